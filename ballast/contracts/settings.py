@@ -1,0 +1,95 @@
+"""Where things are and how Spark is run: settings from environment variables, with defaults.
+
+Embedded by default, distributed by configuration: the same code reads a folder or an object
+store, ``local[2]`` or a cluster, by these variables alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ballast.contracts.errors import InvalidInput, SettingsError
+
+JOB_NAME_PATTERN = r"[a-z][a-z0-9_]{0,62}"
+MEMORY_PATTERN = r"[1-9][0-9]*[kmgKMG]"
+MASTER_PATTERN = r"local(\[(\d+|\*)\])?|spark://.+|k8s://.+|yarn"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One field per environment variable ``BALLAST_<FIELD IN CAPITALS>``."""
+
+    home: Path
+    """Folder for everything Ballast writes that is not a table (default ``.ballast``)."""
+    warehouse: str
+    """Root of the Delta tables: a folder or an ``s3a://`` address (default ``<home>/warehouse``)."""
+    policies: Path
+    """Folder with one ``<job>.yaml`` per streaming job (default ``policies``)."""
+    jars: Path
+    """Folder with Delta's jars, filled by ``make setup`` (default ``<home>/jars``)."""
+    spark_master: str
+    """Spark master URL of the pipeline's jobs (default ``local[2]``)."""
+    driver_memory: str
+    """Memory of the driver of a pipeline job (default ``1g``)."""
+
+    def is_local(self) -> bool:
+        """Whether the warehouse is a folder of this machine rather than an object store."""
+        return "://" not in self.warehouse
+
+    def table_uri(self, table: str) -> str:
+        """Address of a table named ``<schema>.<table>``."""
+        schema, _, name = table.partition(".")
+        return f"{self.warehouse.rstrip('/')}/{schema}/{name}"
+
+
+def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings from the environment; a value that cannot be used is named."""
+    env = os.environ if environment is None else environment
+    home = Path(env.get("BALLAST_HOME", ".ballast")).absolute()
+    return Settings(
+        home=home,
+        warehouse=_warehouse(env.get("BALLAST_WAREHOUSE", str(home / "warehouse"))),
+        policies=Path(env.get("BALLAST_POLICIES", "policies")).absolute(),
+        jars=Path(env.get("BALLAST_JARS", str(home / "jars"))).absolute(),
+        spark_master=_matching(env, "BALLAST_SPARK_MASTER", "local[2]", MASTER_PATTERN),
+        driver_memory=_matching(env, "BALLAST_DRIVER_MEMORY", "1g", MEMORY_PATTERN),
+    )
+
+
+def check_job_name(job: str) -> str:
+    """Return ``job`` if it is a job name; checked with fullmatch wherever a name enters."""
+    if not re.fullmatch(JOB_NAME_PATTERN, job):
+        raise InvalidInput(
+            f"job name {job!r} is not a job name",
+            value=job,
+            allowed="a small letter, then up to 62 small letters, digits or underscores",
+            remedy="use the name of the policy file without .yaml",
+        )
+    return job
+
+
+def _warehouse(value: str) -> str:
+    if not value.strip():
+        raise SettingsError(
+            "BALLAST_WAREHOUSE is empty",
+            value=value,
+            allowed="a folder or an s3a:// address",
+            remedy="unset it for the default, <BALLAST_HOME>/warehouse",
+        )
+    return value if "://" in value else str(Path(value).absolute())
+
+
+def _matching(env: Mapping[str, str], name: str, default: str, pattern: str) -> str:
+    value = env.get(name, default)
+    if not re.fullmatch(pattern, value):
+        raise SettingsError(
+            f"{name} is {value!r}",
+            value=value,
+            allowed=f"text matching {pattern}",
+            remedy=f"unset it for the default, {default}",
+        )
+    return value
