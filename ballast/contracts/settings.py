@@ -40,6 +40,10 @@ class Settings:
         """Whether the warehouse is a folder of this machine rather than an object store."""
         return "://" not in self.warehouse
 
+    def is_local_spark(self) -> bool:
+        """Whether Spark runs inside the driver rather than on a cluster."""
+        return self.spark_master.startswith("local")
+
     def table_uri(self, table: str) -> str:
         """Address of a table named ``<schema>.<table>``."""
         schema, _, name = table.partition(".")

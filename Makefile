@@ -1,0 +1,42 @@
+# Every target works from a fresh checkout; `make help` lists them.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv/bin
+# Kinds of test to run: make test KIND="unit spark"
+KIND ?= unit spark dags e2e faults
+# Programs to run: make bench BENCH=rebalance_small
+BENCH ?=
+
+export PYTHON
+
+.PHONY: help setup run demo test lint bench clean lock
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Install everything that is needed: .venv as locked, Java if missing, Delta's jars
+	@tools/setup.sh
+
+run: setup ## Start the whole loop on this machine and keep it running until Ctrl-C
+	@$(VENV)/python -m embedded.demo --stay
+
+demo: setup ## Start the whole loop, let it make and follow a plan, report, and stop
+	@$(VENV)/python -m embedded.demo
+
+test: setup ## Run every kind of test (KIND="unit spark" for some)
+	@$(VENV)/python -m tools.run_tests $(KIND)
+
+lint: setup ## Check style, types, import rules and the compose file
+	@$(VENV)/python -m tools.run_lint
+
+bench: setup ## Run the benchmarks (BENCH=name for one of them)
+	@$(VENV)/python -m tools.run_bench $(BENCH)
+
+clean: ## Remove what running left: warehouse, run folders, caches (keeps .venv and the jars)
+	@tools/clean.sh
+
+lock: ## Resolve the dependencies of pyproject.toml again and write requirements.lock
+	@tools/lock.sh

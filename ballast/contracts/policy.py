@@ -1,0 +1,317 @@
+"""The job policy: what a data engineer writes in ``policies/<job>.yaml``, checked on load.
+
+Every error names the file, the field, the value and what is allowed. A value whose feature this
+version does not have is refused rather than ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from ballast.contracts.errors import FeatureNotBuilt, PolicyError
+from ballast.contracts.settings import JOB_NAME_PATTERN
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")]
+Seconds = Annotated[float, Field(gt=0, le=86_400 * 7, allow_inf_nan=False)]
+Amount = Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
+
+BUILT_OBJECTIVES = ("balance",)
+BUILT_REVIEW_MODES = ("automatic",)
+BUILT_METHODS = ("auto", "milp", "flux", "unchanged")
+RESOURCES = ("cpu", "memory", "network")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class OperatorPolicy(_Strict):
+    """An operator of the job and how its input is partitioned."""
+
+    id: Name
+    key_groups: Annotated[int, Field(ge=1, le=1_000_000)]
+    partition_key: Annotated[tuple[Name, ...], Field(min_length=1)]
+
+
+class EdgePolicy(_Strict):
+    """Records flow from one operator to another."""
+
+    source: Annotated[Name, Field(alias="from")]
+    target: Annotated[Name, Field(alias="to")]
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class CapacityPolicy(_Strict):
+    """What a node can give; a resource that is not named is not limited."""
+
+    cpu_cores: Amount = 1.0
+    memory_bytes: Amount | None = None
+    network_bytes_per_s: Amount | None = None
+
+
+class NodePolicy(_Strict):
+    """A node the job may use."""
+
+    id: Name
+    cluster: Name = "main"
+    rack: Name = "rack-1"
+    capacity: CapacityPolicy = CapacityPolicy()
+    draining: bool = False
+
+
+class ObjectivePolicy(_Strict):
+    """What a plan is to achieve, over which resources."""
+
+    kind: Literal["balance", "collocate", "joint"] = "balance"
+    resources: Annotated[
+        tuple[Literal["cpu", "memory", "network"], ...], Field(min_length=1)
+    ] = ("cpu",)
+
+
+class BudgetPolicy(_Strict):
+    """What one plan may cost; a budget that is not named does not limit."""
+
+    moves: Annotated[int, Field(ge=0, le=10_000_000)] | None = None
+    bytes: Annotated[int, Field(ge=0, le=10**15)] | None = None
+    pause_s: NonNegative | None = None
+
+
+class PausePolicy(_Strict):
+    """First values of the pause model, pause = sum over moves of (c0 + alpha x bytes)."""
+
+    c0_s: NonNegative = 0.005
+    s_per_byte: NonNegative = 1e-8
+
+
+class SolverPolicy(_Strict):
+    """Which method solves, for how long, with which seed."""
+
+    method: Name = "auto"
+    seconds: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 5.0
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+
+
+class ReviewPolicy(_Strict):
+    """Who lets a plan through."""
+
+    mode: Literal["automatic", "automatic_within_limits", "person"] = "automatic"
+
+
+class ThresholdPolicy(_Strict):
+    """When metrics are good enough for a plan, and when a plan is worth it."""
+
+    min_improvement_pct: NonNegative = 1.0
+    """A plan must lower the load distance by at least this much, in percent of the mean."""
+    good_enough_pct: NonNegative = 2.0
+    """At or below this load distance nothing is changed, in percent of the mean."""
+    complete_windows_share: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.8
+    """Share of the period's windows in which every node and key group must have reported."""
+    late_after_s: Seconds = 300.0
+    """A row written later than this after its window's end is late and set aside."""
+
+
+class JobPolicy(_Strict):
+    """Everything Ballast is told about one streaming job."""
+
+    job: Annotated[str, Field(pattern=f"^{JOB_NAME_PATTERN}$")]
+    description: str = ""
+    schedule: str | None = None
+    window_s: Seconds
+    statistics_period_s: Seconds
+    dead_after_windows: Annotated[int, Field(ge=2, le=100_000)] = 60
+    operators: Annotated[tuple[OperatorPolicy, ...], Field(min_length=1)]
+    edges: tuple[EdgePolicy, ...] = ()
+    nodes: Annotated[tuple[NodePolicy, ...], Field(min_length=1)]
+    objective: ObjectivePolicy = ObjectivePolicy()
+    budgets: BudgetPolicy = BudgetPolicy()
+    pause: PausePolicy = PausePolicy()
+    solver: SolverPolicy = SolverPolicy()
+    review: ReviewPolicy = ReviewPolicy()
+    thresholds: ThresholdPolicy = ThresholdPolicy()
+
+    @model_validator(mode="after")
+    def _hangs_together(self) -> JobPolicy:
+        _check_unique("operators", [operator.id for operator in self.operators])
+        _check_unique("nodes", [node.id for node in self.nodes])
+        _check_edges(self)
+        _check_windows(self)
+        _check_capacities(self)
+        return self
+
+    @property
+    def windows_per_period(self) -> int:
+        """Number of windows in a statistics period."""
+        return round(self.statistics_period_s / self.window_s)
+
+    def operator(self, operator_id: str) -> OperatorPolicy:
+        """The operator of that id."""
+        return next(operator for operator in self.operators if operator.id == operator_id)
+
+    def to_json(self) -> str:
+        """The policy as canonical JSON, from which :func:`policy_from_json` makes it again."""
+        return json.dumps(self.model_dump(mode="json", by_alias=True), sort_keys=True)
+
+
+def policy_from_json(text: str) -> JobPolicy:
+    """The policy that :meth:`JobPolicy.to_json` wrote down."""
+    return parse_policy(json.loads(text), "snapshot")
+
+
+def load_policy(path: Path) -> JobPolicy:
+    """Read and check ``<job>.yaml``; the job must be named like the file."""
+    file = str(path)
+    if not path.is_file():
+        raise PolicyError(
+            file, "file", "does not exist", remedy="name a file like policies/<job>.yaml"
+        )
+    try:
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)  # noqa: S506
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise PolicyError(
+            file, "file", f"is not YAML: {_one_line(error)}", remedy="correct the marked place"
+        ) from error
+    policy = parse_policy(data, file)
+    if policy.job != path.stem:
+        raise PolicyError(
+            file, "job", f"is {policy.job!r} but the file is named {path.stem!r}",
+            value=policy.job, allowed=repr(path.stem), remedy="rename one of the two",
+        )  # fmt: skip
+    return policy
+
+
+def parse_policy(data: Any, file: str) -> JobPolicy:
+    """Check what was read from a policy file."""
+    if not isinstance(data, dict):
+        raise PolicyError(
+            file, "file", f"holds a {type(data).__name__}, not fields",
+            value=data, allowed="a YAML mapping", remedy="start with `job: <name>`",
+        )  # fmt: skip
+    try:
+        policy = JobPolicy.model_validate(data)
+    except ValidationError as error:
+        raise _policy_error(file, error) from error
+    if not re.fullmatch(JOB_NAME_PATTERN, policy.job):
+        raise PolicyError(file, "job", f"is {policy.job!r}", value=policy.job,
+                          allowed=JOB_NAME_PATTERN)  # fmt: skip
+    _refuse_unbuilt(policy, file)
+    return policy
+
+
+def policy_files(folder: Path) -> list[Path]:
+    """The policy files of a folder in order."""
+    return sorted(folder.glob("*.yaml"))
+
+
+def policy_schema() -> dict[str, Any]:
+    """JSON schema of a policy file, for editors."""
+    schema = JobPolicy.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """YAML's safe loader, but a key given twice is an error: the second would win silently."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]  # type: ignore[no-untyped-call]
+        twice = next((key for key in keys if keys.count(key) > 1), None)
+        if twice is not None:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"the key {twice!r} is given twice", node.start_mark
+            )
+        return super().construct_mapping(node, deep)
+
+
+def _policy_error(file: str, error: ValidationError) -> PolicyError:
+    first = error.errors(include_url=False)[0]
+    field = ".".join(str(part) for part in first["loc"]) or "policy"
+    more = error.error_count() - 1
+    value = first["input"]
+    if first["type"] == "value_error":
+        problem, allowed = first["msg"].removeprefix("Value error, "), None
+    elif first["type"] == "missing":
+        problem, allowed = "is missing", None
+    elif first["type"] == "extra_forbidden":
+        problem, allowed = "is not a field of a policy", "see policies/policy.schema.json"
+    else:
+        problem, allowed = f"is {value!r}", _one_line(first["msg"])
+    suffix = f" (and {more} more)" if more else ""
+    return PolicyError(
+        file, field, problem + suffix, value=value, allowed=allowed,
+        remedy="edit the file and run `ballast policy check FILE`",
+    )  # fmt: skip
+
+
+def _refuse_unbuilt(policy: JobPolicy, file: str) -> None:
+    _refuse_outside(file, "objective.kind", policy.objective.kind, BUILT_OBJECTIVES)
+    _refuse_outside(file, "review.mode", policy.review.mode, BUILT_REVIEW_MODES)
+    _refuse_outside(file, "solver.method", policy.solver.method, BUILT_METHODS)
+
+
+def _refuse_outside(file: str, field: str, value: str, built: tuple[str, ...]) -> None:
+    if value not in built:
+        raise FeatureNotBuilt(
+            file, field, f"{value!r} is not built in this version",
+            value=value, allowed=", ".join(built), remedy="choose one of these",
+        )  # fmt: skip
+
+
+def _check_unique(field: str, ids: list[str]) -> None:
+    twice = next((name for name in ids if ids.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{field}: id {twice!r} is given twice; ids must differ")
+
+
+def _check_edges(policy: JobPolicy) -> None:
+    known = [operator.id for operator in policy.operators]
+    for edge in policy.edges:
+        for end in (edge.source, edge.target):
+            if end not in known:
+                raise ValueError(f"edges: {end!r} is not an operator; allowed: {', '.join(known)}")
+    _check_acyclic(known, [(edge.source, edge.target) for edge in policy.edges])
+
+
+def _check_acyclic(operators: list[str], edges: list[tuple[str, str]]) -> None:
+    left = set(operators)
+    while left:
+        free = {o for o in left if not any(b == o and a in left for a, b in edges)}
+        if not free:
+            raise ValueError(f"edges: operators {', '.join(sorted(left))} form a cycle")
+        left -= free
+
+
+def _check_windows(policy: JobPolicy) -> None:
+    windows = policy.statistics_period_s / policy.window_s
+    if not math.isclose(windows, round(windows)) or round(windows) < 1:
+        raise ValueError(
+            f"statistics_period_s is {policy.statistics_period_s:g}; it must be a multiple of "
+            f"window_s, {policy.window_s:g}"
+        )
+    if policy.window_s != round(policy.window_s, 3):
+        raise ValueError(f"window_s is {policy.window_s:g}; it must be in whole milliseconds")
+
+
+def _check_capacities(policy: JobPolicy) -> None:
+    fields = {"memory": "memory_bytes", "network": "network_bytes_per_s"}
+    for resource in policy.objective.resources:
+        field = fields.get(resource)
+        for node in policy.nodes:
+            if field and getattr(node.capacity, field) is None:
+                raise ValueError(
+                    f"objective.resources has {resource!r}, but node {node.id!r} has no "
+                    f"capacity.{field}; give every node one"
+                )
+    if all(node.draining for node in policy.nodes):
+        raise ValueError("nodes: every node is draining; at least one must stay")
+
+
+def _one_line(error: object) -> str:
+    return " ".join(str(error).split())

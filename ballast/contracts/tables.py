@@ -1,0 +1,474 @@
+"""The one definition of every table: columns with units, keys, limits, partitions, retention.
+
+DDL, Delta CHECK constraints, Arrow schemas, Great Expectations suites and ``docs/tables.md``
+are all derived from what stands here; none of them is written by hand anywhere else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+ALIVE_STATES = ("alive", "draining")
+NODE_STATES = ("alive", "draining", "dead")
+SOLVER_STATUSES = ("optimal", "feasible", "unchanged")
+LOG_EVENTS = (
+    "gate_failed",
+    "drafted",
+    "unchanged",
+    "dry_run",
+    "approved",
+    "published",
+    "conflict",
+    "refused",
+    "superseded",
+    "rolled_back",
+)
+ACK_STATUSES = ("refused", "accepted", "applied")
+
+COLUMN_TYPES = ("string", "long", "double", "timestamp", "date", "array<string>")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its type, unit and what values it may hold."""
+
+    name: str
+    type: str
+    doc: str
+    unit: str | None = None
+    nullable: bool = False
+    minimum: float | None = None
+    maximum: float | None = None
+    allowed: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.type not in COLUMN_TYPES:
+            raise ValueError(f"column {self.name}: type {self.type!r}, allowed: {COLUMN_TYPES}")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A Delta table. ``trusted`` tables refuse bad rows on write (NOT NULL, CHECK).
+
+    Tables of raw metrics are not trusted: a streaming job that writes a bad row must neither
+    fail nor be believed, so their limits are checked by ``condense``, which sets bad rows aside.
+    """
+
+    name: str
+    doc: str
+    written_by: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    partition_by: tuple[str, ...] = ("job",)
+    retention_days: int = 90
+    append_only: bool = True
+    trusted: bool = True
+    checks: dict[str, str] = field(default_factory=dict)
+
+    def column(self, name: str) -> Column:
+        """The column of that name."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(f"table {self.name} has no column {name!r}")
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Names of the columns in order."""
+        return tuple(column.name for column in self.columns)
+
+
+# An upper limit for every figure: a comparison with a maximum also catches NaN and infinity,
+# which pass a minimum alone.
+LARGEST_COUNT = 10**15
+LARGEST_MS = 1e12
+LARGEST_LOAD = 1e15
+LARGEST_KEY_GROUP = 10**7
+
+JOB = Column("job", "string", "Name of the streaming job")
+RUN_ID = Column("run_id", "string", "Run of the DAG that wrote the row")
+SNAPSHOT_ID = Column("snapshot_id", "string", "Problem snapshot the row belongs to")
+PLAN_ID = Column("plan_id", "string", "Hash of job, snapshot and content")
+
+
+def _count(name: str, doc: str, unit: str, *, nullable: bool = False) -> Column:
+    return Column(name, "long", doc, unit, nullable, minimum=0, maximum=LARGEST_COUNT)
+
+
+def _figure(
+    name: str, doc: str, unit: str, *, nullable: bool = False, maximum: float = LARGEST_LOAD
+) -> Column:
+    return Column(name, "double", doc, unit, nullable, minimum=0, maximum=maximum)
+
+
+def _key_group(name: str, doc: str) -> Column:
+    return Column(name, "long", doc, None, minimum=0, maximum=LARGEST_KEY_GROUP)
+
+
+WINDOW_COLUMNS = (
+    Column("window_date", "date", "UTC date of the window's end; partitions the table"),
+    Column("window_start_at", "timestamp", "Start of the window, a multiple of window_s"),
+    Column("window_end_at", "timestamp", "End of the window, exclusive"),
+    Column(
+        "first_batch_id", "long", "First batch the window covers; NULL if it covers none",
+        nullable=True, minimum=0, maximum=LARGEST_COUNT,
+    ),
+    Column(
+        "last_batch_id", "long", "Last batch the window covers; NULL if it covers none",
+        nullable=True, minimum=0, maximum=LARGEST_COUNT,
+    ),
+    Column(
+        "plan_version", "long", "Plan version in force at the window's end; 0 is the placement by hash",
+        minimum=0, maximum=LARGEST_COUNT,
+    ),
+    Column("emitted_at", "timestamp", "When the streaming job wrote the row"),
+)  # fmt: skip
+
+METRICS_KEY_GROUPS = Table(
+    name="metrics.key_groups",
+    doc="A key group's window: what it processed and what that cost.",
+    written_by="streaming job",
+    columns=(
+        JOB,
+        Column("operator_id", "string", "Operator of the key group"),
+        _key_group("key_group", "Number of the key group within its operator"),
+        Column("node_id", "string", "Node that held the key group at the window's end"),
+        *WINDOW_COLUMNS,
+        _count("records", "Records processed", "records"),
+        _figure("cpu_ms", "CPU time of the thread that processed them", "ms", maximum=LARGEST_MS),
+        _figure("busy_ms", "Wall time spent processing", "ms", maximum=LARGEST_MS),
+        _count("state_bytes", "Size of the state at the window's end", "bytes"),
+        _count("bytes_in", "Serialised bytes received from other nodes", "bytes"),
+        _count("bytes_out", "Serialised bytes sent to other nodes", "bytes"),
+    ),
+    key=("job", "operator_id", "key_group", "window_start_at"),
+    partition_by=("job", "window_date"),
+    retention_days=30,
+    trusted=False,
+)
+
+METRICS_TRAFFIC = Table(
+    name="metrics.traffic",
+    doc="What one key group sent another in a window; pairs without traffic have no row.",
+    written_by="streaming job",
+    columns=(
+        JOB,
+        Column("from_operator_id", "string", "Operator of the sending key group"),
+        _key_group("from_key_group", "Sending key group"),
+        Column("to_operator_id", "string", "Operator of the receiving key group"),
+        _key_group("to_key_group", "Receiving key group"),
+        *WINDOW_COLUMNS,
+        _count("records", "Records sent", "records"),
+        _count("bytes", "Serialised bytes; 0 where both were on one node", "bytes"),
+    ),
+    key=(
+        "job", "from_operator_id", "from_key_group", "to_operator_id", "to_key_group",
+        "window_start_at",
+    ),
+    partition_by=("job", "window_date"),
+    retention_days=30,
+    trusted=False,
+)  # fmt: skip
+
+NODE_COLUMNS = (
+    Column("cluster", "string", "Cluster the node belongs to"),
+    Column("rack", "string", "Rack the node stands in"),
+    Column(
+        "cpu_capacity_cores", "double", "CPU time the node can give a second", "cores",
+        minimum=1e-9, maximum=LARGEST_LOAD,
+    ),
+    Column(
+        "memory_capacity_bytes", "double", "State the node can hold; NULL if not limited", "bytes",
+        nullable=True, minimum=1e-9, maximum=LARGEST_LOAD,
+    ),
+    Column(
+        "network_capacity_bytes_per_s", "double", "Traffic the node can carry; NULL if not limited",
+        "bytes/s", nullable=True, minimum=1e-9, maximum=LARGEST_LOAD,
+    ),
+)  # fmt: skip
+
+METRICS_NODES = Table(
+    name="metrics.nodes",
+    doc="A node's window: heartbeat, capacity and use at once. No row means silent, never idle.",
+    written_by="streaming job",
+    columns=(
+        JOB,
+        Column("node_id", "string", "The node"),
+        *NODE_COLUMNS,
+        Column("state", "string", "What the job knows of the node", allowed=ALIVE_STATES),
+        *WINDOW_COLUMNS,
+        _count("heartbeats", "Batches in which the node answered", "batches"),
+        _count("records", "Records processed", "records"),
+        _figure("cpu_used_ms", "CPU time of its key groups", "ms", maximum=LARGEST_MS),
+        _count("memory_used_bytes", "State resident on the node", "bytes"),
+        _count("network_used_bytes", "Serialised bytes in and out", "bytes"),
+    ),
+    key=("job", "node_id", "window_start_at"),
+    partition_by=("job", "window_date"),
+    retention_days=30,
+    trusted=False,
+)
+
+METRICS_REJECTED = Table(
+    name="metrics.rejected",
+    doc="A bad row as it came, with why it was set aside. Nothing is dropped silently.",
+    written_by="condense",
+    columns=(
+        JOB,
+        Column("row_id", "string", "Hash of table and row, so that a row is set aside once"),
+        Column("table_name", "string", "Table the row came from"),
+        RUN_ID,
+        Column("reasons", "array<string>", "Every limit the row breaks"),
+        Column("row_json", "string", "The row as it came"),
+        Column("rejected_at", "timestamp", "When it was set aside"),
+    ),
+    key=("job", "row_id"),
+    retention_days=90,
+    append_only=False,
+)
+
+SNAPSHOTS_SNAPSHOTS = Table(
+    name="snapshots.snapshots",
+    doc="The problem of one run: which period of which table versions it condenses. Written last.",
+    written_by="condense",
+    columns=(
+        JOB,
+        SNAPSHOT_ID,
+        RUN_ID,
+        Column("period_start_at", "timestamp", "Start of the statistics period"),
+        Column("period_end_at", "timestamp", "End of the statistics period, exclusive"),
+        _count("windows", "Complete windows the loads are averaged over", "windows"),
+        _count("head_version", "Plan version in force in the head when it was taken", "versions"),
+        Column("head_plan_id", "string", "Plan in force in the head; NULL before the first",
+               nullable=True),
+        _count("key_groups_table_version", "Version of metrics.key_groups read", "versions"),
+        _count("nodes_table_version", "Version of metrics.nodes read", "versions"),
+        _count("traffic_table_version", "Version of metrics.traffic read", "versions"),
+        _count("rejected_rows", "Rows of the period that were set aside", "rows"),
+        Column("policy_json", "string", "The job's policy as it was"),
+        Column("created_at", "timestamp", "When the snapshot was taken"),
+    ),
+    key=("job", "run_id"),
+)  # fmt: skip
+
+SNAPSHOTS_KEY_GROUPS = Table(
+    name="snapshots.key_groups",
+    doc="Load, state and present node of each key group of a snapshot.",
+    written_by="condense",
+    columns=(
+        JOB,
+        SNAPSHOT_ID,
+        Column("operator_id", "string", "Operator of the key group"),
+        _key_group("key_group", "Number of the key group within its operator"),
+        Column("node_id", "string", "Node that holds it now"),
+        _figure("cpu_load_cores", "CPU seconds a second, mean of the period", "cores"),
+        _figure("memory_load_bytes", "State, as a load on memory", "bytes"),
+        _figure("network_load_bytes_per_s", "Serialised bytes in and out a second", "bytes/s"),
+        _figure("records_per_s", "Records processed a second", "records/s"),
+        _count("state_bytes", "State to be copied if it moves", "bytes"),
+    ),
+    key=("job", "snapshot_id", "operator_id", "key_group"),
+)
+
+SNAPSHOTS_NODES = Table(
+    name="snapshots.nodes",
+    doc="Capacity and state of each node of a snapshot.",
+    written_by="condense",
+    columns=(
+        JOB,
+        SNAPSHOT_ID,
+        Column("node_id", "string", "The node"),
+        *NODE_COLUMNS,
+        Column("state", "string", "alive, draining, or dead", allowed=NODE_STATES),
+        Column("last_seen_at", "timestamp", "End of its last window; NULL if never seen",
+               nullable=True),
+        _count("silent_windows", "Windows since it was last seen", "windows"),
+    ),
+    key=("job", "snapshot_id", "node_id"),
+)  # fmt: skip
+
+SNAPSHOTS_TRAFFIC = Table(
+    name="snapshots.traffic",
+    doc="Rate between two key groups of a snapshot.",
+    written_by="condense",
+    columns=(
+        JOB,
+        SNAPSHOT_ID,
+        Column("from_operator_id", "string", "Operator of the sending key group"),
+        _key_group("from_key_group", "Sending key group"),
+        Column("to_operator_id", "string", "Operator of the receiving key group"),
+        _key_group("to_key_group", "Receiving key group"),
+        _figure("records_per_s", "Records a second, mean of the period", "records/s"),
+        _figure("bytes_per_s", "Serialised bytes a second", "bytes/s"),
+    ),
+    key=(
+        "job", "snapshot_id", "from_operator_id", "from_key_group", "to_operator_id",
+        "to_key_group",
+    ),
+)  # fmt: skip
+
+PLANS_PLANS = Table(
+    name="plans.plans",
+    doc="A plan as drafted: what it promises and what it costs. Its life is in plans.log.",
+    written_by="solve",
+    columns=(
+        JOB,
+        PLAN_ID,
+        RUN_ID,
+        SNAPSHOT_ID,
+        _count("parent_version", "Version it was solved against and may replace", "versions"),
+        Column("parent_plan_id", "string", "Plan of that version; NULL before the first",
+               nullable=True),
+        Column("content_hash", "string", "Hash of the canonical rows of its content"),
+        Column("method", "string", "Solver that found it"),
+        Column("status", "string", "What the solver says of it", allowed=SOLVER_STATUSES),
+        Column("reason", "string", "Why it is what it is, in a sentence"),
+        _figure("load_distance_before_pct", "Load distance without the plan", "% of mean"),
+        _figure("load_distance_pct", "Load distance promised", "% of mean"),
+        _figure("load_distance_before_points", "The same in points of load", "points"),
+        _figure("load_distance_points", "The same in points of load", "points"),
+        _figure("bound_pct", "No plan within the budget has a smaller load distance", "% of mean"),
+        _figure("gap_pct", "Load distance promised minus bound", "% of mean"),
+        _count("moves", "Key groups that move by choice", "key groups"),
+        _count("bytes", "State they carry", "bytes"),
+        _count("forced_moves", "Key groups that leave dead nodes", "key groups"),
+        _count("forced_bytes", "State they carry", "bytes"),
+        _figure("pause_s", "Pause predicted", "s"),
+        _figure("collocation_factor_pct", "Traffic within nodes; NULL without traffic", "%",
+                nullable=True, maximum=100.000001),
+        _count("budget_moves", "Moves allowed; NULL if not limited", "key groups", nullable=True),
+        _count("budget_bytes", "Bytes allowed; NULL if not limited", "bytes", nullable=True),
+        _figure("budget_pause_s", "Pause allowed; NULL if not limited", "s", nullable=True),
+        _figure("solver_seconds", "Time the solver took", "s"),
+        _count("seed", "Seed of whatever is random in the solver", "seed"),
+        Column("trace_json", "string", "Best load distance over time, as JSON"),
+        Column("created_at", "timestamp", "When it was drafted"),
+    ),
+    key=("job", "run_id", "snapshot_id"),
+    retention_days=3650,
+    checks={
+        "moves_within_budget": "budget_moves IS NULL OR moves <= budget_moves",
+        "bytes_within_budget": "budget_bytes IS NULL OR bytes <= budget_bytes",
+        "never_worse": "forced_moves > 0 OR load_distance_pct <= load_distance_before_pct + 0.000001",
+    },
+)  # fmt: skip
+
+PLANS_ASSIGNMENTS = Table(
+    name="plans.assignments",
+    doc="The content of a plan: where each key group goes. Visible through plans.heads only.",
+    written_by="solve",
+    columns=(
+        JOB,
+        PLAN_ID,
+        Column("operator_id", "string", "Operator of the key group"),
+        _key_group("key_group", "Number of the key group within its operator"),
+        Column("node_id", "string", "Node it shall be on"),
+        Column("previous_node_id", "string", "Node it was on when the plan was made"),
+        _count("state_bytes", "State it had then", "bytes"),
+    ),
+    key=("job", "plan_id", "operator_id", "key_group"),
+    retention_days=3650,
+)
+
+PLANS_HEADS = Table(
+    name="plans.heads",
+    doc="A job's plan in force. One row a job, changed only by compare-and-set on the version.",
+    written_by="publish",
+    columns=(
+        JOB,
+        Column("version", "long", "Rises by one with every publish", None,
+               minimum=1, maximum=LARGEST_COUNT),
+        PLAN_ID,
+        Column("content_hash", "string", "Hash of what was published"),
+        RUN_ID,
+        Column("published_at", "timestamp", "When it came into force"),
+    ),
+    key=("job",),
+    retention_days=3650,
+    append_only=False,
+)  # fmt: skip
+
+PLANS_LOG = Table(
+    name="plans.log",
+    doc="Who did what to which plan, when and why; repaired from the heads if a process died.",
+    written_by="condense, solve, publish",
+    columns=(
+        JOB,
+        Column("at", "timestamp", "When"),
+        Column("event", "string", "What happened", allowed=LOG_EVENTS),
+        Column("version", "long", "Version it concerns; NULL if none", None, True,
+               minimum=1, maximum=LARGEST_COUNT),
+        Column("plan_id", "string", "Plan it concerns; NULL if none", nullable=True),
+        RUN_ID,
+        Column("actor", "string", "Who: a task of a run, or a person"),
+        Column("reason", "string", "Why, in a sentence"),
+    ),
+    key=("job", "event", "run_id", "version", "plan_id"),
+    retention_days=3650,
+)  # fmt: skip
+
+PLANS_ACKS = Table(
+    name="plans.acks",
+    doc="A streaming job's word on a version, with bytes and pause as measured while moving.",
+    written_by="streaming job",
+    columns=(
+        JOB,
+        Column("version", "long", "The version", None, minimum=1, maximum=LARGEST_COUNT),
+        PLAN_ID,
+        Column("status", "string", "refused, accepted or applied", allowed=ACK_STATUSES),
+        _count("batch_id", "Batch at whose start it was decided or applied", "batch"),
+        Column("reason", "string", "Why it was refused; empty otherwise"),
+        _count("moved_key_groups", "Key groups whose state was moved", "key groups"),
+        _count("bytes_moved", "Bytes copied, as counted while copying", "bytes"),
+        _figure("pause_ms", "Wall time the batch waited for the moves", "ms", maximum=LARGEST_MS),
+        Column("acked_at", "timestamp", "When"),
+    ),
+    key=("job", "version", "status"),
+    retention_days=3650,
+)
+
+PLANS_OUTCOMES = Table(
+    name="plans.outcomes",
+    doc="Promised against measured for one version, a row per figure.",
+    written_by="measure",
+    columns=(
+        JOB,
+        Column("version", "long", "The version", None, minimum=1, maximum=LARGEST_COUNT),
+        PLAN_ID,
+        RUN_ID,
+        Column("figure", "string", "Name of the figure, as in plans.plans"),
+        Column("unit", "string", "Its unit"),
+        Column("before", "double", "Its value without the plan; NULL if it has none", None, True,
+               minimum=-LARGEST_LOAD, maximum=LARGEST_LOAD),
+        Column("promised", "double", "Its value as promised; NULL if nothing was", None, True,
+               minimum=-LARGEST_LOAD, maximum=LARGEST_LOAD),
+        Column("measured", "double", "Its value as measured", None, False,
+               minimum=-LARGEST_LOAD, maximum=LARGEST_LOAD),
+        _count("windows", "Windows it was measured over", "windows"),
+        Column("period_start_at", "timestamp", "Start of the first of them"),
+        Column("period_end_at", "timestamp", "End of the last of them"),
+        Column("measured_at", "timestamp", "When it was measured"),
+    ),
+    key=("job", "version", "run_id", "figure"),
+    retention_days=3650,
+)  # fmt: skip
+
+TABLES: dict[str, Table] = {
+    table.name: table
+    for table in (
+        METRICS_KEY_GROUPS,
+        METRICS_TRAFFIC,
+        METRICS_NODES,
+        METRICS_REJECTED,
+        SNAPSHOTS_SNAPSHOTS,
+        SNAPSHOTS_KEY_GROUPS,
+        SNAPSHOTS_NODES,
+        SNAPSHOTS_TRAFFIC,
+        PLANS_PLANS,
+        PLANS_ASSIGNMENTS,
+        PLANS_HEADS,
+        PLANS_LOG,
+        PLANS_ACKS,
+        PLANS_OUTCOMES,
+    )
+}

@@ -1,0 +1,79 @@
+"""Plans as readers see them: the head, a plan's content and promises, its log and outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ballast.contracts.errors import NotFound
+from ballast.contracts.settings import Settings
+from ballast.store.tables import read_rows, table_exists
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Head:
+    """A job's plan in force."""
+
+    job: str
+    version: int
+    plan_id: str
+    content_hash: str
+    run_id: str
+    published_at: datetime
+
+
+def read_head(settings: Settings, job: str) -> Head | None:
+    """The job's head, or None before its first plan."""
+    if not table_exists(settings, "plans.heads"):
+        return None
+    rows = read_rows(settings, "plans.heads", job=job).to_pylist()
+    return Head(**rows[0]) if rows else None
+
+
+def read_assignment(settings: Settings, job: str, plan_id: str) -> list[Row]:
+    """The content of a plan, ordered by operator and key group."""
+    rows = _rows(settings, "plans.assignments", job, ("plan_id", "=", plan_id))
+    return sorted(rows, key=lambda row: (row["operator_id"], row["key_group"]))
+
+
+def read_plan(settings: Settings, job: str, plan_id: str) -> Row:
+    """What a plan promises and costs."""
+    rows = _rows(settings, "plans.plans", job, ("plan_id", "=", plan_id))
+    if not rows:
+        raise NotFound(
+            f"job {job} has no plan {plan_id}", value=plan_id,
+            remedy=f"see `ballast plans list {job}`",
+        )  # fmt: skip
+    return rows[0]
+
+
+def read_plans(settings: Settings, job: str) -> list[Row]:
+    """Every draft of a job, oldest first."""
+    return sorted(_rows(settings, "plans.plans", job), key=lambda row: row["created_at"])
+
+
+def read_log(settings: Settings, job: str) -> list[Row]:
+    """What happened to the job's plans, oldest first."""
+    return sorted(_rows(settings, "plans.log", job), key=lambda row: row["at"])
+
+
+def read_acks(settings: Settings, job: str, version: int | None = None) -> list[Row]:
+    """The streaming job's words on its versions, oldest first."""
+    where = [("version", "=", version)] if version is not None else []
+    return sorted(_rows(settings, "plans.acks", job, *where), key=lambda row: row["acked_at"])
+
+
+def read_outcomes(settings: Settings, job: str, version: int | None = None) -> list[Row]:
+    """Promised against measured, oldest measurement first."""
+    where = [("version", "=", version)] if version is not None else []
+    rows = _rows(settings, "plans.outcomes", job, *where)
+    return sorted(rows, key=lambda row: (row["measured_at"], row["figure"]))
+
+
+def _rows(settings: Settings, table: str, job: str, *where: tuple[str, str, Any]) -> list[Row]:
+    if not table_exists(settings, table):
+        return []
+    return list(read_rows(settings, table, job=job, where=where).to_pylist())

@@ -1,0 +1,144 @@
+"""Create, read and append to Delta tables through delta-rs, in milliseconds and without a JVM."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyarrow.parquet import filters_to_expression
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from ballast.contracts.errors import NotFound
+from ballast.contracts.schemas import arrow_schema, check_constraints, table_properties
+from ballast.contracts.settings import Settings
+from ballast.contracts.tables import TABLES, Table
+
+ATTEMPTS = 20
+Filter = tuple[str, str, Any]
+
+
+def ensure_tables(settings: Settings, names: Sequence[str] = tuple(TABLES)) -> None:
+    """Create the named tables where they do not exist, with all their constraints.
+
+    Safe to call by several processes at once, and again after one died half-way.
+    """
+    for name in names:
+        _retried(lambda table=TABLES[name]: _ensure_table(settings, table))
+
+
+def table_exists(settings: Settings, name: str) -> bool:
+    """Whether the table has been created."""
+    return bool(DeltaTable.is_deltatable(address(settings, name)))
+
+
+def open_table(settings: Settings, name: str, version: int | None = None) -> DeltaTable:
+    """The table as it is now, or as it was at a version."""
+    try:
+        return DeltaTable(address(settings, name), version=version)
+    except TableNotFoundError as error:
+        raise NotFound(
+            f"table {name} does not exist in warehouse {settings.warehouse}",
+            value=name,
+            allowed="an existing warehouse",
+            remedy="set BALLAST_WAREHOUSE, or run the streaming job or `make run` first",
+        ) from error
+
+
+def read_rows(
+    settings: Settings,
+    name: str,
+    *,
+    job: str,
+    where: Sequence[Filter] = (),
+    columns: Sequence[str] | None = None,
+    version: int | None = None,
+) -> pa.Table:
+    """Rows of one job that meet every filter; only the job's partition is read."""
+    table = open_table(settings, name, version)
+    wanted = filters_to_expression([("job", "=", job), *where])
+    # Without threads: Arrow's pool, still holding delta-rs's Python file system when the
+    # interpreter ends, aborted about every second process that read with threads.
+    return table.to_pyarrow_dataset(partitions=[("job", "=", job)]).to_table(
+        filter=wanted, columns=list(columns) if columns else None, use_threads=False
+    )
+
+
+def append(settings: Settings, name: str, rows: Sequence[dict[str, Any]] | pa.Table) -> None:
+    """Append rows; a row that breaks a constraint of a trusted table is refused."""
+    data = _as_arrow(name, rows)
+    _retried(lambda: write_deltalake(address(settings, name), data, mode="append"))
+
+
+def append_once(
+    settings: Settings,
+    name: str,
+    rows: Sequence[dict[str, Any]] | pa.Table,
+    *,
+    app_id: str,
+    app_version: int,
+) -> bool:
+    """Append unless this or a later version of the application's writes is already there.
+
+    The version is stored in the same commit as the rows, so a writer that died and repeats its
+    last write adds nothing. Only one process may write under one ``app_id`` at a time.
+    """
+    done = open_table(settings, name).transaction_version(app_id)
+    if done is not None and done >= app_version:
+        return False
+    mark = CommitProperties(app_transactions=[Transaction(app_id, app_version)])
+    data = _as_arrow(name, rows)
+    _retried(
+        lambda: write_deltalake(
+            address(settings, name), data, mode="append", commit_properties=mark
+        )
+    )
+    return True
+
+
+def address(settings: Settings, name: str) -> str:
+    """Address of a table in the form delta-rs takes; it knows ``s3://`` but not ``s3a://``."""
+    uri = settings.table_uri(name)
+    return "s3://" + uri.removeprefix("s3a://") if uri.startswith("s3a://") else uri
+
+
+def _ensure_table(settings: Settings, table: Table) -> None:
+    created = DeltaTable.create(
+        address(settings, table.name),
+        schema=arrow_schema(table),
+        mode="ignore",
+        partition_by=list(table.partition_by),
+        name=table.name,
+        description=table.doc,
+        configuration=dict(table_properties(table)),
+    )
+    present = created.metadata().configuration
+    missing = {
+        name: condition
+        for name, condition in check_constraints(table).items()
+        if f"delta.constraints.{name}" not in present
+    }
+    if missing:
+        created.alter.add_constraint(missing)
+
+
+def _as_arrow(name: str, rows: Sequence[dict[str, Any]] | pa.Table) -> pa.Table:
+    schema = arrow_schema(TABLES[name])
+    if isinstance(rows, pa.Table):
+        return rows.select(schema.names).cast(schema)
+    return pa.Table.from_pylist(list(rows), schema=schema)
+
+
+def _retried(action: Any) -> Any:
+    """Run an action again when another writer's commit got in between."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return action()
+        except (CommitFailedError, DeltaError) as error:
+            conflict = isinstance(error, CommitFailedError) or "conflict" in str(error).lower()
+            if not conflict or attempt == ATTEMPTS:
+                raise
+            time.sleep(0.02 * attempt)
+    return None

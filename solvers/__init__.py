@@ -1,0 +1,43 @@
+"""Solvers: pure functions on arrays. ``solve(problem, budget, stop, seed, params) -> Result``.
+
+No Spark, no Airflow, no files, and nothing printed. PuLP and HiGHS are imported when first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ballast.contracts.errors import InvalidInput
+from solvers.budget import Budget
+from solvers.problem import AllowedNodes, Problem
+from solvers.rebalance import METHODS
+from solvers.result import Result, Status
+from solvers.stop import Stop
+
+__all__ = [
+    "METHODS",
+    "AllowedNodes",
+    "Budget",
+    "Problem",
+    "Result",
+    "Status",
+    "Stop",
+    "solve",
+]
+
+
+def solve(
+    problem: Problem,
+    budget: Budget,
+    stop: Stop,
+    seed: int = 0,
+    method: str = "auto",
+    params: Mapping[str, Any] | None = None,
+) -> Result:
+    """Rebalance the problem's key groups within the budget by the named method."""
+    if method not in METHODS:
+        raise InvalidInput(
+            f"there is no method {method!r}", value=method, allowed=", ".join(METHODS)
+        )
+    return METHODS[method](problem, budget, stop, seed, params or {})

@@ -1,0 +1,99 @@
+"""The figures by which plans are judged, apart from every algorithm.
+
+Definitions are the design's ("Words that everyone uses the same way"); load distance in points
+of load and the load index are seed 000's (section 4.3.1 and 5).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvers.problem import BoolArray, FloatArray, IntArray, Problem
+
+
+def node_loads(problem: Problem, assignment: IntArray) -> FloatArray:
+    """[N, R]: sum of the loads of a node's key groups / its capacity."""
+    sums = np.empty((problem.n_nodes, problem.n_resources))
+    for r in range(problem.n_resources):
+        sums[:, r] = np.bincount(
+            assignment, weights=problem.load[:, r], minlength=problem.n_nodes
+        )
+    return sums / problem.capacity
+
+
+def mean_load(problem: Problem) -> FloatArray:
+    """[R]: m = total load / total capacity of the nodes that stay; NaN where none stays."""
+    capacity = problem.capacity[problem.staying].sum(axis=0)
+    total = problem.load.sum(axis=0)
+    return np.divide(total, capacity, out=np.full_like(total, np.nan), where=capacity > 0)
+
+
+def relative_deviation(problem: Problem, assignment: IntArray) -> FloatArray:
+    """[N, R]: (load - m) / m for nodes that stay; 0 for other nodes and for unused resources."""
+    mean = mean_load(problem)
+    used = mean > 0
+    deviation = np.zeros((problem.n_nodes, problem.n_resources))
+    if used.any():
+        loads = node_loads(problem, assignment)
+        deviation[:, used] = loads[:, used] / mean[used] - 1.0
+    deviation[~problem.staying] = 0.0
+    return deviation
+
+
+def load_distance(problem: Problem, assignment: IntArray) -> float:
+    """100 x max over staying nodes and resources of |load - m| / m, in percent of the mean."""
+    return 100.0 * float(np.abs(relative_deviation(problem, assignment)).max(initial=0.0))
+
+
+def load_distance_points(problem: Problem, assignment: IntArray) -> float:
+    """100 x max over staying nodes and resources of |load - m|, in points of load (seed 000)."""
+    staying = problem.staying
+    if not staying.any():
+        return 0.0
+    distance = np.abs(node_loads(problem, assignment)[staying] - mean_load(problem))
+    return 100.0 * float(distance.max(initial=0.0))
+
+
+def moved_mask(problem: Problem, assignment: IntArray) -> BoolArray:
+    """[G]: the key group is not where it was."""
+    return np.asarray(assignment != problem.current)
+
+
+def forced_mask(problem: Problem) -> BoolArray:
+    """[G]: the key group sits on a dead node, so that it has to move (outside of the budget)."""
+    return problem.dead[problem.current]
+
+
+def voluntary_mask(problem: Problem, assignment: IntArray) -> BoolArray:
+    """[G]: moved and not forced; these are what the budget is for."""
+    return moved_mask(problem, assignment) & ~forced_mask(problem)
+
+
+def move_pause_s(problem: Problem) -> FloatArray:
+    """[G]: the pause that moving each key group would cost, c0 + alpha x bytes."""
+    return problem.pause_c0_s + problem.pause_s_per_byte * problem.state_bytes
+
+
+def pause_s(problem: Problem, moved: BoolArray) -> float:
+    """Pause of the given moves: sum of (c0 + alpha x bytes)."""
+    return float(move_pause_s(problem)[moved].sum())
+
+
+def draining_load(problem: Problem, assignment: IntArray) -> float:
+    """Load left on draining nodes in percent of the whole load, for the worst resource."""
+    on_draining = problem.draining[assignment]
+    total = problem.load.sum(axis=0)
+    left = problem.load[on_draining].sum(axis=0)
+    shares = np.divide(left, total, out=np.zeros_like(total), where=total > 0)
+    return 100.0 * float(shares.max(initial=0.0))
+
+
+def collocation_factor(problem: Problem, assignment: IntArray) -> float | None:
+    """100 x rate on edges whose ends share a node / rate on all edges; None without traffic."""
+    if problem.traffic_from is None or problem.traffic_to is None or problem.traffic_rate is None:
+        return None
+    total = float(problem.traffic_rate.sum())
+    if total <= 0:
+        return None
+    together = assignment[problem.traffic_from] == assignment[problem.traffic_to]
+    return 100.0 * float(problem.traffic_rate[together].sum()) / total

@@ -1,0 +1,63 @@
+"""Which of several plans is better, in one place, so that every method means the same by it.
+
+Order: load distance; then what is left on draining nodes (seed 000, 4.3.1 minimises both); then
+fewer moves, then fewer bytes. Differences within the tolerance are ties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvers import metrics
+from solvers.problem import IntArray, Problem
+from solvers.rebalance.start import misplaced_mask
+
+TIE = 1e-6
+"""Percentage points of load distance, and percent of the load left on draining nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    load_distance: float
+    draining_load: float
+    draining_groups: int
+    moves: int
+    bytes: int
+
+    @classmethod
+    def of(cls, problem: Problem, assignment: IntArray) -> Score:
+        voluntary = metrics.voluntary_mask(problem, assignment)
+        return cls(
+            metrics.load_distance(problem, assignment),
+            metrics.draining_load(problem, assignment),
+            int(problem.draining[assignment].sum()),
+            int(voluntary.sum()),
+            int(problem.state_bytes[voluntary].sum()),
+        )
+
+
+def best_index(scores: Sequence[Score]) -> int:
+    """Index of the best score; the earliest one among equals."""
+    left = list(range(len(scores)))
+    lowest = min(s.load_distance for s in scores)
+    left = [i for i in left if scores[i].load_distance <= lowest + TIE]
+    lowest = min(scores[i].draining_load for i in left)
+    left = [i for i in left if scores[i].draining_load <= lowest + TIE]
+    return min(left, key=lambda i: (scores[i].draining_groups, scores[i].moves, scores[i].bytes))
+
+
+def best_plan(problem: Problem, plans: Sequence[IntArray]) -> IntArray:
+    return plans[best_index([Score.of(problem, plan) for plan in plans])]
+
+
+def without_useless_moves(problem: Problem, assignment: IntArray) -> IntArray:
+    """The plan, or the same plan with only its necessary moves where the others do not pay.
+
+    This is what "never worse than doing nothing" means where dead nodes make "nothing" impossible.
+    """
+    optional = metrics.voluntary_mask(problem, assignment) & ~misplaced_mask(problem)
+    necessary_only = np.where(optional, problem.current, assignment)
+    return best_plan(problem, [necessary_only, assignment])

@@ -1,0 +1,438 @@
+"""The MILP of seed 000 (section 4.3.1), built with PuLP and solved by HiGHS in this process.
+
+Corrections to the print are in docs/adr/0003: d_u and d_l are >= 0, constraint (5) is dropped,
+moves into draining nodes do not exist as variables, and "w1 >> w2" is two solves, first of d
+alone and then of the rest with d held, so that no weight can make d worse and the bound of the
+first solve is a bound on load distance itself. Status and bound are HiGHS's own (docs/adr/0004).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ballast.contracts.errors import InvalidInput
+from solvers import metrics
+from solvers.budget import Budget
+from solvers.problem import BoolArray, FloatArray, IntArray, Problem
+from solvers.rebalance.bound import counting_bound, most_moves
+from solvers.rebalance.compare import best_plan, without_useless_moves
+from solvers.rebalance.start import (
+    movable_mask,
+    must_move_mask,
+    place_must_moves,
+    why_infeasible,
+    within_budget,
+)
+from solvers.result import Result, TraceStep, infeasible_result, make_result
+from solvers.stop import Clock, Stop
+
+NAME = "milp"
+
+FEASIBILITY = 1e-9
+"""HiGHS's tolerance on rows, in units of the mean load."""
+BOUND_MARGIN = 1e-8
+"""Taken off HiGHS's bound, in units of the mean load, for what its tolerances may let through."""
+BUILD_S_PER_TERM = 6e-6
+"""Seconds to build one coefficient with PuLP on a slow core (measured, bench machine)."""
+BUILD_SHARE = 0.5
+"""A model that would take more than this share of the time to build is not built."""
+SECOND_SOLVE_SHARE = 0.15
+"""Share of the time kept for the second solve (spread, drain, fewer moves)."""
+SECOND_SOLVE_NODES = 200
+"""The second solve only breaks ties; it is not worth a long proof."""
+SECOND_SOLVE_GAP = 1e-4
+
+
+@dataclass(frozen=True, slots=True)
+class MilpParams:
+    """``start``: an assignment to start from; ``max_terms``: the largest model to build."""
+
+    threads: int = 1
+    max_terms: int = 5_000_000
+    start: IntArray | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.threads < 1 or self.max_terms < 1:
+            raise InvalidInput("milp.threads and milp.max_terms need numbers >= 1")
+
+
+def solve(
+    problem: Problem, budget: Budget, stop: Stop, seed: int, params: Mapping[str, Any]
+) -> Result:
+    """Minimise load distance exactly, as far as the time allows."""
+    clock = stop.start()
+    options = _options(params)
+    reason = why_infeasible(problem, budget)
+    if reason is not None:
+        return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
+    start = _start(problem, budget, options)
+    answer = _solve_feasible(problem, budget, stop, clock, seed, options, start)
+    # HiGHS keeps rows within a tolerance; what is over the budget by a hair is still over it.
+    plans = [plan for plan in answer.plans if within_budget(problem, budget, plan)]
+    return make_result(
+        problem,
+        without_useless_moves(problem, best_plan(problem, [start, *plans])),
+        method=NAME,
+        bound=max(answer.bound, counting_bound(problem, budget)),
+        seconds=clock.elapsed(),
+        trace=answer.trace,
+        reason=answer.reason,
+    )
+
+
+def _options(params: Mapping[str, Any]) -> MilpParams:
+    try:
+        return MilpParams(**params)
+    except TypeError as error:
+        raise InvalidInput(
+            f"method 'milp': {error}", allowed="threads, max_terms, start"
+        ) from error
+
+
+def _start(problem: Problem, budget: Budget, options: MilpParams) -> IntArray:
+    """The given start if it keeps the rules, else the plan that does only what it must."""
+    necessary = place_must_moves(problem)
+    if options.start is None:
+        return necessary
+    given = np.array(options.start, dtype=np.int64)
+    if given.shape != problem.current.shape or not within_budget(problem, budget, given):
+        raise InvalidInput("milp.start is not an assignment within the budget")
+    return best_plan(problem, [necessary, given])
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """Plans found, and the proven bound on load distance in percent."""
+
+    plans: tuple[IntArray, ...] = ()
+    bound: float = 0.0
+    reason: str = ""
+    trace: tuple[TraceStep, ...] = ()
+
+
+def _solve_feasible(
+    problem: Problem,
+    budget: Budget,
+    stop: Stop,
+    clock: Clock,
+    seed: int,
+    options: MilpParams,
+    start: IntArray,
+) -> _Answer:
+    choices = _Choices.of(problem, budget)
+    if not len(choices.group):
+        return _Answer(bound=np.inf, reason="nothing may be moved")
+    skipped = _too_large(choices.n_terms(problem), clock, options)
+    if skipped:
+        return _Answer(reason=skipped)
+    model = _Model(problem, budget, choices)
+    return _TwoSolves(problem, model, stop, clock, seed, options).run(start)
+
+
+def _too_large(n_terms: int, clock: Clock, options: MilpParams) -> str:
+    """Why the model is not built, or nothing: a model must not eat the time for solving it."""
+    if n_terms > options.max_terms:
+        return f"milp skipped: {n_terms} coefficients, at most {options.max_terms} are built"
+    remaining = clock.remaining()
+    estimate = n_terms * BUILD_S_PER_TERM
+    if remaining is not None and estimate > BUILD_SHARE * remaining:
+        return (
+            f"milp skipped: building {n_terms} coefficients takes about {estimate:.1f} s "
+            f"of the {remaining:.1f} s left"
+        )
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Choices:
+    """The pairs (key group, node) between which the model chooses: the x_{i,k} of the paper.
+
+    Key groups that no plan can move have no variables; moves into draining or dead nodes, and
+    into nodes that are not allowed, do not exist.
+    """
+
+    group: IntArray
+    node: IntArray
+    is_variable_group: BoolArray
+
+    @classmethod
+    def of(cls, problem: Problem, budget: Budget) -> _Choices:
+        is_variable = movable_mask(problem, budget)
+        stays_possible = is_variable & ~must_move_mask(problem)
+        groups, nodes = _targets(problem, np.flatnonzero(is_variable))
+        elsewhere = nodes != problem.current[groups]
+        at_home = np.flatnonzero(stays_possible)
+        group = np.concatenate((groups[elsewhere], at_home))
+        node = np.concatenate((nodes[elsewhere], problem.current[at_home]))
+        order = np.lexsort((node, group))
+        return cls(group[order], node[order], is_variable)
+
+    def n_terms(self, problem: Problem) -> int:
+        return len(self.group) * (2 + 2 * problem.n_resources)
+
+
+def _targets(problem: Problem, groups: IntArray) -> tuple[IntArray, IntArray]:
+    """All pairs of these key groups and the nodes they may be moved to."""
+    staying = np.flatnonzero(problem.staying)
+    restricted = (
+        np.zeros(len(groups), dtype=bool)
+        if problem.allowed is None
+        else problem.allowed.restricted[groups]
+    )
+    free = groups[~restricted]
+    pairs = [(np.repeat(free, len(staying)), np.tile(staying, len(free)))]
+    for k in groups[restricted]:
+        targets = problem.targets_of(int(k))
+        pairs.append((np.full(len(targets), k), targets))
+    return np.concatenate([g for g, _ in pairs]), np.concatenate([n for _, n in pairs])
+
+
+class _Model:
+    """The PuLP model, with loads in units of the mean so that its numbers are near 1."""
+
+    def __init__(self, problem: Problem, budget: Budget, choices: _Choices) -> None:
+        import pulp
+
+        self.problem = problem
+        self.choices = choices
+        self.most_moves = most_moves(problem, budget)
+        self.lp = pulp.LpProblem("rebalance", pulp.LpMinimize)
+        self.d = self.lp.add_variable("d", lowBound=0)
+        self.d_u = self.lp.add_variable("d_u", lowBound=0)
+        self.d_l = self.lp.add_variable("d_l", lowBound=0)
+        self.x = [
+            self.lp.add_variable(f"x_{k}_{i}", lowBound=0, upBound=1, cat=pulp.LpInteger)
+            for k, i in zip(choices.group.tolist(), choices.node.tolist(), strict=True)
+        ]
+        self.lp.setObjective(pulp.LpAffineExpression([(self.d, 1.0)]))
+        self._add_each_group_once()
+        self._add_load_limits()
+        self._add_budget(budget)
+
+    def _row(self, terms: list[tuple[Any, float]], sense: int, right: float, name: str) -> None:
+        import pulp
+
+        self.lp.addConstraint(
+            pulp.LpConstraint(pulp.LpAffineExpression(terms), sense, name, right)
+        )
+
+    def _add_each_group_once(self) -> None:
+        """(1): the choices of a key group sum to one. They are sorted by key group."""
+        import pulp
+
+        groups, begins = np.unique(self.choices.group, return_index=True)
+        ends = [*begins[1:].tolist(), len(self.choices.group)]
+        for k, begin, end in zip(groups.tolist(), begins.tolist(), ends, strict=True):
+            terms = [(x, 1.0) for x in self.x[begin:end]]
+            self._row(terms, pulp.LpConstraintEQ, 1.0, f"once_{k}")
+
+    def _add_load_limits(self) -> None:
+        """(3) and (4), for every resource in use on every node that stays."""
+        import pulp
+
+        mean = metrics.mean_load(self.problem)
+        by_node = np.argsort(self.choices.node, kind="stable")
+        ends = np.cumsum(np.bincount(self.choices.node, minlength=self.problem.n_nodes))
+        fixed = self._fixed_loads()
+        for i in np.flatnonzero(self.problem.staying).tolist():
+            here = by_node[ends[i - 1] if i else 0 : ends[i]]
+            for r in np.flatnonzero(mean > 0).tolist():
+                fair = self.problem.capacity[i, r] * mean[r]
+                shares = self.problem.load[self.choices.group[here], r] / fair
+                terms = [(self.x[j], s) for j, s in zip(here.tolist(), shares.tolist(), strict=True)
+                         if s > 0]
+                right = 1.0 - fixed[i, r] / fair
+                above = [*terms, (self.d, -1.0), (self.d_u, 1.0)]
+                below = [*terms, (self.d, 1.0), (self.d_l, -1.0)]
+                self._row(above, pulp.LpConstraintLE, right, f"above_{i}_{r}")
+                self._row(below, pulp.LpConstraintGE, right, f"below_{i}_{r}")
+
+    def _fixed_loads(self) -> FloatArray:
+        """[N, R]: load of the key groups that have no variables."""
+        fixed = ~self.choices.is_variable_group
+        sums = np.zeros((self.problem.n_nodes, self.problem.n_resources))
+        np.add.at(sums, self.problem.current[fixed], self.problem.load[fixed])
+        return sums
+
+    def _add_budget(self, budget: Budget) -> None:
+        """(2), once for each unit of the budget; forced moves are free."""
+        import pulp
+
+        problem, choices = self.problem, self.choices
+        is_move = choices.node != problem.current[choices.group]
+        is_move &= ~metrics.forced_mask(problem)[choices.group]
+        self.is_move = is_move
+        costs = (
+            ("moves", budget.moves, np.ones(problem.n_key_groups)),
+            ("bytes", budget.bytes, problem.state_bytes.astype(np.float64)),
+            ("pause_s", budget.pause_s, metrics.move_pause_s(problem)),
+        )
+        for name, limit, cost in costs:
+            if limit is None or cost[choices.group[is_move]].sum() <= limit:
+                continue
+            # In units of the limit, so that a budget of terabytes is as exact as one of moves.
+            unit = float(limit) if limit > 0 and name != "moves" else 1.0
+            terms = [(self.x[j], cost[choices.group[j]] / unit) for j in np.flatnonzero(is_move)]
+            terms = [(x, c) for x, c in terms if c > 0]
+            self._row(terms, pulp.LpConstraintLE, float(limit) / unit, f"budget_{name}")
+
+    def values_of(self, assignment: IntArray) -> FloatArray:
+        """[X]: the values of the x of an assignment."""
+        return (assignment[self.choices.group] == self.choices.node).astype(np.float64)
+
+    def assignment_of(self, values: FloatArray) -> IntArray:
+        """Round: each key group goes to the choice with the largest value."""
+        order = np.lexsort((values, self.choices.group))
+        last = np.flatnonzero(np.diff(self.choices.group[order], append=-1))
+        assignment = self.problem.current.copy()
+        assignment[self.choices.group[order[last]]] = self.choices.node[order[last]]
+        return assignment
+
+    def tie_break_costs(self) -> FloatArray:
+        """[X]: costs of the second solve: load left on draining nodes, then moves.
+
+        Loads are in units of the mean, as d_u and d_l are; a move weighs so little that all of
+        them together weigh a thousandth of the mean, and half of a key group left on a draining
+        node, so that key groups without load leave as well.
+        """
+        problem, choices = self.problem, self.choices
+        left = problem.draining[choices.node]
+        mean_node = metrics.mean_load(problem) * problem.capacity[problem.staying].mean(axis=0)
+        used = mean_node > 0
+        weight = (problem.load[:, used] / mean_node[used]).max(axis=1, initial=0.0)
+        per_move = 1e-3 / max(1, self.most_moves)
+        return left * (weight[choices.group] + 2 * per_move) + self.is_move * per_move
+
+
+class _TwoSolves:
+    """First d alone, then d held and the rest: HiGHS is asked itself for status and bound."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        model: _Model,
+        stop: Stop,
+        clock: Clock,
+        seed: int,
+        options: MilpParams,
+    ) -> None:
+        self.problem = problem
+        self.model = model
+        self.stop = stop
+        self.clock = clock
+        self.seed = seed
+        self.options = options
+        self.trace: list[TraceStep] = []
+        self.step = NAME
+        self.first_seconds = 0.0
+
+    def run(self, start: IntArray) -> _Answer:
+        self._build()
+        self._set_start(start)
+        reason = self._first_solve()
+        bound = self._proven_bound()
+        first = self._incumbent()
+        if first is None:
+            return _Answer((), bound, reason, tuple(self.trace))
+        best = best_plan(self.problem, [start, first])
+        second = self._second_solve(best)
+        plans = (first,) if second is None else (first, second)
+        return _Answer(plans, bound, reason, tuple(self.trace))
+
+    def _build(self) -> None:
+        """Let PuLP translate the model; run HiGHS ourselves, for PuLP gives no start to it."""
+        import pulp
+
+        solver = pulp.HiGHS(
+            msg=False,
+            gapRel=0.0,
+            gapAbs=BOUND_MARGIN,
+            threads=self.options.threads,
+            random_seed=self.seed % 2**31,
+            primal_feasibility_tolerance=FEASIBILITY,
+            dual_feasibility_tolerance=FEASIBILITY,
+            mip_feasibility_tolerance=FEASIBILITY,
+        )
+        solver.createAndConfigureSolver(self.model.lp)
+        solver.buildSolverModel(self.model.lp)
+        self.highs: Any = self.model.lp.solverModel
+        self.columns = np.array([x.index for x in self.model.x], dtype=np.int32)
+        self.highs.cbMipImprovingSolution.subscribe(self._note_improvement)
+
+    def _note_improvement(self, event: Any) -> None:
+        """The objective is load distance in the first solve only."""
+        if self.step == NAME:
+            distance = 100.0 * float(event.data_out.objective_function_value)
+            self.trace.append((self.clock.elapsed(), NAME, distance))
+
+    def _set_start(self, assignment: IntArray) -> None:
+        """Give HiGHS the whole point: x, and the least d that fits it."""
+        deviation = metrics.relative_deviation(self.problem, assignment)
+        distance = float(np.abs(deviation).max(initial=0.0))
+        columns = np.append(self.columns, [v.index for v in self._distances()]).astype(np.int32)
+        values = np.append(self.model.values_of(assignment), [distance, 0.0, 0.0])
+        self.highs.setSolution(len(columns), columns, values)
+
+    def _distances(self) -> tuple[Any, Any, Any]:
+        return self.model.d, self.model.d_u, self.model.d_l
+
+    def _limit(self, seconds: float | None, nodes: int | None) -> None:
+        if seconds is not None:
+            self.highs.setOptionValue("time_limit", max(0.01, seconds))
+        if nodes is not None:
+            self.highs.setOptionValue("mip_max_nodes", nodes)
+
+    def _first_solve(self) -> str:
+        remaining = self.clock.remaining()
+        share = None if remaining is None else remaining * (1 - SECOND_SOLVE_SHARE)
+        self._limit(share, self.stop.steps)
+        self.first_seconds = self._run(NAME)
+        return f"HiGHS: {self.highs.modelStatusToString(self.highs.getModelStatus())}"
+
+    def _run(self, step: str) -> float:
+        """Run HiGHS; returns the seconds it took."""
+        self.step = step
+        began = self.clock.elapsed()
+        self.highs.run()
+        return self.clock.elapsed() - began
+
+    def _proven_bound(self) -> float:
+        """In percent. The objective of the first solve is d alone, so its bound is d's."""
+        bound = float(self.highs.getInfo().mip_dual_bound)
+        return 100.0 * max(0.0, bound - BOUND_MARGIN) if np.isfinite(bound) else 0.0
+
+    def _incumbent(self) -> IntArray | None:
+        import highspy
+
+        if self.highs.getInfo().primal_solution_status != highspy.kSolutionStatusFeasible:
+            return None
+        values = np.array(self.highs.getSolution().col_value)
+        return self.model.assignment_of(values[self.columns])
+
+    def _second_solve(self, best: IntArray) -> IntArray | None:
+        """Hold d, and look for a tighter spread, an emptier drain and fewer moves."""
+        if self.clock.is_over():
+            return None
+        d, d_u, d_l = (v.index for v in self._distances())
+        distance = metrics.load_distance(self.problem, best) / 100.0
+        self.highs.changeColCost(d, 0.0)
+        self.highs.changeColCost(d_u, -1.0)
+        self.highs.changeColCost(d_l, -1.0)
+        costs = self.model.tie_break_costs()
+        self.highs.changeColsCost(len(self.columns), self.columns, costs)
+        self.highs.changeColBounds(d, 0.0, distance + FEASIBILITY)
+        self.highs.setOptionValue("mip_rel_gap", SECOND_SOLVE_GAP)
+        self.highs.setOptionValue("mip_abs_gap", SECOND_SOLVE_GAP)
+        self._set_start(best)
+        self._limit(self._second_time_limit(), SECOND_SOLVE_NODES)
+        self._run("milp tie-break")
+        return self._incumbent()
+
+    def _second_time_limit(self) -> float | None:
+        """No longer than the first solve took, but for short ones."""
+        remaining = self.clock.remaining()
+        return None if remaining is None else min(remaining, max(1.0, self.first_seconds))

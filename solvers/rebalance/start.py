@@ -1,0 +1,153 @@
+"""What has to happen in every plan: which key groups must move, whether they can, and a start.
+
+A key group must move off a dead node (forced, outside of the budget) and off a node that its
+``allowed_nodes`` do not list (within the budget). These rules decide feasibility completely: once
+they can be met, leaving everything else in place is a plan.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvers import metrics
+from solvers.budget import Budget
+from solvers.problem import BoolArray, FloatArray, IntArray, Problem
+
+PAUSE_TOLERANCE_S = 1e-9
+
+
+def misplaced_mask(problem: Problem) -> BoolArray:
+    """[G]: on a live node that its allowed nodes do not list."""
+    groups = np.arange(problem.n_key_groups)
+    return ~problem.permits(groups, problem.current) & ~problem.dead[problem.current]
+
+
+def must_move_mask(problem: Problem) -> BoolArray:
+    return metrics.forced_mask(problem) | misplaced_mask(problem)
+
+
+def why_infeasible(problem: Problem, budget: Budget) -> str | None:
+    """The reason why no assignment keeps all the rules, or None."""
+    if not problem.staying.any():
+        return "no node is alive and not draining, so nothing can be placed; add a node"
+    must_move = must_move_mask(problem)
+    return (
+        _pinned_but_must_move(problem, must_move)
+        or _nowhere_to_go(problem, must_move)
+        or _budget_too_small(problem, budget)
+    )
+
+
+def _pinned_but_must_move(problem: Problem, must_move: BoolArray) -> str | None:
+    stuck = np.flatnonzero(must_move & problem.pinned_mask)
+    if not len(stuck):
+        return None
+    k = int(stuck[0])
+    node = int(problem.current[k])
+    where = "which is dead" if problem.dead[node] else "which is not among its allowed nodes"
+    return (
+        f"{len(stuck)} pinned key group(s) cannot stay, first {problem.key_group_ids[k]!r} on "
+        f"{problem.node_ids[node]!r}, {where}; unpin it"
+    )
+
+
+def _nowhere_to_go(problem: Problem, must_move: BoolArray) -> str | None:
+    if problem.allowed is None:
+        return None
+    for k in np.flatnonzero(must_move & problem.allowed.restricted):
+        if not len(problem.targets_of(int(k))):
+            return (
+                f"key group {problem.key_group_ids[k]!r} has to leave "
+                f"{problem.node_ids[problem.current[k]]!r}, and none of its allowed nodes is "
+                "alive and not draining; allow it another node"
+            )
+    return None
+
+
+def _budget_too_small(problem: Problem, budget: Budget) -> str | None:
+    misplaced = misplaced_mask(problem)
+    needed = Cost.of(problem, misplaced)
+    if needed.fits(budget):
+        return None
+    return (
+        f"{needed.moves} key group(s) are on nodes that their allowed nodes do not list, and "
+        f"moving them ({needed.bytes} bytes, {needed.pause_s:g} s of pause) is over the budget; "
+        "raise the budget or allow them where they are"
+    )
+
+
+class Cost:
+    """What moves cost in each unit of the budget."""
+
+    __slots__ = ("bytes", "moves", "pause_s")
+
+    def __init__(self, moves: int = 0, n_bytes: int = 0, pause_s: float = 0.0) -> None:
+        self.moves = moves
+        self.bytes = n_bytes
+        self.pause_s = pause_s
+
+    @classmethod
+    def of(cls, problem: Problem, moved: BoolArray) -> Cost:
+        return cls(
+            int(moved.sum()),
+            int(problem.state_bytes[moved].sum()),
+            metrics.pause_s(problem, moved),
+        )
+
+    def fits(self, budget: Budget) -> bool:
+        return (
+            (budget.moves is None or self.moves <= budget.moves)
+            and (budget.bytes is None or self.bytes <= budget.bytes)
+            and (budget.pause_s is None or self.pause_s <= budget.pause_s + PAUSE_TOLERANCE_S)
+        )
+
+
+def within_budget(problem: Problem, budget: Budget, assignment: IntArray) -> bool:
+    return Cost.of(problem, metrics.voluntary_mask(problem, assignment)).fits(budget)
+
+
+def movable_mask(problem: Problem, budget: Budget) -> BoolArray:
+    """[G]: some plan within the budget could move this key group."""
+    movable = ~problem.pinned_mask
+    affordable = np.full(problem.n_key_groups, budget.moves is None or budget.moves > 0)
+    if budget.bytes is not None:
+        affordable &= problem.state_bytes <= budget.bytes
+    if budget.pause_s is not None:
+        affordable &= metrics.move_pause_s(problem) <= budget.pause_s + PAUSE_TOLERANCE_S
+    return movable & (affordable | must_move_mask(problem))
+
+
+def place_must_moves(problem: Problem) -> IntArray:
+    """The plan that does only what it must: largest first, each to where the load stays lowest."""
+    assignment = problem.current.copy()
+    must_move = np.flatnonzero(must_move_mask(problem))
+    if not len(must_move):
+        return assignment
+    weights = normalised_loads(problem)
+    room = problem.capacity / problem.capacity[problem.staying].mean(axis=0)
+    sums = _sums_without(problem, must_move, weights)
+    anywhere = np.flatnonzero(problem.staying)
+    for k in must_move[np.argsort(-weights[must_move].max(axis=1), kind="stable")]:
+        targets = anywhere if problem.allowed is None else problem.targets_of(int(k))
+        after = ((sums[targets] + weights[k]) / room[targets]).max(axis=1)
+        target = targets[int(np.argmin(after))]
+        assignment[k] = target
+        sums[target] += weights[k]
+    return assignment
+
+
+def normalised_loads(problem: Problem) -> FloatArray:
+    """[G, R]: loads in units of what an average staying node carries; 0 for unused resources."""
+    mean = metrics.mean_load(problem) * problem.capacity[problem.staying].mean(axis=0)
+    return np.divide(problem.load, mean, out=np.zeros_like(problem.load), where=mean > 0)
+
+
+def _sums_without(problem: Problem, left_out: IntArray, weights: FloatArray) -> FloatArray:
+    kept = np.ones(problem.n_key_groups, dtype=bool)
+    kept[left_out] = False
+    sums = np.zeros((problem.n_nodes, problem.n_resources))
+    for r in range(problem.n_resources):
+        sums[:, r] = np.bincount(
+            problem.current[kept], weights=weights[kept, r], minlength=problem.n_nodes
+        )
+    return sums

@@ -1,0 +1,1 @@
+"""The pipeline's Spark jobs: condense, solve, publish, measure. Each is a program of its own."""

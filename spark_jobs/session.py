@@ -1,0 +1,26 @@
+"""The Spark session of a pipeline job, and the settings every session here shares."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from ballast.contracts.errors import SettingsError
+from ballast.contracts.settings import Settings
+from ballast.contracts.spark import JARS, spark_conf
+
+
+def build_session(settings: Settings, app_name: str) -> SparkSession:
+    """A session with Delta; under spark-submit it takes what was submitted and adds the rest."""
+    missing = [jar for jar in JARS if settings.is_local_spark() and not (settings.jars / jar).exists()]
+    if missing:
+        raise SettingsError(
+            f"Delta's jars {', '.join(missing)} are not in {settings.jars}",
+            value=str(settings.jars),
+            remedy="run `make setup`, or set BALLAST_JARS to the folder that holds them",
+        )
+    builder = SparkSession.builder.appName(app_name)
+    for key, value in spark_conf(settings).items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session

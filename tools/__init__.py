@@ -1,0 +1,1 @@
+"""What the Makefile calls: set-up, jars, test and lint runners. Standard library only."""
