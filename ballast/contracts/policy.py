@@ -19,9 +19,9 @@ from ballast.contracts.errors import FeatureNotBuilt, PolicyError
 from ballast.contracts.settings import JOB_NAME_PATTERN
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")]
-Seconds = Annotated[float, Field(gt=0, le=86_400 * 7, allow_inf_nan=False)]
-Amount = Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)]
-NonNegative = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(strict=True, gt=0, le=86_400 * 7, allow_inf_nan=False)]
+Amount = Annotated[float, Field(strict=True, gt=0, le=1e15, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(strict=True, ge=0, le=1e15, allow_inf_nan=False)]
 
 BUILT_OBJECTIVES = ("balance",)
 BUILT_REVIEW_MODES = ("automatic",)
@@ -37,7 +37,7 @@ class OperatorPolicy(_Strict):
     """An operator of the job and how its input is partitioned."""
 
     id: Name
-    key_groups: Annotated[int, Field(ge=1, le=1_000_000)]
+    key_groups: Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
     partition_key: Annotated[tuple[Name, ...], Field(min_length=1)]
 
 
@@ -65,7 +65,7 @@ class NodePolicy(_Strict):
     cluster: Name = "main"
     rack: Name = "rack-1"
     capacity: CapacityPolicy = CapacityPolicy()
-    draining: bool = False
+    draining: Annotated[bool, Field(strict=True)] = False
 
 
 class ObjectivePolicy(_Strict):
@@ -80,8 +80,8 @@ class ObjectivePolicy(_Strict):
 class BudgetPolicy(_Strict):
     """What one plan may cost; a budget that is not named does not limit."""
 
-    moves: Annotated[int, Field(ge=0, le=10_000_000)] | None = None
-    bytes: Annotated[int, Field(ge=0, le=10**15)] | None = None
+    moves: Annotated[int, Field(strict=True, ge=0, le=10_000_000)] | None = None
+    bytes: Annotated[int, Field(strict=True, ge=0, le=10**15)] | None = None
     pause_s: NonNegative | None = None
 
 
@@ -96,8 +96,8 @@ class SolverPolicy(_Strict):
     """Which method solves, for how long, with which seed."""
 
     method: Name = "auto"
-    seconds: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 5.0
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    seconds: Annotated[float, Field(strict=True, gt=0, le=3600, allow_inf_nan=False)] = 5.0
+    seed: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] = 0
 
 
 class ReviewPolicy(_Strict):
@@ -113,7 +113,7 @@ class ThresholdPolicy(_Strict):
     """A plan must lower the load distance by at least this much, in percent of the mean."""
     good_enough_pct: NonNegative = 2.0
     """At or below this load distance nothing is changed, in percent of the mean."""
-    complete_windows_share: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.8
+    complete_windows_share: Annotated[float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)] = 0.8
     """Share of the period's windows in which every node and key group must have reported."""
     late_after_s: Seconds = 300.0
     """A row written later than this after its window's end is late and set aside."""
@@ -127,7 +127,7 @@ class JobPolicy(_Strict):
     schedule: str | None = None
     window_s: Seconds
     statistics_period_s: Seconds
-    dead_after_windows: Annotated[int, Field(ge=2, le=100_000)] = 60
+    dead_after_windows: Annotated[int, Field(strict=True, ge=2, le=100_000)] = 60
     operators: Annotated[tuple[OperatorPolicy, ...], Field(min_length=1)]
     edges: tuple[EdgePolicy, ...] = ()
     nodes: Annotated[tuple[NodePolicy, ...], Field(min_length=1)]
@@ -142,6 +142,7 @@ class JobPolicy(_Strict):
     def _hangs_together(self) -> JobPolicy:
         _check_unique("operators", [operator.id for operator in self.operators])
         _check_unique("nodes", [node.id for node in self.nodes])
+        _check_schedule(self.schedule)
         _check_edges(self)
         _check_windows(self)
         _check_capacities(self)
@@ -268,6 +269,15 @@ def _check_unique(field: str, ids: list[str]) -> None:
     twice = next((name for name in ids if ids.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"{field}: id {twice!r} is given twice; ids must differ")
+
+
+def _check_schedule(schedule: str | None) -> None:
+    fields = schedule.split() if schedule is not None else ["*"] * 5
+    if len(fields) != 5 or not all(re.fullmatch(r"[0-9A-Za-z*/,#-]+", field) for field in fields):
+        raise ValueError(
+            f"schedule is {schedule!r}; it must be null or cron with five fields: minute, hour, "
+            "day of month, month, day of week"
+        )
 
 
 def _check_edges(policy: JobPolicy) -> None:

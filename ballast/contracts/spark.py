@@ -19,8 +19,6 @@ def spark_conf(settings: Settings) -> dict[str, str]:
     that they wrote the same version; HDFSLogStore does not (docs/adr/0007).
     """
     conf = {
-        "spark.master": settings.spark_master,
-        "spark.jars": ",".join(str(settings.jars / jar) for jar in JARS),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.delta.logStore.file.impl": "io.delta.storage.HDFSLogStore",
@@ -31,10 +29,22 @@ def spark_conf(settings: Settings) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(settings.home / "spark-warehouse"),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
     }
-    if not settings.is_local_spark():
-        for key in ("spark.driver.host", "spark.driver.bindAddress", "spark.jars"):
-            del conf[key]
+    if settings.is_local_spark():
+        conf |= {
+            "spark.master": settings.spark_master,
+            "spark.jars": submit_jars(settings),
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+        }
     return conf
+
+
+def submit_jars(settings: Settings) -> str:
+    """Delta's jars as ``--jars`` takes them: what is submitted must bring them itself."""
+    return ",".join(str(settings.jars / jar) for jar in JARS)
+
+
+def submit_conf(settings: Settings) -> dict[str, str]:
+    """What a spark-submit of a pipeline job adds to :func:`spark_conf`: the JVM's own options."""
+    return spark_conf(settings) | {"spark.driver.extraJavaOptions": SHORT_LIVED_JVM}

@@ -61,7 +61,7 @@ def read_rows(
     wanted = filters_to_expression([("job", "=", job), *where])
     # Without threads: Arrow's pool, still holding delta-rs's Python file system when the
     # interpreter ends, aborted about every second process that read with threads.
-    return table.to_pyarrow_dataset(partitions=[("job", "=", job)]).to_table(
+    return table.to_pyarrow_dataset(file_pruning_predicate=[("job", "=", job)]).to_table(
         filter=wanted, columns=list(columns) if columns else None, use_threads=False
     )
 

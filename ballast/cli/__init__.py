@@ -1,0 +1,1 @@
+"""The ``ballast`` command: look at plans, check policies, solve and verify problem folders."""

@@ -1,0 +1,48 @@
+"""Entry point of the ``ballast`` command; each module of this package adds its own subcommands."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from ballast import __version__
+from ballast.cli import plans, policy, problems, status, tables
+from ballast.contracts.errors import BallastError
+
+COMMAND_MODULES = (plans, status, policy, problems, tables)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser with every subcommand."""
+    parser = argparse.ArgumentParser(
+        prog="ballast",
+        description="Keeps stateful streaming jobs level. Reads the warehouse named by "
+        "BALLAST_WAREHOUSE (default .ballast/warehouse).",
+    )
+    parser.add_argument("--version", action="version", version=f"ballast {__version__}")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for module in COMMAND_MODULES:
+        module.register(subparsers)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; an error is one line on standard error and its exit code."""
+    args = build_parser().parse_args(arguments)
+    try:
+        code = args.run(args)
+        sys.stdout.flush()
+        return int(code)
+    except BallastError as error:
+        print(f"ballast: {error}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader (`| head`) has gone; silence the interpreter's own complaint at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

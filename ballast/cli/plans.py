@@ -1,0 +1,223 @@
+"""``ballast plans``: list a job's plans, show one with its outcome, compare two."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ballast.cli.render import cell_text, text_table, to_json
+from ballast.contracts.errors import InvalidInput, NotFound
+from ballast.contracts.settings import Settings, check_job_name, load_settings
+from ballast.store.plans import (
+    read_acks,
+    read_assignment,
+    read_head,
+    read_log,
+    read_outcomes,
+    read_plan,
+    read_plans,
+)
+
+Row = dict[str, Any]
+PLAN_FIGURES = (
+    "method", "status", "reason", "load_distance_before_pct", "load_distance_pct", "bound_pct",
+    "gap_pct", "moves", "bytes", "forced_moves", "forced_bytes", "pause_s",
+    "collocation_factor_pct", "budget_moves", "budget_bytes", "budget_pause_s", "solver_seconds",
+    "parent_version", "run_id", "snapshot_id", "content_hash", "created_at",
+)  # fmt: skip
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser("plans", help="list, show and compare plans")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    listing = _command(commands, "list", "a job's plans, published or not", _list)
+    listing.add_argument("--limit", type=int, default=50, help="newest N drafts (default 50)")
+    show = _command(commands, "show", "one plan: promise, moves, log, outcome", _show)
+    show.add_argument("version", nargs="?", help="version or plan id (default: the one in force)")
+    show.add_argument("--all", action="store_true", help="every key group, not only the moves")
+    diff = _command(commands, "diff", "where two plans place key groups differently", _diff)
+    diff.add_argument("old", metavar="OLD", help="version or plan id; 0: before the first plan")
+    diff.add_argument("new", metavar="NEW", nargs="?", help="version or plan id (default: in force)")
+
+
+def _command(commands: Any, name: str, text: str, run: Any) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text)
+    parser.add_argument("job", metavar="JOB")
+    parser.add_argument("--json", action="store_true", help="for scripts")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def plan_list(settings: Settings, job: str, limit: int) -> list[Row]:
+    """The newest drafts, each with its version, if it has one, and the last event of its life."""
+    log = read_log(settings, job)
+    head = read_head(settings, job)
+    versions = published_versions(settings, job)
+    by_plan = {plan_id: version for version, plan_id in versions.items()}
+    last_event = {row["plan_id"]: row["event"] for row in log if row["plan_id"]}
+    return [
+        {
+            "version": by_plan.get(plan["plan_id"]),
+            "in_force": bool(head and head.plan_id == plan["plan_id"]),
+            "plan_id": plan["plan_id"],
+            "created_at": plan["created_at"],
+            "last_event": last_event.get(plan["plan_id"], "drafted"),
+            "method": plan["method"],
+            "load_distance_before_pct": plan["load_distance_before_pct"],
+            "load_distance_pct": plan["load_distance_pct"],
+            "gap_pct": plan["gap_pct"],
+            "moves": plan["moves"],
+            "bytes": plan["bytes"],
+        }
+        for plan in read_plans(settings, job)[-limit:]
+    ]
+
+
+def published_versions(settings: Settings, job: str) -> dict[int, str]:
+    """Plan id of every version; the head counts even where its log row is still missing."""
+    versions = {
+        row["version"]: row["plan_id"]
+        for row in read_log(settings, job)
+        if row["event"] in ("published", "rolled_back") and row["version"] is not None
+    }
+    head = read_head(settings, job)
+    return versions | ({head.version: head.plan_id} if head else {})
+
+
+def plan_detail(settings: Settings, job: str, name: str | None) -> Row:
+    """A plan with its moves, log, acknowledgements and outcome."""
+    version, plan_id = resolve(settings, job, name)
+    assignment = read_assignment(settings, job, plan_id)
+    return {
+        "job": job,
+        "version": version,
+        "plan": read_plan(settings, job, plan_id),
+        "assignment": assignment,
+        "moves": [row for row in assignment if row["node_id"] != row["previous_node_id"]],
+        "log": [row for row in read_log(settings, job) if row["plan_id"] == plan_id],
+        "acks": read_acks(settings, job, version) if version else [],
+        "outcomes": latest_outcomes(settings, job, version) if version else [],
+    }
+
+
+def latest_outcomes(settings: Settings, job: str, version: int) -> list[Row]:
+    """The newest measurement of every figure of a version."""
+    newest: dict[str, Row] = {}
+    for row in read_outcomes(settings, job, version):
+        newest[row["figure"]] = row
+    return list(newest.values())
+
+
+def plan_difference(settings: Settings, job: str, old: str, new: str | None) -> list[Row]:
+    """Key groups that two plans place on different nodes."""
+    before = _placement(settings, job, old)
+    after = _placement(settings, job, new)
+    return [
+        {
+            "operator_id": operator_id,
+            "key_group": key_group,
+            "old_node_id": before.get((operator_id, key_group)),
+            "new_node_id": after.get((operator_id, key_group)),
+        }
+        for operator_id, key_group in sorted(before.keys() | after.keys())
+        if before.get((operator_id, key_group)) != after.get((operator_id, key_group))
+    ]
+
+
+def resolve(settings: Settings, job: str, name: str | None) -> tuple[int | None, str]:
+    """Version (None for a draft) and plan id of what a person named."""
+    versions = published_versions(settings, job)
+    if name is None:
+        if not versions:
+            raise NotFound(
+                f"job {job} has no published plan", value=job,
+                remedy=f"see drafts with `ballast plans list {job}`, reasons with "
+                f"`ballast status {job}`",
+            )  # fmt: skip
+        newest = max(versions)
+        return newest, versions[newest]
+    if name.isdecimal() and int(name) in versions:
+        return int(name), versions[int(name)]
+    by_plan = {plan_id: version for version, plan_id in versions.items()}
+    drafts = {row["plan_id"] for row in read_plans(settings, job)}
+    if name in drafts:
+        return by_plan.get(name), name
+    raise NotFound(
+        f"job {job} has no version or plan {name!r}", value=name,
+        allowed=f"versions {_span(versions)} or a plan id", remedy=f"see `ballast plans list {job}`",
+    )  # fmt: skip
+
+
+def _placement(settings: Settings, job: str, name: str | None) -> dict[tuple[str, int], str]:
+    if name == "0":
+        versions = published_versions(settings, job)
+        if not versions:
+            resolve(settings, job, None)
+        first = read_assignment(settings, job, versions[min(versions)])
+        return {(row["operator_id"], row["key_group"]): row["previous_node_id"] for row in first}
+    _, plan_id = resolve(settings, job, name)
+    rows = read_assignment(settings, job, plan_id)
+    return {(row["operator_id"], row["key_group"]): row["node_id"] for row in rows}
+
+
+def _span(versions: dict[int, str]) -> str:
+    return f"{min(versions)} to {max(versions)}" if versions else "(none yet)"
+
+
+def _list(args: argparse.Namespace) -> int:
+    if args.limit < 1:
+        raise InvalidInput(f"--limit is {args.limit}", value=args.limit, allowed="1 or more")
+    rows = plan_list(load_settings(), check_job_name(args.job), args.limit)
+    if args.json:
+        print(to_json(rows))
+    elif rows:
+        print(text_table(list(rows[0]), [list(row.values()) for row in rows]))
+    else:
+        print(f"job {args.job} has no plans yet; trigger reoptimize__{args.job} in Airflow")
+    return 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    detail = plan_detail(load_settings(), check_job_name(args.job), args.version)
+    if args.json:
+        print(to_json(detail))
+        return 0
+    plan = detail["plan"]
+    version = detail["version"]
+    named = f"version {version}" if version else "a draft that was not published"
+    print(f"Job {detail['job']}, {named}, plan {plan['plan_id']}\n")
+    width = max(len(name) for name in PLAN_FIGURES)
+    for name in PLAN_FIGURES:
+        print(f"  {name.ljust(width)}  {cell_text(plan[name])}")
+    rows = detail["assignment"] if args.all else detail["moves"]
+    print(f"\n{'Key groups' if args.all else 'Moves'} ({len(rows)})")
+    print(_section(rows, ("operator_id", "key_group", "previous_node_id", "node_id",
+                          "state_bytes")))  # fmt: skip
+    print("\nTake-up")
+    print(_section(detail["acks"], ("status", "batch_id", "moved_key_groups", "bytes_moved",
+                                    "pause_ms", "acked_at", "reason")))  # fmt: skip
+    print("\nOutcome: promised against measured")
+    print(_section(detail["outcomes"], ("figure", "unit", "before", "promised", "measured",
+                                        "windows", "measured_at")))  # fmt: skip
+    print("\nLog")
+    print(_section(detail["log"], ("at", "event", "actor", "reason")))
+    return 0
+
+
+def _diff(args: argparse.Namespace) -> int:
+    rows = plan_difference(load_settings(), check_job_name(args.job), args.old, args.new)
+    if args.json:
+        print(to_json(rows))
+    elif rows:
+        print(text_table(list(rows[0]), [list(row.values()) for row in rows]))
+        print(f"\n{len(rows)} key groups differ")
+    else:
+        print("no key group differs")
+    return 0
+
+
+def _section(rows: list[Row], columns: tuple[str, ...]) -> str:
+    if not rows:
+        return "  (none yet)"
+    return text_table(columns, [[row[column] for column in columns] for row in rows])

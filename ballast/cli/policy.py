@@ -1,0 +1,52 @@
+"""``ballast policy``: check a policy file, or print the JSON schema for editors."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ballast.cli.render import to_json
+from ballast.contracts.policy import JobPolicy, load_policy, policy_schema
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser("policy", help="check job policy files")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    check = commands.add_parser("check", help="check one policy file and say what it means")
+    check.add_argument("file", type=Path, metavar="FILE", help="such as policies/flights.yaml")
+    check.add_argument("--json", action="store_true", help="print the policy with its defaults")
+    check.set_defaults(run=_check)
+    schema = commands.add_parser("schema", help="print the JSON schema of policy files")
+    schema.set_defaults(run=_schema)
+
+
+def _check(args: argparse.Namespace) -> int:
+    policy = load_policy(args.file)
+    if args.json:
+        print(to_json(policy.model_dump(mode="json", by_alias=True)))
+    else:
+        print(f"{args.file}: ok. {_summary(policy)}")
+    return 0
+
+
+def _schema(_: argparse.Namespace) -> int:
+    print(to_json(policy_schema()))
+    return 0
+
+
+def _summary(policy: JobPolicy) -> str:
+    key_groups = sum(operator.key_groups for operator in policy.operators)
+    draining = sum(node.draining for node in policy.nodes)
+    return (
+        f"Job {policy.job}: {len(policy.operators)} operators with {key_groups} key groups on "
+        f"{len(policy.nodes)} nodes ({draining} draining), windows of {policy.window_s:g} s, "
+        f"{policy.windows_per_period} to a statistics period, schedule "
+        f"{policy.schedule or 'none'}, budgets {_budgets(policy)}."
+    )
+
+
+def _budgets(policy: JobPolicy) -> str:
+    budgets = policy.budgets.model_dump()
+    named = [f"{name} {value:,}" for name, value in budgets.items() if value is not None]
+    return ", ".join(named) or "none"

@@ -1,0 +1,181 @@
+"""`ballast solve` and `ballast verify`: solve a problem folder, check a result folder.
+
+The only place in ``ballast`` that calls the solvers; they are imported when a command runs, so
+that every other command starts without them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ballast.contracts.errors import ProblemError, VerificationFailed
+
+if TYPE_CHECKING:
+    from ballast.problems import ProblemFolder, ResultFolder
+    from solvers import Budget, Problem, Result
+    from solvers.verify import Violation
+
+EXIT_SOLVED = 0
+EXIT_INFEASIBLE = 3
+EXIT_BROKEN_PROMISE = VerificationFailed.exit_code
+DEFAULT_SECONDS = 10.0
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the two commands."""
+    solve = subparsers.add_parser(
+        "solve", help="solve a problem folder", description="Solve a problem folder."
+    )
+    solve.add_argument("folder", metavar="FOLDER", help="the problem folder")
+    solve.add_argument("--method", default="auto", help="auto, milp, flux or unchanged")
+    solve.add_argument(
+        "--seconds", type=float, default=None, help=f"time limit (default {DEFAULT_SECONDS:g})"
+    )
+    solve.add_argument(
+        "--steps", type=int, default=None,
+        help="stop after so many steps instead of by the clock, which is repeatable",
+    )
+    solve.add_argument("--seed", type=int, default=0, help="for whatever is random")
+    solve.add_argument("--out", required=True, metavar="OUT", help="the result folder to write")
+    solve.add_argument("--json", action="store_true", help="print the result as JSON")
+    solve.set_defaults(run=run_solve)
+
+    verify = subparsers.add_parser(
+        "verify", help="check a result folder", description="Check every promise of a result."
+    )
+    verify.add_argument("folder", metavar="FOLDER", help="the problem folder")
+    verify.add_argument("out", metavar="OUT", help="the result folder")
+    verify.add_argument("--json", action="store_true", help="print the findings as JSON")
+    verify.set_defaults(run=run_verify)
+
+
+def run_solve(args: argparse.Namespace) -> int:
+    """Solve and write OUT. Bad input raises before anything is written."""
+    import solvers
+    from ballast.problems import read_problem, write_result
+    from ballast.problems.results import check_target
+
+    stop = solvers.Stop(_seconds(args), args.steps)
+    check_target(args.out)
+    folder = read_problem(args.folder)
+    _check_objective(folder)
+    problem, budget = to_problem(folder)
+    result = solvers.solve(
+        problem, budget, stop, args.seed, args.method, _params(folder, args.method)
+    )
+    figures = result.to_dict()
+    write_result(args.out, figures, _assignment(folder, result))
+    print(json.dumps(figures, indent=2) if args.json else _summary(result, args.out))
+    return EXIT_SOLVED if result.is_solved else EXIT_INFEASIBLE
+
+
+def run_verify(args: argparse.Namespace) -> int:
+    """Check OUT against FOLDER and name every promise that does not hold."""
+    from ballast.problems import read_problem, read_result
+
+    folder = read_problem(args.folder)
+    problem, budget = to_problem(folder)
+    result = read_result(args.out)
+    violations = _violations(problem, budget, result)
+    if args.json:
+        findings = [{"promise": v.promise, "message": v.message} for v in violations]
+        print(json.dumps({"ok": not violations, "violations": findings}, indent=2))
+    elif violations:
+        for violation in violations:
+            print(violation, file=sys.stderr)
+    else:
+        print(f"{args.out}: every promise holds")
+    return EXIT_BROKEN_PROMISE if violations else EXIT_SOLVED
+
+
+def to_problem(folder: ProblemFolder) -> tuple[Problem, Budget]:
+    """The folder's columns as the solvers' arrays."""
+    import solvers
+
+    nodes, groups, traffic = folder.nodes, folder.key_groups, folder.traffic
+    allowed = groups.allowed
+    problem = solvers.Problem(
+        node_ids=tuple(nodes.node_ids.to_pylist()),
+        resources=folder.resources,
+        capacity=nodes.capacity,
+        node_state=tuple(nodes.state.to_pylist()),
+        rack=tuple(nodes.rack.to_pylist()),
+        key_group_ids=tuple(groups.key_group_ids.to_pylist()),
+        operator_ids=tuple(groups.operator_ids.to_pylist()),
+        load=groups.load,
+        state_bytes=groups.state_bytes,
+        current=groups.current,
+        pinned=groups.pinned,
+        allowed=None
+        if allowed is None
+        else solvers.AllowedNodes(allowed.indptr, allowed.nodes, allowed.restricted),
+        traffic_from=None if traffic is None else traffic.from_index,
+        traffic_to=None if traffic is None else traffic.to_index,
+        traffic_rate=None if traffic is None else traffic.rate,
+        pause_c0_s=folder.pause_c0_s,
+        pause_s_per_byte=folder.pause_s_per_byte,
+    )
+    limits = folder.budget
+    return problem, solvers.Budget(limits.moves, limits.bytes, limits.pause_s)
+
+
+def _seconds(args: argparse.Namespace) -> float | None:
+    """A stop by steps is repeatable only without a clock beside it, unless one is asked for."""
+    if args.seconds is not None:
+        return float(args.seconds)
+    return None if args.steps is not None else DEFAULT_SECONDS
+
+
+def _check_objective(folder: ProblemFolder) -> None:
+    if folder.objective != "balance":
+        raise ProblemError(
+            f"problem.json: objective {folder.objective!r} is not solved by this version",
+            value=folder.objective,
+            allowed="balance",
+        )
+
+
+def _params(folder: ProblemFolder, method: str) -> dict[str, Any]:
+    """``params`` of problem.json: an object of parameters for each method."""
+    params = folder.extra.get("params", {})
+    if not isinstance(params, dict) or not all(isinstance(p, dict) for p in params.values()):
+        raise ProblemError("problem.json: params is not an object of objects, one per method")
+    return params if method == "auto" else dict(params.get(method, {}))
+
+
+def _assignment(folder: ProblemFolder, result: Result) -> tuple[Any, Any] | None:
+    """The two columns of assignment.parquet, ids in the type that the problem has them in."""
+    import pyarrow as pa
+
+    if not result.is_solved:
+        return None
+    nodes = folder.nodes.node_ids.take(pa.array(result.assignment))
+    groups = folder.key_groups.key_group_ids
+    return groups.cast(folder.key_groups.id_type), nodes.cast(folder.nodes.id_type)
+
+
+def _violations(problem: Problem, budget: Budget, result: ResultFolder) -> list[Violation]:
+    from solvers.verify import Violation, verify, verify_infeasible
+
+    status = result.figures.get("status")
+    if result.assignment is not None:
+        return verify(problem, budget, result.assignment, result.figures)
+    if status == "infeasible":
+        return verify_infeasible(problem, budget)
+    return [Violation("assignment", f"assignment.parquet is missing, and the status is {status!r}")]
+
+
+def _summary(result: Result, out: str) -> str:
+    if not result.is_solved:
+        return f"infeasible: {result.reason}"
+    forced = f", {result.forced_moves} forced" if result.forced_moves else ""
+    return (
+        f"{result.status.value} by {result.method}: load distance "
+        f"{result.load_distance_before:.4g} % -> {result.load_distance:.4g} % "
+        f"(bound {result.bound:.4g} %), {result.moves} moves{forced}, {result.bytes} bytes, "
+        f"pause {result.pause_s:.3g} s, in {result.seconds:.2f} s -> {Path(out)}"
+    )

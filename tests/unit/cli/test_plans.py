@@ -1,0 +1,156 @@
+"""What ``ballast plans`` and ``ballast status`` say about a warehouse with two versions."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ballast.cli.main import main
+from ballast.contracts.settings import Settings, load_settings
+from ballast.contracts.tables import TABLES
+from ballast.store.tables import append, ensure_tables
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def row_of(table: str, **values: Any) -> dict[str, Any]:
+    """A row with a value for every column, those given and defaults for the rest."""
+    defaults = {"string": "x", "long": 1, "double": 1.0, "timestamp": NOW, "date": NOW.date()}
+    columns = TABLES[table].columns
+    row = {c.name: (c.allowed[0] if c.allowed else defaults.get(c.type)) for c in columns}
+    return row | values
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setenv("BALLAST_HOME", str(tmp_path))
+    monkeypatch.delenv("BALLAST_WAREHOUSE", raising=False)
+    return load_settings()
+
+
+@pytest.fixture
+def warehouse(settings: Settings) -> Settings:
+    """Two published versions, and a third draft that a dry run left."""
+    ensure_tables(settings)
+    for number, plan_id in enumerate(("p1", "p2", "p3"), start=1):
+        at = NOW + timedelta(minutes=number)
+        append(settings, "plans.plans", [row_of(
+            "plans.plans", job="clicks", plan_id=plan_id, run_id=f"r{number}", created_at=at,
+            load_distance_before_pct=40.0, load_distance_pct=4.0 / number, moves=1,
+            budget_moves=5, budget_bytes=None, bytes=10)])  # fmt: skip
+        append(settings, "plans.assignments", [
+            row_of("plans.assignments", job="clicks", plan_id=plan_id, operator_id="count",
+                   key_group=0, node_id="n1" if number == 1 else "n2", previous_node_id="n0"),
+            row_of("plans.assignments", job="clicks", plan_id=plan_id, operator_id="count",
+                   key_group=1, node_id="n0", previous_node_id="n0"),
+        ])  # fmt: skip
+        event = "dry_run" if number == 3 else "published"
+        append(settings, "plans.log", [row_of(
+            "plans.log", job="clicks", plan_id=plan_id, event=event, run_id=f"r{number}", at=at,
+            version=None if number == 3 else number)])  # fmt: skip
+    append(settings, "plans.heads", [row_of("plans.heads", job="clicks", version=2, plan_id="p2")])
+    append(settings, "plans.acks", [row_of(
+        "plans.acks", job="clicks", version=2, plan_id="p2", status="applied", batch_id=17,
+        reason="")])  # fmt: skip
+    append(settings, "plans.outcomes", [row_of(
+        "plans.outcomes", job="clicks", version=2, plan_id="p2", figure="load_distance_pct",
+        promised=2.0, measured=2.5)])  # fmt: skip
+    return settings
+
+
+def run_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert main([*arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_list_shows_versions_and_what_became_of_each(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = run_json(capsys, "plans", "list", "clicks")
+    assert [(r["version"], r["in_force"], r["last_event"]) for r in rows] == [
+        (1, False, "published"), (2, True, "published"), (None, False, "dry_run")]  # fmt: skip
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_list_takes_the_newest_n(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = run_json(capsys, "plans", "list", "clicks", "--limit", "1")
+    assert [row["plan_id"] for row in rows] == ["p3"]
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_show_gives_the_plan_in_force_with_its_outcome(capsys: pytest.CaptureFixture[str]) -> None:
+    detail = run_json(capsys, "plans", "show", "clicks")
+    assert (detail["version"], detail["plan"]["plan_id"]) == (2, "p2")
+    assert [(m["key_group"], m["node_id"]) for m in detail["moves"]] == [(0, "n2")]
+    assert detail["outcomes"][0]["measured"] == 2.5
+    assert main(["plans", "show", "clicks"]) == 0
+    text = capsys.readouterr().out
+    assert "version 2, plan p2" in text
+    assert "2.500" in text
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_show_finds_an_older_version_and_a_draft(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_json(capsys, "plans", "show", "clicks", "1")["plan"]["plan_id"] == "p1"
+    draft = run_json(capsys, "plans", "show", "clicks", "p3")
+    assert (draft["version"], draft["acks"]) == (None, [])
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_diff_names_the_key_groups_that_two_versions_place_differently(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = run_json(capsys, "plans", "diff", "clicks", "1", "2")
+    assert rows == [
+        {"operator_id": "count", "key_group": 0, "old_node_id": "n1", "new_node_id": "n2"}
+    ]
+    assert run_json(capsys, "plans", "diff", "clicks", "2") == []
+    before_first = run_json(capsys, "plans", "diff", "clicks", "0", "1")
+    assert [(r["old_node_id"], r["new_node_id"]) for r in before_first] == [("n0", "n1")]
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_status_says_what_is_in_force_and_how_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+    status = run_json(capsys, "status", "clicks")
+    assert (status["version"], status["take_up"], status["taken_up_at_batch"]) == (2, "applied", 17)
+    assert (status["load_distance_promised_pct"], status["load_distance_measured_pct"]) == (2.0, 2.5)
+
+
+@pytest.mark.usefixtures("warehouse")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["plans", "show", "clicks", "9"], "no version or plan '9'"),
+        (["plans", "show", "nobody"], "has no published plan"),
+        (["status", "nobody"], "knows no job 'nobody'"),
+        (["plans", "list", "../x"], "is not a job name"),
+        (["plans", "list", "clicks", "--limit", "0"], "--limit"),
+        (["tables", "ddl", "plans.nothing"], "there is no table"),
+        (["policy", "check", "nothing.yaml"], "does not exist"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.usefixtures("settings")
+def test_an_empty_warehouse_has_no_plans_and_says_what_to_do(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["plans", "list", "clicks"]) == 0
+    assert "trigger reoptimize__clicks" in capsys.readouterr().out
+
+
+def test_ddl_of_a_table_is_printed(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["tables", "ddl", "plans.heads"]) == 0
+    assert f"{settings.warehouse}/plans/heads" in capsys.readouterr().out

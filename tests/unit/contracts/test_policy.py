@@ -1,0 +1,171 @@
+"""A policy says what it must, and an error names file, field, value and what is allowed."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from ballast.contracts.errors import FeatureNotBuilt, PolicyError
+from ballast.contracts.policy import (
+    load_policy,
+    parse_policy,
+    policy_files,
+    policy_from_json,
+    policy_schema,
+)
+
+POLICIES = Path(__file__).parents[3] / "policies"
+
+
+def smallest() -> dict[str, Any]:
+    return {
+        "job": "clicks",
+        "window_s": 5,
+        "statistics_period_s": 60,
+        "operators": [
+            {"id": "parse", "key_groups": 4, "partition_key": ["user"]},
+            {"id": "count", "key_groups": 4, "partition_key": ["user"]},
+        ],
+        "edges": [{"from": "parse", "to": "count"}],
+        "nodes": [{"id": "n1"}, {"id": "n2"}],
+    }
+
+
+def changed(path: list[Any], value: Any) -> dict[str, Any]:
+    data = copy.deepcopy(smallest())
+    target: Any = data
+    for step in path[:-1]:
+        target = target[step]
+    target[path[-1]] = value
+    return data
+
+
+def test_the_smallest_policy_gets_sensible_defaults() -> None:
+    policy = parse_policy(smallest(), "clicks.yaml")
+    assert policy.windows_per_period == 12
+    assert policy.solver.method == "auto"
+    assert policy.review.mode == "automatic"
+    assert policy.budgets.moves is None
+
+
+def test_a_policy_survives_its_json() -> None:
+    policy = parse_policy(smallest(), "clicks.yaml")
+    assert policy_from_json(policy.to_json()) == policy
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "field", "said"),
+    [
+        (["window_s"], "soon", "window_s", "'soon'"),
+        (["window_s"], 0, "window_s", "0"),
+        (["window_s"], float("nan"), "window_s", "nan"),
+        (["window_s"], True, "window_s", "True"),
+        (["statistics_period_s"], 61, "policy", "multiple of window_s"),
+        (["job"], "Clicks", "job", "'Clicks'"),
+        (["job"], "clicks\n", "job", r"'clicks\n'"),
+        (["operators"], [], "operators", "[]"),
+        (["operators", 0, "key_groups"], 0, "operators.0.key_groups", "0"),
+        (["operators", 0, "key_groups"], 2.5, "operators.0.key_groups", "2.5"),
+        (["operators", 1, "id"], "parse", "policy", "given twice"),
+        (["nodes", 1, "id"], "n1", "policy", "given twice"),
+        (["nodes", 0, "capacity"], {"cpu_cores": -1}, "nodes.0.capacity.cpu_cores", "-1"),
+        (["edges", 0, "to"], "sink", "policy", "'sink' is not an operator"),
+        (["edges"], [{"from": "parse", "to": "count"}, {"from": "count", "to": "parse"}],
+         "policy", "cycle"),
+        (["edges"], [{"from": "parse", "to": "parse"}], "policy", "cycle"),
+        (["budgets"], {"moves": -1}, "budgets.moves", "-1"),
+        (["objective"], {"resources": ["memory"]}, "policy", "capacity.memory_bytes"),
+        (["nodes"], [{"id": "n1", "draining": True}], "policy", "every node is draining"),
+        (["dead_after_windows"], 1, "dead_after_windows", "1"),
+        (["colour"], "red", "colour", "not a field"),
+        (["nodes", 0, "colour"], "red", "nodes.0.colour", "not a field"),
+        (["schedule"], "every day", "policy", "five fields"),
+    ],
+)  # fmt: skip
+def test_a_wrong_field_is_named_with_its_value(
+    path: list[Any], value: Any, field: str, said: str
+) -> None:
+    with pytest.raises(PolicyError) as caught:
+        parse_policy(changed(path, value), "clicks.yaml")
+    assert caught.value.field == field
+    assert str(caught.value).startswith("clicks.yaml: ")
+    assert said in str(caught.value)
+
+
+def test_a_missing_field_is_named() -> None:
+    data = smallest()
+    del data["nodes"]
+    with pytest.raises(PolicyError, match=r"clicks\.yaml: nodes: is missing"):
+        parse_policy(data, "clicks.yaml")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "field"),
+    [
+        (["objective"], {"kind": "collocate"}, "objective.kind"),
+        (["objective"], {"kind": "joint"}, "objective.kind"),
+        (["review"], {"mode": "person"}, "review.mode"),
+        (["review"], {"mode": "automatic_within_limits"}, "review.mode"),
+        (["solver"], {"method": "magic"}, "solver.method"),
+    ],
+)
+def test_a_feature_that_is_not_built_is_refused_not_ignored(
+    path: list[Any], value: Any, field: str
+) -> None:
+    with pytest.raises(FeatureNotBuilt, match="not built in this version; allowed: ") as caught:
+        parse_policy(changed(path, value), "clicks.yaml")
+    assert caught.value.field == field
+
+
+def test_the_file_must_be_named_like_the_job(tmp_path: Path) -> None:
+    file = tmp_path / "orders.yaml"
+    file.write_text(yaml.safe_dump(smallest()))
+    with pytest.raises(PolicyError, match=r"job: is 'clicks' but the file is named 'orders'"):
+        load_policy(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("job: [", "is not YAML"),
+        ("- a\n- b\n", "holds a list"),
+        ("", "holds a NoneType"),
+        ("job: clicks\njob: clicks\n", "given twice"),
+        ("job: !!python/object:os.system {}\n", "is not YAML"),
+    ],
+)
+def test_a_file_that_is_no_policy_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "clicks.yaml"
+    file.write_text(text)
+    with pytest.raises(PolicyError, match=said):
+        load_policy(file)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match="does not exist"):
+        load_policy(tmp_path / "nothing.yaml")
+
+
+@pytest.mark.parametrize("file", policy_files(POLICIES), ids=lambda file: file.stem)
+def test_every_policy_of_the_project_is_right_and_fits_its_schema(file: Path) -> None:
+    load_policy(file)
+    jsonschema.validate(yaml.safe_load(file.read_text()), policy_schema())
+
+
+def test_the_schema_for_editors_is_generated_from_the_policy() -> None:
+    written = json.loads((POLICIES / "policy.schema.json").read_text())
+    assert written == policy_schema(), (
+        "policies/policy.schema.json is out of date: "
+        "run `ballast policy schema > policies/policy.schema.json`"
+    )
+
+
+def test_the_schema_refuses_what_the_policy_refuses() -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(changed(["budgets"], {"moves": -1}), policy_schema())

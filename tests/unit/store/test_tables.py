@@ -1,0 +1,115 @@
+"""The store creates, reads and appends without a JVM, and a repeated write adds nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake.exceptions import DeltaError
+
+from ballast.contracts.errors import NotFound
+from ballast.contracts.schemas import check_constraints
+from ballast.contracts.settings import Settings, load_settings
+from ballast.contracts.tables import TABLES
+from ballast.store.tables import append, append_once, ensure_tables, open_table, read_rows
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return load_settings({"BALLAST_HOME": str(tmp_path)})
+
+
+def head(job: str = "clicks", **changes: Any) -> dict[str, Any]:
+    row = {"job": job, "version": 1, "plan_id": "p", "content_hash": "c", "run_id": "r",
+           "published_at": NOW}  # fmt: skip
+    return row | changes
+
+
+def test_every_table_is_created_with_its_constraints(settings: Settings) -> None:
+    ensure_tables(settings)
+    for name, table in TABLES.items():
+        configuration = open_table(settings, name).metadata().configuration
+        present = {key for key in configuration if key.startswith("delta.constraints.")}
+        assert present == {f"delta.constraints.{key}" for key in check_constraints(table)}
+
+
+def test_creating_again_changes_nothing(settings: Settings) -> None:
+    ensure_tables(settings)
+    versions = {name: open_table(settings, name).version() for name in TABLES}
+    ensure_tables(settings)
+    assert {name: open_table(settings, name).version() for name in TABLES} == versions
+
+
+def test_several_may_create_at_once(settings: Settings) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: ensure_tables(settings, ["plans.heads", "plans.log"]), range(8)))
+    configuration = open_table(settings, "plans.heads").metadata().configuration
+    assert "delta.constraints.version_too_small" in configuration
+
+
+def test_a_constraint_that_a_dead_creator_left_out_is_added(settings: Settings) -> None:
+    ensure_tables(settings, ["plans.heads"])
+    open_table(settings, "plans.heads").alter.drop_constraint("version_too_small")
+    ensure_tables(settings, ["plans.heads"])
+    configuration = open_table(settings, "plans.heads").metadata().configuration
+    assert "delta.constraints.version_too_small" in configuration
+
+
+@pytest.mark.parametrize("bad", [{"version": 0}, {"version": None}, {"plan_id": None}])
+def test_a_trusted_table_refuses_a_bad_row(settings: Settings, bad: dict[str, Any]) -> None:
+    ensure_tables(settings, ["plans.heads"])
+    with pytest.raises((DeltaError, ValueError)):
+        append(settings, "plans.heads", [head(**bad)])
+    assert read_rows(settings, "plans.heads", job="clicks").num_rows == 0
+
+
+def test_only_rows_of_the_job_are_read(settings: Settings) -> None:
+    ensure_tables(settings, ["plans.heads"])
+    append(settings, "plans.heads", [head(), head("orders", version=7)])
+    rows = read_rows(settings, "plans.heads", job="orders").to_pylist()
+    assert rows == [head("orders", version=7)]
+
+
+def test_a_write_is_made_once(settings: Settings) -> None:
+    ensure_tables(settings, ["plans.heads"])
+    first = append_once(settings, "plans.heads", [head()], app_id="w", app_version=3)
+    again = append_once(settings, "plans.heads", [head()], app_id="w", app_version=3)
+    older = append_once(settings, "plans.heads", [head()], app_id="w", app_version=2)
+    newer = append_once(settings, "plans.heads", [head(version=2)], app_id="w", app_version=4)
+    other = append_once(settings, "plans.heads", [head(version=3)], app_id="x", app_version=1)
+    assert (first, again, older, newer, other) == (True, False, False, True, True)
+    assert read_rows(settings, "plans.heads", job="clicks").num_rows == 3
+
+
+def test_appends_at_once_all_arrive(settings: Settings) -> None:
+    ensure_tables(settings, ["plans.heads"])
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda i: append(settings, "plans.heads", [head(version=i)]), range(1, 21)))
+    versions = read_rows(settings, "plans.heads", job="clicks")["version"].to_pylist()
+    assert sorted(versions) == list(range(1, 21))
+
+
+def test_a_table_that_is_not_there_is_named_with_what_to_do(settings: Settings) -> None:
+    with pytest.raises(NotFound, match=r"plans\.heads does not exist.*BALLAST_WAREHOUSE"):
+        read_rows(settings, "plans.heads", job="clicks")
+
+
+def test_a_process_that_has_read_a_table_ends_cleanly(settings: Settings) -> None:
+    """Reading through Arrow's thread pool aborted every second process at its end."""
+    ensure_tables(settings, ["plans.heads"])
+    append(settings, "plans.heads", [head()])
+    program = (
+        "from ballast.contracts.settings import load_settings\n"
+        "from ballast.store.plans import read_head\n"
+        f"s = load_settings({{'BALLAST_HOME': {str(settings.home)!r}}})\n"
+        "assert read_head(s, 'clicks').version == 1\n"
+    )
+    for _ in range(4):
+        subprocess.run([sys.executable, "-c", program], check=True)
