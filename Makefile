@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 VENV := .venv/bin
 # Kinds of test to run: make test KIND="unit spark"
 KIND ?= unit spark dags e2e faults
-# Programs to run: make bench BENCH=rebalance_small
+# Benchmarks to run: make bench BENCH=quick
 BENCH ?=
 
 export PYTHON

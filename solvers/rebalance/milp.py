@@ -9,7 +9,7 @@ first solve is a bound on load distance itself. Status and bound are HiGHS's own
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,9 @@ from solvers.budget import Budget
 from solvers.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.rebalance.bound import counting_bound, most_moves
 from solvers.rebalance.compare import best_plan, without_useless_moves
+from solvers.rebalance.highs import MipOutcome, run, task_of
 from solvers.rebalance.start import (
+    misplaced_mask,
     movable_mask,
     must_move_mask,
     place_must_moves,
@@ -40,11 +42,16 @@ BUILD_S_PER_TERM = 6e-6
 """Seconds to build one coefficient with PuLP on a slow core (measured, bench machine)."""
 BUILD_SHARE = 0.5
 """A model that would take more than this share of the time to build is not built."""
+CORNER_COLUMNS = 8_000
+"""Models with more choices than this are first solved on a part of the nodes of this size."""
+CORNER_SHARE = 0.4
 SECOND_SOLVE_SHARE = 0.15
 """Share of the time kept for the second solve (spread, drain, fewer moves)."""
 SECOND_SOLVE_NODES = 200
 """The second solve only breaks ties; it is not worth a long proof."""
 SECOND_SOLVE_GAP = 1e-4
+SECOND_SOLVE_SCALE = 1e3
+"""Keeps the cost of one move away from what HiGHS takes for zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +136,58 @@ def _solve_feasible(
     skipped = _too_large(choices.n_terms(problem), clock, options)
     if skipped:
         return _Answer(reason=skipped)
+    if len(choices.group) > CORNER_COLUMNS:
+        start = _solve_corner(problem, budget, stop, clock, seed, options, start)
     model = _Model(problem, budget, choices)
-    return _TwoSolves(problem, model, stop, clock, seed, options).run(start)
+    answer = _TwoSolves(problem, model, stop, clock, seed, options).run(start)
+    return replace(answer, plans=(start, *answer.plans))
+
+
+def _solve_corner(
+    problem: Problem,
+    budget: Budget,
+    stop: Stop,
+    clock: Clock,
+    seed: int,
+    options: MilpParams,
+    start: IntArray,
+) -> IntArray:
+    """A good start for a large model: the same model on the most extreme nodes alone.
+
+    With few moves only these nodes matter, and HiGHS finds little on the whole model in seconds.
+    What is proven about the corner says nothing about the whole, so its bound is not used.
+    """
+    choices = _Choices.of(problem, budget, among=_extreme_nodes(problem, budget))
+    if not len(choices.group):
+        return start
+    remaining = clock.remaining()
+    part = Stop(None if remaining is None else max(0.01, CORNER_SHARE * remaining), stop.steps)
+    model = _Model(problem, budget, choices)
+    answer = _TwoSolves(problem, model, part, part.start(), seed, options).run(
+        place_must_moves(problem)
+    )
+    plans = [plan for plan in answer.plans if within_budget(problem, budget, plan)]
+    return best_plan(problem, [start, *plans])
+
+
+def _extreme_nodes(problem: Problem, budget: Budget) -> BoolArray:
+    """[N]: the fullest and the emptiest nodes in turn, as many as make a small model."""
+    deviation = metrics.relative_deviation(problem, problem.current).max(axis=1)
+    # A draining node wants to be empty: all it has is surplus. At half weight, so that many
+    # draining nodes do not crowd out the overloaded ones that decide the load distance.
+    loads = metrics.node_loads(problem, problem.current)
+    mean = metrics.mean_load(problem)
+    share = np.divide(loads, mean, out=np.zeros_like(loads), where=mean > 0).max(axis=1)
+    deviation = np.where(problem.draining, 0.5 * share, deviation)
+    live = np.flatnonzero(~problem.dead)
+    order = live[np.argsort(-deviation[live], kind="stable")]
+    in_turn = np.stack((order, order[::-1]), axis=1).ravel()[: len(order)]
+    movable = movable_mask(problem, budget)
+    groups = np.bincount(problem.current[movable], minlength=problem.n_nodes)[in_turn]
+    columns = np.cumsum(groups) * np.arange(1, len(in_turn) + 1)
+    chosen = np.zeros(problem.n_nodes, dtype=bool)
+    chosen[in_turn[: max(2, int(np.searchsorted(columns, CORNER_COLUMNS, "right")))]] = True
+    return chosen
 
 
 def _too_large(n_terms: int, clock: Clock, options: MilpParams) -> str:
@@ -160,10 +217,17 @@ class _Choices:
     is_variable_group: BoolArray
 
     @classmethod
-    def of(cls, problem: Problem, budget: Budget) -> _Choices:
+    def of(cls, problem: Problem, budget: Budget, among: BoolArray | None = None) -> _Choices:
+        """``among`` restricts the choice to moves between these nodes, and what must move."""
         is_variable = movable_mask(problem, budget)
-        stays_possible = is_variable & ~must_move_mask(problem)
+        must_move = must_move_mask(problem)
+        if among is not None:
+            is_variable &= among[problem.current] | must_move
+        stays_possible = is_variable & ~must_move
         groups, nodes = _targets(problem, np.flatnonzero(is_variable))
+        if among is not None:
+            kept = among[nodes] | must_move[groups]
+            groups, nodes = groups[kept], nodes[kept]
         elsewhere = nodes != problem.current[groups]
         at_home = np.flatnonzero(stays_possible)
         group = np.concatenate((groups[elsewhere], at_home))
@@ -259,26 +323,35 @@ class _Model:
         return sums
 
     def _add_budget(self, budget: Budget) -> None:
-        """(2), once for each unit of the budget; forced moves are free."""
+        """(2), once for each unit of the budget; forced moves are free.
+
+        A key group that does not stay has moved, so the row needs the x of the current nodes
+        only. Written over all other x, as printed, it has N times the terms, and HiGHS's rounding
+        heuristic took over a minute on it at 60 nodes without looking at the clock.
+        """
         import pulp
 
         problem, choices = self.problem, self.choices
-        is_move = choices.node != problem.current[choices.group]
-        is_move &= ~metrics.forced_mask(problem)[choices.group]
-        self.is_move = is_move
+        at_home = np.flatnonzero(choices.node == problem.current[choices.group])
         costs = (
             ("moves", budget.moves, np.ones(problem.n_key_groups)),
             ("bytes", budget.bytes, problem.state_bytes.astype(np.float64)),
             ("pause_s", budget.pause_s, metrics.move_pause_s(problem)),
         )
+        necessary = misplaced_mask(problem)
         for name, limit, cost in costs:
-            if limit is None or cost[choices.group[is_move]].sum() <= limit:
+            stay_costs = cost[choices.group[at_home]]
+            if limit is None or stay_costs.sum() + cost[necessary].sum() <= limit:
                 continue
             # In units of the limit, so that a budget of terabytes is as exact as one of moves.
             unit = float(limit) if limit > 0 and name != "moves" else 1.0
-            terms = [(self.x[j], cost[choices.group[j]] / unit) for j in np.flatnonzero(is_move)]
-            terms = [(x, c) for x, c in terms if c > 0]
-            self._row(terms, pulp.LpConstraintLE, float(limit) / unit, f"budget_{name}")
+            to_save = stay_costs.sum() + cost[necessary].sum() - limit
+            terms = [
+                (self.x[j], c / unit)
+                for j, c in zip(at_home.tolist(), stay_costs.tolist(), strict=True)
+                if c > 0
+            ]
+            self._row(terms, pulp.LpConstraintGE, to_save / unit, f"budget_{name}")
 
     def values_of(self, assignment: IntArray) -> FloatArray:
         """[X]: the values of the x of an assignment."""
@@ -305,7 +378,9 @@ class _Model:
         used = mean_node > 0
         weight = (problem.load[:, used] / mean_node[used]).max(axis=1, initial=0.0)
         per_move = 1e-3 / max(1, self.most_moves)
-        return left * (weight[choices.group] + 2 * per_move) + self.is_move * per_move
+        stays = choices.node == problem.current[choices.group]
+        # Staying saves a move: the same sum as charging all other x, with far fewer terms.
+        return left * (weight[choices.group] + 2 * per_move) - stays * per_move
 
 
 class _TwoSolves:
@@ -324,115 +399,92 @@ class _TwoSolves:
         self.model = model
         self.stop = stop
         self.clock = clock
-        self.seed = seed
-        self.options = options
-        self.trace: list[TraceStep] = []
-        self.step = NAME
-        self.first_seconds = 0.0
+        self.task = task_of(model.lp)
+        self.columns = np.array([x.index for x in model.x], dtype=np.int64)
+        self.options: dict[str, Any] = {
+            "threads": options.threads,
+            "random_seed": seed % 2**31,
+            "primal_feasibility_tolerance": FEASIBILITY,
+            "dual_feasibility_tolerance": FEASIBILITY,
+            "mip_feasibility_tolerance": FEASIBILITY,
+        }
 
     def run(self, start: IntArray) -> _Answer:
-        self._build()
-        self._set_start(start)
-        reason = self._first_solve()
-        bound = self._proven_bound()
-        first = self._incumbent()
-        if first is None:
-            return _Answer((), bound, reason, tuple(self.trace))
-        best = best_plan(self.problem, [start, first])
-        second = self._second_solve(best)
-        plans = (first,) if second is None else (first, second)
-        return _Answer(plans, bound, reason, tuple(self.trace))
-
-    def _build(self) -> None:
-        """Let PuLP translate the model; run HiGHS ourselves, for PuLP gives no start to it."""
-        import pulp
-
-        solver = pulp.HiGHS(
-            msg=False,
-            gapRel=0.0,
-            gapAbs=BOUND_MARGIN,
-            threads=self.options.threads,
-            random_seed=self.seed % 2**31,
-            primal_feasibility_tolerance=FEASIBILITY,
-            dual_feasibility_tolerance=FEASIBILITY,
-            mip_feasibility_tolerance=FEASIBILITY,
-        )
-        solver.createAndConfigureSolver(self.model.lp)
-        solver.buildSolverModel(self.model.lp)
-        self.highs: Any = self.model.lp.solverModel
-        self.columns = np.array([x.index for x in self.model.x], dtype=np.int32)
-        self.highs.cbMipImprovingSolution.subscribe(self._note_improvement)
-
-    def _note_improvement(self, event: Any) -> None:
-        """The objective is load distance in the first solve only."""
-        if self.step == NAME:
-            distance = 100.0 * float(event.data_out.objective_function_value)
-            self.trace.append((self.clock.elapsed(), NAME, distance))
-
-    def _set_start(self, assignment: IntArray) -> None:
-        """Give HiGHS the whole point: x, and the least d that fits it."""
-        deviation = metrics.relative_deviation(self.problem, assignment)
-        distance = float(np.abs(deviation).max(initial=0.0))
-        columns = np.append(self.columns, [v.index for v in self._distances()]).astype(np.int32)
-        values = np.append(self.model.values_of(assignment), [distance, 0.0, 0.0])
-        self.highs.setSolution(len(columns), columns, values)
-
-    def _distances(self) -> tuple[Any, Any, Any]:
-        return self.model.d, self.model.d_u, self.model.d_l
-
-    def _limit(self, seconds: float | None, nodes: int | None) -> None:
-        if seconds is not None:
-            self.highs.setOptionValue("time_limit", max(0.01, seconds))
-        if nodes is not None:
-            self.highs.setOptionValue("mip_max_nodes", nodes)
-
-    def _first_solve(self) -> str:
-        remaining = self.clock.remaining()
-        share = None if remaining is None else remaining * (1 - SECOND_SOLVE_SHARE)
-        self._limit(share, self.stop.steps)
-        self.first_seconds = self._run(NAME)
-        return f"HiGHS: {self.highs.modelStatusToString(self.highs.getModelStatus())}"
-
-    def _run(self, step: str) -> float:
-        """Run HiGHS; returns the seconds it took."""
-        self.step = step
         began = self.clock.elapsed()
-        self.highs.run()
-        return self.clock.elapsed() - began
+        outcome = self._first_solve(start)
+        first_seconds = self.clock.elapsed() - began
+        found = self._plan_in(outcome)
+        best = start if found is None else best_plan(self.problem, [start, found])
+        second = self._second_solve(best, first_seconds)
+        return _Answer(
+            plans=tuple(plan for plan in (found, second) if plan is not None),
+            bound=_percent_bound(outcome),
+            reason=f"HiGHS: {outcome.status}",
+            trace=tuple((began + s, NAME, 100.0 * d) for s, d in outcome.trace),
+        )
 
-    def _proven_bound(self) -> float:
-        """In percent. The objective of the first solve is d alone, so its bound is d's."""
-        bound = float(self.highs.getInfo().mip_dual_bound)
-        return 100.0 * max(0.0, bound - BOUND_MARGIN) if np.isfinite(bound) else 0.0
+    def _first_solve(self, start: IntArray) -> MipOutcome:
+        remaining = self.clock.remaining()
+        limits = _limits(
+            None if remaining is None else remaining * (1 - SECOND_SOLVE_SHARE), self.stop.steps
+        )
+        gaps = {"mip_rel_gap": 0.0, "mip_abs_gap": BOUND_MARGIN}
+        options = {**self.options, **gaps, **limits}
+        return run(replace(self.task, start=self._point(start), options=options))
 
-    def _incumbent(self) -> IntArray | None:
-        import highspy
-
-        if self.highs.getInfo().primal_solution_status != highspy.kSolutionStatusFeasible:
-            return None
-        values = np.array(self.highs.getSolution().col_value)
-        return self.model.assignment_of(values[self.columns])
-
-    def _second_solve(self, best: IntArray) -> IntArray | None:
+    def _second_solve(self, best: IntArray, first_seconds: float) -> IntArray | None:
         """Hold d, and look for a tighter spread, an emptier drain and fewer moves."""
         if self.clock.is_over():
             return None
         d, d_u, d_l = (v.index for v in self._distances())
-        distance = metrics.load_distance(self.problem, best) / 100.0
-        self.highs.changeColCost(d, 0.0)
-        self.highs.changeColCost(d_u, -1.0)
-        self.highs.changeColCost(d_l, -1.0)
-        costs = self.model.tie_break_costs()
-        self.highs.changeColsCost(len(self.columns), self.columns, costs)
-        self.highs.changeColBounds(d, 0.0, distance + FEASIBILITY)
-        self.highs.setOptionValue("mip_rel_gap", SECOND_SOLVE_GAP)
-        self.highs.setOptionValue("mip_abs_gap", SECOND_SOLVE_GAP)
-        self._set_start(best)
-        self._limit(self._second_time_limit(), SECOND_SOLVE_NODES)
-        self._run("milp tie-break")
-        return self._incumbent()
-
-    def _second_time_limit(self) -> float | None:
-        """No longer than the first solve took, but for short ones."""
+        cost = np.zeros_like(self.task.cost)
+        cost[[d_u, d_l]] = -1.0
+        cost[self.columns] = self.model.tie_break_costs()
+        upper = self.task.upper.copy()
+        upper[d] = metrics.load_distance(self.problem, best) / 100.0 + FEASIBILITY
         remaining = self.clock.remaining()
-        return None if remaining is None else min(remaining, max(1.0, self.first_seconds))
+        seconds = None if remaining is None else min(remaining, max(1.0, first_seconds))
+        gaps = {
+            "mip_rel_gap": SECOND_SOLVE_GAP,
+            "mip_abs_gap": SECOND_SOLVE_GAP * SECOND_SOLVE_SCALE,
+        }
+        task = replace(
+            self.task,
+            cost=cost * SECOND_SOLVE_SCALE,
+            upper=upper,
+            start=self._point(best),
+            options={**self.options, **gaps, **_limits(seconds, SECOND_SOLVE_NODES)},
+        )
+        return self._plan_in(run(task))
+
+    def _point(self, assignment: IntArray) -> FloatArray:
+        """A start for HiGHS: the x of the assignment, and the least d that fits them."""
+        deviation = metrics.relative_deviation(self.problem, assignment)
+        point = np.zeros(len(self.task.cost))
+        point[self.columns] = self.model.values_of(assignment)
+        point[self.model.d.index] = np.abs(deviation).max(initial=0.0)
+        return point
+
+    def _plan_in(self, outcome: MipOutcome) -> IntArray | None:
+        if outcome.values is None:
+            return None
+        return self.model.assignment_of(outcome.values[self.columns])
+
+    def _distances(self) -> tuple[Any, Any, Any]:
+        return self.model.d, self.model.d_u, self.model.d_l
+
+
+def _limits(seconds: float | None, nodes: int | None) -> dict[str, Any]:
+    limits: dict[str, Any] = {}
+    if seconds is not None:
+        limits["time_limit"] = max(0.01, seconds)
+    if nodes is not None:
+        limits["mip_max_nodes"] = nodes
+    return limits
+
+
+def _percent_bound(outcome: MipOutcome) -> float:
+    """The objective of the first solve is d alone, so its bound is one on load distance."""
+    if not np.isfinite(outcome.dual_bound):
+        return 0.0
+    return 100.0 * max(0.0, outcome.dual_bound - BOUND_MARGIN)

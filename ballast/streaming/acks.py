@@ -1,0 +1,80 @@
+"""The job's word on plan versions: each (version, status) once, whatever crashes in between.
+
+An acknowledgement is first a file, then a row; the row's commit carries a mark of its own, so a
+repetition after a crash adds nothing. If the table cannot be reached the file waits.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ballast.contracts.settings import Settings
+from ballast.contracts.tables import ACK_STATUSES
+from ballast.store.tables import append_once
+from ballast.streaming.decisions import MoveFigures
+from ballast.streaming.files import read_json, write_json
+from ballast.streaming.routing import FIRST_VERSION
+
+log = logging.getLogger("ballast.streaming")
+NOTHING_MOVED = MoveFigures(0, 0, 0.0)
+
+
+class AckBook:
+    """Acknowledgements of one job on their way into ``plans.acks``."""
+
+    def __init__(self, folder: Path, settings: Settings, job: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.settings, self.job = folder, settings, job
+
+    def say(
+        self,
+        version: int,
+        plan_id: str,
+        status: str,
+        batch_id: int,
+        *,
+        reason: str = "",
+        figures: MoveFigures = NOTHING_MOVED,
+    ) -> None:
+        """Put an acknowledgement down durably and send what is waiting."""
+        if version <= FIRST_VERSION or status not in ACK_STATUSES:
+            raise ValueError(f"no acknowledgement {status!r} of version {version}")
+        path = self.folder / f"ack-{version:012d}-{ACK_STATUSES.index(status)}.json"
+        if not path.exists():
+            row = {
+                "job": self.job,
+                "version": version,
+                "plan_id": plan_id,
+                "status": status,
+                "batch_id": batch_id,
+                "reason": reason,
+                "moved_key_groups": figures.moved_key_groups,
+                "bytes_moved": figures.bytes_moved,
+                "pause_ms": figures.pause_ms,
+                "acked_at": datetime.now(UTC).isoformat(),
+            }
+            write_json(path, row)
+        self.send()
+
+    def send(self) -> None:
+        """Send what is waiting, oldest first; what cannot be sent keeps waiting."""
+        for path in sorted(self.folder.glob("ack-*.json")):
+            row = read_json(path)
+            try:
+                self._append(row)
+            except Exception as error:  # noqa: BLE001 - the job goes on; the file waits
+                log.warning("acknowledgement %s could not be sent yet: %s", path.stem, error)
+                return
+            path.unlink(missing_ok=True)
+
+    def _append(self, row: Any) -> None:
+        append_once(
+            self.settings,
+            "plans.acks",
+            [row | {"acked_at": datetime.fromisoformat(row["acked_at"])}],
+            app_id=f"ballast.acks/{self.job}/{row['version']}/{row['status']}",
+            app_version=1,
+        )

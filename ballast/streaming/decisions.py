@@ -1,0 +1,122 @@
+"""The durable memory of which batch used which plan version, and what each version says.
+
+"Batch b used version v" is on disk before the batch touches anything, and a replay of b uses v
+again, whatever the head says by then (Middleware'16, 3.4: the configuration is on stable storage
+before the reconfiguration starts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ballast.contracts.errors import InvalidInput
+from ballast.streaming.files import read_json, write_json
+from ballast.streaming.operators import Topology
+from ballast.streaming.routing import Placement
+
+KEEP_DECISIONS = 20
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Batch ``batch_id`` runs under ``version``; it came from ``previous_version``."""
+
+    batch_id: int
+    version: int
+    previous_version: int
+
+    @property
+    def takes_up(self) -> bool:
+        """Whether this batch is the one that takes its version up."""
+        return self.version != self.previous_version
+
+
+@dataclass(frozen=True)
+class MoveFigures:
+    """What taking a version up cost, as measured while copying."""
+
+    moved_key_groups: int
+    bytes_moved: int
+    pause_ms: float
+
+
+class DecisionLog:
+    """Decisions by batch, placements and move figures by version, each a file of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def of_batch(self, batch_id: int) -> Decision | None:
+        """What was decided for a batch, if it was."""
+        found = read_json(self._batch(batch_id))
+        return None if found is None else Decision(**found)
+
+    def latest(self) -> Decision | None:
+        """The decision of the newest batch."""
+        names = sorted(path.stem for path in self.folder.glob("batch-*.json"))
+        return self.of_batch(int(names[-1].removeprefix("batch-"))) if names else None
+
+    def record(self, decision: Decision) -> None:
+        """Make a decision durable; old ones that no replay can ask for go."""
+        write_json(self._batch(decision.batch_id), asdict(decision))
+        self._batch(decision.batch_id - KEEP_DECISIONS).unlink(missing_ok=True)
+
+    def placement(self, version: int) -> Placement | None:
+        """The content of a version that was decided on."""
+        found = read_json(self.folder / f"placement-{version}.json")
+        if found is None:
+            return None
+        nodes = {operator: tuple(names) for operator, names in found["nodes"].items()}
+        return Placement(found["version"], found["plan_id"], nodes)
+
+    def record_placement(self, placement: Placement) -> None:
+        """Make the content of a version durable, before any decision names it."""
+        write_json(self.folder / f"placement-{placement.version}.json", asdict(placement))
+
+    def moved(self, version: int) -> MoveFigures | None:
+        """Figures of a version's moves, if they were completed once."""
+        found = read_json(self.folder / f"moved-{version}.json")
+        return None if found is None else MoveFigures(**found)
+
+    def record_moved(self, version: int, figures: MoveFigures) -> None:
+        """Make the figures of the first complete move durable; a replay keeps them."""
+        write_json(self.folder / f"moved-{version}.json", asdict(figures))
+
+    def forget_versions(self, keep: Sequence[int]) -> None:
+        """Remove contents and figures of versions that no batch can come back to."""
+        for kind in ("placement", "moved"):
+            for path in self.folder.glob(f"{kind}-*.json"):
+                if int(path.stem.removeprefix(f"{kind}-")) not in keep:
+                    path.unlink(missing_ok=True)
+
+    def check_continues(self, batch_id: int) -> None:
+        """Spark's checkpoint and this folder must be of one life: next batch or the last again."""
+        latest = self.latest()
+        expected = (0,) if latest is None else (latest.batch_id, latest.batch_id + 1)
+        if batch_id not in expected:
+            raise InvalidInput(
+                f"the checkpoint continues with batch {batch_id}, but the decisions in "
+                f"{self.folder} expect {' or '.join(map(str, expected))}",
+                value=batch_id, allowed=" or ".join(map(str, expected)),
+                remedy="restore checkpoint and state of one time, or remove both to start anew",
+            )  # fmt: skip
+
+    def check_topology(self, topology: Topology) -> None:
+        """Operators and key groups are part of the state and may not change under it."""
+        path = self.folder / "topology.json"
+        now = dict(zip(topology.ids, topology.key_groups, strict=True))
+        known = read_json(path)
+        if known is None:
+            write_json(path, now)
+        elif known != now:
+            raise InvalidInput(
+                f"the state was kept for key groups {known}, the policy now says {now}",
+                value=now, allowed=str(known),
+                remedy="restore the policy, or remove the job's folder to start anew",
+            )  # fmt: skip
+
+    def _batch(self, batch_id: int) -> Path:
+        return self.folder / f"batch-{batch_id:014d}.json"

@@ -1,0 +1,26 @@
+"""A hook for tests: die by SIGKILL at a named point of the batch that takes a plan up.
+
+``BALLAST_FAULT_POINT`` names the point; unset, as it is outside of tests, nothing happens.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+VARIABLE = "BALLAST_FAULT_POINT"
+POINTS = (
+    "after_decision",
+    "during_move",
+    "after_move",
+    "after_state",
+    "after_metrics",
+    "before_ack",
+    "after_ack",
+)
+
+
+def reach(point: str) -> None:
+    """Die here if a test asked for it."""
+    if os.environ.get(VARIABLE) == point:
+        os.kill(os.getpid(), signal.SIGKILL)

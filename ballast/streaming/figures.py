@@ -1,0 +1,305 @@
+"""What a batch measured, and what a window of batches says about key groups, links and nodes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from ballast.contracts.policy import JobPolicy, NodePolicy
+from ballast.streaming.node import GroupUse, NodeReport
+from ballast.streaming.operators import Topology
+from ballast.streaming.routing import Placement
+
+KeyGroup = tuple[str, int]
+Link = tuple[str, int, str, int]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class GroupFigures:
+    """A key group in one batch or window."""
+
+    node_id: str
+    state_bytes: int
+    records: int = 0
+    cpu_ms: float = 0.0
+    busy_ms: float = 0.0
+    bytes_in: int = 0
+    bytes_out: int = 0
+
+    def plus(self, use: GroupUse) -> GroupFigures:
+        """With what one stage used; the state is what that stage left."""
+        return replace(
+            self,
+            state_bytes=use.state_bytes,
+            records=self.records + use.records,
+            cpu_ms=self.cpu_ms + use.cpu_ns / 1e6,
+            busy_ms=self.busy_ms + use.busy_ns / 1e6,
+            bytes_in=self.bytes_in + use.bytes_in,
+            bytes_out=self.bytes_out + use.bytes_out,
+        )
+
+    def then(self, later: GroupFigures) -> GroupFigures:
+        """With a later batch: activity adds up, node and state are the later ones."""
+        return replace(
+            later,
+            records=self.records + later.records,
+            cpu_ms=self.cpu_ms + later.cpu_ms,
+            busy_ms=self.busy_ms + later.busy_ms,
+            bytes_in=self.bytes_in + later.bytes_in,
+            bytes_out=self.bytes_out + later.bytes_out,
+        )
+
+    def idle(self) -> GroupFigures:
+        """The same key group doing nothing."""
+        return GroupFigures(self.node_id, self.state_bytes)
+
+
+@dataclass(frozen=True)
+class BatchFigures:
+    """Everything measured in one batch. Every key group is in it, so it stands for itself."""
+
+    batch_id: int
+    ended_ms: int
+    window_ms: int
+    """Start of the window the batch was counted in."""
+    opens_life: bool
+    """Whether it was the first batch of a process: nothing is known of the time before it."""
+    plan_version: int
+    groups: Mapping[KeyGroup, GroupFigures]
+    traffic: Mapping[Link, tuple[int, int]]
+    nodes: tuple[str, ...]
+    """Nodes that answered."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values, from which :meth:`from_json` makes it again."""
+        return {
+            "batch_id": self.batch_id,
+            "ended_ms": self.ended_ms,
+            "window_ms": self.window_ms,
+            "opens_life": self.opens_life,
+            "plan_version": self.plan_version,
+            "groups": [
+                [*name, f.node_id, f.state_bytes, f.records, f.cpu_ms, f.busy_ms, f.bytes_in,
+                 f.bytes_out]
+                for name, f in self.groups.items()
+            ],
+            "traffic": [[*link, *amount] for link, amount in self.traffic.items()],
+            "nodes": list(self.nodes),
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> BatchFigures:
+        """What :meth:`to_json` wrote down."""
+        return cls(
+            batch_id=found["batch_id"],
+            ended_ms=found["ended_ms"],
+            window_ms=found["window_ms"],
+            opens_life=found["opens_life"],
+            plan_version=found["plan_version"],
+            groups={(g[0], g[1]): GroupFigures(*g[2:]) for g in found["groups"]},
+            traffic={(t[0], t[1], t[2], t[3]): (t[4], t[5]) for t in found["traffic"]},
+            nodes=tuple(found["nodes"]),
+        )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the nodes reported of a batch, before it is known when the batch ended."""
+
+    batch_id: int
+    plan_version: int
+    groups: Mapping[KeyGroup, GroupFigures]
+    traffic: Mapping[Link, tuple[int, int]]
+    nodes: tuple[str, ...]
+
+
+def measured_batch(
+    batch_id: int,
+    reports: Iterable[NodeReport],
+    topology: Topology,
+    placement: Placement,
+    node_ids: Sequence[str],
+    state_bytes: Mapping[KeyGroup, int],
+) -> Measured:
+    """Add the reports of all stages up; a key group nobody reported did nothing."""
+    groups = {
+        name: GroupFigures(placement.node_of(*name), state_bytes.get(name, 0))
+        for name in topology.all_key_groups
+    }
+    traffic: dict[Link, tuple[int, int]] = {}
+    answered = set()
+    ids = topology.ids
+    for report in sorted(reports, key=lambda report: report.stage):
+        answered.add(node_ids[report.node])
+        for (operator, number), use in report.groups.items():
+            groups[ids[operator], number] = groups[ids[operator], number].plus(use)
+        for ((from_op, from_group), (to_op, to_group)), amount in report.traffic.items():
+            link = (ids[from_op], from_group, ids[to_op], to_group)
+            records, size = traffic.get(link, (0, 0))
+            traffic[link] = (records + amount[0], size + amount[1])
+    nodes = tuple(node for node in node_ids if node in answered)
+    return Measured(batch_id, placement.version, groups, traffic, nodes)
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window of processing time: the batches that ended in it, and how it was at its end."""
+
+    start_ms: int
+    end_ms: int
+    batches: tuple[BatchFigures, ...]
+    last: BatchFigures
+    """The last batch of the window, or of an earlier one if the window has none."""
+
+    @property
+    def groups(self) -> dict[KeyGroup, GroupFigures]:
+        """Every key group's activity in the window."""
+        total = {name: figures.idle() for name, figures in self.last.groups.items()}
+        for batch in self.batches:
+            for name, figures in batch.groups.items():
+                total[name] = total[name].then(figures) if name in total else figures
+        return total
+
+    @property
+    def traffic(self) -> dict[Link, tuple[int, int]]:
+        """What each pair of key groups exchanged in the window."""
+        total: dict[Link, tuple[int, int]] = defaultdict(lambda: (0, 0))
+        for batch in self.batches:
+            for link, (records, size) in batch.traffic.items():
+                before = total[link]
+                total[link] = (before[0] + records, before[1] + size)
+        return dict(total)
+
+    @property
+    def records(self) -> int:
+        """Records the first operator took from the source."""
+        first = next(iter(self.last.groups), ("", 0))[0]
+        return sum(f.records for (operator, _), f in self.groups.items() if operator == first)
+
+    def node_use(self) -> dict[str, tuple[int, int, float, int, int]]:
+        """Per node that answered: heartbeats, records, CPU ms, state bytes, network bytes.
+
+        Activity counts for the node that did the work, state for the one that holds it at the
+        end. A window without a batch shows the nodes of the last one, with no heartbeat.
+        """
+        heartbeats = {node: 0 for node in (self.last.nodes if not self.batches else ())}
+        records: dict[str, int] = defaultdict(int)
+        cpu: dict[str, float] = defaultdict(float)
+        network: dict[str, int] = defaultdict(int)
+        for batch in self.batches:
+            for node in batch.nodes:
+                heartbeats[node] = heartbeats.get(node, 0) + 1
+            for figures in batch.groups.values():
+                records[figures.node_id] += figures.records
+                cpu[figures.node_id] += figures.cpu_ms
+                network[figures.node_id] += figures.bytes_in + figures.bytes_out
+        memory: dict[str, int] = defaultdict(int)
+        for figures in self.last.groups.values():
+            memory[figures.node_id] += figures.state_bytes
+        return {
+            node: (count, records[node], cpu[node], memory[node], network[node])
+            for node, count in heartbeats.items()
+        }
+
+
+def key_group_rows(job: str, window: Window, emitted_at: datetime) -> list[Row]:
+    """Rows of ``metrics.key_groups`` for a window."""
+    common = _common(job, window, emitted_at)
+    return [
+        {
+            **common,
+            "operator_id": operator,
+            "key_group": number,
+            "node_id": figures.node_id,
+            "records": figures.records,
+            "cpu_ms": figures.cpu_ms,
+            "busy_ms": figures.busy_ms,
+            "state_bytes": figures.state_bytes,
+            "bytes_in": figures.bytes_in,
+            "bytes_out": figures.bytes_out,
+        }
+        for (operator, number), figures in window.groups.items()
+    ]
+
+
+def traffic_rows(job: str, window: Window, emitted_at: datetime) -> list[Row]:
+    """Rows of ``metrics.traffic`` for a window."""
+    common = _common(job, window, emitted_at)
+    return [
+        {
+            **common,
+            "from_operator_id": from_operator,
+            "from_key_group": from_group,
+            "to_operator_id": to_operator,
+            "to_key_group": to_group,
+            "records": records,
+            "bytes": size,
+        }
+        for (from_operator, from_group, to_operator, to_group), (records, size) in (
+            window.traffic.items()
+        )
+    ]
+
+
+def node_rows(job: str, window: Window, policy: JobPolicy, emitted_at: datetime) -> list[Row]:
+    """Rows of ``metrics.nodes`` for a window."""
+    common = _common(job, window, emitted_at)
+    known = {node.id: node for node in policy.nodes}
+    return [
+        {
+            **common,
+            **_capacity(known[node_id]),
+            "heartbeats": heartbeats,
+            "records": records,
+            "cpu_used_ms": cpu_ms,
+            "memory_used_bytes": memory,
+            "network_used_bytes": network,
+        }
+        for node_id, (heartbeats, records, cpu_ms, memory, network) in window.node_use().items()
+        if node_id in known
+    ]
+
+
+def load_distance_pct(cpu_ms: Mapping[str, float], policy: JobPolicy) -> float:
+    """Load distance of the nodes that stay, for CPU, in percent of the mean (docs/glossary.md)."""
+    capacity = {node.id: node.capacity.cpu_cores for node in policy.nodes if not node.draining}
+    mean = sum(cpu_ms.values()) / sum(capacity.values())
+    if mean <= 0:
+        return 0.0
+    loads = [cpu_ms.get(node, 0.0) / cores for node, cores in capacity.items()]
+    return 100 * max(abs(load - mean) for load in loads) / mean
+
+
+def at(ms: int) -> datetime:
+    """A time of the clock in milliseconds, as a UTC time."""
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def _common(job: str, window: Window, emitted_at: datetime) -> Row:
+    ids = [batch.batch_id for batch in window.batches]
+    return {
+        "job": job,
+        "window_date": at(window.end_ms).date(),
+        "window_start_at": at(window.start_ms),
+        "window_end_at": at(window.end_ms),
+        "first_batch_id": min(ids) if ids else None,
+        "last_batch_id": max(ids) if ids else None,
+        "plan_version": window.last.plan_version,
+        "emitted_at": emitted_at,
+    }
+
+
+def _capacity(node: NodePolicy) -> Row:
+    return {
+        "node_id": node.id,
+        "cluster": node.cluster,
+        "rack": node.rack,
+        "cpu_capacity_cores": node.capacity.cpu_cores,
+        "memory_capacity_bytes": node.capacity.memory_bytes,
+        "network_capacity_bytes_per_s": node.capacity.network_bytes_per_s,
+        "state": "draining" if node.draining else "alive",
+    }

@@ -1,0 +1,43 @@
+"""Look at the state of a job that is stopped or between batches, without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ballast.contracts.errors import NotFound
+from ballast.contracts.settings import Settings, check_job_name
+from ballast.streaming.decisions import DecisionLog
+from ballast.streaming.operators import State
+from ballast.streaming.routing import Placement
+from ballast.streaming.state import StateStore
+
+
+def job_folder(settings: Settings, job: str) -> Path:
+    """Where a job keeps what is its own: checkpoint, decisions, state, metrics on their way."""
+    return settings.home / "jobs" / check_job_name(job)
+
+
+def placement_in_force(settings: Settings, job: str) -> Placement:
+    """The placement the job's last batch ran under, from its durable decisions."""
+    folder = job_folder(settings, job) / "decisions"
+    decision = DecisionLog(folder).latest() if folder.is_dir() else None
+    placement = DecisionLog(folder).placement(decision.version) if decision else None
+    if placement is None:
+        raise NotFound(
+            f"job {job} has not run a batch in {folder.parent}", value=job,
+            remedy="start the job first, or set BALLAST_HOME to its folder",
+        )  # fmt: skip
+    return placement
+
+
+def read_states(settings: Settings, job: str, operator_id: str) -> dict[int, State]:
+    """The state of every key group of an operator, read from the nodes that own them."""
+    placement = placement_in_force(settings, job)
+    nodes = placement.nodes.get(operator_id)
+    if nodes is None:
+        raise NotFound(
+            f"job {job} has no operator {operator_id!r}", value=operator_id,
+            allowed=", ".join(placement.nodes),
+        )  # fmt: skip
+    store = StateStore(job_folder(settings, job) / "state")
+    return {group: store.read(node, operator_id, group) for group, node in enumerate(nodes)}

@@ -1,0 +1,170 @@
+"""A streaming job: declared by its author, started, run until told to stop."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from ballast.contracts.errors import BallastError
+from ballast.contracts.policy import JobPolicy
+from ballast.contracts.settings import Settings, check_job_name
+from ballast.store.tables import ensure_tables
+from ballast.streaming.inspect import job_folder
+from ballast.streaming.ledger import Flusher
+from ballast.streaming.lock import JobLock
+from ballast.streaming.operators import Operator, build_topology
+from ballast.streaming.runtime import JobRuntime
+
+log = logging.getLogger("ballast.streaming")
+JOB_TABLES = ("metrics.key_groups", "metrics.traffic", "metrics.nodes", "plans.acks")
+POLL_S = 0.1
+
+
+class _StopRequested(Exception):  # noqa: N818 - a request, not an error
+    """Raised at the start of a batch when the job is to stop; the batch is run by the next life."""
+
+
+@dataclass(frozen=True)
+class StreamingJob:
+    """A job's name, the SQL expression of its source's key, and its operators."""
+
+    job: str
+    source_key: str
+    operators: Sequence[Operator]
+
+    def __post_init__(self) -> None:
+        check_job_name(self.job)
+
+    def start(
+        self,
+        stream: DataFrame,
+        settings: Settings,
+        policy: JobPolicy,
+        *,
+        checkpoint: Path | str | None = None,
+        trigger_s: float = 1.0,
+    ) -> RunningJob:
+        """Start the job; it runs beside the caller until :meth:`RunningJob.stop`."""
+        topology = build_topology(self.job, self.operators, policy)
+        folder = job_folder(settings, self.job)
+        lock = JobLock(folder / "job.lock", self.job)
+        lock.__enter__()
+        try:
+            ensure_tables(settings, JOB_TABLES)
+            runtime = JobRuntime(topology, self.source_key, settings, policy, folder)
+            return RunningJob(lock, runtime, stream, str(checkpoint or folder / "checkpoint"),
+                              trigger_s)  # fmt: skip
+        except BaseException:
+            lock.__exit__(None, None, None)
+            raise
+
+    def run(
+        self,
+        stream: DataFrame,
+        settings: Settings,
+        policy: JobPolicy,
+        *,
+        checkpoint: Path | str | None = None,
+        trigger_s: float = 1.0,
+        stop: threading.Event | None = None,
+        drain: bool = False,
+    ) -> None:
+        """Run until SIGTERM, SIGINT or ``stop``; with ``drain`` all input present is counted."""
+        stop = stop or threading.Event()
+        handlers = _on_signals(stop)
+        try:
+            with self.start(
+                stream, settings, policy, checkpoint=checkpoint, trigger_s=trigger_s
+            ) as running:
+                while running.is_active() and not stop.wait(POLL_S):
+                    pass
+                if drain:
+                    running.drain()
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+
+
+class RunningJob:
+    """A started job."""
+
+    def __init__(
+        self,
+        lock: JobLock,
+        runtime: JobRuntime,
+        stream: DataFrame,
+        checkpoint: str,
+        trigger_s: float,
+    ) -> None:
+        self.runtime = runtime
+        self._lock = lock
+        self._stopping = threading.Event()
+        self.flusher = Flusher(runtime.ledger, runtime.log_window)
+        self.query: StreamingQuery = (
+            stream.writeStream.queryName(f"ballast_{runtime.policy.job}")
+            .foreachBatch(self._on_batch)
+            .option("checkpointLocation", checkpoint)
+            .trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds")
+            .start()
+        )
+        self.flusher.start()
+
+    def __enter__(self) -> RunningJob:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def is_active(self) -> bool:
+        """Whether the job still runs; it ends by itself only if a batch fails for good."""
+        return bool(self.query.isActive)
+
+    def drain(self) -> None:
+        """Wait until all input that is there has been processed and committed."""
+        if self.query.isActive:
+            self.query.processAllAvailable()
+
+    def stop(self) -> None:
+        """Stop at a batch boundary and write the windows that are left; a failed batch raises."""
+        self._stopping.set()
+        while self.query.isActive:
+            if not self.query.status["isTriggerActive"]:
+                self.query.stop()
+            else:
+                time.sleep(POLL_S / 2)
+        if not self.flusher.finish():
+            log.warning("the last windows were not written; the next start of the job writes them")
+        self._lock.__exit__(None, None, None)
+        failure = self.query.exception()
+        if failure is not None and _StopRequested.__name__ not in str(failure):
+            raise BallastError(f"job {self.runtime.policy.job} failed: {failure}") from failure
+
+    def _on_batch(self, frame: DataFrame, batch_id: int) -> None:
+        if self._stopping.is_set():
+            raise _StopRequested(f"batch {batch_id} is left to the next start")
+        self.runtime.on_batch(frame, batch_id)
+
+
+def _on_signals(stop: threading.Event) -> dict[signal.Signals, Any]:
+    """Let SIGTERM and SIGINT ask for a stop; gives the handlers that were there."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    return {
+        number: signal.signal(number, lambda *_: stop.set())
+        for number in (signal.SIGTERM, signal.SIGINT)
+    }

@@ -1,0 +1,164 @@
+"""The durable ledger of batch figures, and how they become rows of windows exactly once.
+
+A batch's figures are a file before the batch commits, so a crash loses none. A flush first notes
+on disk which windows it writes under which number; the tables keep that number with the rows, so
+a process that died half-way repeats the flush and adds only what is missing.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ballast.streaming.figures import BatchFigures, Measured, Window
+from ballast.streaming.files import read_json, write_json
+from ballast.streaming.windows import (
+    build_windows,
+    covered_windows,
+    first_open_window,
+    window_start,
+)
+
+log = logging.getLogger("ballast.streaming")
+
+Publish = Callable[[Sequence[Window], int], None]
+"""Writes windows under a number; a number seen before writes nothing."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How far windows were written, and the flush under way (none: ``starts`` is empty)."""
+
+    flushed_until_ms: int = 0
+    length_ms: int = 0
+    starts: tuple[int, ...] = ()
+
+
+class Ledger:
+    """Takes batches from the batch's thread, hands windows on from the flushing thread."""
+
+    def __init__(
+        self, folder: Path, length_ms: int, clock: Callable[[], int], publish: Publish
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.length_ms, self.clock, self.publish = folder, length_ms, clock, publish
+        self.lock = threading.Lock()
+        self.alive = False
+        found = read_json(folder / "mark.json")
+        self.mark = Mark(**found | {"starts": tuple(found["starts"])}) if found else Mark()
+        self.batches = {
+            batch.batch_id: batch for batch in map(_read_batch, sorted(folder.glob("batch-*.json")))
+        }
+
+    def has(self, batch_id: int) -> bool:
+        """Whether the batch was counted before; a replay is not counted again."""
+        return bool(self.batches) and batch_id <= max(self.batches)
+
+    def record(self, measured: Measured) -> None:
+        """Stamp the batch with the time of its end and make its figures durable."""
+        with self.lock:
+            if not self.has(measured.batch_id):
+                # Under the lock: no window can be closed between the stamp and the entry.
+                ended = self.clock()
+                batch = BatchFigures(
+                    measured.batch_id,
+                    ended,
+                    max(window_start(ended, self.length_ms), self._open_from()),
+                    not self.alive,
+                    measured.plan_version,
+                    measured.groups,
+                    measured.traffic,
+                    measured.nodes,
+                )
+                write_json(self._path(batch.batch_id), batch.to_json())
+                self.batches[batch.batch_id] = batch
+                self.alive = True
+
+    def flush(self, *, closing: bool = False) -> list[Window]:
+        """Write every window that is over; when closing, the one under way as well.
+
+        One thread only. What cannot be written now stays and is written by the next flush.
+        """
+        written = self._deliver() if self.mark.starts else []
+        with self.lock:
+            until = window_start(self.clock(), self.length_ms) + self.length_ms * closing
+            pending = [b for b in self.batches.values() if self._open_from() <= b.window_ms]
+            over = [b for b in pending if b.window_ms < until]
+            live = until if self.alive else None
+            starts = covered_windows(over, self._open_from(), self.length_ms, live)
+            if not starts:
+                return written
+            self._set_mark(Mark(self.mark.flushed_until_ms, self.length_ms, tuple(starts)))
+        return written + self._deliver()
+
+    def _deliver(self) -> list[Window]:
+        mark = self.mark
+        until = mark.starts[-1] + mark.length_ms
+        windows = build_windows(mark.starts, list(self.batches.values()), mark.length_ms)
+        # The end of the last window only rises, even if the job's folder is made anew.
+        self.publish(windows, until)
+        with self.lock:
+            self._set_mark(Mark(max(until, mark.flushed_until_ms), self.length_ms))
+            self._forget()
+        return windows
+
+    def _forget(self) -> None:
+        """Drop what is written, but for the newest: it says how things are in an idle window."""
+        done = sorted(b for b in self.batches if self.batches[b].window_ms < self._open_from())
+        for batch_id in done[:-1]:
+            del self.batches[batch_id]
+            self._path(batch_id).unlink(missing_ok=True)
+
+    def _open_from(self) -> int:
+        return first_open_window(self.mark.flushed_until_ms, self.length_ms)
+
+    def _set_mark(self, mark: Mark) -> None:
+        write_json(self.folder / "mark.json", asdict(mark))
+        self.mark = mark
+
+    def _path(self, batch_id: int) -> Path:
+        return self.folder / f"batch-{batch_id:014d}.json"
+
+
+class Flusher(threading.Thread):
+    """Closes windows as time passes, whether batches come or not."""
+
+    def __init__(self, ledger: Ledger, on_window: Callable[[Window], None]) -> None:
+        super().__init__(name="ballast-flusher", daemon=True)
+        self.ledger, self.on_window = ledger, on_window
+        self.stopping = threading.Event()
+
+    def run(self) -> None:
+        """Flush soon after each window's end until stopped."""
+        while not self.stopping.wait(self._seconds_to_next()):
+            self.flush()
+
+    def flush(self, *, closing: bool = False) -> bool:
+        """Flush, and keep going if the tables cannot be reached; whether it succeeded."""
+        try:
+            windows = self.ledger.flush(closing=closing)
+        except Exception as error:  # noqa: BLE001 - metrics must not stop the job they measure
+            log.warning("metrics could not be written and will be tried again: %s", error)
+            return False
+        for window in windows:
+            self.on_window(window)
+        return True
+
+    def finish(self) -> bool:
+        """Stop the thread and write all that is left."""
+        self.stopping.set()
+        if self.is_alive():
+            self.join()
+        return self.flush(closing=True)
+
+    def _seconds_to_next(self) -> float:
+        length = self.ledger.length_ms
+        now = self.ledger.clock()
+        return (window_start(now, length) + length - now) / 1000 + 0.05
+
+
+def _read_batch(path: Path) -> BatchFigures:
+    return BatchFigures.from_json(read_json(path) or {})

@@ -1,0 +1,141 @@
+"""Operators as a job author declares them, and the topology they form with the job's policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ballast.contracts.errors import InvalidInput
+from ballast.contracts.policy import JobPolicy
+
+State = dict[str, Any]
+Process = Callable[[State, str, Any], Iterable[Any] | None]
+KeyOf = Callable[[Any], str | None]
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator: what it does with a record, and under which key a record comes to it.
+
+    ``process(state, key, record)`` is called for one record at a time. ``state`` is the dict of
+    the key's key group, with strings as keys and JSON values; what it returns or yields are the
+    records it sends on. ``key(record)`` is asked of every record an upstream operator sends: a
+    string takes the record in, None lets it pass by. The first operator has no ``key``: its
+    records come from the source under the job's ``source_key``.
+    """
+
+    id: str
+    process: Process
+    key: KeyOf | None = None
+
+
+@dataclass(frozen=True)
+class Topology:
+    """The operators of a job in topological order, with what the policy says of them."""
+
+    operators: tuple[Operator, ...]
+    key_groups: tuple[int, ...]
+    downstream: tuple[tuple[int, ...], ...]
+    index: Mapping[str, int] = field(repr=False)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Ids of the operators, upstream first."""
+        return tuple(operator.id for operator in self.operators)
+
+    @property
+    def stages(self) -> int:
+        """How often a record can change nodes in a batch, plus one: the longest path."""
+        depth = [1] * len(self.operators)
+        for source in range(len(self.operators)):
+            for target in self.downstream[source]:
+                depth[target] = max(depth[target], depth[source] + 1)
+        return max(depth)
+
+    @property
+    def all_key_groups(self) -> list[tuple[str, int]]:
+        """Every key group of every operator, upstream operators first."""
+        return [
+            (operator, group)
+            for operator, groups in zip(self.ids, self.key_groups, strict=True)
+            for group in range(groups)
+        ]
+
+
+def build_topology(job: str, operators: Sequence[Operator], policy: JobPolicy) -> Topology:
+    """Bring the declared operators and the policy together; what does not fit is an error."""
+    if policy.job != job:
+        raise InvalidInput(
+            f"the job is named {job!r} but the policy is of job {policy.job!r}",
+            value=policy.job, allowed=repr(job), remedy=f"load policies/{job}.yaml",
+        )  # fmt: skip
+    _check_declared(operators, policy)
+    edges = [(edge.source, edge.target) for edge in policy.edges]
+    order = _topological([operator.id for operator in policy.operators], edges)
+    _check_source(order, edges)
+    by_id = {operator.id: operator for operator in operators}
+    ordered = tuple(by_id[name] for name in order)
+    _check_keys(ordered)
+    index = {name: position for position, name in enumerate(order)}
+    return Topology(
+        operators=ordered,
+        key_groups=tuple(policy.operator(name).key_groups for name in order),
+        downstream=tuple(
+            tuple(index[target] for source, target in edges if source == name) for name in order
+        ),
+        index=index,
+    )
+
+
+def _check_declared(operators: Sequence[Operator], policy: JobPolicy) -> None:
+    declared = sorted(operator.id for operator in operators)
+    wanted = sorted(operator.id for operator in policy.operators)
+    if declared != wanted:
+        raise InvalidInput(
+            f"job {policy.job} declares the operators {', '.join(declared)}, "
+            f"its policy has {', '.join(wanted)}",
+            value=declared, allowed=", ".join(wanted),
+            remedy="declare each operator of the policy once, or edit `operators:` in the policy",
+        )  # fmt: skip
+
+
+def _topological(names: list[str], edges: list[tuple[str, str]]) -> list[str]:
+    """Upstream first; among operators that are free at once, in the policy's order."""
+    order: list[str] = []
+    while len(order) < len(names):
+        order.append(
+            next(
+                name
+                for name in names
+                if name not in order and all(a in order for a, b in edges if b == name)
+            )
+        )
+    return order
+
+
+def _check_source(order: list[str], edges: list[tuple[str, str]]) -> None:
+    roots = [name for name in order if not any(target == name for _, target in edges)]
+    if len(roots) != 1:
+        raise InvalidInput(
+            f"the operators {', '.join(roots)} have no edge into them",
+            value=roots, allowed="exactly one operator that is fed by the source",
+            remedy="add the missing edges to `edges:` in the policy",
+        )  # fmt: skip
+
+
+def _check_keys(ordered: tuple[Operator, ...]) -> None:
+    first, rest = ordered[0], ordered[1:]
+    if first.key is not None:
+        raise InvalidInput(
+            f"operator {first.id} is fed by the source and has a key of its own",
+            value=first.id, allowed="no key: the job's source_key says it",
+            remedy="remove key= from the operator",
+        )  # fmt: skip
+    without = [operator.id for operator in rest if operator.key is None]
+    if without:
+        raise InvalidInput(
+            f"operator {without[0]} has no key", value=without[0],
+            allowed="key=<function of a record that gives a string or None>",
+            remedy="say under which key a record comes to the operator",
+        )  # fmt: skip

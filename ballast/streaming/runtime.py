@@ -1,0 +1,248 @@
+"""What happens around one batch: decide on a version, move state, process, measure, acknowledge.
+
+A micro-batch boundary is the barrier that stands in for the reconfiguration protocol of
+Middleware'16, 3.4 (docs/adr/0005-micro-batch-barrier.md shows its guarantees one by one).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from ballast.contracts.errors import PlanRefused
+from ballast.contracts.policy import JobPolicy
+from ballast.contracts.settings import Settings
+from ballast.store.plans import Head, read_assignment, read_head
+from ballast.store.tables import append_once
+from ballast.streaming import faults
+from ballast.streaming.acks import AckBook
+from ballast.streaming.decisions import Decision, DecisionLog, MoveFigures
+from ballast.streaming.figures import (
+    KeyGroup,
+    Measured,
+    Window,
+    key_group_rows,
+    load_distance_pct,
+    measured_batch,
+    node_rows,
+    traffic_rows,
+)
+from ballast.streaming.ledger import Ledger
+from ballast.streaming.node import NodeReport, Work
+from ballast.streaming.operators import Topology
+from ballast.streaming.plan_check import checked_placement
+from ballast.streaming.routing import Placement, first_placement, moves_between, node_indexes
+from ballast.streaming.stages import run_stages
+from ballast.streaming.state import StateStore
+
+log = logging.getLogger("ballast.streaming")
+
+
+class JobRuntime:
+    """One process's life of a job."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        source_key: str,
+        settings: Settings,
+        policy: JobPolicy,
+        folder: Path,
+    ) -> None:
+        self.topology, self.source_key = topology, source_key
+        self.settings, self.policy = settings, policy
+        self.node_ids = tuple(node.id for node in policy.nodes)
+        self.decisions = DecisionLog(folder / "decisions")
+        self.decisions.check_topology(topology)
+        self.state = StateStore(folder / "state")
+        self.acks = AckBook(folder / "acks", settings, policy.job)
+        clock = steady_clock()
+        self.ledger = Ledger(
+            folder / "metrics", round(policy.window_s * 1000), clock, self._publish
+        )
+        self.refused: set[int] = set()
+        self.state_bytes: dict[KeyGroup, int] | None = None
+        self._check_policy_holds_state()
+
+    def on_batch(self, frame: DataFrame, batch_id: int) -> None:
+        """Run one batch; called by Spark, at least once, and again after a crash."""
+        self._begin(batch_id)
+        decision = self._decide(batch_id)
+        placement = self._placement(decision.version)
+        if decision.takes_up:
+            faults.reach("after_decision")
+            self._take_up(decision, placement)
+            faults.reach("after_move")
+        reports = run_stages(frame, self.source_key, self._work(batch_id, placement))
+        if decision.takes_up:
+            faults.reach("after_state")
+        self.ledger.record(self._measured(batch_id, placement, reports))
+        if decision.takes_up:
+            faults.reach("after_metrics")
+            self._acknowledge(decision, placement)
+        else:
+            self.acks.send()
+
+    def _begin(self, batch_id: int) -> None:
+        """Once a life: nothing of a broken attempt stays, and sizes of states are known."""
+        if self.state_bytes is None:
+            self.decisions.check_continues(batch_id)
+            self.state.discard_from(batch_id)
+            self.state_bytes = {}
+            latest = self.decisions.latest()
+            if latest is not None:
+                placement = self._placement(latest.version)
+                self.state_bytes = {
+                    name: self.state.size(placement.node_of(*name), *name)
+                    for name in self.topology.all_key_groups
+                }
+
+    def _decide(self, batch_id: int) -> Decision:
+        """The version of this batch: as recorded if it was decided before, else from the head."""
+        known = self.decisions.of_batch(batch_id)
+        if known is not None:
+            return known
+        before = self.decisions.latest()
+        if before is None:
+            current = first_placement(self.topology, self.policy)
+            self.decisions.record_placement(current)
+        else:
+            current = self._placement(before.version)
+        placement = self._follow_head(current, batch_id) or current
+        if placement.version != current.version:
+            self.decisions.record_placement(placement)
+        decision = Decision(batch_id, placement.version, current.version)
+        self.decisions.record(decision)
+        return decision
+
+    def _follow_head(self, current: Placement, batch_id: int) -> Placement | None:
+        """The head's placement if it is new and fits; None keeps the present one."""
+        try:
+            head = read_head(self.settings, self.policy.job)
+            if head is None or head.version <= current.version or head.version in self.refused:
+                return None
+            rows = read_assignment(self.settings, self.policy.job, head.plan_id)
+        except Exception as error:  # noqa: BLE001 - whatever ails the tables, the job goes on
+            log.warning("the plan could not be read, keeping v%d: %s", current.version, error)
+            return None
+        try:
+            return checked_placement(head, rows, self.topology, self.policy, current)
+        except PlanRefused as refusal:
+            self._refuse(head, current, str(refusal), batch_id)
+            return None
+
+    def _refuse(self, head: Head, current: Placement, reason: str, batch_id: int) -> None:
+        log.warning("plan v%d refused, keeping v%d: %s", head.version, current.version, reason)
+        self.refused.add(head.version)
+        self.acks.say(head.version, head.plan_id, "refused", batch_id, reason=reason)
+
+    def _take_up(self, decision: Decision, placement: Placement) -> None:
+        """Accept the plan and move state, upstream operators first."""
+        self.acks.say(decision.version, placement.plan_id, "accepted", decision.batch_id)
+        old = self._placement(decision.previous_version)
+        moves = moves_between(old, placement, self.topology.ids)
+        figures = self.decisions.moved(decision.version)
+        if figures is None:
+            started = time.perf_counter()
+            copied = 0
+            for number, move in enumerate(moves):
+                copied += self.state.copy(
+                    move.operator_id, move.key_group, move.source, move.target, decision.batch_id
+                )
+                if number == len(moves) // 2:
+                    faults.reach("during_move")
+            pause_ms = (time.perf_counter() - started) * 1000
+            figures = MoveFigures(len(moves), copied, pause_ms)
+            self.decisions.record_moved(decision.version, figures)
+            log.info(
+                "plan v%d taken up at batch %d: %d key groups, %d bytes, pause %.1f ms",
+                decision.version, decision.batch_id, len(moves), copied, pause_ms,
+            )  # fmt: skip
+        # Only now: until all copies are known to be whole, the old ones are the state.
+        for move in moves:
+            self.state.forget(move.source, move.operator_id, move.key_group)
+
+    def _acknowledge(self, decision: Decision, placement: Placement) -> None:
+        figures = self.decisions.moved(decision.version)
+        faults.reach("before_ack")
+        self.acks.say(
+            decision.version,
+            placement.plan_id,
+            "applied",
+            decision.batch_id,
+            figures=figures or MoveFigures(0, 0, 0.0),
+        )
+        faults.reach("after_ack")
+        self.decisions.forget_versions(keep=(decision.version, decision.previous_version))
+
+    def _work(self, batch_id: int, placement: Placement) -> Work:
+        routes = node_indexes(placement, self.topology, self.node_ids)
+        return Work(self.topology, routes, self.node_ids, batch_id, str(self.state.root))
+
+    def _measured(
+        self, batch_id: int, placement: Placement, reports: Sequence[NodeReport]
+    ) -> Measured:
+        measured = measured_batch(
+            batch_id, reports, self.topology, placement, self.node_ids, self.state_bytes or {}
+        )
+        self.state_bytes = {name: group.state_bytes for name, group in measured.groups.items()}
+        return measured
+
+    def _placement(self, version: int) -> Placement:
+        placement = self.decisions.placement(version)
+        if placement is None:
+            raise RuntimeError(f"the content of plan v{version} is not in {self.decisions.folder}")
+        return placement
+
+    def _check_policy_holds_state(self) -> None:
+        latest = self.decisions.latest()
+        if latest is not None:
+            node_indexes(self._placement(latest.version), self.topology, self.node_ids)
+
+    def _publish(self, windows: Sequence[Window], number: int) -> None:
+        """Append the windows' rows, one commit per table."""
+        job, now = self.policy.job, datetime.now(UTC)
+        tables = {
+            "metrics.traffic": [row for w in windows for row in traffic_rows(job, w, now)],
+            "metrics.key_groups": [row for w in windows for row in key_group_rows(job, w, now)],
+            "metrics.nodes": [row for w in windows for row in node_rows(job, w, self.policy, now)],
+        }
+        for table, rows in tables.items():
+            if rows:
+                append_once(
+                    self.settings, table, rows, app_id=f"ballast.{table}/{job}", app_version=number
+                )
+
+    def log_window(self, window: Window) -> None:
+        """One plain line of progress."""
+        cpu = {node: use[2] for node, use in window.node_use().items()}
+        seconds = (window.end_ms - window.start_ms) / 1000
+        log.info(
+            "window %s: %.0f records/s, load distance %.1f %%, plan v%d, %d batches",
+            datetime.fromtimestamp(window.end_ms / 1000, UTC).strftime("%H:%M:%S"),
+            window.records / seconds,
+            load_distance_pct(cpu, self.policy),
+            window.last.plan_version,
+            len(window.batches),
+        )
+
+
+def steady_clock() -> "Clock":
+    """Milliseconds since 1970 that never jump: the wall clock at the start, then a steady one."""
+    offset = time.time_ns() - time.monotonic_ns()
+    return Clock(offset)
+
+
+class Clock:
+    """A clock that was set once."""
+
+    def __init__(self, offset_ns: int) -> None:
+        self.offset_ns = offset_ns
+
+    def __call__(self) -> int:
+        return (time.monotonic_ns() + self.offset_ns) // 1_000_000

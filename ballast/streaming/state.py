@@ -1,0 +1,171 @@
+"""State per node and key group, in versions that make replays and retries exact.
+
+A key group's state is one JSON document per version in ``<root>/<node>/<operator>/<group>/``. A
+version is (batch, stage): a task reads the newest version strictly below its own and writes its
+own by atomic rename, so doing the same work twice gives the same file, and nothing a crashed
+attempt left behind is ever read by its repetition (docs/adr/0006-state-per-node.md).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ballast.contracts.errors import InvalidInput
+from ballast.streaming.files import TEMPORARY_PREFIX, write_atomically
+from ballast.streaming.operators import State
+
+SUFFIX = ".json"
+
+
+def version_name(batch_id: int, stage: int) -> str:
+    """File name of a version; names sort as versions do."""
+    return f"{batch_id:014d}-{stage:04d}{SUFFIX}"
+
+
+def newest_below(names: Sequence[str], batch_id: int, stage: int) -> str | None:
+    """The newest version strictly below (batch, stage), or None."""
+    limit = version_name(batch_id, stage)
+    return max((name for name in names if name < limit), default=None)
+
+
+def prunable(names: Sequence[str], batch_id: int) -> list[str]:
+    """Versions no replay can need while ``batch_id`` is running.
+
+    Batches before it are committed, so a replay starts from the newest version below it at the
+    earliest; that one and everything of the batch itself stay.
+    """
+    committed = sorted(name for name in names if name < version_name(batch_id, 0))
+    return committed[:-1]
+
+
+@dataclass(frozen=True)
+class Slot:
+    """The folder of one key group on one node, as one task uses it in (batch, stage)."""
+
+    folder: str
+    batch_id: int
+    stage: int
+
+    def load(self) -> tuple[State, bytes, list[str]]:
+        """State to start from, its bytes as stored, and the versions that are there."""
+        names = _versions(self.folder)
+        name = newest_below(names, self.batch_id, self.stage)
+        if name is None:
+            return {}, b"", names
+        data = _read(f"{self.folder}/{name}")
+        return json.loads(data), data, names
+
+    def save(self, state: State, before: bytes, names: Sequence[str]) -> int:
+        """Write this version unless nothing changed, drop what is not needed; bytes of state."""
+        data = encode(state, self.folder) if state else b""
+        if data != before:
+            # A state that was emptied is written too: an older version must not come back.
+            os.makedirs(self.folder, exist_ok=True)
+            name = version_name(self.batch_id, self.stage)
+            write_atomically(Path(self.folder, name), data or b"{}")
+            for old in prunable(names, self.batch_id):
+                _remove(f"{self.folder}/{old}")
+        return len(data)
+
+
+def encode(state: State, where: str) -> bytes:
+    """State as JSON; what would come back changed is refused rather than stored."""
+    wrong = next((key for key in state if type(key) is not str), None)
+    if wrong is not None:
+        raise InvalidInput(
+            f"state of {where} has the key {wrong!r}", value=wrong,
+            allowed="strings as keys and JSON values", remedy="use str(key) in the operator",
+        )  # fmt: skip
+    try:
+        text = json.dumps(state, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"state of {where} is not JSON: {error}", allowed="strings, numbers, lists, dicts",
+            remedy="keep plain values in the state",
+        ) from error  # fmt: skip
+    return text.encode()
+
+
+@dataclass(frozen=True)
+class StateStore:
+    """All state of a job: a folder per node, on storage that every executor reaches."""
+
+    root: Path
+
+    def folder(self, node: str, operator_id: str, key_group: int) -> Path:
+        """Folder of a key group's versions on a node."""
+        return self.root / node / operator_id / f"{key_group:07d}"
+
+    def size(self, node: str, operator_id: str, key_group: int) -> int:
+        """Bytes of the newest version of a key group on a node."""
+        folder = self.folder(node, operator_id, key_group)
+        names = _versions(str(folder))
+        return (folder / max(names)).stat().st_size if names else 0
+
+    def read(self, node: str, operator_id: str, key_group: int) -> State:
+        """The newest version of a key group on a node."""
+        folder = self.folder(node, operator_id, key_group)
+        names = _versions(str(folder))
+        return dict(json.loads((folder / max(names)).read_bytes())) if names else {}
+
+    def copy(
+        self, operator_id: str, key_group: int, source: str, target: str, batch_id: int
+    ) -> int:
+        """Copy the state from before ``batch_id`` to another node; bytes as counted while copying.
+
+        The target then holds that version alone, so a copy broken off can be made again.
+        """
+        origin = self.folder(source, operator_id, key_group)
+        destination = self.folder(target, operator_id, key_group)
+        _clear(destination)
+        name = newest_below(_versions(str(origin)), batch_id, 0)
+        if name is None:
+            return 0
+        data = (origin / name).read_bytes()
+        destination.mkdir(parents=True, exist_ok=True)
+        write_atomically(destination / name, data)
+        return len(data)
+
+    def forget(self, node: str, operator_id: str, key_group: int) -> None:
+        """Remove what a node still holds of a key group that it no longer owns."""
+        _clear(self.folder(node, operator_id, key_group))
+
+    def discard_from(self, batch_id: int) -> None:
+        """Remove what a broken attempt of this batch left, and temporary files.
+
+        A repetition writes the same versions if the operators are deterministic; one that is not
+        must not find a version of the first attempt that its own does not write.
+        """
+        first = version_name(batch_id, 0)
+        for path in self.root.glob("*/*/*/*"):
+            if path.name.startswith(TEMPORARY_PREFIX) or path.name >= first:
+                path.unlink(missing_ok=True)
+
+
+def _versions(folder: str) -> list[str]:
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    return [name for name in names if name.endswith(SUFFIX)]
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+
+
+def _clear(folder: Path) -> None:
+    for name in os.listdir(folder) if folder.is_dir() else []:
+        _remove(str(folder / name))

@@ -1,0 +1,1 @@
+"""Great Expectations suites for metrics and snapshots, generated from the table definitions."""

@@ -1,0 +1,115 @@
+"""What a job's policy adds to the limits of a table of metrics.
+
+The additions are columns like any other: known names become allowed values, and what must hold
+between columns becomes a derived column (a fact) with limits. So the suite that gates the rows
+and the predicate that sets the bad ones aside are both generated from one definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from ballast.contracts.policy import JobPolicy
+from ballast.contracts.tables import Column, Table
+
+# Clocks of the streaming job and of this machine may differ by this much, and a window may end
+# while its metrics are being pinned.
+CLOCK_SKEW_S = 5
+MICROS = 1_000_000
+# Below any fact: a bound has both ends, or NaN would pass it.
+FAR_BELOW = -(10**18)
+
+
+@dataclass(frozen=True)
+class CheckedTable:
+    """A table with the limits that hold for one job at one time."""
+
+    table: Table
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """SQL of each derived column."""
+    words: Mapping[str, str] = field(default_factory=dict)
+    """What a broken limit of the column means, where its name does not say so."""
+
+
+@dataclass(frozen=True)
+class _Fact:
+    column: Column
+    sql: str
+    words: str
+
+
+def checked_table(table: Table, policy: JobPolicy, as_of: datetime) -> CheckedTable:
+    """The table's definition narrowed to what the policy knows, as of a time."""
+    columns = tuple(_narrowed(column, policy) for column in table.columns)
+    facts = [*_window_facts(policy, as_of), *_key_group_facts(table, policy)]
+    return CheckedTable(
+        table=replace(table, columns=(*columns, *(fact.column for fact in facts))),
+        facts={fact.column.name: fact.sql for fact in facts},
+        words={
+            **{fact.column.name: fact.words for fact in facts},
+            **{c.name: f"unknown {_kind(c.name)} in {c.name}" for c in columns if _kind(c.name)},
+        },
+    )
+
+
+def _narrowed(column: Column, policy: JobPolicy) -> Column:
+    known = {"operator": policy.operators, "node": policy.nodes}.get(_kind(column.name))
+    return replace(column, allowed=tuple(each.id for each in known)) if known else column
+
+
+def _kind(column: str) -> str:
+    """What a column of ids names: an operator, a node, or nothing the policy knows."""
+    for kind in ("operator", "node"):
+        if column == f"{kind}_id" or column.endswith(f"_{kind}_id"):
+            return kind
+    return ""
+
+
+def _window_facts(policy: JobPolicy, as_of: datetime) -> list[_Fact]:
+    window = round(policy.window_s * MICROS)
+    late = round(policy.thresholds.late_after_s * MICROS)
+    start, end = "unix_micros(window_start_at)", "unix_micros(window_end_at)"
+    now = round(as_of.timestamp() * MICROS)
+    return [
+        _exact("window_offset_us", f"pmod({start}, {window})", 0, "window misaligned"),
+        _exact("window_length_us", _minus(end, start), window, "window of another length"),
+        _at_most("window_ahead_us", _minus(end, now), CLOCK_SKEW_S * MICROS,
+                 "window in the future"),
+        _at_most("late_by_us", _minus("unix_micros(emitted_at)", end), late, "late"),
+        _exact("window_date_off_days", "datediff(window_date, CAST(window_end_at AS DATE))", 0,
+               "window_date is not the date of window_end_at"),
+    ]  # fmt: skip
+
+
+def _key_group_facts(table: Table, policy: JobPolicy) -> list[_Fact]:
+    cases = " ".join(f"WHEN '{o.id}' THEN {o.key_groups}" for o in policy.operators)
+    return [
+        _at_most(
+            f"{name}_excess",
+            _minus(name, f"CASE {name.replace('key_group', 'operator_id')} {cases} END"),
+            -1,
+            f"unknown key group in {name}",
+        )
+        for name in table.column_names
+        if name.endswith("key_group")
+    ]
+
+
+def _minus(left: str, right: object) -> str:
+    # A plain minus raises on overflow, and one absurd value would end the whole run.
+    return f"try_subtract({left}, {right})"
+
+
+def _exact(name: str, sql: str, value: int, words: str) -> _Fact:
+    return _Fact(_column(name, value, value), sql, words)
+
+
+def _at_most(name: str, sql: str, value: int, words: str) -> _Fact:
+    return _Fact(_column(name, FAR_BELOW, value), sql, words)
+
+
+def _column(name: str, minimum: int, maximum: int) -> Column:
+    # NULL where a column it is made of is NULL, which is a reason of its own.
+    return Column(name, "long", "Derived for the check", None, True, minimum, maximum)

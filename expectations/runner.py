@@ -1,0 +1,116 @@
+"""Runs a suite on a Spark frame with Great Expectations: the gate, and the report if it fails.
+
+Importing this module imports Great Expectations, which takes seconds: import it late, or in a
+thread while Spark starts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+# Set before the import, which may read it: nothing is sent anywhere.
+os.environ["GX_ANALYTICS_ENABLED"] = "False"
+
+import great_expectations as gx
+import great_expectations.expectations as gxe
+from pyspark.sql import DataFrame
+
+from expectations.suites import Expectation, Suite
+
+MOST_FAILURES_IN_WORDS = 8
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An expectation that does not hold."""
+
+    expectation: Expectation
+    count: int | None
+    """Rows that break it; None where it is not about single rows."""
+
+    @property
+    def column(self) -> str | None:
+        """The column or columns it is about."""
+        return self.expectation.column
+
+    def __str__(self) -> str:
+        rows = "" if self.count is None else f" ({self.count} row{'s' * (self.count != 1)})"
+        return f"{self.expectation.words}{rows}"
+
+
+@dataclass(frozen=True)
+class ValidationReport:
+    """What became of a suite."""
+
+    suite: str
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def success(self) -> bool:
+        """Whether every expectation holds."""
+        return not self.failures
+
+    def __str__(self) -> str:
+        if self.success:
+            return f"{self.suite}: every expectation holds"
+        shown = "; ".join(str(failure) for failure in self.failures[:MOST_FAILURES_IN_WORDS])
+        more = len(self.failures) - MOST_FAILURES_IN_WORDS
+        return f"{self.suite}: {shown}" + (f"; and {more} more" if more > 0 else "")
+
+
+def validate(frame: DataFrame, suite: Suite) -> ValidationReport:
+    """Check the frame; counts are made only for what fails, for they cost jobs of their own."""
+    batch = _definition().get_batch(batch_parameters={"dataframe": frame})
+    failed = _failed(batch, suite.expectations, "BOOLEAN_ONLY")
+    if not failed:
+        return ValidationReport(suite.name)
+    detailed = _failed(batch, [expectation for expectation, _ in failed], "BASIC")
+    return ValidationReport(
+        suite.name,
+        tuple(Failure(expectation, _unexpected_count(result)) for expectation, result in detailed),
+    )
+
+
+@cache
+def _definition() -> Any:
+    """A batch definition in an ephemeral context: nothing is kept, no file is written."""
+    context = gx.get_context(mode="ephemeral")
+    context.enable_analytics(False)
+    context.variables.progress_bars = {"globally": False, "metric_calculations": False}
+    # Persisting is left to the caller: Great Expectations never unpersists.
+    source = context.data_sources.add_spark(name="frames", persist=False)
+    asset = source.add_dataframe_asset(name="frame")
+    return asset.add_batch_definition_whole_dataframe("frame")
+
+
+def _failed(
+    batch: Any, expectations: Iterable[Expectation], result_format: str
+) -> list[tuple[Expectation, Any]]:
+    """The expectations that do not hold, in the suite's order, with their results.
+
+    Results do not come in the suite's order, so each expectation carries its place in ``meta``.
+    One that could not be evaluated (a column is missing, say) has not held either.
+    """
+    expected = list(expectations)
+    suite = gx.ExpectationSuite(name="suite")
+    for place, expectation in enumerate(expected):
+        make = getattr(gxe, expectation.kind)
+        suite.add_expectation(make(**expectation.arguments, meta={"place": place}))
+    results = {
+        result.expectation_config.meta["place"]: result
+        for result in batch.validate(suite, result_format=result_format).results
+    }
+    return [
+        (expectation, results[place])
+        for place, expectation in enumerate(expected)
+        if not results[place].success
+    ]
+
+
+def _unexpected_count(result: Any) -> int | None:
+    count = (result.result or {}).get("unexpected_count")
+    return None if count is None else int(count)

@@ -1,0 +1,205 @@
+"""The embedded Airflow for real: it runs a DAG, keeps to itself, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from embedded.airflow import ADMIN, EmbeddedAirflow
+from embedded.errors import AlreadyRunning, ApiError, PreflightFailed
+from embedded.processes import marked_processes
+from embedded.rest import AirflowClient
+
+TINY_DAG = """
+from airflow.sdk import dag, task
+
+
+@dag(dag_id="tiny", schedule=None)
+def tiny():
+    @task
+    def first(params=None):
+        return 41
+
+    @task
+    def second(number: int, **context):
+        return number + context["dag_run"].conf["add"]
+
+    second(first())
+
+
+tiny()
+"""
+SUPERVISOR = """
+import sys
+from pathlib import Path
+from embedded.airflow import EmbeddedAirflow
+from embedded.processes import ending_signals_raise
+
+home, port, dags = sys.argv[1:]
+with ending_signals_raise(), EmbeddedAirflow(Path(home), int(port), dags=Path(dags)):
+    print("up", flush=True)
+    import time
+    time.sleep(600)
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return condition()
+
+
+@pytest.fixture(scope="module")
+def dags(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dags")
+    (folder / "tiny.py").write_text(TINY_DAG)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def prepared_home(tmp_path_factory: pytest.TempPathFactory, dags: Path) -> Path:
+    """A home with a migrated database, for tests to copy: migrating takes longest."""
+    home = tmp_path_factory.mktemp("prepared") / "home"
+    stack = EmbeddedAirflow(home, free_port(), dags=dags)
+    stack.prepare()
+    stack.stop()
+    return home
+
+
+@pytest.fixture
+def home(prepared_home: Path, tmp_path: Path) -> Iterator[Path]:
+    copy = tmp_path / "home"
+    shutil.copytree(prepared_home, copy)
+    yield copy
+    for process in marked_processes(str(copy)):
+        process.kill()
+
+
+@pytest.fixture(scope="module")
+def stack(
+    prepared_home: Path, tmp_path_factory: pytest.TempPathFactory, dags: Path
+) -> Iterator[EmbeddedAirflow]:
+    home = tmp_path_factory.mktemp("running") / "home"
+    shutil.copytree(prepared_home, home)
+    with EmbeddedAirflow(home, free_port(), dags=dags) as running:
+        yield running
+
+
+@pytest.fixture
+def client(stack: EmbeddedAirflow) -> AirflowClient:
+    return stack.client()
+
+
+def supervisor(home: Path, dags: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", SUPERVISOR, str(home), str(free_port()), str(dags)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL)
+
+
+def test_a_triggered_run_reaches_success_and_reports_its_tasks(client: AirflowClient) -> None:
+    client.wait_for_dag("tiny")
+    assert client.is_paused("tiny")
+    client.unpause("tiny")
+    run_id = client.trigger("tiny", conf={"add": 1})
+    assert client.wait_for_run("tiny", run_id, timeout_s=90) == "success"
+    tasks = client.task_runs("tiny", run_id)
+    assert [task.task_id for task in tasks] == ["first", "second"]
+    assert all(task.state == "success" and task.seconds is not None for task in tasks)
+    assert client.xcom("tiny", run_id, "second") == 42
+    assert client.import_errors() == {}
+
+
+def test_only_the_one_loopback_port_is_open(stack: EmbeddedAirflow) -> None:
+    listening = {
+        tuple(connection.laddr)
+        for process in marked_processes(str(stack.home))
+        for connection in process.net_connections(kind="inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert listening == {("127.0.0.1", stack.port)}
+
+
+def test_a_wrong_password_is_refused(stack: EmbeddedAirflow) -> None:
+    with pytest.raises(ApiError) as refused:
+        AirflowClient(stack.url, ADMIN, "not the password").login()
+    assert refused.value.status == 401
+
+
+def test_a_request_without_login_is_refused(stack: EmbeddedAirflow) -> None:
+    answer = AirflowClient(stack.url, ADMIN, "")
+    with pytest.raises(ApiError) as refused:
+        answer._send("GET", "/api/v2/dags")
+    assert refused.value.status == 401
+
+
+def test_secrets_are_readable_by_their_owner_alone(stack: EmbeddedAirflow) -> None:
+    for name in ("secrets.json", "passwords.json"):
+        assert (stack.home / name).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_second_stack_in_the_same_home_is_refused(stack: EmbeddedAirflow, dags: Path) -> None:
+    with pytest.raises(AlreadyRunning, match=f"process {os.getpid()}"):
+        EmbeddedAirflow(stack.home, free_port(), dags=dags).start()
+    stack.check_alive()
+
+
+def test_a_port_in_use_is_named_with_the_variable_to_change(
+    stack: EmbeddedAirflow, home: Path, dags: Path
+) -> None:
+    with pytest.raises(PreflightFailed, match=rf"port {stack.port} is in use.*BALLAST_PORT="):
+        EmbeddedAirflow(home, stack.port, dags=dags).start()
+    assert marked_processes(str(home)) == []
+
+
+def test_a_run_whose_supervisor_was_killed_is_cleared_away_by_the_next(
+    home: Path, dags: Path
+) -> None:
+    killed = supervisor(home, dags)
+    assert wait_for(lambda: len(marked_processes(str(home))) >= 3, 30)
+    killed.kill()
+    killed.wait()
+    orphans = marked_processes(str(home))
+    assert orphans
+    said: list[str] = []
+    successor = EmbeddedAirflow(home, free_port(), dags=dags, tell=said.append)
+    successor.prepare()
+    assert marked_processes(str(home)) == []
+    assert any(f"stopping process {orphans[0].pid}" in line for line in said)
+    successor.stop()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_nothing_is_left_when_the_supervisor_is_asked_to_end(
+    home: Path, dags: Path, number: signal.Signals
+) -> None:
+    asked = supervisor(home, dags)
+    assert wait_for(lambda: len(marked_processes(str(home))) >= 3, 30)
+    asked.send_signal(number)
+    assert asked.wait(timeout=40) == 128 + number
+    assert marked_processes(str(home)) == []
+    assert list((home / "run").glob("*.json")) == []
+
+
+def test_nothing_is_left_after_stop(stack: EmbeddedAirflow) -> None:
+    before = marked_processes(str(stack.home))
+    stack.stop()
+    assert before
+    assert not any(process.is_running() for process in before)
+    with pytest.raises(ApiError):
+        stack.client().health()

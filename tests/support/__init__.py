@@ -1,0 +1,1 @@
+"""What tests of several parts share: small policies, synthetic metrics."""
