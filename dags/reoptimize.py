@@ -84,7 +84,9 @@ def broken_policy_dag(file: Path, error: BallastError) -> DAG:
 
 
 def _timetable(policy: JobPolicy) -> CronTriggerTimetable | None:
-    return CronTriggerTimetable(policy.schedule, timezone="UTC") if policy.schedule else None
+    if policy.schedule is None or not SETTINGS.schedules:
+        return None
+    return CronTriggerTimetable(policy.schedule, timezone="UTC")
 
 
 def _params(policy: JobPolicy) -> dict[str, Param]:

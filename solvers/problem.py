@@ -289,10 +289,9 @@ def _check_rows(
     field: str, is_good: npt.NDArray[np.bool_], names: Sequence[str], values: Any, allowed: str
 ) -> None:
     """Name the first row that is not good. NaN compares false, so it is caught here too."""
-    finite = np.isfinite(values)
-    good_rows = (is_good & finite).reshape(len(names), -1).all(axis=1)
-    if good_rows.all():
+    good = is_good & np.isfinite(values)
+    if good.all():
         return
-    row = int(np.argmin(good_rows))
+    row = int(np.argwhere(~good)[0][0])
     value = values[row].tolist()
     raise InvalidInput(f"{field} of {names[row]!r} is {value}", value=value, allowed=allowed)

@@ -35,6 +35,8 @@ class Settings:
     """Spark master URL of the pipeline's jobs (default ``local[2]``)."""
     driver_memory: str
     """Memory of the driver of a pipeline job (default ``1g``)."""
+    schedules: bool
+    """Whether policies' schedules are followed; ``off`` leaves runs to people (default ``on``)."""
 
     def is_local(self) -> bool:
         """Whether the warehouse is a folder of this machine rather than an object store."""
@@ -61,6 +63,7 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         jars=Path(env.get("BALLAST_JARS", str(home / "jars"))).absolute(),
         spark_master=_matching(env, "BALLAST_SPARK_MASTER", "local[2]", MASTER_PATTERN),
         driver_memory=_matching(env, "BALLAST_DRIVER_MEMORY", "1g", MEMORY_PATTERN),
+        schedules=_matching(env, "BALLAST_SCHEDULES", "on", "on|off") == "on",
     )
 
 

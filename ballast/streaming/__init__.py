@@ -5,7 +5,7 @@ of a stopped job. See docs/streaming.md.
 """
 
 from ballast.streaming.inspect import read_states
-from ballast.streaming.job import RunningJob, StreamingJob
+from ballast.streaming.job import RunningJob, StreamingJob, stop_on_signals
 from ballast.streaming.operators import Operator
 
-__all__ = ["Operator", "RunningJob", "StreamingJob", "read_states"]
+__all__ = ["Operator", "RunningJob", "StreamingJob", "read_states", "stop_on_signals"]

@@ -186,7 +186,7 @@ class Window:
         Activity counts for the node that did the work, state for the one that holds it at the
         end. A window without a batch shows the nodes of the last one, with no heartbeat.
         """
-        heartbeats = {node: 0 for node in (self.last.nodes if not self.batches else ())}
+        heartbeats = dict.fromkeys(self.last.nodes if not self.batches else (), 0)
         records: dict[str, int] = defaultdict(int)
         cpu: dict[str, float] = defaultdict(float)
         network: dict[str, int] = defaultdict(int)

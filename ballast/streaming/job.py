@@ -6,11 +6,11 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
@@ -30,7 +30,7 @@ JOB_TABLES = ("metrics.key_groups", "metrics.traffic", "metrics.nodes", "plans.a
 POLL_S = 0.1
 
 
-class _StopRequested(Exception):  # noqa: N818 - a request, not an error
+class _StopRequested(Exception):
     """Raised at the start of a batch when the job is to stop; the batch is run by the next life."""
 
 
@@ -80,19 +80,15 @@ class StreamingJob:
         drain: bool = False,
     ) -> None:
         """Run until SIGTERM, SIGINT or ``stop``; with ``drain`` all input present is counted."""
-        stop = stop or threading.Event()
-        handlers = _on_signals(stop)
-        try:
-            with self.start(
+        with (
+            stop_on_signals(stop) as stopping,
+            self.start(
                 stream, settings, policy, checkpoint=checkpoint, trigger_s=trigger_s
-            ) as running:
-                while running.is_active() and not stop.wait(POLL_S):
-                    pass
-                if drain:
-                    running.drain()
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
+            ) as running,
+        ):
+            running.wait(stopping)
+            if drain:
+                running.drain()
 
 
 class RunningJob:
@@ -134,6 +130,11 @@ class RunningJob:
         """Whether the job still runs; it ends by itself only if a batch fails for good."""
         return bool(self.query.isActive)
 
+    def wait(self, stop: threading.Event) -> None:
+        """Wait until ``stop`` is set or the job ends by itself."""
+        while self.is_active() and not stop.wait(POLL_S):
+            pass
+
     def drain(self) -> None:
         """Wait until all input that is there has been processed and committed."""
         if self.query.isActive:
@@ -160,11 +161,19 @@ class RunningJob:
         self.runtime.on_batch(frame, batch_id)
 
 
-def _on_signals(stop: threading.Event) -> dict[signal.Signals, Any]:
-    """Let SIGTERM and SIGINT ask for a stop; gives the handlers that were there."""
+@contextmanager
+def stop_on_signals(stop: threading.Event | None = None) -> Iterator[threading.Event]:
+    """An event that SIGTERM and SIGINT set while the block runs."""
+    event = stop or threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        return {}
-    return {
-        number: signal.signal(number, lambda *_: stop.set())
+        yield event
+        return
+    before = {
+        number: signal.signal(number, lambda *_: event.set())
         for number in (signal.SIGTERM, signal.SIGINT)
     }
+    try:
+        yield event
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

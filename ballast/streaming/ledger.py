@@ -46,7 +46,7 @@ class Ledger:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.length_ms, self.clock, self.publish = folder, length_ms, clock, publish
         self.lock = threading.Lock()
-        self.alive = False
+        self.live_from: int | None = None
         found = read_json(folder / "mark.json")
         self.mark = Mark(**found | {"starts": tuple(found["starts"])}) if found else Mark()
         self.batches = {
@@ -67,7 +67,7 @@ class Ledger:
                     measured.batch_id,
                     ended,
                     max(window_start(ended, self.length_ms), self._open_from()),
-                    not self.alive,
+                    self.live_from is None,
                     measured.plan_version,
                     measured.groups,
                     measured.traffic,
@@ -75,7 +75,8 @@ class Ledger:
                 )
                 write_json(self._path(batch.batch_id), batch.to_json())
                 self.batches[batch.batch_id] = batch
-                self.alive = True
+                if self.live_from is None:
+                    self.live_from = batch.window_ms
 
     def flush(self, *, closing: bool = False) -> list[Window]:
         """Write every window that is over; when closing, the one under way as well.
@@ -87,7 +88,7 @@ class Ledger:
             until = window_start(self.clock(), self.length_ms) + self.length_ms * closing
             pending = [b for b in self.batches.values() if self._open_from() <= b.window_ms]
             over = [b for b in pending if b.window_ms < until]
-            live = until if self.alive else None
+            live = (self.live_from, until) if self.live_from is not None else None
             starts = covered_windows(over, self._open_from(), self.length_ms, live)
             if not starts:
                 return written

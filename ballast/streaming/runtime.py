@@ -232,7 +232,7 @@ class JobRuntime:
         )
 
 
-def steady_clock() -> "Clock":
+def steady_clock() -> Clock:
     """Milliseconds since 1970 that never jump: the wall clock at the start, then a steady one."""
     offset = time.time_ns() - time.monotonic_ns()
     return Clock(offset)

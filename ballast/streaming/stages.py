@@ -41,7 +41,7 @@ def run_stages(frame: DataFrame, source_key: str, work: Work) -> list[NodeReport
     wire = (
         routed_source(frame, source_key, work)
         .repartitionById(nodes, F.col(NODE))
-        .mapInArrow(_first_stage(work, [name for name in frame.columns]), WIRE_DDL)
+        .mapInArrow(_first_stage(work, list(frame.columns)), WIRE_DDL)
     )
     for stage in range(1, work.topology.stages):
         wire = wire.repartitionById(nodes, F.col("node")).mapInArrow(

@@ -23,12 +23,15 @@ def first_open_window(flushed_until_ms: int, length_ms: int) -> int:
 
 
 def covered_windows(
-    pending: Iterable[BatchFigures], open_from_ms: int, length_ms: int, live_until_ms: int | None
+    pending: Iterable[BatchFigures],
+    open_from_ms: int,
+    length_ms: int,
+    live: tuple[int, int] | None = None,
 ) -> list[int]:
     """Starts of the windows the job was alive in, from ``open_from_ms`` on, in order.
 
-    ``live_until_ms`` is the start of the first window that is still open, or None if the job has
-    not finished a batch in this life and so vouches only for the batches it found.
+    ``live`` are the windows this process vouches for, batches or not: from the one of its first
+    batch to the first that is still open. Without a batch it vouches only for what it found.
     """
     covered: set[int] = set()
     cursor = open_from_ms
@@ -36,8 +39,8 @@ def covered_windows(
         begin = batch.window_ms if batch.opens_life else min(cursor, batch.window_ms)
         covered.update(range(begin, batch.window_ms + 1, length_ms))
         cursor = max(cursor, batch.window_ms + length_ms)
-    if live_until_ms is not None:
-        covered.update(range(cursor, live_until_ms, length_ms))
+    if live is not None:
+        covered.update(range(max(cursor, live[0]), live[1], length_ms))
     return sorted(covered)
 
 

@@ -130,12 +130,12 @@ def _solve_feasible(
     options: MilpParams,
     start: IntArray,
 ) -> _Answer:
+    skipped = _too_large(_count_terms(problem, budget), clock, options)
+    if skipped:
+        return _Answer(reason=skipped)
     choices = _Choices.of(problem, budget)
     if not len(choices.group):
         return _Answer(bound=np.inf, reason="nothing may be moved")
-    skipped = _too_large(choices.n_terms(problem), clock, options)
-    if skipped:
-        return _Answer(reason=skipped)
     if len(choices.group) > CORNER_COLUMNS:
         start = _solve_corner(problem, budget, stop, clock, seed, options, start)
     model = _Model(problem, budget, choices)
@@ -190,6 +190,17 @@ def _extreme_nodes(problem: Problem, budget: Budget) -> BoolArray:
     return chosen
 
 
+def _count_terms(problem: Problem, budget: Budget) -> int:
+    """How many coefficients the model would have, without laying it out."""
+    movable = movable_mask(problem, budget)
+    n_movable, n_targets = int(movable.sum()), int(problem.staying.sum())
+    pairs = n_movable * (n_targets + 1)
+    if problem.allowed is not None:
+        listed = np.diff(problem.allowed.indptr)[movable & problem.allowed.restricted]
+        pairs += int((listed + 1).sum()) - len(listed) * (n_targets + 1)
+    return pairs * (2 + 2 * problem.n_resources)
+
+
 def _too_large(n_terms: int, clock: Clock, options: MilpParams) -> str:
     """Why the model is not built, or nothing: a model must not eat the time for solving it."""
     if n_terms > options.max_terms:
@@ -234,9 +245,6 @@ class _Choices:
         node = np.concatenate((nodes[elsewhere], problem.current[at_home]))
         order = np.lexsort((node, group))
         return cls(group[order], node[order], is_variable)
-
-    def n_terms(self, problem: Problem) -> int:
-        return len(self.group) * (2 + 2 * problem.n_resources)
 
 
 def _targets(problem: Problem, groups: IntArray) -> tuple[IntArray, IntArray]:
@@ -298,6 +306,9 @@ class _Model:
         """(3) and (4), for every resource in use on every node that stays."""
         import pulp
 
+        # Implied by the rows below, and needed where no resource is in use and there are none.
+        self._row([(self.d_u, 1.0), (self.d, -1.0)], pulp.LpConstraintLE, 1.0, "d_u")
+        self._row([(self.d_l, 1.0), (self.d, -1.0)], pulp.LpConstraintLE, 0.0, "d_l")
         mean = metrics.mean_load(self.problem)
         by_node = np.argsort(self.choices.node, kind="stable")
         ends = np.cumsum(np.bincount(self.choices.node, minlength=self.problem.n_nodes))

@@ -84,7 +84,8 @@ def test_a_drain_goes_on_where_balance_gains_nothing_by_it(method: str) -> None:
     )
     result = solvers.solve(problem, Budget(), Stop(steps=50), method=method)
     assert result.draining_load == 0
-    assert result.assignment.tolist() == [0, 1, 1]
+    assert result.assignment.tolist()[:2] == [0, 1]
+    assert 2 not in result.assignment.tolist()
 
 
 def test_an_overload_can_be_more_urgent_than_a_drain() -> None:

@@ -1,0 +1,361 @@
+"""The whole loop on one machine: ``make run`` and ``make demo``.
+
+Starts the reference job and embedded Airflow, lets a reoptimization run over the running job,
+waits until the job has taken the plan up and the next run has measured it, and reports. With
+``--stay`` everything then stays up until Ctrl-C; without, it stops and compares the job's sums
+with its input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from ballast.contracts.errors import BallastError
+from ballast.contracts.policy import JobPolicy, load_policy
+from ballast.contracts.settings import Settings, load_settings
+from ballast.store.plans import Head, read_acks, read_head, read_log, read_outcomes, read_plan
+from ballast.store.tables import read_rows, table_exists
+from embedded import checks
+from embedded.airflow import ADMIN, ROOT, EmbeddedAirflow
+from embedded.errors import EmbeddedError, WaitedTooLong
+from embedded.processes import Child, Stopped, ending_signals_raise, marked_environment
+from embedded.report import Findings, report_lines, shortcomings
+from embedded.rest import AirflowClient, wait_until
+from examples.flights.check import check_sums
+
+JOB = "flights"
+DAG_ID = f"reoptimize__{JOB}"
+# The first windows pay for imports and for code that is not compiled yet.
+WARM_UP_WINDOWS = 2
+RUN_LIMIT_S = 600.0
+TAKE_UP_LIMIT_S = 120.0
+DRAIN_LIMIT_S = 120.0
+PROGRESS_EVERY_S = 10.0
+
+
+class Stack:
+    """The reference job and Airflow, started and stopped together."""
+
+    def __init__(self, settings: Settings, schedules: bool, rate: int) -> None:
+        self.settings = settings
+        self.policy: JobPolicy = load_policy(settings.policies / f"{JOB}.yaml")
+        env = {
+            "BALLAST_HOME": str(settings.home),
+            "BALLAST_WAREHOUSE": settings.warehouse,
+            "BALLAST_POLICIES": str(settings.policies),
+            "BALLAST_JARS": str(settings.jars),
+            "BALLAST_SCHEDULES": "on" if schedules else "off",
+        }
+        self.airflow = EmbeddedAirflow(
+            settings.home / "airflow", checks.port_from(os.environ), env=env, tell=_tell_airflow
+        )
+        self.job = Child(
+            "streaming-job",
+            [sys.executable, "-m", "examples.flights", "--rate", str(rate)],
+            settings.home / "airflow" / "run",
+            settings.home / "logs" / "flights.log",
+        )
+        self._job_environment = env | marked_environment(str(self.airflow.home))
+        self.peak_memory_bytes = 0
+
+    def start(self) -> None:
+        """Start both; the job first, so that its windows fill while Airflow comes up."""
+        self.airflow.prepare()
+        self.job.start(self.airflow.environment() | self._job_environment, cwd=ROOT)
+        say(f"streaming job started, process {self.job.pid}, log in {self.job.log}")
+        self.airflow.launch()
+
+    def stop_job(self) -> None:
+        """Let the job finish its input and end by itself."""
+        if self.job.exit_code() is not None or not self.job.processes():
+            return
+        say("stopping the streaming job at a batch boundary")
+        self.job.processes()[0].terminate()
+        wait_until(lambda: self.job.exit_code(), "the streaming job did not stop", DRAIN_LIMIT_S)
+        if self.job.exit_code() != 0:
+            self.job.check_alive()
+
+    def stop(self) -> None:
+        """Stop whatever still runs."""
+        self.airflow.stop()
+        self.job.forget()
+
+    def look(self) -> None:
+        """Notice a process that ended by itself, and how much memory all of them use."""
+        self.airflow.check_alive()
+        self.job.check_alive()
+        self.peak_memory_bytes = max(self.peak_memory_bytes, memory_in_use())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the demonstration; exit 0 only if it showed what it must."""
+    args = _parser().parse_args(arguments)
+    try:
+        with ending_signals_raise():
+            return _run(args)
+    except Stopped as stopped:
+        say("stopped")
+        return 0 if args.stay and stopped.signal_number == 2 else stopped.signal_number + 128
+    except BallastError as error:
+        print(f"ballast: {error}", file=sys.stderr, flush=True)
+        return error.exit_code
+
+
+def _run(args: argparse.Namespace) -> int:
+    settings = load_settings()
+    stack = Stack(settings, schedules=args.stay, rate=args.rate)
+    began = time.monotonic()
+    try:
+        if not args.stay:
+            stack.airflow.claim()
+            start_afresh(settings)
+        stack.start()
+        findings = go_round_the_loop(stack)
+        if not args.stay:
+            return _finish(stack, findings, began)
+        if findings is not None:
+            _print_report(stack, _with_sums(stack, findings, compare=False))
+        _tell_where(stack)
+        while True:
+            stack.look()
+            time.sleep(2)
+    finally:
+        stack.stop()
+
+
+def _finish(stack: Stack, findings: dict[str, Any] | None, began: float) -> int:
+    if findings is None:
+        raise EmbeddedError("the run made no new version; `make demo` starts from the hash "
+                            "placement and expects one: see the task logs")  # fmt: skip
+    stack.stop_job()
+    complete = _with_sums(stack, findings, compare=True)
+    _print_report(stack, complete)
+    problems = shortcomings(complete)
+    for problem in problems:
+        print(f"NOT SHOWN: {problem}", flush=True)
+    say(f"{'failed' if problems else 'done'} after {time.monotonic() - began:.0f} s; look again "
+        f"with `.venv/bin/ballast plans show {JOB}`")  # fmt: skip
+    return 1 if problems else 0
+
+
+def go_round_the_loop(stack: Stack) -> dict[str, Any] | None:
+    """Metrics, plan, take-up, outcome; None if the run found nothing to change."""
+    settings, policy = stack.settings, stack.policy
+    client = stack.airflow.client()
+    client.wait_for_dag(DAG_ID)
+    client.unpause(DAG_ID)
+    wait_for_windows(stack, "metrics for a first plan", policy.windows_per_period + WARM_UP_WINDOWS)
+    parent = read_head(settings, JOB)
+    first_run = run_dag(stack, client)
+    head = read_head(settings, JOB)
+    if head is None or (parent is not None and head.version == parent.version):
+        events = [row for row in read_log(settings, JOB) if row["run_id"] == first_run]
+        reason = events[-1]["reason"] if events else "see the task logs"
+        say(f"no new version: {reason}")
+        return None
+    ack = wait_for_take_up(stack, head)
+    wait_for_windows(
+        stack, f"windows of version {head.version}", policy.windows_per_period,
+        after_batch=int(ack["batch_id"]),
+    )  # fmt: skip
+    second_run = run_dag(stack, client)
+    stages = stage_seconds(client, first_run) | {
+        "measure": stage_seconds(client, second_run)["measure"]
+    }
+    return figures(settings, head, ack, stages)
+
+
+def run_dag(stack: Stack, client: AirflowClient) -> str:
+    """Trigger a run, say what its tasks do, and return its id once it succeeded."""
+    run_id = client.trigger(DAG_ID)
+    say(f"triggered {DAG_ID}, run {run_id}")
+    seen: dict[str, str | None] = {}
+
+    def tell_tasks() -> None:
+        stack.look()
+        for task in client.task_runs(DAG_ID, run_id):
+            if task.state != seen.get(task.task_id):
+                seen[task.task_id] = task.state
+                if task.state in ("running", "success", "failed", "up_for_retry"):
+                    seconds = f" in {task.seconds:.0f} s" if task.seconds else ""
+                    say(f"  {task.task_id}: {task.state}{seconds}")
+
+    state = client.wait_for_run(DAG_ID, run_id, RUN_LIMIT_S, tell_tasks)
+    if state != "success":
+        failed = next(t for t in client.task_runs(DAG_ID, run_id) if t.state == "failed")
+        log = client.task_log(DAG_ID, run_id, failed.task_id, failed.try_number)
+        end = "\n".join(f"  {line}" for line in log.splitlines()[-30:])
+        raise EmbeddedError(f"task {failed.task_id} of run {run_id} failed; end of its log:\n{end}")
+    return run_id
+
+
+def wait_for_windows(stack: Stack, what: str, needed: int, after_batch: int = -1) -> None:
+    """Wait until the job wrote that many windows, counting those that start at or after a batch."""
+    settings, policy = stack.settings, stack.policy
+    say(f"waiting for {needed} windows of {policy.window_s:g} s: {what}")
+    limit = needed * policy.window_s * 3 + 120
+    said = time.monotonic()
+
+    def look() -> bool | None:
+        nonlocal said
+        stack.look()
+        found = count_windows(settings, after_batch)
+        if time.monotonic() - said >= PROGRESS_EVERY_S:
+            said = time.monotonic()
+            say(f"  {min(found, needed)} of {needed} windows")
+        return True if found >= needed else None
+
+    wait_until(look, f"the job wrote too few windows, see {stack.job.log};", limit)
+
+
+def count_windows(settings: Settings, after_batch: int) -> int:
+    """Windows in which every node answered and that cover no batch before the given one."""
+    if not table_exists(settings, "metrics.nodes"):
+        return 0
+    rows = read_rows(
+        settings, "metrics.nodes", job=JOB, columns=["window_start_at", "first_batch_id"]
+    ).to_pylist()
+    return len({
+        row["window_start_at"]
+        for row in rows
+        if row["first_batch_id"] is not None and row["first_batch_id"] >= after_batch
+    })  # fmt: skip
+
+
+def wait_for_take_up(stack: Stack, head: Head) -> dict[str, Any]:
+    """The job's acknowledgement that it applied the version."""
+    say(f"version {head.version}, plan {head.plan_id}, is published; waiting for take-up")
+
+    def look() -> dict[str, Any] | None:
+        stack.look()
+        acks = {ack["status"]: ack for ack in read_acks(stack.settings, JOB, head.version)}
+        if "refused" in acks:
+            raise EmbeddedError(f"the job refused the plan: {acks['refused']['reason']}")
+        return acks.get("applied")
+
+    ack = wait_until(look, f"version {head.version} was not taken up", TAKE_UP_LIMIT_S)
+    say(f"taken up at batch {ack['batch_id']}: {ack['moved_key_groups']} key groups, "
+        f"{ack['bytes_moved']:,} bytes, {ack['pause_ms']:.1f} ms")  # fmt: skip
+    return ack
+
+
+def figures(
+    settings: Settings, head: Head, ack: dict[str, Any], stages: dict[str, float]
+) -> dict[str, Any]:
+    """What the tables say of the version, for the report."""
+    plan = read_plan(settings, JOB, head.plan_id)
+    outcomes = {row["figure"]: row for row in read_outcomes(settings, JOB, head.version)}
+    if "load_distance_pct" not in outcomes:
+        raise WaitedTooLong(
+            f"the second run measured nothing for version {head.version}; see measure's log"
+        )
+    return {
+        "job": JOB,
+        "version": head.version,
+        "plan_id": head.plan_id,
+        "before_pct": plan["load_distance_before_pct"],
+        "promised_pct": plan["load_distance_pct"],
+        "measured_pct": outcomes["load_distance_pct"]["measured"],
+        "bound_pct": plan["bound_pct"],
+        "method": plan["method"],
+        "status": plan["status"],
+        "moves": plan["moves"],
+        "moved_key_groups": ack["moved_key_groups"],
+        "state_bytes": plan["bytes"],
+        "bytes_moved": ack["bytes_moved"],
+        "pause_ms": ack["pause_ms"],
+        "batch_id": ack["batch_id"],
+        "windows": outcomes["load_distance_pct"]["windows"],
+        "stage_seconds": stages,
+    }
+
+
+def stage_seconds(client: AirflowClient, run_id: str) -> dict[str, float]:
+    """Seconds each task of a run took, in the order they ran."""
+    return {task.task_id: task.seconds or 0.0 for task in client.task_runs(DAG_ID, run_id)}
+
+
+def start_afresh(settings: Settings) -> None:
+    """Put tables and job state of an earlier run aside, so that the placement is by hash again."""
+    previous = settings.home / "previous"
+    old = [settings.home / "warehouse", settings.home / "jobs"]
+    if not any(folder.exists() for folder in old):
+        return
+    shutil.rmtree(previous, ignore_errors=True)
+    previous.mkdir(parents=True)
+    for folder in old:
+        if folder.exists():
+            folder.rename(previous / folder.name)
+    say(f"starting from empty tables; those of the last run are in {previous}")
+
+
+def memory_in_use() -> int:
+    """Resident memory of this process and all that descend from it; shared pages count once."""
+    total = 0
+    for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
+        try:
+            total += process.memory_full_info().pss
+        except (psutil.Error, OSError):
+            continue
+    return total
+
+
+def say(line: str) -> None:
+    """One plain line of progress with the time."""
+    print(f"{time.strftime('%H:%M:%S')} {line}", flush=True)
+
+
+def _tell_airflow(line: str) -> None:
+    say(f"airflow: {line}")
+
+
+def _with_sums(stack: Stack, found: dict[str, Any], *, compare: bool) -> Findings:
+    if not compare:
+        equal, text = None, "compared when the job stops (make demo)"
+    else:
+        sums = check_sums(stack.settings)
+        equal, text = sums.equal, sums.text
+    return Findings(
+        **found, sums_equal=equal, sums_text=text, peak_memory_bytes=stack.peak_memory_bytes
+    )
+
+
+def _print_report(stack: Stack, findings: Findings) -> None:
+    print("\n" + "\n".join(report_lines(findings)) + "\n", flush=True)
+
+
+def _tell_where(stack: Stack) -> None:
+    print(
+        f"Airflow is at {stack.airflow.url}\n"
+        f"  log in as {ADMIN} with the password {stack.airflow.admin_password}\n"
+        f"  the DAG is {DAG_ID}; plans: .venv/bin/ballast plans show {JOB}\n"
+        "Ctrl-C stops everything.",
+        flush=True,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="demo", description=__doc__.splitlines()[0])
+    parser.add_argument("--stay", action="store_true", help="stay up until Ctrl-C (make run)")
+    parser.add_argument("--rate", type=_rate, default=4000, help="flights a second (default 4000)")
+    return parser
+
+
+def _rate(text: str) -> int:
+    rate = int(text) if text.isdecimal() else 0
+    if not 1 <= rate <= 100_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a rate; allowed: 1 to 100000 a second")
+    return rate
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""What the demonstration reports in the end, and whether it shows what it must."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+LARGEST_SHARE_OF_HASH = 0.5
+LARGEST_EXCESS_POINTS = 5.0
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The loop in figures: one plan from its promise to its outcome."""
+
+    job: str
+    version: int
+    plan_id: str
+    before_pct: float
+    promised_pct: float
+    measured_pct: float
+    bound_pct: float
+    method: str
+    status: str
+    moves: int
+    moved_key_groups: int
+    state_bytes: int
+    bytes_moved: int
+    pause_ms: float
+    batch_id: int
+    windows: int
+    stage_seconds: Mapping[str, float]
+    peak_memory_bytes: int
+    sums_equal: bool | None
+    """None where the job still runs, so that its sums cannot be compared yet."""
+    sums_text: str
+
+
+def shortcomings(findings: Findings) -> list[str]:
+    """What the demonstration was to show and did not; empty is success."""
+    problems = []
+    if findings.measured_pct > LARGEST_SHARE_OF_HASH * findings.before_pct:
+        problems.append(
+            f"measured load distance {findings.measured_pct:.2f} % is more than half of "
+            f"{findings.before_pct:.2f} %, that of the placement by hash"
+        )
+    if findings.measured_pct > findings.promised_pct + LARGEST_EXCESS_POINTS:
+        problems.append(
+            f"measured load distance {findings.measured_pct:.2f} % is more than "
+            f"{LARGEST_EXCESS_POINTS:g} points above the promised {findings.promised_pct:.2f} %"
+        )
+    if findings.sums_equal is False:
+        problems.append(f"the job's sums are not those of its input: {findings.sums_text}")
+    return problems
+
+
+def report_lines(findings: Findings) -> list[str]:
+    """The closing table."""
+    rows = [
+        ("load distance before (by hash)", f"{findings.before_pct:.2f} % of the mean"),
+        ("load distance promised", f"{findings.promised_pct:.2f} % of the mean"),
+        (
+            "load distance measured",
+            f"{findings.measured_pct:.2f} % of the mean, over {findings.windows} windows",
+        ),
+        ("proven bound", f"{findings.bound_pct:.2f} % ({findings.method}, {findings.status})"),
+        ("moves", f"{findings.moved_key_groups} made, {findings.moves} planned"),
+        ("bytes", f"{findings.bytes_moved:,} moved, {findings.state_bytes:,} planned"),
+        ("pause", f"{findings.pause_ms:.1f} ms measured"),
+        ("version and plan id", f"{findings.version}, {findings.plan_id}"),
+        ("taken up at batch", f"{findings.batch_id}"),
+        ("sums against the input", findings.sums_text),
+        ("seconds of each stage", stages_text(findings.stage_seconds)),
+        ("peak memory", f"{findings.peak_memory_bytes / 2**30:.2f} GiB, all processes"),
+    ]
+    return boxed(f"Job {findings.job}", rows)
+
+
+def stages_text(seconds: Mapping[str, float]) -> str:
+    """Seconds of the stages in their order."""
+    return ", ".join(f"{stage} {value:.0f}" for stage, value in seconds.items())
+
+
+def boxed(title: str, rows: Sequence[tuple[str, str]]) -> list[str]:
+    """A two-column table with a frame."""
+    left = max(len(name) for name, _ in rows)
+    right = max(max(len(value) for _, value in rows), len(title) - left - 3)
+    rule = f"+{'-' * (left + 2)}+{'-' * (right + 2)}+"
+    head = f"| {title.ljust(left + right + 3)} |"
+    body = [f"| {name.ljust(left)} | {value.ljust(right)} |" for name, value in rows]
+    return [f"+{'-' * (left + right + 5)}+", head, rule, *body, rule]

@@ -1,0 +1,1 @@
+"""Reference streaming jobs on real data."""

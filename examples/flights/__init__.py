@@ -1,0 +1,6 @@
+"""Flights out of New York in 2013, replayed: ICDE'17's Real Job 2 with a third operator.
+
+Delays are extracted from each flight's raw text, then summed by airplane and year, and by
+destination. ``python -m examples.flights`` runs it, ``python -m examples.flights.check`` compares
+its sums with sums made straight from the input.
+"""

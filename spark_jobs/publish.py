@@ -1,0 +1,168 @@
+"""Put a run's draft in force: ``spark-submit spark_jobs/publish.py --job J --run-id R``.
+
+The head changes by one compare-and-set (docs/adr/0007); the log follows it. Whoever comes next
+completes the log of a publisher that died in between, so a retry finds its work done.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from ballast.contracts.errors import PublishConflict, VerificationFailed
+from ballast.contracts.settings import Settings
+from ballast.store.plans import Head, read_head
+from ballast.store.tables import ensure_tables
+from spark_jobs.arguments import add_run_arguments
+from spark_jobs.drafts import find_snapshot, read_content, read_problem, required_draft
+from spark_jobs.faults import fault_point
+from spark_jobs.log import Event, append_event, is_logged, published_event
+from spark_jobs.problems import Row, violations_of
+from spark_jobs.program import progress, run_program, spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Sessions = Callable[[], AbstractContextManager["SparkSession"]]
+
+
+def publish_plan(
+    settings: Settings, job: str, run_id: str, sessions: Sessions, *, dry_run: bool = False
+) -> Head | None:
+    """Publish the run's draft; returns its head, or None where nothing was to be published.
+
+    A head that has been published before is returned as it was, in force still or not.
+    """
+    snapshot = find_snapshot(settings, job, run_id)
+    draft = required_draft(settings, snapshot)
+    if draft["status"] == "unchanged":
+        progress.info("no change: %s", draft["reason"])
+        return None
+    wanted = head_of(draft, datetime.now(UTC))
+    if dry_run:
+        check_draft(settings, snapshot, draft)
+        _log_dry_run(settings, wanted)
+        return None
+    if already_published(settings, wanted):
+        return wanted
+    check_draft(settings, snapshot, draft)
+    check_parent(settings, wanted)
+    with sessions() as spark:
+        return put_in_force(spark, settings, wanted)
+
+
+def head_of(draft: Row, at: datetime) -> Head:
+    """The head that the draft would be."""
+    return Head(
+        job=draft["job"],
+        version=draft["parent_version"] + 1,
+        plan_id=draft["plan_id"],
+        content_hash=draft["content_hash"],
+        run_id=draft["run_id"],
+        published_at=at,
+    )
+
+
+def already_published(settings: Settings, wanted: Head) -> bool:
+    """Whether an earlier attempt of this run put the draft in force; completes its log."""
+    from spark_jobs.heads import is_same, when_in_force
+
+    head = read_head(settings, wanted.job)
+    if head is None or head.version < wanted.version:
+        return False
+    if is_same(head, wanted):
+        log_published(settings, head, "found in force")
+        progress.info("plan %s is in force as version %d", head.plan_id, head.version)
+        return True
+    at = when_in_force(settings, wanted)
+    if at is None and not is_logged(settings, published_event(wanted)):
+        return False
+    log_published(settings, wanted, "found in the history of the heads", at)
+    progress.info(
+        "plan %s was published as version %d; version %d, plan %s, has replaced it since",
+        wanted.plan_id, wanted.version, head.version, head.plan_id,
+    )  # fmt: skip
+    return True
+
+
+def check_draft(settings: Settings, snapshot: Row, draft: Row) -> None:
+    """Recompute the content's hash and every promise from what is stored; refuse a broken one."""
+    _, problem = read_problem(settings, snapshot)
+    violations = violations_of(problem, draft, read_content(settings, draft))
+    if not violations:
+        progress.info("verified plan %s: every promise holds", draft["plan_id"])
+        return
+    broken = "; ".join(map(str, violations))
+    append_event(settings, _event("refused", draft, f"verification failed: {broken}"))
+    raise VerificationFailed(
+        f"plan {draft['plan_id']} of job {draft['job']} breaks its promises: {broken}; it was not "
+        "published; to fix it: start a new run, and report this as a bug"
+    )
+
+
+def check_parent(settings: Settings, wanted: Head) -> None:
+    """Raise where the version the draft was made against is not in force.
+
+    Completes the log of the head about to be replaced: its publisher may have died, and once it
+    is replaced nobody would look at it again.
+    """
+    head = read_head(settings, wanted.job)
+    if head is not None:
+        log_published(settings, head, f"completed by run {wanted.run_id}")
+    if (head.version if head else 0) != wanted.version - 1:
+        _lose(settings, wanted, head)
+
+
+def put_in_force(spark: SparkSession, settings: Settings, wanted: Head) -> Head:
+    """Compare and set, then believe what is on storage and write it down."""
+    from spark_jobs.heads import compare_and_set, is_same
+
+    ensure_tables(settings, ["plans.heads"])
+    fault_point("publish.before_cas")
+    head = compare_and_set(spark, settings, wanted)
+    fault_point("publish.after_cas")
+    if head is None or not is_same(head, wanted):
+        # Another publisher may have replaced this one's head already.
+        if already_published(settings, wanted):
+            return wanted
+        _lose(settings, wanted, head)
+        raise AssertionError  # _lose always raises
+    log_published(settings, head, "compare-and-set won")
+    progress.info("published plan %s as version %d", head.plan_id, head.version)
+    return head
+
+
+def log_published(settings: Settings, head: Head, how: str, at: datetime | None = None) -> None:
+    """Write down, once a version, that it came into force."""
+    reason = f"plan {head.plan_id} of run {head.run_id} is version {head.version}: {how}"
+    append_event(settings, published_event(head, reason), at=at or head.published_at)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The arguments of ``publish``."""
+    add_run_arguments(parser)
+    parser.add_argument(
+        "--dry-run", action="store_true", help="check and log the draft, but leave the head"
+    )
+
+
+def body(arguments: Namespace, settings: Settings) -> None:
+    """Run ``publish`` as the command line asks for it."""
+    publish_plan(
+        settings, arguments.job, arguments.run_id,
+        lambda: spark_session(settings, f"ballast publish {arguments.job}"),
+        dry_run=arguments.dry_run,
+    )  # fmt: skip
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit code."""
+    return run_program("publish", "Put a run's draft in force.", add_arguments, body, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,242 @@
+"""Draft a plan from a run's snapshot: ``spark-submit spark_jobs/solve.py --job J --run-id R``.
+
+Content first, then one row of plans.plans that makes it a draft: a run and a snapshot have one
+draft, however often the task is retried and wherever it was killed.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from ballast.contracts import identity
+from ballast.contracts.errors import BallastError, VerificationFailed
+from ballast.contracts.policy import ThresholdPolicy
+from ballast.contracts.schemas import arrow_schema
+from ballast.contracts.settings import Settings
+from ballast.contracts.tables import TABLES
+from ballast.store.tables import ensure_tables
+from solvers import Budget, Problem, Result, Status, Stop, solve
+from solvers.result import make_result
+from spark_jobs.choice import Choice, add_arguments
+from spark_jobs.drafts import find_draft, find_snapshot, read_problem, required_draft
+from spark_jobs.faults import fault_point
+from spark_jobs.log import Event, append_event
+from spark_jobs.problems import (
+    Row,
+    assignment_rows,
+    content_hash_of_result,
+    plan_row,
+    violations_of,
+)
+from spark_jobs.program import progress, run_program, spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Sessions = Callable[[], AbstractContextManager["SparkSession"]]
+
+
+class Infeasible(BallastError):
+    """No assignment keeps every rule within the budget."""
+
+    exit_code = 3
+
+
+def draft_plan(
+    settings: Settings, job: str, run_id: str, choice: Choice, sessions: Sessions
+) -> Row:
+    """The run's draft: the one it has, or a new one; tells in words what it promises."""
+    snapshot = find_snapshot(settings, job, run_id)
+    draft = find_draft(settings, snapshot)
+    if draft is None:
+        plan, content = make_draft(settings, snapshot, choice)
+        with sessions() as spark:
+            write_draft(spark, settings, plan, content)
+        draft = required_draft(settings, snapshot)
+    else:
+        progress.info("the run has a draft, plan %s; nothing is solved again", draft["plan_id"])
+    append_event(settings, drafted_event(draft), at=draft["created_at"])
+    for line in report(draft):
+        progress.info("%s", line)
+    return draft
+
+
+def make_draft(settings: Settings, snapshot: Row, choice: Choice) -> tuple[Row, pa.Table]:
+    """Solve the snapshot and verify what came out; a plan that fails is refused and not written."""
+    policy, problem = read_problem(settings, snapshot)
+    progress.info(
+        "read snapshot %s: %d key groups on %d nodes",
+        snapshot["snapshot_id"], problem.n_key_groups, problem.n_nodes,
+    )  # fmt: skip
+    budget = choice.budget(policy)
+    seed = policy.solver.seed if choice.seed is None else choice.seed
+    result = solve(
+        problem,
+        budget,
+        Stop(seconds=choice.solver_seconds or policy.solver.seconds),
+        seed,
+        choice.method or policy.solver.method,
+    )
+    progress.info("solved in %.1f s: %s by %s", result.seconds, result.status, result.method)
+    if not result.is_solved:
+        _refuse(settings, snapshot, None, f"infeasible: {result.reason}")
+        raise Infeasible(
+            f"no plan for job {snapshot['job']} keeps every rule: {result.reason}; "
+            "to fix it: raise the budget, or add nodes to the policy"
+        )
+    return _verified(settings, snapshot, problem, decide(problem, result, policy.thresholds),
+                     budget, seed)  # fmt: skip
+
+
+def decide(problem: Problem, result: Result, thresholds: ThresholdPolicy) -> Result:
+    """The result, or the placement as it is where the result is not worth its moves."""
+    reason = why_unchanged(problem, result, thresholds)
+    if reason is None:
+        return result
+    return make_result(
+        problem,
+        problem.current.copy(),
+        method=result.method,
+        bound=result.bound or 0.0,
+        seconds=result.seconds,
+        trace=result.trace,
+        reason=reason,
+    )
+
+
+def why_unchanged(problem: Problem, result: Result, thresholds: ThresholdPolicy) -> str | None:
+    """Why nothing is to be moved, or None where the plan is worth it.
+
+    What leaves a dead or a draining node is not weighed against a gain in balance: the last key
+    group of a draining node weighs little, and the node could never go.
+    """
+    if result.status is Status.UNCHANGED:
+        return result.reason or "the solver found nothing better"
+    if _frees_a_node(problem, result):
+        return None
+    before, gain = result.load_distance_before, result.load_distance_before - result.load_distance
+    if before <= thresholds.good_enough_pct:
+        return (
+            f"the load distance, {before:.2f} % of the mean, is good enough "
+            f"(good_enough_pct is {thresholds.good_enough_pct:g})"
+        )
+    if gain < thresholds.min_improvement_pct:
+        return (
+            f"the best plan lowers the load distance by {gain:.2f} points of percent, from "
+            f"{before:.2f} % (min_improvement_pct is {thresholds.min_improvement_pct:g})"
+        )
+    return None
+
+
+def write_draft(spark: SparkSession, settings: Settings, plan: Row, content: pa.Table) -> None:
+    """Write the content, then the row that makes it a draft; what has been written is left."""
+    from spark_jobs.tables import append_once
+
+    ensure_tables(settings, ["plans.assignments", "plans.plans"])
+    # One write a plan id: two attempts that find the same plan share its rows, two that find
+    # different ones leave rows that no draft names.
+    write_id = f"{plan['job']}:{plan['plan_id']}"
+    append_once(spark.createDataFrame(content), settings, "plans.assignments", write_id)
+    progress.info("wrote %d assignments", content.num_rows)
+    fault_point("solve.after_assignments")
+    row = pa.Table.from_pylist([plan], schema=arrow_schema(TABLES["plans.plans"]))
+    write_id = f"{plan['job']}:{plan['run_id']}:{plan['snapshot_id']}"
+    append_once(spark.createDataFrame(row), settings, "plans.plans", write_id)
+    progress.info("wrote the draft")
+    fault_point("solve.after_plan")
+
+
+def drafted_event(draft: Row) -> Event:
+    """What plans.log says of a draft."""
+    unchanged = draft["status"] == Status.UNCHANGED.value
+    return Event(
+        job=draft["job"],
+        event="unchanged" if unchanged else "drafted",
+        run_id=draft["run_id"],
+        actor=actor(draft["run_id"]),
+        reason=draft["reason"] if unchanged else " ".join(report(draft)[:2]),
+        plan_id=draft["plan_id"],
+    )
+
+
+def report(draft: Row) -> list[str]:
+    """What the draft promises and costs, in words."""
+    head = f"plan {draft['plan_id']} against version {draft['parent_version']}"
+    before = f"{draft['load_distance_before_pct']:.2f} %"
+    bound = (
+        f"no plan within the budget is below {draft['bound_pct']:.2f} % "
+        f"(gap {draft['gap_pct']:.2f})"
+    )
+    if draft["status"] == Status.UNCHANGED.value:
+        return [
+            f"{head}: unchanged, {draft['reason']}",
+            f"load distance {before} of the mean; {bound}",
+        ]
+    forced = f" and {draft['forced_moves']} forced" if draft["forced_moves"] else ""
+    return [
+        f"{head}: load distance from {before} to {draft['load_distance_pct']:.2f} % of the mean",
+        f"moves {draft['moves']} key groups{forced}, "
+        f"{draft['bytes'] + draft['forced_bytes']} bytes, pause {draft['pause_s']:.3f} s",
+        f"{bound}; {draft['status']} by {draft['method']} in {draft['solver_seconds']:.1f} s",
+    ]
+
+
+def actor(run_id: str) -> str:
+    """Who writes the log's rows."""
+    return f"solve of run {run_id}"
+
+
+def _verified(
+    settings: Settings, snapshot: Row, problem: Problem, result: Result, budget: Budget, seed: int
+) -> tuple[Row, pa.Table]:
+    content_hash = content_hash_of_result(problem, result)
+    plan_id = identity.plan_id(snapshot["job"], snapshot["snapshot_id"], content_hash)
+    content = assignment_rows(snapshot["job"], plan_id, problem, result)
+    plan = plan_row(snapshot, plan_id, content_hash, result, budget, seed, datetime.now(UTC))
+    violations = violations_of(problem, plan, content)
+    if violations:
+        broken = "; ".join(map(str, violations))
+        _refuse(settings, snapshot, plan_id, f"verification failed: {broken}")
+        raise VerificationFailed(
+            f"plan {plan_id} of job {snapshot['job']} breaks its promises: {broken}; nothing was "
+            "written; to fix it: report this as a bug of the solver, and solve with another method"
+        )
+    progress.info("verified: every promise holds")
+    return plan, content
+
+
+def _refuse(settings: Settings, snapshot: Row, plan_id: str | None, reason: str) -> None:
+    run_id = snapshot["run_id"]
+    event = Event(snapshot["job"], "refused", run_id, actor(run_id), reason, plan_id=plan_id)
+    append_event(settings, event)
+
+
+def _frees_a_node(problem: Problem, result: Result) -> bool:
+    before = int(np.count_nonzero(problem.draining[problem.current]))
+    after = int(np.count_nonzero(problem.draining[result.assignment]))
+    return result.forced_moves > 0 or after < before
+
+
+def body(arguments: Namespace, settings: Settings) -> None:
+    """Run ``solve`` as the command line asks for it."""
+    draft_plan(
+        settings, arguments.job, arguments.run_id, Choice.of(arguments),
+        lambda: spark_session(settings, f"ballast solve {arguments.job}"),
+    )  # fmt: skip
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit code."""
+    return run_program("solve", "Draft a plan from a run's snapshot.", add_arguments, body, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
