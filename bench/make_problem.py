@@ -18,7 +18,7 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from ballast.problems import (  # noqa: E402
+from ballast.problems import (
     AllowedColumns,
     BudgetSpec,
     KeyGroupColumns,

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import DAG, CronTriggerTimetable, Param, chain, task
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowTimetableInvalid
 
 from ballast.contracts.errors import BallastError, PolicyError
 from ballast.contracts.policy import JobPolicy, load_policy, policy_files
@@ -86,7 +86,10 @@ def broken_policy_dag(file: Path, error: BallastError) -> DAG:
 def _timetable(policy: JobPolicy) -> CronTriggerTimetable | None:
     if policy.schedule is None or not SETTINGS.schedules:
         return None
-    return CronTriggerTimetable(policy.schedule, timezone="UTC")
+    timetable = CronTriggerTimetable(policy.schedule, timezone="UTC")
+    # Here and not later: a DAG registers itself, right or wrong, as soon as it is used.
+    timetable.validate()
+    return timetable
 
 
 def _params(policy: JobPolicy) -> dict[str, Param]:
@@ -151,12 +154,11 @@ def _broken_dag_id(file: Path) -> str:
 
 def _dag_of(file: Path) -> DAG:
     try:
-        policy = load_policy(file)
-        return reoptimize_dag(policy)
+        return reoptimize_dag(load_policy(file))
     except BallastError as error:
         return broken_policy_dag(file, error)
-    except ValueError as error:
-        # What only Airflow can check, such as the fields of a cron expression.
+    except AirflowTimetableInvalid as error:
+        # Only Airflow can tell whether the fields of a cron expression make sense.
         named = PolicyError(str(file), "schedule", str(error), remedy="write it as cron does")
         return broken_policy_dag(file, named)
 

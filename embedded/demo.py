@@ -45,7 +45,7 @@ PROGRESS_EVERY_S = 10.0
 class Stack:
     """The reference job and Airflow, started and stopped together."""
 
-    def __init__(self, settings: Settings, schedules: bool, rate: int) -> None:
+    def __init__(self, settings: Settings, schedules: bool, rate: int | None) -> None:
         self.settings = settings
         self.policy: JobPolicy = load_policy(settings.policies / f"{JOB}.yaml")
         env = {
@@ -60,7 +60,7 @@ class Stack:
         )
         self.job = Child(
             "streaming-job",
-            [sys.executable, "-m", "examples.flights", "--rate", str(rate)],
+            [sys.executable, "-m", "examples.flights", *(["--rate", str(rate)] if rate else [])],
             settings.home / "airflow" / "run",
             settings.home / "logs" / "flights.log",
         )
@@ -323,7 +323,7 @@ def _with_sums(stack: Stack, found: dict[str, Any], *, compare: bool) -> Finding
         equal, text = None, "compared when the job stops (make demo)"
     else:
         sums = check_sums(stack.settings)
-        equal, text = sums.equal, sums.text
+        equal, text = sums.equal, sums.text()
     return Findings(
         **found, sums_equal=equal, sums_text=text, peak_memory_bytes=stack.peak_memory_bytes
     )
@@ -346,7 +346,7 @@ def _tell_where(stack: Stack) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="demo", description=__doc__.splitlines()[0])
     parser.add_argument("--stay", action="store_true", help="stay up until Ctrl-C (make run)")
-    parser.add_argument("--rate", type=_rate, default=4000, help="flights a second (default 4000)")
+    parser.add_argument("--rate", type=_rate, help="flights a second (default: the job's own)")
     return parser
 
 

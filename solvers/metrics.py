@@ -18,7 +18,8 @@ def node_loads(problem: Problem, assignment: IntArray) -> FloatArray:
         sums[:, r] = np.bincount(
             assignment, weights=problem.load[:, r], minlength=problem.n_nodes
         )
-    return sums / problem.capacity
+    loads: FloatArray = sums / problem.capacity
+    return loads
 
 
 def mean_load(problem: Problem) -> FloatArray:
@@ -71,7 +72,8 @@ def voluntary_mask(problem: Problem, assignment: IntArray) -> BoolArray:
 
 def move_pause_s(problem: Problem) -> FloatArray:
     """[G]: the pause that moving each key group would cost, c0 + alpha x bytes."""
-    return problem.pause_c0_s + problem.pause_s_per_byte * problem.state_bytes
+    seconds = problem.pause_c0_s + problem.pause_s_per_byte * problem.state_bytes
+    return np.asarray(seconds, dtype=np.float64)
 
 
 def pause_s(problem: Problem, moved: BoolArray) -> float:

@@ -55,10 +55,10 @@ class AllowedNodes:
     @classmethod
     def from_mask(cls, mask: npt.ArrayLike) -> AllowedNodes:
         """From a boolean [key groups, nodes] mask; an all-true row is not a restriction."""
-        dense = np.array(mask, dtype=bool)
+        dense: BoolArray = np.array(mask, dtype=bool)
         if dense.ndim != 2:
             raise InvalidInput("allowed: a mask needs the shape [key groups, nodes]")
-        restricted = ~dense.all(axis=1)
+        restricted: BoolArray = np.asarray(~np.all(dense, axis=1))
         rows, nodes = np.nonzero(dense & restricted[:, None])
         counts = np.bincount(rows, minlength=len(dense))
         return cls(np.concatenate(([0], np.cumsum(counts))), nodes, restricted)
@@ -215,20 +215,20 @@ class Problem:
             _freeze(self, "allowed", allowed)
         _check_length("allowed", allowed.restricted, self.n_key_groups, "key group")
         if len(allowed.nodes) and not (
-            0 <= allowed.nodes.min() and allowed.nodes.max() < self.n_nodes
+            allowed.nodes.min() >= 0 and allowed.nodes.max() < self.n_nodes
         ):
             raise InvalidInput("allowed names a node index that does not exist")
 
     def _check_traffic(self) -> None:
-        given = [a for a in (self.traffic_from, self.traffic_to, self.traffic_rate)
-                 if a is not None]
+        columns = (self.traffic_from, self.traffic_to, self.traffic_rate)
+        given = [column for column in columns if column is not None]
         if not given:
             return
         if len(given) != 3 or len({len(a) for a in given}) != 1:
             raise InvalidInput("traffic_from, traffic_to and traffic_rate need the same length")
         for field in ("traffic_from", "traffic_to"):
             ends = _as_ints(field, getattr(self, field))
-            if len(ends) and not (0 <= ends.min() and ends.max() < self.n_key_groups):
+            if len(ends) and not (ends.min() >= 0 and ends.max() < self.n_key_groups):
                 raise InvalidInput(f"{field} names a key group index that does not exist")
             _freeze(self, field, ends)
         rate = _as_floats("traffic_rate", self.traffic_rate, (len(given[0]),))
@@ -282,7 +282,9 @@ def _check_unique(field: str, names: Sequence[str]) -> None:
 
 def _check_length(field: str, values: Any, length: int, of_what: str) -> None:
     if len(values) != length:
-        raise InvalidInput(f"{field} has {len(values)} values", allowed=f"one per {of_what}, {length}")
+        raise InvalidInput(
+            f"{field} has {len(values)} values", allowed=f"one per {of_what}, {length}"
+        )
 
 
 def _check_rows(

@@ -7,6 +7,7 @@ imported but the two input types, and those only for type checking.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -181,7 +182,7 @@ def _sum_by_node(problem: Problem, plan: npt.NDArray[np.int64]) -> npt.NDArray[n
     order = np.argsort(plan, kind="stable")
     cuts = np.searchsorted(plan[order], np.arange(len(problem.node_ids) + 1))
     rows = problem.load[order]
-    return np.array([rows[a:b].sum(axis=0) for a, b in zip(cuts[:-1], cuts[1:], strict=True)])
+    return np.array([rows[a:b].sum(axis=0) for a, b in itertools.pairwise(cuts)])
 
 
 def _distance(problem: Problem, plan: npt.NDArray[np.int64], *, relative: bool) -> float:
@@ -326,7 +327,8 @@ def _check_status(promises: Mapping[str, Any], facts: _Facts) -> Iterator[Violat
         )
     bound = promises.get("bound")
     distance = facts.number("load_distance")
-    if status == "optimal" and not (_is_number(bound) and distance - bound <= OPTIMAL_GAP):
+    is_proven = bound is not None and _is_number(bound) and distance - bound <= OPTIMAL_GAP
+    if status == "optimal" and not is_proven:
         yield Violation("status", f"says optimal at {distance:.9g}, but the bound is {bound!r}")
 
 

@@ -42,7 +42,8 @@ class Choice:
         return cls(**{field.name: getattr(arguments, field.name) for field in fields(cls)})
 
 
-def _limit(given: int | float | str | None, otherwise: int | float | None):  # noqa: ANN202
+def _limit(given: int | float | str | None, otherwise: int | float | None) -> Any:
+    """What the command line says, or else the policy; ``none`` takes the limit away."""
     if given is None:
         return otherwise
     return None if given == UNLIMITED else given

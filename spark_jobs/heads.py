@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from delta import DeltaTable
-from pyspark.sql import SparkSession
-
-from ballast.contracts.schemas import SQL_TYPES
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
 from ballast.store.plans import Head, read_head
 from ballast.store.tables import open_table, table_exists
-from spark_jobs.tables import on_conflict_again
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 HEADS = "plans.heads"
 METADATA_CONF = "spark.databricks.delta.commitInfo.userMetadata"
@@ -51,25 +51,24 @@ def is_same(found: Head | None, wanted: Head) -> bool:
     return found is not None and commit_of(found) == commit_of(wanted)
 
 
-def compare_and_set(
-    session: Callable[[], SparkSession], settings: Settings, wanted: Head
-) -> Head | None:
+def compare_and_set(spark: SparkSession, settings: Settings, wanted: Head) -> Head | None:
     """Put ``wanted`` in force if the version before it is; returns the head that is then there."""
-    spark = session()
+    from spark_jobs.tables import on_conflict_again
+
     with head_lock(settings):
         on_conflict_again(lambda: _merge_unless_moved(spark, settings, wanted))
     return read_head(settings, wanted.job)
 
 
-def was_in_force(settings: Settings, wanted: Head) -> bool:
-    """Whether a commit of the table's history put ``wanted`` in force."""
+def when_in_force(settings: Settings, wanted: Head) -> datetime | None:
+    """When a commit of the table's history put ``wanted`` in force; None if none did."""
     if not table_exists(settings, HEADS):
-        return False
+        return None
     mark = commit_of(wanted).to_json()
-    return any(
-        entry.get("userMetadata") == mark and _changed_a_row(entry.get("operationMetrics", {}))
-        for entry in open_table(settings, HEADS).history()
-    )
+    for entry in open_table(settings, HEADS).history():
+        if entry.get("userMetadata") == mark and _changed_a_row(entry):
+            return datetime.fromtimestamp(entry["timestamp"] / 1000, UTC)
+    return None
 
 
 @contextmanager
@@ -103,6 +102,8 @@ def _merge_unless_moved(spark: SparkSession, settings: Settings, wanted: Head) -
 
 
 def _merge(spark: SparkSession, settings: Settings, wanted: Head) -> None:
+    from delta import DeltaTable
+
     columns = TABLES[HEADS].column_names
     # The job stands in the condition as text, so that Delta sees that one partition alone is
     # read: publishes of other jobs do not conflict. A job name cannot hold a quote.
@@ -111,7 +112,7 @@ def _merge(spark: SparkSession, settings: Settings, wanted: Head) -> None:
         .alias("head")
         .merge(
             _one_row(spark, wanted).alias("wanted"),
-            f"head.job = '{wanted.job}' AND wanted.job = head.job",
+            f"head.job = '{wanted.job}' AND head.job = wanted.job",
         )
         .whenMatchedUpdate(
             condition="head.version = wanted.version - 1",
@@ -125,11 +126,17 @@ def _merge(spark: SparkSession, settings: Settings, wanted: Head) -> None:
     )
 
 
-def _one_row(spark: SparkSession, head: Head):  # noqa: ANN202
-    schema = ", ".join(f"{c.name} {SQL_TYPES[c.type]}" for c in TABLES[HEADS].columns)
-    return spark.createDataFrame([asdict(head)], schema)
+def _one_row(spark: SparkSession, head: Head) -> DataFrame:
+    """The wanted row as literals, which Delta need not first copy aside as it would an RDD."""
+    from pyspark.sql import functions as sf
+
+    values = asdict(head)
+    return spark.range(1, numPartitions=1).select(
+        *(sf.lit(values[column]).alias(column) for column in TABLES[HEADS].column_names)
+    )
 
 
-def _changed_a_row(metrics: dict[str, object]) -> bool:
+def _changed_a_row(entry: dict[str, Any]) -> bool:
     """A MERGE that found another version still commits, with our mark and no row changed."""
-    return any(int(str(metrics.get(name, 0))) > 0 for name in CHANGED_ROWS)
+    metrics = entry.get("operationMetrics", {})
+    return any(int(metrics.get(name, 0)) > 0 for name in CHANGED_ROWS)

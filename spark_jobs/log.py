@@ -20,7 +20,7 @@ from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
 from ballast.store.plans import Head
-from ballast.store.tables import ensure_tables, open_table
+from ballast.store.tables import ensure_tables, open_table, table_exists
 
 LOG = "plans.log"
 ATTEMPTS = 50
@@ -59,11 +59,14 @@ def append_event(settings: Settings, event: Event, at: datetime | None = None) -
 
 def is_logged(settings: Settings, event: Event) -> bool:
     """Whether the event has been written down."""
+    if not table_exists(settings, LOG):
+        return False
     return open_table(settings, LOG).transaction_version(f"{LOG}:{event.write_id}") is not None
 
 
-def published_event(head: Head, actor: str, reason: str) -> Event:
-    """The event that a head's version came into force."""
+def published_event(head: Head, reason: str = "") -> Event:
+    """The event that a head's version came into force, by the run that put it there."""
+    actor = f"publish of run {head.run_id}"
     return Event(head.job, "published", head.run_id, actor, reason, head.version, head.plan_id)
 
 

@@ -20,6 +20,7 @@ from ballast.store.tables import ensure_tables
 from spark_jobs.arguments import add_run_arguments
 from spark_jobs.drafts import find_snapshot, read_content, read_problem, required_draft
 from spark_jobs.faults import fault_point
+from spark_jobs.heads import compare_and_set, is_same, when_in_force
 from spark_jobs.log import Event, append_event, is_logged, published_event
 from spark_jobs.problems import Row, violations_of
 from spark_jobs.program import progress, run_program, spark_session
@@ -45,7 +46,8 @@ def publish_plan(
     wanted = head_of(draft, datetime.now(UTC))
     if dry_run:
         check_draft(settings, snapshot, draft)
-        _log_dry_run(settings, wanted)
+        append_event(settings, _event("dry_run", wanted, f"would be version {wanted.version}"))
+        progress.info("dry run: plan %s would be version %d", wanted.plan_id, wanted.version)
         return None
     if already_published(settings, wanted):
         return wanted
@@ -69,8 +71,6 @@ def head_of(draft: Row, at: datetime) -> Head:
 
 def already_published(settings: Settings, wanted: Head) -> bool:
     """Whether an earlier attempt of this run put the draft in force; completes its log."""
-    from spark_jobs.heads import is_same, when_in_force
-
     head = read_head(settings, wanted.job)
     if head is None or head.version < wanted.version:
         return False
@@ -97,7 +97,8 @@ def check_draft(settings: Settings, snapshot: Row, draft: Row) -> None:
         progress.info("verified plan %s: every promise holds", draft["plan_id"])
         return
     broken = "; ".join(map(str, violations))
-    append_event(settings, _event("refused", draft, f"verification failed: {broken}"))
+    wanted = head_of(draft, datetime.now(UTC))
+    append_event(settings, _event("refused", wanted, f"verification failed: {broken}"))
     raise VerificationFailed(
         f"plan {draft['plan_id']} of job {draft['job']} breaks its promises: {broken}; it was not "
         "published; to fix it: start a new run, and report this as a bug"
@@ -114,13 +115,11 @@ def check_parent(settings: Settings, wanted: Head) -> None:
     if head is not None:
         log_published(settings, head, f"completed by run {wanted.run_id}")
     if (head.version if head else 0) != wanted.version - 1:
-        _lose(settings, wanted, head)
+        raise _conflict(settings, wanted, head)
 
 
 def put_in_force(spark: SparkSession, settings: Settings, wanted: Head) -> Head:
     """Compare and set, then believe what is on storage and write it down."""
-    from spark_jobs.heads import compare_and_set, is_same
-
     ensure_tables(settings, ["plans.heads"])
     fault_point("publish.before_cas")
     head = compare_and_set(spark, settings, wanted)
@@ -129,8 +128,7 @@ def put_in_force(spark: SparkSession, settings: Settings, wanted: Head) -> Head:
         # Another publisher may have replaced this one's head already.
         if already_published(settings, wanted):
             return wanted
-        _lose(settings, wanted, head)
-        raise AssertionError  # _lose always raises
+        raise _conflict(settings, wanted, head)
     log_published(settings, head, "compare-and-set won")
     progress.info("published plan %s as version %d", head.plan_id, head.version)
     return head
@@ -140,6 +138,27 @@ def log_published(settings: Settings, head: Head, how: str, at: datetime | None 
     """Write down, once a version, that it came into force."""
     reason = f"plan {head.plan_id} of run {head.run_id} is version {head.version}: {how}"
     append_event(settings, published_event(head, reason), at=at or head.published_at)
+
+
+def _conflict(settings: Settings, wanted: Head, head: Head | None) -> PublishConflict:
+    """Write down who won, and say it."""
+    if head is None:
+        found = "the job has no head"
+    else:
+        # Its publisher may have died, and this reader is the last one sure to look.
+        log_published(settings, head, f"completed by run {wanted.run_id}")
+        found = f"version {head.version}, plan {head.plan_id} of run {head.run_id}, is in force"
+    lost = f"plan {wanted.plan_id} was made against version {wanted.version - 1}, but {found}"
+    append_event(settings, _event("conflict", wanted, lost))
+    return PublishConflict(
+        f"{lost}; nothing was published; to fix it: start a new run, which plans against the head"
+    )
+
+
+def _event(event: str, wanted: Head, reason: str) -> Event:
+    """An event of a plan that has no version (yet)."""
+    actor = f"publish of run {wanted.run_id}"
+    return Event(wanted.job, event, wanted.run_id, actor, reason, plan_id=wanted.plan_id)
 
 
 def add_arguments(parser: ArgumentParser) -> None:

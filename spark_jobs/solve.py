@@ -181,10 +181,11 @@ def report(draft: Row) -> list[str]:
             f"load distance {before} of the mean; {bound}",
         ]
     forced = f" and {draft['forced_moves']} forced" if draft["forced_moves"] else ""
+    n_bytes = draft["bytes"] + draft["forced_bytes"]
+    moves = f"moves {draft['moves']} key groups{forced}, {n_bytes} bytes"
     return [
         f"{head}: load distance from {before} to {draft['load_distance_pct']:.2f} % of the mean",
-        f"moves {draft['moves']} key groups{forced}, "
-        f"{draft['bytes'] + draft['forced_bytes']} bytes, pause {draft['pause_s']:.3f} s",
+        f"{moves}, pause {draft['pause_s']:.3f} s",
         f"{bound}; {draft['status']} by {draft['method']} in {draft['solver_seconds']:.1f} s",
     ]
 

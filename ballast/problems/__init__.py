@@ -6,8 +6,8 @@ For the command line, for benchmarks and for bug reports; the format is in docs/
 from ballast.problems.folder import (
     AllowedColumns,
     BudgetSpec,
-    NodeColumns,
     KeyGroupColumns,
+    NodeColumns,
     ProblemFolder,
     TrafficColumns,
     read_problem,

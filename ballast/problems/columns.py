@@ -56,8 +56,8 @@ class Columns:
     def text(self, name: str) -> pa.Array:
         """A column of names; whole numbers are taken as names too."""
         column = self._without_nulls(name)
-        is_name = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        if not (is_name or pa.types.is_integer(column.type) or pa.types.is_string_view(column.type)):
+        kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer)
+        if not any(is_kind(column.type) for is_kind in kinds):
             raise self._wrong_type(name, column, "text")
         return column.cast(pa.string())
 

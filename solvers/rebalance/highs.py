@@ -198,7 +198,7 @@ def _hand_over(task: MipTask, stream: IO[bytes] | None) -> None:
 def _listen(stream: IO[bytes], words: list[MipOutcome]) -> None:
     while True:
         try:
-            words.append(pickle.load(stream))
+            words.append(pickle.load(stream))  # noqa: S301 - our own child
         except (EOFError, pickle.UnpicklingError, ValueError, OSError):
             return
 
@@ -207,7 +207,7 @@ def child_main() -> None:
     """Read a task from stdin and write outcomes to what was stdout; nothing else may go there."""
     with os.fdopen(os.dup(1), "wb") as words:
         os.dup2(2, 1)
-        handed_over_at, task = pickle.load(sys.stdin.buffer)
+        handed_over_at, task = pickle.load(sys.stdin.buffer)  # noqa: S301 - our parent
         if task.time_limit is not None:
             # Starting Python took a part of the time.
             left = task.time_limit - max(0.0, time.time() - handed_over_at)

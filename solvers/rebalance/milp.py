@@ -201,6 +201,11 @@ def _count_terms(problem: Problem, budget: Budget) -> int:
     return pairs * (2 + 2 * problem.n_resources)
 
 
+def is_too_large(problem: Problem, budget: Budget, stop: Stop) -> bool:
+    """Whether this method would give the problem up at once, for a caller that plans its time."""
+    return bool(_too_large(_count_terms(problem, budget), stop.start(), MilpParams()))
+
+
 def _too_large(n_terms: int, clock: Clock, options: MilpParams) -> str:
     """Why the model is not built, or nothing: a model must not eat the time for solving it."""
     if n_terms > options.max_terms:
@@ -366,7 +371,8 @@ class _Model:
 
     def values_of(self, assignment: IntArray) -> FloatArray:
         """[X]: the values of the x of an assignment."""
-        return (assignment[self.choices.group] == self.choices.node).astype(np.float64)
+        chosen = assignment[self.choices.group] == self.choices.node
+        return np.asarray(chosen, dtype=np.float64)
 
     def assignment_of(self, values: FloatArray) -> IntArray:
         """Round: each key group goes to the choice with the largest value."""
@@ -391,7 +397,8 @@ class _Model:
         per_move = 1e-3 / max(1, self.most_moves)
         stays = choices.node == problem.current[choices.group]
         # Staying saves a move: the same sum as charging all other x, with far fewer terms.
-        return left * (weight[choices.group] + 2 * per_move) - stays * per_move
+        costs = left * (weight[choices.group] + 2 * per_move) - stays * per_move
+        return np.asarray(costs, dtype=np.float64)
 
 
 class _TwoSolves:

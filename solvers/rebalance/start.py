@@ -139,7 +139,9 @@ def place_must_moves(problem: Problem) -> IntArray:
 def normalised_loads(problem: Problem) -> FloatArray:
     """[G, R]: loads in units of what an average staying node carries; 0 for unused resources."""
     mean = metrics.mean_load(problem) * problem.capacity[problem.staying].mean(axis=0)
-    return np.divide(problem.load, mean, out=np.zeros_like(problem.load), where=mean > 0)
+    shares: FloatArray = np.zeros_like(problem.load)
+    np.divide(problem.load, mean, out=shares, where=mean > 0)
+    return shares
 
 
 def _sums_without(problem: Problem, left_out: IntArray, weights: FloatArray) -> FloatArray:

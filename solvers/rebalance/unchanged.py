@@ -17,7 +17,11 @@ NAME = "unchanged"
 
 
 def solve(
-    problem: Problem, budget: Budget, stop: Stop, seed: int, params: Mapping[str, Any]
+    problem: Problem,
+    budget: Budget,
+    stop: Stop,
+    seed: int,  # noqa: ARG001 - every method has the same signature
+    params: Mapping[str, Any],
 ) -> Result:
     """Keep every key group where it is, but for those that must move."""
     if params:

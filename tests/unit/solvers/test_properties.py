@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.solvers.instances import budgets, exhaustive_optimum, make, names, problems
 
 import solvers
 from solvers import Budget, Problem, Status, Stop
 from solvers.rebalance.bound import counting_bound
 from solvers.verify import verify, verify_infeasible
+from tests.unit.solvers.instances import budgets, exhaustive_optimum, make, names, problems
 
 QUICK = settings(
-    max_examples=40, deadline=None, derandomize=True,
+    max_examples=25, deadline=None, derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-MANY = settings(QUICK, max_examples=150)
+MANY = settings(QUICK, max_examples=100)
 
 
 @pytest.mark.parametrize("method", ["auto", "milp", "flux", "unchanged"])
@@ -37,7 +37,7 @@ def test_every_result_passes_the_verifier(method: str, problem: Problem, budget:
 
 
 @given(problem=problems(), budget=budgets)
-@settings(QUICK, max_examples=120)
+@settings(QUICK, max_examples=70)
 def test_the_milp_finds_the_optimum_of_the_exhaustive_search(
     problem: Problem, budget: Budget
 ) -> None:
@@ -70,7 +70,7 @@ def test_flux_is_never_worse_than_unchanged(problem: Problem, budget: Budget) ->
 
 
 @given(problem=problems(), budget=budgets, scale=st.sampled_from([1e-9, 1e-3, 7.0, 1e9]))
-@settings(QUICK, max_examples=25)
+@settings(QUICK, max_examples=15)
 def test_the_optimum_does_not_depend_on_the_unit_of_load(
     problem: Problem, budget: Budget, scale: float
 ) -> None:
@@ -82,7 +82,7 @@ def test_the_optimum_does_not_depend_on_the_unit_of_load(
 
 
 @given(problem=problems(), budget=budgets, random=st.randoms(use_true_random=False))
-@settings(QUICK, max_examples=25)
+@settings(QUICK, max_examples=15)
 def test_the_optimum_does_not_depend_on_the_order_of_key_groups(
     problem: Problem, budget: Budget, random: object
 ) -> None:
@@ -111,7 +111,7 @@ def test_the_optimum_does_not_depend_on_the_order_of_key_groups(
 
 
 @given(problem=problems(max_nodes=4, max_groups=8), moves=st.integers(0, 3))
-@settings(QUICK, max_examples=25)
+@settings(QUICK, max_examples=15)
 def test_one_more_move_never_hurts(problem: Problem, moves: int) -> None:
     fewer = solvers.solve(problem, Budget(moves=moves), Stop(), method="milp")
     more = solvers.solve(problem, Budget(moves=moves + 1), Stop(), method="milp")

@@ -8,13 +8,13 @@ import time
 
 import numpy as np
 import pytest
-from tests.unit.solvers.instances import make, names
 
 import solvers
 from ballast.contracts.errors import InvalidInput
 from solvers import Budget, Status, Stop, metrics
 from solvers.rebalance import highs
 from solvers.verify import verify
+from tests.unit.solvers.instances import make, names
 
 METHODS = ["auto", "milp", "flux", "unchanged"]
 GOOD = ["auto", "milp", "flux"]
@@ -95,7 +95,7 @@ def test_an_overload_can_be_more_urgent_than_a_drain() -> None:
     )
     result = solvers.solve(problem, Budget(1), Stop(), method="auto")
     assert result.assignment.tolist()[4] == 2
-    assert 0 < result.assignment.tolist()[:2].count(1)
+    assert 1 in result.assignment.tolist()[:2]
 
 
 def test_a_node_above_twice_the_mean_is_not_infeasible() -> None:

@@ -103,7 +103,9 @@ def test_rows_that_are_missing_doubled_or_unknown_are_named() -> None:
     problem = make([1, 1], [0, 1])
     cases = {
         "assignment.exactly_once": [(["k0"], ["n0"]), (["k0", "k1", "k1"], ["n0", "n1", "n1"])],
-        "assignment.known_key_groups": [(["k0", "k1", "kx"], ["n0"] * 3), (["k0", None], ["n0"] * 2)],
+        "assignment.known_key_groups": [
+            (["k0", "k1", "kx"], ["n0", "n0", "n0"]), (["k0", None], ["n0", "n0"]),
+        ],
         "assignment.known_nodes": [(["k0", "k1"], ["n0", "nx"]), (["k0", "k1"], ["n0", None])],
     }
     for promise, columns in cases.items():

@@ -1,0 +1,130 @@
+"""Snapshots as ``condense`` writes them, for tests of what comes after it.
+
+    snapshot = write_snapshot(settings, policy, "run-1", placement={...}, loads={...})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from ballast.contracts.identity import snapshot_id
+from ballast.contracts.policy import JobPolicy, NodePolicy
+from ballast.contracts.settings import Settings
+from ballast.store.plans import Head
+from ballast.store.tables import append
+from tests.support.metrics import round_robin
+
+Row = dict[str, Any]
+Group = tuple[str, int]
+END = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
+
+
+def write_snapshot(settings: Settings, policy: JobPolicy, run_id: str, **rows: Any) -> Row:
+    """Append the rows of one snapshot, its own row last; returns that row."""
+    written = snapshot_rows(policy, run_id, **rows)
+    for table, of_table in written.items():
+        if of_table:
+            append(settings, table, of_table)
+    return written["snapshots.snapshots"][0]
+
+
+def snapshot_rows(
+    policy: JobPolicy,
+    run_id: str,
+    *,
+    placement: Mapping[Group, str] | None = None,
+    loads: Mapping[Group, float] | None = None,
+    states: Mapping[str, str] | None = None,
+    head: Head | None = None,
+    traffic: bool = True,
+) -> dict[str, list[Row]]:
+    """The rows by table; ``loads`` are cores (0.1 where not named), ``states`` those of nodes."""
+    placed = {**round_robin(policy), **(placement or {})}
+    ids = {"job": policy.job, "snapshot_id": snapshot_id(policy.job, run_id, ["test"])}
+    edges = [
+        _traffic_row(ids, edge.source, edge.target, number)
+        for edge in policy.edges
+        for number in range(policy.operator(edge.source).key_groups)
+    ]
+    return {
+        "snapshots.key_groups": [
+            _key_group_row(ids, group, node, (loads or {}).get(group, 0.1))
+            for group, node in placed.items()
+        ],
+        "snapshots.nodes": [
+            _node_row(ids, node, (states or {}).get(node.id, "alive")) for node in policy.nodes
+        ],
+        "snapshots.traffic": edges if traffic else [],
+        "snapshots.snapshots": [_snapshot_row(ids, policy, run_id, head)],
+    }
+
+
+def uneven(policy: JobPolicy, extra: int = 2) -> dict[Group, str]:
+    """A placement that has ``extra`` key groups of every operator too many on the first node."""
+    placed = round_robin(policy)
+    first = policy.nodes[0].id
+    for operator in policy.operators:
+        others = [g for g in range(operator.key_groups) if placed[operator.id, g] != first]
+        placed.update(((operator.id, group), first) for group in others[:extra])
+    return placed
+
+
+def _snapshot_row(ids: Row, policy: JobPolicy, run_id: str, head: Head | None) -> Row:
+    return {
+        **ids,
+        "run_id": run_id,
+        "period_start_at": END - timedelta(seconds=policy.statistics_period_s),
+        "period_end_at": END,
+        "windows": policy.windows_per_period,
+        "head_version": head.version if head else 0,
+        "head_plan_id": head.plan_id if head else None,
+        "key_groups_table_version": 1,
+        "nodes_table_version": 1,
+        "traffic_table_version": 1,
+        "rejected_rows": 0,
+        "policy_json": policy.to_json(),
+        "created_at": END,
+    }
+
+
+def _key_group_row(ids: Row, group: Group, node: str, load: float) -> Row:
+    return {
+        **ids,
+        "operator_id": group[0],
+        "key_group": group[1],
+        "node_id": node,
+        "cpu_load_cores": load,
+        "memory_load_bytes": 1000.0,
+        "network_load_bytes_per_s": 100.0,
+        "records_per_s": 20.0,
+        "state_bytes": 1000,
+    }
+
+
+def _node_row(ids: Row, node: NodePolicy, state: str) -> Row:
+    return {
+        **ids,
+        "node_id": node.id,
+        "cluster": node.cluster,
+        "rack": node.rack,
+        "cpu_capacity_cores": node.capacity.cpu_cores,
+        "memory_capacity_bytes": node.capacity.memory_bytes,
+        "network_capacity_bytes_per_s": node.capacity.network_bytes_per_s,
+        "state": state,
+        "last_seen_at": END,
+        "silent_windows": 0,
+    }
+
+
+def _traffic_row(ids: Row, source: str, target: str, number: int) -> Row:
+    return {
+        **ids,
+        "from_operator_id": source,
+        "from_key_group": number,
+        "to_operator_id": target,
+        "to_key_group": number,
+        "records_per_s": 10.0,
+        "bytes_per_s": 200.0,
+    }
