@@ -10,9 +10,11 @@ import fcntl
 import json
 import os
 import secrets
+import sqlite3
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -124,9 +126,35 @@ class EmbeddedAirflow:
 
     def start(self, limit_s: float = START_LIMIT_S) -> None:
         """Check, prepare, start and wait until healthy; whatever fails leaves nothing running."""
-        began = time.monotonic()
         try:
             self.prepare()
+            self.launch(limit_s)
+        except BaseException:
+            self.stop()
+            raise
+
+    def claim(self) -> None:
+        """Make this the one stack of its home, and stop what a killed one left; once is enough."""
+        if self._lock is not None:
+            return
+        checks.check_java()
+        checks.check_disk(self.home)
+        self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._take_lock()
+        self._stop_leftovers()
+
+    def prepare(self) -> None:
+        """Everything before the first process: the claim, the port, secrets, the database."""
+        self.claim()
+        checks.check_port(self.port)
+        make_secrets(self.home)
+        write_private(self.passwords_file, json.dumps({ADMIN: self.admin_password}))
+        self._migrate()
+
+    def launch(self, limit_s: float = START_LIMIT_S) -> None:
+        """Start the processes of a prepared home and wait until they are healthy."""
+        began = time.monotonic()
+        try:
             for child in self._children:
                 child.start(self.environment(), cwd=self.home)
             self._tell(f"starting {', '.join(COMPONENTS)} (logs in {self.home / 'logs'})")
@@ -135,18 +163,6 @@ class EmbeddedAirflow:
             self.stop()
             raise
         self._tell(f"healthy at {self.url} after {time.monotonic() - began:.0f} s")
-
-    def prepare(self) -> None:
-        """Everything before the first process: checks, secrets, database."""
-        checks.check_java()
-        checks.check_disk(self.home)
-        self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._take_lock()
-        self._stop_leftovers()
-        checks.check_port(self.port)
-        make_secrets(self.home)
-        write_private(self.passwords_file, json.dumps({ADMIN: self.admin_password}))
-        self._migrate()
 
     def stop(self) -> None:
         """Stop every process of this stack and free its home; may be called twice."""
@@ -160,8 +176,8 @@ class EmbeddedAirflow:
             os.close(self._lock)
             self._lock = None
         if left:
-            names = ", ".join(f"{process.pid}" for process in left)
-            raise EmbeddedError(f"processes {names} do not end; to fix it: kill -9 {names}")
+            pids = " ".join(str(process.pid) for process in left)
+            raise EmbeddedError(f"processes {pids} do not end; to fix it: kill -9 {pids}")
         self._tell("stopped")
 
     def check_alive(self) -> None:
@@ -225,6 +241,7 @@ class EmbeddedAirflow:
             target.unlink(missing_ok=True)
         env = self.environment() | {"AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": sqlite(target)}
         self._run_to_end("db-migrate", airflow_command("db", "migrate"), env)
+        empty_write_ahead_log(target)
         target.replace(self.database)
         stamp.write_text(wanted)
 
@@ -266,6 +283,12 @@ def airflow_command(*words: str) -> list[str]:
 
 def sqlite(file: Path) -> str:
     return f"sqlite:///{file}"
+
+
+def empty_write_ahead_log(database: Path) -> None:
+    """Bring everything into the one file that is going to be renamed."""
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def unhealthy_parts(client: AirflowClient) -> list[str]:

@@ -26,7 +26,9 @@ def mean_load(problem: Problem) -> FloatArray:
     """[R]: m = total load / total capacity of the nodes that stay; NaN where none stays."""
     capacity = problem.capacity[problem.staying].sum(axis=0)
     total = problem.load.sum(axis=0)
-    return np.divide(total, capacity, out=np.full_like(total, np.nan), where=capacity > 0)
+    mean: FloatArray = np.full_like(total, np.nan)
+    np.divide(total, capacity, out=mean, where=capacity > 0)
+    return mean
 
 
 def relative_deviation(problem: Problem, assignment: IntArray) -> FloatArray:

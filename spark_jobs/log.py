@@ -19,8 +19,8 @@ from deltalake.exceptions import CommitFailedError
 from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
-from ballast.store.plans import Head
-from ballast.store.tables import ensure_tables, open_table, table_exists
+from ballast.store.plans import Head, read_log
+from ballast.store.tables import ensure_tables, open_table
 
 LOG = "plans.log"
 ATTEMPTS = 50
@@ -57,11 +57,16 @@ def append_event(settings: Settings, event: Event, at: datetime | None = None) -
     return _append_once([row], f"{LOG}:{event.write_id}", settings)
 
 
-def is_logged(settings: Settings, event: Event) -> bool:
-    """Whether the event has been written down."""
-    if not table_exists(settings, LOG):
-        return False
-    return open_table(settings, LOG).transaction_version(f"{LOG}:{event.write_id}") is not None
+def says_published(settings: Settings, head: Head) -> bool:
+    """Whether the log says that this very plan of this very run came into force.
+
+    The rows are compared, not the write id: a version is written down once, whoever won it.
+    """
+    return any(
+        (row["event"], row["version"], row["plan_id"], row["run_id"])
+        == ("published", head.version, head.plan_id, head.run_id)
+        for row in read_log(settings, head.job)
+    )
 
 
 def published_event(head: Head, reason: str = "") -> Event:

@@ -21,7 +21,7 @@ from spark_jobs.arguments import add_run_arguments
 from spark_jobs.drafts import find_snapshot, read_content, read_problem, required_draft
 from spark_jobs.faults import fault_point
 from spark_jobs.heads import compare_and_set, is_same, when_in_force
-from spark_jobs.log import Event, append_event, is_logged, published_event
+from spark_jobs.log import Event, append_event, published_event, says_published
 from spark_jobs.problems import Row, violations_of
 from spark_jobs.program import progress, run_program, spark_session
 
@@ -79,7 +79,7 @@ def already_published(settings: Settings, wanted: Head) -> bool:
         progress.info("plan %s is in force as version %d", head.plan_id, head.version)
         return True
     at = when_in_force(settings, wanted)
-    if at is None and not is_logged(settings, published_event(wanted)):
+    if at is None and not says_published(settings, wanted):
         return False
     log_published(settings, wanted, "found in the history of the heads", at)
     progress.info(

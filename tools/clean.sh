@@ -11,7 +11,7 @@ refuse_while_running() {
     local record pid
     for record in "$home"/run/*.json "$home"/*/run/*.json; do
         pid="$(sed -n 's/.*"pid": *\([0-9]*\).*/\1/p' "$record")"
-        if [[ -n "$pid" ]] && ps -o args= -p "$pid" 2>/dev/null | grep -q airflow; then
+        if [[ -n "$pid" ]] && ps -o args= -p "$pid" 2>/dev/null | grep -qE 'airflow|examples'; then
             echo "error: process $pid ($(basename "$record" .json)) still runs: stop it with Ctrl-C" >&2
             echo "in its terminal, or kill $pid, then run make clean again" >&2
             exit 1

@@ -4,8 +4,30 @@
 of a stopped job. See docs/streaming.md.
 """
 
-from ballast.streaming.inspect import read_states
-from ballast.streaming.job import RunningJob, StreamingJob, stop_on_signals
-from ballast.streaming.operators import Operator
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ballast.streaming.inspect import read_states
+    from ballast.streaming.job import RunningJob, StreamingJob, stop_on_signals
+    from ballast.streaming.operators import Operator
 
 __all__ = ["Operator", "RunningJob", "StreamingJob", "read_states", "stop_on_signals"]
+
+_HOME = {
+    "Operator": "ballast.streaming.operators",
+    "RunningJob": "ballast.streaming.job",
+    "StreamingJob": "ballast.streaming.job",
+    "read_states": "ballast.streaming.inspect",
+    "stop_on_signals": "ballast.streaming.job",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Every Python worker of Spark imports this package to run a node's stage; loading the tables
+    # and the query there as well would cost each of them seconds.
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

@@ -1,6 +1,7 @@
 """A hook for tests: die by SIGKILL at a named point of the batch that takes a plan up.
 
-``BALLAST_FAULT_POINT`` names the point; unset, as it is outside of tests, nothing happens.
+``BALLAST_FAULT_POINT`` names the point and the plan version, as in ``after_move@3``; unset, as it
+is outside of tests, nothing happens.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ POINTS = (
 )
 
 
-def reach(point: str) -> None:
+def reach(point: str, version: int) -> None:
     """Die here if a test asked for it."""
-    if os.environ.get(VARIABLE) == point:
+    if os.environ.get(VARIABLE) == f"{point}@{version}":
         os.kill(os.getpid(), signal.SIGKILL)

@@ -85,8 +85,10 @@ class Ledger:
         """
         written = self._deliver() if self.mark.starts else []
         with self.lock:
-            until = window_start(self.clock(), self.length_ms) + self.length_ms * closing
             pending = [b for b in self.batches.values() if self._open_from() <= b.window_ms]
+            until = window_start(self.clock(), self.length_ms)
+            if closing:
+                until = max([until, *(batch.window_ms for batch in pending)]) + self.length_ms
             over = [b for b in pending if b.window_ms < until]
             live = (self.live_from, until) if self.live_from is not None else None
             starts = covered_windows(over, self._open_from(), self.length_ms, live)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ballast.contracts.errors import InvalidInput
-from ballast.contracts.policy import JobPolicy
+
+if TYPE_CHECKING:
+    from ballast.contracts.policy import JobPolicy
 
 State = dict[str, Any]
 Process = Callable[[State, str, Any], Iterable[Any] | None]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.identity import content_hash, key_group_name
-from ballast.contracts.policy import JobPolicy
 from ballast.streaming.operators import Topology
+
+if TYPE_CHECKING:
+    from ballast.contracts.policy import JobPolicy
 
 FIRST_VERSION = 0
 LARGEST_NODE_COUNT = 32_767

@@ -75,15 +75,15 @@ class JobRuntime:
         decision = self._decide(batch_id)
         placement = self._placement(decision.version)
         if decision.takes_up:
-            faults.reach("after_decision")
+            faults.reach("after_decision", decision.version)
             self._take_up(decision, placement)
-            faults.reach("after_move")
+            faults.reach("after_move", decision.version)
         reports = run_stages(frame, self.source_key, self._work(batch_id, placement))
         if decision.takes_up:
-            faults.reach("after_state")
+            faults.reach("after_state", decision.version)
         self.ledger.record(self._measured(batch_id, placement, reports))
         if decision.takes_up:
-            faults.reach("after_metrics")
+            faults.reach("after_metrics", decision.version)
             self._acknowledge(decision, placement)
         else:
             self.acks.send()
@@ -155,7 +155,7 @@ class JobRuntime:
                     move.operator_id, move.key_group, move.source, move.target, decision.batch_id
                 )
                 if number == len(moves) // 2:
-                    faults.reach("during_move")
+                    faults.reach("during_move", decision.version)
             pause_ms = (time.perf_counter() - started) * 1000
             figures = MoveFigures(len(moves), copied, pause_ms)
             self.decisions.record_moved(decision.version, figures)
@@ -169,7 +169,7 @@ class JobRuntime:
 
     def _acknowledge(self, decision: Decision, placement: Placement) -> None:
         figures = self.decisions.moved(decision.version)
-        faults.reach("before_ack")
+        faults.reach("before_ack", decision.version)
         self.acks.say(
             decision.version,
             placement.plan_id,
@@ -177,7 +177,7 @@ class JobRuntime:
             decision.batch_id,
             figures=figures or MoveFigures(0, 0, 0.0),
         )
-        faults.reach("after_ack")
+        faults.reach("after_ack", decision.version)
         self.decisions.forget_versions(keep=(decision.version, decision.previous_version))
 
     def _work(self, batch_id: int, placement: Placement) -> Work:

@@ -76,8 +76,8 @@ class _Counting:
         staying = np.flatnonzero(problem.staying)
         movable = movable_mask(problem, budget)
         forced = metrics.forced_mask(problem)
-        sums = np.bincount(problem.current, weights=load, minlength=problem.n_nodes)
-        self.sums: FloatArray = sums[staying]
+        by_node = np.bincount(problem.current, weights=load, minlength=problem.n_nodes)
+        self.sums: FloatArray = np.asarray(by_node[staying], dtype=np.float64)
         self.fair: FloatArray = problem.capacity[staying, r] * mean
         self.moves = most_moves(problem, budget)
         self.arrivals = self.moves + int(forced.sum())

@@ -26,7 +26,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
 
 CHILD_FROM_COLUMNS = 10_000
-"""Below this HiGHS keeps its time limit to within a tenth of a second (measured)."""
+"""Below this HiGHS overran a limit of 3 s by 0.02 to 0.95 s (9,800 columns, a busy machine)."""
 GRACE_S = 0.25
 """A child gets this much longer than its limit, to stop by itself."""
 

@@ -462,6 +462,7 @@ class _TwoSolves:
         upper[d] = metrics.load_distance(self.problem, best) / 100.0 + FEASIBILITY
         remaining = self.clock.remaining()
         seconds = None if remaining is None else min(remaining, max(1.0, first_seconds))
+        nodes = min(SECOND_SOLVE_NODES, self.stop.steps or SECOND_SOLVE_NODES)
         gaps = {
             "mip_rel_gap": SECOND_SOLVE_GAP,
             "mip_abs_gap": SECOND_SOLVE_GAP * SECOND_SOLVE_SCALE,
@@ -471,7 +472,7 @@ class _TwoSolves:
             cost=cost * SECOND_SOLVE_SCALE,
             upper=upper,
             start=self._point(best),
-            options={**self.options, **gaps, **_limits(seconds, SECOND_SOLVE_NODES)},
+            options={**self.options, **gaps, **_limits(seconds, nodes)},
         )
         return self._plan_in(run(task))
 

@@ -14,6 +14,8 @@ from ballast.contracts.policy import JobPolicy, NodePolicy
 from ballast.contracts.settings import Settings
 from ballast.store.plans import Head
 from ballast.store.tables import append
+from spark_jobs.choice import Choice
+from spark_jobs.solve import make_draft
 from tests.support.metrics import round_robin
 
 Row = dict[str, Any]
@@ -128,3 +130,12 @@ def _traffic_row(ids: Row, source: str, target: str, number: int) -> Row:
         "records_per_s": 10.0,
         "bytes_per_s": 200.0,
     }
+
+
+def write_draft(settings: Settings, policy: JobPolicy, run_id: str, **rows: Any) -> Row:
+    """A snapshot and the draft that ``solve`` makes of it, written without a JVM."""
+    snapshot = write_snapshot(settings, policy, run_id, **rows)
+    plan, content = make_draft(settings, snapshot, Choice(solver_seconds=2))
+    append(settings, "plans.assignments", content)
+    append(settings, "plans.plans", [plan])
+    return plan

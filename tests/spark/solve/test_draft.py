@@ -11,8 +11,8 @@ from ballast.contracts.errors import NotFound, VerificationFailed
 from ballast.store.plans import read_assignment, read_log, read_plans
 from solvers.verify import Violation
 from spark_jobs.choice import Choice
-from spark_jobs.problems import content_hash_of
 from spark_jobs.drafts import read_content
+from spark_jobs.problems import content_hash_of
 from spark_jobs.solve import Infeasible, draft_plan
 from tests.support.policies import small_policy
 from tests.support.snapshots import uneven, write_snapshot

@@ -145,7 +145,7 @@ def set_text(file: str, text: str) -> Callable[[Path], None]:
         (set_column("nodes", "cap_cpu", [1.0, 0.0]), "cap_cpu is 0.0 in row 1"),
         (set_column("nodes", "cap_cpu", ["1", "2"]), "cap_cpu.*numbers"),
         (set_column("nodes", "cap_net", [1.0, 1.0]), "capacities for.*net"),
-        (set_column("key_groups", "load_cpu", [1.0, float("nan"), 1.0]), "load_cpu is nan in row 1"),
+        (set_column("key_groups", "load_cpu", [1.0, float("nan"), 1.0]), "load_cpu is nan in row"),
         (set_column("key_groups", "load_cpu", [1.0, None, 1.0]), "never taken as zero"),
         (set_column("key_groups", "load_cpu", [1.0, -1.0, 1.0]), "load_cpu is -1.0"),
         (set_column("key_groups", "node_id", ["a", "q", "a"]), "'q' is not a node"),

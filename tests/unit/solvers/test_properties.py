@@ -122,9 +122,9 @@ def test_one_more_move_never_hurts(problem: Problem, moves: int) -> None:
 @pytest.mark.parametrize("method", ["auto", "milp", "flux"])
 def test_a_stop_by_steps_repeats_exactly(method: str) -> None:
     rng = np.random.default_rng(5)
-    problem = make(rng.lognormal(0, 0.8, 60), rng.integers(0, 5, 60))
+    problem = make(rng.lognormal(0, 0.8, 24), rng.integers(0, 3, 24))
     one, other = (
-        solvers.solve(problem, Budget(moves=6), Stop(steps=30), seed=3, method=method)
+        solvers.solve(problem, Budget(moves=4), Stop(steps=5), seed=3, method=method)
         for _ in range(2)
     )
     assert np.array_equal(one.assignment, other.assignment)

@@ -1,0 +1,220 @@
+"""A job of depth 3 on Spark: exact counts over plan changes, honest acks and metrics."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ballast.contracts.errors import BallastError, InvalidInput
+from ballast.store.plans import read_acks
+from ballast.store.tables import read_rows
+from ballast.streaming import Operator, StreamingJob, read_states
+from ballast.streaming.inspect import job_folder, placement_in_force
+from tests.unit.streaming.parts import JOB, OPERATORS, count, policy_of
+from tests.unit.streaming.plans import publish
+
+POLICY = policy_of(3, window_s=1, statistics_period_s=10)
+WORDS = [f"{letter}{number}" for letter in "abcdé" for number in range(30)]
+
+
+class Bench:
+    """One job with its input, run in lives."""
+
+    def __init__(self, spark, settings, tmp_path, operators=OPERATORS):
+        self.spark = spark
+        self.settings = replace(settings, home=tmp_path / "home")
+        self.input = tmp_path / "input"
+        self.input.mkdir()
+        self.job = StreamingJob(JOB, source_key="value", operators=operators)
+        self.counted = Counter()
+        self.files = 0
+
+    def start(self, policy=POLICY):
+        stream = self.spark.readStream.text(str(self.input))
+        return self.job.start(stream, self.settings, policy, trigger_s=0.1)
+
+    def feed(self, words=WORDS):
+        hidden = self.input / f".{self.files}"
+        hidden.write_text("".join(f"{word}\n" for word in words))
+        hidden.rename(self.input / f"{self.files:04d}.txt")
+        self.files += 1
+        self.counted.update(words)
+
+    def state(self, operator):
+        merged = {}
+        for group in read_states(self.settings, JOB, operator).values():
+            merged |= group
+        return merged
+
+    def check_counts(self):
+        assert self.state("count") == dict(self.counted)
+        letters = Counter()
+        for word, times in self.counted.items():
+            letters[f"{word[0]}:word"] += times
+            letters[f"{word[0]}:counted"] += times
+        assert self.state("total") == dict(letters)
+
+    def rows(self, table):
+        return read_rows(self.settings, table, job=JOB).to_pandas()
+
+    def acks(self):
+        return [(a["version"], a["status"]) for a in read_acks(self.settings, JOB)]
+
+
+@pytest.fixture
+def bench(spark, settings, tmp_path):
+    return Bench(spark, settings, tmp_path)
+
+
+def shifted(by):
+    return lambda operator, group: f"node-{(group + by + len(operator)) % 3}"
+
+
+def test_counts_stay_exact_over_plan_changes_and_restarts(bench):
+    with bench.start() as running:
+        for _ in range(2):
+            bench.feed()
+            running.drain()
+        before = placement_in_force(bench.settings, JOB)
+        held = sum(f.stat().st_size for f in bench_states(bench, before))
+        publish(bench.settings, POLICY, 1, shifted(0))
+        bench.feed()
+        running.drain()
+    bench.check_counts()
+    after = placement_in_force(bench.settings, JOB)
+    assert after.version == 1
+    assert after.node_of("count", 2) == shifted(0)("count", 2)
+    accepted, applied = read_acks(bench.settings, JOB)
+    assert (accepted["status"], applied["status"]) == ("accepted", "applied")
+    assert accepted["batch_id"] == applied["batch_id"] == 2
+    moved = [
+        (name, group)
+        for name, nodes in before.nodes.items()
+        for group, node in enumerate(nodes)
+        if node != after.node_of(name, group)
+    ]
+    assert applied["moved_key_groups"] == len(moved)
+    assert 0 < applied["bytes_moved"] <= held
+    assert applied["pause_ms"] > 0
+    assert accepted["bytes_moved"] == 0
+
+    publish(bench.settings, POLICY, 2, shifted(1))
+    with bench.start() as running:
+        bench.feed()
+        running.drain()
+    bench.check_counts()
+    assert bench.acks() == [(1, "accepted"), (1, "applied"), (2, "accepted"), (2, "applied")]
+    _check_metrics(bench)
+
+
+def bench_states(bench, placement):
+    root = job_folder(bench.settings, JOB) / "state"
+    for operator, nodes in placement.nodes.items():
+        for group, node in enumerate(nodes):
+            versions = sorted((root / node / operator / f"{group:07d}").glob("*.json"))
+            yield from versions[-1:]
+
+
+def _check_metrics(bench):
+    groups, nodes = bench.rows("metrics.key_groups"), bench.rows("metrics.nodes")
+    key = ["operator_id", "key_group", "window_start_at"]
+    assert not groups.duplicated(key).any()
+    assert (groups.groupby("window_start_at").size() == 12).all(), "every key group every window"
+    assert (nodes.groupby("window_start_at").size() == 3).all(), "every node every window"
+    total = sum(bench.counted.values())
+    records = groups.groupby("operator_id").records.sum().to_dict()
+    assert records == {"parse": total, "count": total, "total": 2 * total}
+    busy = groups[groups.records > 0]
+    assert (busy.cpu_ms > 0).all()
+    idle = groups[groups.first_batch_id.isna()]
+    assert (idle.records == 0).all()
+    assert nodes.heartbeats.sum() == 3 * 4, "each node answered in each of four batches"
+    assert abs(nodes.cpu_used_ms.sum() - groups.cpu_ms.sum()) < 1e-6
+    traffic = bench.rows("metrics.traffic")
+    assert traffic.records.sum() == 3 * total
+    assert traffic.bytes.sum() == groups.bytes_out.sum() == groups.bytes_in.sum() > 0
+    assert set(groups.plan_version) >= {1, 2}
+    assert (groups.window_date == groups.window_end_at.dt.date).all()
+
+
+def test_only_records_for_another_node_are_serialised(bench):
+    publish(bench.settings, POLICY, 1, lambda *_: "node-1")
+    with bench.start() as running:
+        bench.feed()
+        running.drain()
+    bench.check_counts()
+    traffic, groups = bench.rows("metrics.traffic"), bench.rows("metrics.key_groups")
+    assert traffic.records.sum() == 3 * len(WORDS)
+    assert traffic.bytes.sum() == groups.bytes_in.sum() == 0
+    assert set(groups.node_id) == {"node-1"}
+    nodes = bench.rows("metrics.nodes")
+    assert nodes[nodes.node_id == "node-0"].heartbeats.sum() == 1, "an idle node still answers"
+
+
+def test_a_plan_with_an_unknown_node_is_refused_once_and_the_old_one_kept(bench):
+    publish(bench.settings, POLICY, 1, shifted(0))
+    with bench.start() as running:
+        bench.feed()
+        running.drain()
+        publish(bench.settings, POLICY, 2, lambda *_: "node-9")
+        for _ in range(2):
+            bench.feed()
+            running.drain()
+    bench.check_counts()
+    assert placement_in_force(bench.settings, JOB).version == 1
+    refused = [ack for ack in read_acks(bench.settings, JOB) if ack["status"] == "refused"]
+    assert [ack["version"] for ack in refused] == [2]
+    assert "unknown node node-9" in refused[0]["reason"]
+    assert "node-0, node-1, node-2" in refused[0]["reason"]
+
+
+def test_a_head_that_cannot_be_read_does_not_stop_the_job(bench, monkeypatch, caplog):
+    def broken(*_):
+        raise OSError("storage is away")
+
+    monkeypatch.setattr("ballast.streaming.runtime.read_head", broken)
+    with bench.start() as running:
+        bench.feed()
+        running.drain()
+    bench.check_counts()
+    assert "storage is away" in caplog.text
+
+
+def test_a_second_instance_is_refused_while_the_first_runs(bench):
+    with bench.start(), pytest.raises(InvalidInput, match="already runs in process"):
+        bench.start()
+
+
+class FailOnce:
+    """Counts, but one record of the batch kills the task the first time it is seen."""
+
+    def __init__(self, flag: Path) -> None:
+        self.flag = str(flag)
+
+    def __call__(self, state, key, record):
+        if key == "b7" and state.get(key, 0) == 1 and not os.path.exists(self.flag):
+            Path(self.flag).touch()
+            raise RuntimeError("struck by a test")
+        return count(state, key, record)
+
+
+def test_a_batch_that_failed_half_way_is_repeated_exactly(spark, settings, tmp_path):
+    operators = [OPERATORS[0], Operator("count", FailOnce(tmp_path / "flag"), OPERATORS[1].key)]
+    bench = Bench(spark, settings, tmp_path, [*operators, OPERATORS[2]])
+    running = bench.start()
+    bench.feed()
+    running.drain()
+    bench.feed()
+    running.wait(threading.Event())
+    with pytest.raises(BallastError, match="struck by a test"):
+        running.stop()
+    with bench.start() as running:
+        running.drain()
+    bench.check_counts()
+    groups = bench.rows("metrics.key_groups")
+    assert groups[groups.operator_id == "count"].records.sum() == 2 * len(WORDS)

@@ -1,0 +1,90 @@
+"""Decisions outlive the process; checkpoint, state and policy must belong together."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+import pytest
+
+from ballast.contracts.errors import InvalidInput, NotFound
+from ballast.contracts.settings import load_settings
+from ballast.streaming.decisions import Decision, DecisionLog, MoveFigures
+from ballast.streaming.inspect import read_states
+from ballast.streaming.lock import JobLock
+from ballast.streaming.operators import Operator, build_topology
+from ballast.streaming.routing import first_placement
+from tests.unit.streaming.parts import policy_of, topology_of
+
+
+def test_a_decision_is_found_again_by_another_process(tmp_path):
+    DecisionLog(tmp_path).record(Decision(7, 3, 2))
+    found = DecisionLog(tmp_path).of_batch(7)
+    assert found == Decision(7, 3, 2)
+    assert found.takes_up
+    assert not Decision(8, 3, 3).takes_up
+    assert DecisionLog(tmp_path).of_batch(8) is None
+
+
+def test_the_latest_decision_is_the_newest_batch_and_old_ones_go(tmp_path):
+    log = DecisionLog(tmp_path)
+    assert log.latest() is None
+    for batch in range(50):
+        log.record(Decision(batch, 0, 0))
+    assert log.latest() == Decision(49, 0, 0)
+    assert len(list(tmp_path.glob("batch-*"))) <= 20
+
+
+def test_a_placement_and_figures_survive_the_disk(tmp_path):
+    log = DecisionLog(tmp_path)
+    placement = first_placement(topology_of(), policy_of())
+    log.record_placement(placement)
+    log.record_moved(0, MoveFigures(3, 1000, 1.25))
+    assert log.placement(0) == placement
+    assert log.moved(0) == MoveFigures(3, 1000, 1.25)
+    assert log.placement(1) is None
+    log.forget_versions(keep=(1,))
+    assert log.placement(0) is None
+    assert log.moved(0) is None
+
+
+def test_a_checkpoint_of_another_life_is_refused(tmp_path):
+    log = DecisionLog(tmp_path)
+    log.check_continues(0)
+    with pytest.raises(InvalidInput, match=r"continues with batch 4.*expect 0"):
+        log.check_continues(4)
+    log.record(Decision(4, 0, 0))
+    log.check_continues(4)
+    log.check_continues(5)
+    with pytest.raises(InvalidInput, match="remove both"):
+        log.check_continues(0)
+
+
+def test_other_key_groups_than_the_state_was_kept_for_are_refused(tmp_path):
+    DecisionLog(tmp_path).check_topology(topology_of())
+    DecisionLog(tmp_path).check_topology(topology_of())
+    parse = {"id": "parse", "key_groups": 9, "partition_key": ["word"]}
+    changed = policy_of(edges=[], operators=[parse])
+    other = build_topology("diamond", [Operator("parse", lambda *_: None)], changed)
+    with pytest.raises(InvalidInput, match="the policy now says"):
+        DecisionLog(tmp_path).check_topology(other)
+
+
+def test_a_second_instance_of_a_job_is_refused_and_told_who_runs(tmp_path):
+    path = tmp_path / "job.lock"
+    with (
+        JobLock(path, "flights"),
+        pytest.raises(InvalidInput, match=rf"already runs in process {os.getpid()}"),
+        JobLock(path, "flights"),
+    ):
+        pass
+    with JobLock(path, "flights"):
+        pass
+    with path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_reading_states_of_a_job_that_never_ran_says_so(tmp_path):
+    settings = load_settings({"BALLAST_HOME": str(tmp_path)})
+    with pytest.raises(NotFound, match="has not run a batch"):
+        read_states(settings, "flights", "count")

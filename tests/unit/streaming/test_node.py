@@ -1,0 +1,138 @@
+"""A node's stage without Spark: what stays, what is sent, what is measured, and determinism."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from ballast.contracts.errors import InvalidInput
+from ballast.streaming.node import SOURCE, Delivery, Work, run_node, unpack
+from ballast.streaming.operators import Operator, build_topology
+from ballast.streaming.routing import first_placement, key_group_of, node_indexes
+from ballast.streaming.state import StateStore
+from tests.unit.streaming.parts import JOB, OPERATORS, policy_of, topology_of
+
+WORDS = [f"{letter}{number}" for letter in "abc" for number in range(20)] * 5
+
+
+def work_of(tmp_path, batch_id=0, nodes=3):
+    policy = policy_of(nodes)
+    ids = tuple(node.id for node in policy.nodes)
+    routes = node_indexes(first_placement(topology_of(), policy), topology_of(), ids)
+    return Work(topology_of(), routes, ids, batch_id, str(tmp_path))
+
+
+def source(work, words):
+    inboxes = {node: {} for node in range(len(work.node_ids))}
+    for group in range(work.topology.key_groups[0]):
+        pairs = [
+            (word, {"value": word})
+            for word in words
+            if key_group_of(word, work.topology.key_groups[0]) == group
+        ]
+        if pairs:
+            inboxes[work.owner((0, group))][0, group] = [
+                Delivery(SOURCE, lambda pairs=pairs: pairs)
+            ]
+    return inboxes
+
+
+def run_batch(work, words):
+    """All stages as Spark would run them, with blocks arriving in any order."""
+    reports, inboxes = [], source(work, words)
+    for stage in range(work.topology.stages):
+        outgoing = []
+        for node, inbox in inboxes.items():
+            report, blocks = run_node(work, node, stage, inbox)
+            reports.append(report)
+            outgoing += blocks
+        random.shuffle(outgoing)
+        inboxes = {node: {} for node in inboxes}
+        for block in outgoing:
+            delivery = Delivery(block.sender, lambda p=block.payload: unpack(p), len(block.payload))
+            owner = work.owner(block.target)
+            inboxes[owner].setdefault(block.target, []).append(delivery)
+    assert not any(inboxes.values()), "nothing is left after the last stage"
+    return reports
+
+
+def states(work, operator):
+    store = StateStore(Path(work.state_root))
+    merged = {}
+    index = work.topology.index[operator]
+    for group in range(work.topology.key_groups[index]):
+        merged |= store.read(work.node_ids[work.owner((index, group))], operator, group)
+    return merged
+
+
+@pytest.mark.parametrize("nodes", [1, 3, 7])
+def test_every_record_is_counted_once_on_every_path_however_many_nodes(tmp_path, nodes):
+    for batch in range(2):
+        run_batch(work_of(tmp_path, batch, nodes), WORDS)
+    work = work_of(tmp_path, nodes=nodes)
+    assert states(work, "count") == dict.fromkeys(WORDS, 10)
+    letters = {f"{a}:{kind}": 200 for a in "abc" for kind in ("word", "counted")}
+    assert states(work, "total") == letters
+
+
+def test_on_one_node_nothing_is_serialised(tmp_path):
+    reports = run_batch(work_of(tmp_path, nodes=1), WORDS)
+    assert sum(use.bytes_out for r in reports for use in r.groups.values()) == 0
+    assert all(size == 0 for r in reports for _, size in r.traffic.values())
+
+
+def test_bytes_are_counted_only_between_nodes_and_agree_at_both_ends(tmp_path):
+    work = work_of(tmp_path)
+    reports = run_batch(work, WORDS)
+    uses = [use for r in reports for use in r.groups.values()]
+    sent = sum(size for r in reports for _, size in r.traffic.values())
+    assert sent == sum(use.bytes_out for use in uses) == sum(use.bytes_in for use in uses) > 0
+    for report in reports:
+        for (sender, target), (records, size) in report.traffic.items():
+            assert (size > 0) == (work.owner(sender) != work.owner(target))
+            assert records > 0
+
+
+def test_records_and_traffic_add_up(tmp_path):
+    reports = run_batch(work_of(tmp_path), WORDS)
+    processed = {0: 0, 1: 0, 2: 0}
+    for report in reports:
+        for (operator, _), use in report.groups.items():
+            processed[operator] += use.records
+    assert processed == {0: len(WORDS), 1: len(WORDS), 2: 2 * len(WORDS)}
+    assert sum(n for r in reports for n, _ in r.traffic.values()) == 3 * len(WORDS)
+
+
+def test_cpu_time_is_measured_per_key_group(tmp_path):
+    reports = run_batch(work_of(tmp_path), WORDS)
+    uses = [use for r in reports for use in r.groups.values()]
+    assert all(0 < use.cpu_ns <= use.busy_ns * 1.5 + 1_000_000 for use in uses)
+
+
+def test_a_repeated_stage_sends_and_stores_the_same(tmp_path):
+    work = work_of(tmp_path)
+    first = [run_node(work, node, 0, inbox)[1] for node, inbox in source(work, WORDS).items()]
+    again = [run_node(work, node, 0, inbox)[1] for node, inbox in source(work, WORDS).items()]
+    assert first == again
+
+
+def test_a_record_at_the_wrong_owner_stops_the_task(tmp_path):
+    work = work_of(tmp_path)
+    owner = work.owner((0, 0))
+    with pytest.raises(RuntimeError, match="is owned by"):
+        run_node(work, (owner + 1) % 3, 0, {(0, 0): [Delivery(SOURCE, list)]})
+
+
+def test_a_node_without_records_still_answers(tmp_path):
+    report, blocks = run_node(work_of(tmp_path), 1, 0, {})
+    assert (report.node, report.groups, blocks) == (1, {}, [])
+
+
+def test_records_sent_where_no_edge_leads_are_not_dropped_silently(tmp_path):
+    operators = [*OPERATORS[:2], Operator("total", lambda *_: [1], key=OPERATORS[2].key)]
+    topology = build_topology(JOB, operators, policy_of(1))
+    work = Work(topology, ((0,) * 4, (0,) * 6, (0,) * 2), ("node-0",), 0, str(tmp_path))
+    with pytest.raises(InvalidInput, match="no edge leaves"):
+        run_node(work, 0, 0, source(work, ["a1"])[0])

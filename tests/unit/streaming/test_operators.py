@@ -1,0 +1,46 @@
+"""Declared operators and the policy: what fits, and what is refused with which words."""
+
+from __future__ import annotations
+
+import pytest
+
+from ballast.contracts.errors import InvalidInput
+from ballast.streaming.operators import Operator, build_topology
+from tests.unit.streaming.parts import JOB, OPERATORS, policy_of, topology_of
+
+
+def test_operators_are_ordered_upstream_first_whatever_the_order_of_declaration():
+    topology = build_topology(JOB, OPERATORS[::-1], policy_of())
+    assert topology.ids == ("parse", "count", "total")
+    assert topology.key_groups == (4, 6, 2)
+    assert topology.downstream == ((1, 2), (2,), ())
+
+
+def test_there_is_one_stage_per_operator_on_the_longest_path():
+    assert topology_of().stages == 3
+    flat = policy_of(edges=[{"from": "parse", "to": "count"}, {"from": "parse", "to": "total"}])
+    assert topology_of(flat).stages == 2
+
+
+def test_a_policy_of_another_job_is_refused():
+    with pytest.raises(InvalidInput, match=r"named 'other'.*policies/other\.yaml"):
+        build_topology("other", OPERATORS, policy_of())
+
+
+def test_an_operator_that_is_missing_is_named():
+    with pytest.raises(InvalidInput, match=r"declares the operators count, parse.*total"):
+        build_topology(JOB, OPERATORS[:2], policy_of())
+
+
+def test_two_operators_without_an_edge_into_them_are_refused():
+    with pytest.raises(InvalidInput, match="parse, count have no edge"):
+        build_topology(JOB, OPERATORS, policy_of(edges=[{"from": "count", "to": "total"}]))
+
+
+def test_a_downstream_operator_needs_a_key_and_the_first_must_not_have_one():
+    keyless = [OPERATORS[0], Operator("count", OPERATORS[1].process), OPERATORS[2]]
+    with pytest.raises(InvalidInput, match="count has no key"):
+        build_topology(JOB, keyless, policy_of())
+    keyed = [Operator("parse", OPERATORS[0].process, key=str), *OPERATORS[1:]]
+    with pytest.raises(InvalidInput, match="parse is fed by the source"):
+        build_topology(JOB, keyed, policy_of())

@@ -1,0 +1,192 @@
+"""Windows: no gap while alive, a gap while down, every batch in exactly one window."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from ballast.streaming.figures import (
+    BatchFigures,
+    GroupFigures,
+    Measured,
+    key_group_rows,
+    load_distance_pct,
+    node_rows,
+    traffic_rows,
+)
+from ballast.streaming.ledger import Flusher, Ledger
+from ballast.streaming.windows import covered_windows, first_open_window, window_start
+from tests.unit.streaming.parts import policy_of
+
+W = 5000
+
+
+class Clock:
+    now = 100 * W
+
+    def __call__(self):
+        return self.now
+
+
+def measured(batch_id, records=10, version=0, node="node-0"):
+    groups = {
+        ("parse", 0): GroupFigures(node, 100 + batch_id, records, 1.5, 2.0, 7, 9),
+        ("parse", 1): GroupFigures("node-1", 50),
+    }
+    traffic = {("parse", 0, "count", 1): (records, 9)}
+    return Measured(batch_id, version, groups, traffic, ("node-0", "node-1"))
+
+
+@pytest.fixture
+def life(tmp_path):
+    """Starts lives of one ledger; windows written and their numbers are kept across them."""
+
+    class Lives:
+        clock = Clock()
+        broken = False
+
+        def __init__(self):
+            self.written, self.numbers = [], []
+
+        def publish(self, windows, number):
+            if self.broken:
+                raise OSError("no table")
+            if number not in self.numbers:
+                self.numbers.append(number)
+                self.written.extend(windows)
+
+        def begin(self):
+            return Ledger(tmp_path, W, self.clock, self.publish)
+
+        def seen(self):
+            return [(w.start_ms // W, [b.batch_id for b in w.batches]) for w in self.written]
+
+    return Lives()
+
+
+def test_a_window_holds_its_start_and_not_its_end():
+    assert [window_start(ms, W) for ms in (0, 4999, 5000)] == [0, 0, 5000]
+    assert [first_open_window(ms, W) for ms in (0, 5000, 7000)] == [0, 5000, 10000]
+
+
+def test_a_live_job_has_no_gaps_and_a_batch_is_in_the_window_it_ends_in(life):
+    ledger = life.begin()
+    ledger.record(measured(0))
+    life.clock.now = 101 * W - 1
+    ledger.record(measured(1))
+    assert ledger.flush() == [], "the window is not over"
+    life.clock.now = 104 * W + 10
+    ledger.record(measured(2))
+    ledger.flush()
+    assert life.seen() == [(100, [0, 1]), (101, []), (102, []), (103, [])]
+    life.clock.now = 105 * W
+    ledger.flush()
+    assert life.seen()[-1] == (104, [2])
+    assert life.numbers == [104 * W, 105 * W]
+
+
+def test_time_before_the_first_batch_and_time_down_are_gaps(life):
+    ledger = life.begin()
+    life.clock.now = 110 * W
+    assert ledger.flush() == []
+    ledger.record(measured(0))
+    life.clock.now = 150 * W
+    again = life.begin()
+    again.flush()
+    again.record(measured(1))
+    again.flush()
+    life.clock.now = 152 * W
+    again.flush()
+    assert life.seen() == [(110, [0]), (150, [1]), (151, [])]
+
+
+def test_a_crash_loses_no_batch_and_repeats_none(life):
+    ledger = life.begin()
+    ledger.record(measured(0))
+    life.clock.now += W
+    ledger.record(measured(1))
+    life.broken = True
+    with pytest.raises(OSError, match="no table"):
+        ledger.flush()
+    life.broken = False
+    again = life.begin()  # the process died while it wrote
+    assert again.has(1)
+    assert not again.has(2)
+    again.record(measured(1, records=999))  # a replay of a batch that was counted
+    life.clock.now += W
+    again.flush()
+    again.record(measured(2))
+    life.clock.now += W
+    again.flush()
+    assert life.seen() == [(100, [0]), (101, [1]), (102, [2])]
+    assert sum(w.records for w in life.written) == 30
+
+
+def test_a_job_restarted_within_a_window_it_closed_starts_in_the_next(life):
+    ledger = life.begin()
+    ledger.record(measured(0))
+    ledger.flush(closing=True)
+    life.clock.now += 100
+    again = life.begin()
+    again.record(measured(1))
+    again.flush(closing=True)
+    assert life.seen() == [(100, [0]), (101, [1])]
+
+
+def test_tables_that_cannot_be_reached_do_not_stop_the_job(life):
+    ledger = life.begin()
+    flusher = Flusher(ledger, lambda window: None)
+    ledger.record(measured(0))
+    life.broken = True
+    life.clock.now += W
+    assert not flusher.flush()
+    life.broken = False
+    assert flusher.finish()
+    assert life.seen() == [(100, [0]), (101, [])]
+
+
+def test_figures_survive_the_disk():
+    ledger_batch = BatchFigures(
+        3, 500, 0, True, 2, measured(3).groups, measured(3).traffic, ("node-0",)
+    )
+    assert BatchFigures.from_json(ledger_batch.to_json()) == ledger_batch
+
+
+def test_rows_have_every_key_group_and_the_state_at_the_end(life):
+    ledger = life.begin()
+    ledger.record(measured(0))
+    ledger.record(measured(1, version=4, node="node-2"))
+    life.clock.now += 2 * W
+    busy, idle = ledger.flush()
+    at = datetime.now(UTC)
+    first, second = key_group_rows("diamond", busy, at)
+    assert (first["records"], first["cpu_ms"], first["state_bytes"]) == (20, 3.0, 101)
+    assert (first["node_id"], first["plan_version"]) == ("node-2", 4)
+    assert (first["first_batch_id"], first["last_batch_id"]) == (0, 1)
+    assert (second["records"], second["state_bytes"]) == (0, 50)
+    assert traffic_rows("diamond", busy, at)[0]["records"] == 20
+    nodes = {row["node_id"]: row for row in node_rows("diamond", busy, policy_of(3), at)}
+    assert nodes.keys() == {"node-0", "node-1"}, "only nodes that answered"
+    assert nodes["node-0"]["heartbeats"] == 2
+    assert nodes["node-0"]["cpu_used_ms"] == 1.5
+    quiet = key_group_rows("diamond", idle, at)[0]
+    assert (quiet["records"], quiet["state_bytes"], quiet["first_batch_id"]) == (0, 101, None)
+    assert traffic_rows("diamond", idle, at) == []
+    assert [row["heartbeats"] for row in node_rows("diamond", idle, policy_of(3), at)] == [0, 0]
+
+
+def test_windows_of_two_lives_do_not_fill_the_gap_between_them():
+    def batch(batch_id, window, opens_life):
+        return BatchFigures(batch_id, window * W, window * W, opens_life, 0, {}, {}, ())
+
+    pending = [batch(0, 3, True), batch(1, 5, False), batch(2, 9, True)]
+    starts = covered_windows(pending, 0, W, (9 * W, 11 * W))
+    assert [start // W for start in starts] == [3, 4, 5, 9, 10]
+
+
+def test_load_distance_is_the_worst_node_in_percent_of_the_mean():
+    policy = policy_of(nodes=[{"id": "a"}, {"id": "b"}, {"id": "c", "draining": True}])
+    assert load_distance_pct({"a": 30.0, "b": 10.0}, policy) == pytest.approx(50)
+    assert load_distance_pct({}, policy) == 0
+    assert load_distance_pct({"a": 10.0, "b": 10.0, "c": 5.0}, policy) == pytest.approx(20)

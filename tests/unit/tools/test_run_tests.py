@@ -1,0 +1,51 @@
+"""The table at the end of `make test`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools import run_tests
+from tools.run_tests import NO_TESTS, Outcome, counts_of
+
+REPORT = """<testsuites>
+  <testsuite tests="7" failures="1" errors="1" skipped="2"/>
+</testsuites>"""
+
+
+def test_counts_are_read_from_the_report(tmp_path: Path) -> None:
+    report = tmp_path / "report.xml"
+    report.write_text(REPORT)
+    assert counts_of(report) == {"passed": 3, "failed": 2, "skipped": 2}
+
+
+def test_a_run_that_wrote_no_report_counts_nothing(tmp_path: Path) -> None:
+    assert counts_of(tmp_path / "none.xml") == {"passed": 0, "failed": 0, "skipped": 0}
+
+
+def test_a_crash_is_not_good_and_a_kind_without_tests_is() -> None:
+    assert not Outcome("unit", -11, 1.0).is_good
+    assert Outcome("dags", NO_TESTS, 0.0).is_good
+
+
+def test_every_kind_runs_although_one_failed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran: list[str] = []
+
+    def run_kind(kind: str) -> Outcome:
+        ran.append(kind)
+        return Outcome(kind, 1 if kind == "unit" else 0, 1.5, passed=4)
+
+    monkeypatch.setattr(run_tests, "run_kind", run_kind)
+    assert run_tests.main(["unit", "spark"]) == 1
+    assert ran == ["unit", "spark"]
+    assert "FAILED" in capsys.readouterr().out
+
+
+def test_an_unknown_kind_is_refused_with_the_known_ones(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run_tests.main(["unti"]) == 2
+    assert "unit spark dags e2e faults" in capsys.readouterr().out

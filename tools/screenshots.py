@@ -1,0 +1,76 @@
+"""Take pictures of the Airflow UI: ``python tools/screenshots.py --out docs/images``.
+
+Needs a stack that runs (``make run``) and Debian's chromium; nothing else of the project does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+from ballast.contracts.settings import load_settings
+from embedded.airflow import ADMIN, EmbeddedAirflow
+from embedded.checks import port_from
+
+CHROMIUM_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def main() -> int:
+    """Log in, and save the graph and the grid of a DAG."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dag", default="reoptimize__flights")
+    parser.add_argument("--out", type=Path, default=Path("docs/images"))
+    parser.add_argument("--chromium", default="/usr/bin/chromium")
+    args = parser.parse_args()
+    import os
+
+    stack = EmbeddedAirflow(load_settings().home / "airflow", port_from(os.environ))
+    args.out.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=args.chromium, args=CHROMIUM_FLAGS, headless=True
+        )
+        page = browser.new_page(viewport={"width": 1440, "height": 860})
+        log_in(page, stack.url, stack.admin_password)
+        run_id = stack.client().runs(args.dag)[0]["dag_run_id"]
+        save(page, f"{stack.url}/dags/{args.dag}", args.out / "dag-grid.png")
+        graph = f"{stack.url}/dags/{args.dag}/runs/{run_id}"
+        save(page, graph, args.out / "dag-graph.png", button="Show Graph")
+        browser.close()
+    return 0
+
+
+def log_in(page: Page, url: str, password: str) -> None:
+    """Fill the login form."""
+    page.goto(f"{url}/auth/login/")
+    page.fill("input[name=username]", ADMIN)
+    page.fill("input[name=password]", password)
+    page.click("button[type=submit]")
+    page.wait_for_url(f"{url}/**")
+    page.wait_for_load_state("networkidle")
+
+
+def save(page: Page, url: str, file: Path, button: str | None = None) -> None:
+    """Open a page, wait until it has settled, press a button if told to, and save it."""
+    page.goto(url)
+    page.wait_for_load_state("networkidle")
+    if button and page.get_by_label(button).count():
+        page.get_by_label(button).first.click()
+    page.wait_for_timeout(2500)
+    page.screenshot(path=str(file))
+    print(file)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
