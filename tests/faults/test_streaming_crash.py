@@ -1,0 +1,199 @@
+"""The flights job killed by SIGKILL at every point between reading a plan and acknowledging it.
+
+One folder, one life per fault point: life k starts with version k published, repeats the batch
+that life k-1 left unfinished under the version it had decided on, takes version k up in its next
+batch and dies there. So a chain of n + 1 processes covers n fault points. The last life runs
+undisturbed and is stopped by SIGTERM; then everything must add up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ballast.contracts.policy import JobPolicy, load_policy
+from ballast.contracts.settings import Settings, load_settings
+from ballast.store.plans import read_acks
+from ballast.store.tables import ensure_tables, read_rows
+from ballast.streaming.faults import POINTS, VARIABLE
+from ballast.streaming.inspect import job_folder, placement_in_force
+from examples.flights.check import SumsReport, check_sums
+from examples.flights.feed import FlightsFolder
+from tests.unit.streaming.plans import publish
+
+ROOT = Path(__file__).resolve().parents[2]
+JOB = "flights"
+FILES = 8
+LINES = 250
+FEW = ["--records", "2000", "--rate", "50000", "--trigger", "0.2"]  # two files
+
+
+@dataclass(frozen=True)
+class Death:
+    """What was left when a life ended at a fault point."""
+
+    exit_code: int
+    batch_id: int
+    version: int
+    applied: int
+
+
+@dataclass(frozen=True)
+class Story:
+    """All lives of the job, and what can be read afterwards."""
+
+    settings: Settings
+    deaths: dict[str, Death]
+    last_exit_code: int
+    report: SumsReport
+    stopped_by_term: str
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
+    home = tmp_path_factory.mktemp("crash")
+    settings = load_settings({"BALLAST_HOME": str(home)})
+    policy = load_policy(ROOT / "policies" / "flights.yaml")
+    ensure_tables(settings)
+    write_chunks(FlightsFolder(job_folder(settings, JOB)).chunks)
+    run_life(settings, *FEW)
+    deaths = {}
+    for version, point in enumerate(POINTS, start=1):
+        publish(settings, policy, version, shifted(policy, version))
+        code = run_life(settings, *FEW, fault=f"{point}@{version}")
+        deaths[point] = death(settings, code, version)
+    code, output = run_until_term(settings)
+    return Story(settings, deaths, code, check_sums(settings), output)
+
+
+def shifted(policy: JobPolicy, by: int):
+    nodes = [node.id for node in policy.nodes]
+    return lambda operator, group: nodes[(group + by + len(operator)) % len(nodes)]
+
+
+def write_chunks(folder: Path) -> None:
+    """Flights of a small data set: several airplanes, some without a tail number or an arrival."""
+    folder.mkdir(parents=True)
+    for number in range(FILES):
+        lines = []
+        for line in range(number * LINES, (number + 1) * LINES):
+            tail = "" if line % 40 == 0 else f"N{line * 7 % 97:03d}"
+            delay = "" if line % 25 == 0 else f"{float(line * 13 % 90 - 30)}"
+            dest = f"D{line * 5 % 31:02d}"
+            lines.append(
+                f"2013,1,1,517.0,515,2.0,830.0,819,{delay},UA,{line % 60},{tail},EWR,{dest},"
+                "227.0,1400,5,15,2013-01-01T10:00:00Z\n"
+            )
+        (folder / f"chunk-{number:06d}.csv").write_text("".join(lines))
+
+
+def environment(settings: Settings, fault: str | None = None) -> dict[str, str]:
+    changes = {
+        "BALLAST_HOME": str(settings.home),
+        "BALLAST_JARS": str(ROOT / ".ballast" / "jars"),
+        "BALLAST_POLICIES": str(ROOT / "policies"),
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    kept = {k: v for k, v in os.environ.items() if k not in (VARIABLE, "BALLAST_WAREHOUSE")}
+    return kept | changes | ({VARIABLE: fault} if fault else {})
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "examples.flights", *arguments]
+
+
+def run_life(settings: Settings, *arguments: str, fault: str | None = None) -> int:
+    done = subprocess.run(
+        command(*arguments),
+        env=environment(settings, fault),
+        cwd=ROOT,
+        timeout=200,
+        check=False,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    if fault is None:
+        assert done.returncode == 0, done.stderr[-3000:]
+    return done.returncode
+
+
+def run_until_term(settings: Settings) -> tuple[int, str]:
+    """Run without an end, let some new batches pass, then ask it to stop."""
+    start = newest_decision(settings)["batch_id"]
+    process = subprocess.Popen(
+        command("--rate", "3000", "--trigger", "0.2"),
+        env=environment(settings),
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while newest_decision(settings)["batch_id"] < start + 3 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    _, output = process.communicate(timeout=120)
+    return process.returncode, output
+
+
+def newest_decision(settings: Settings) -> dict[str, int]:
+    found = sorted((job_folder(settings, JOB) / "decisions").glob("batch-*.json"))
+    return json.loads(found[-1].read_text())
+
+
+def death(settings: Settings, code: int, version: int) -> Death:
+    decision = newest_decision(settings)
+    applied = [a for a in read_acks(settings, JOB, version) if a["status"] == "applied"]
+    return Death(code, decision["batch_id"], decision["version"], len(applied))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("version", "point"), list(enumerate(POINTS, start=1)))
+def test_a_kill_between_reading_a_plan_and_acknowledging_it_is_survived(story, version, point):
+    died = story.deaths[point]
+    assert died.exit_code == -signal.SIGKILL, "the life ended at the fault point"
+    assert died.version == version, "the decision was on disk"
+    assert died.applied == (1 if point == "after_ack" else 0)
+    acks = read_acks(story.settings, JOB, version)
+    assert Counter(ack["status"] for ack in acks) == {"accepted": 1, "applied": 1}
+    applied = next(ack for ack in acks if ack["status"] == "applied")
+    assert applied["batch_id"] == died.batch_id, "the repetition used the decision of the batch"
+    assert applied["moved_key_groups"] > 0
+    assert applied["bytes_moved"] > 0
+    assert applied["pause_ms"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_after_all_kills_every_sum_is_that_of_the_input(story):
+    assert story.report.equal, story.report.text()
+    assert story.report.flights > 2 * LINES * len(POINTS)
+    assert placement_in_force(story.settings, JOB).version == len(POINTS)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_after_all_kills_no_metric_is_lost_or_doubled(story):
+    groups = read_rows(story.settings, "metrics.key_groups", job=JOB).to_pandas()
+    assert not groups.duplicated(["operator_id", "key_group", "window_start_at"]).any()
+    counted = groups[groups.operator_id == "extract_delays"].records.sum()
+    assert counted == story.report.flights
+    nodes = read_rows(story.settings, "metrics.nodes", job=JOB).to_pandas()
+    assert not nodes.duplicated(["node_id", "window_start_at"]).any()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_sigterm_ends_the_job_at_a_batch_boundary_with_exit_code_zero(story):
+    assert story.last_exit_code == 0, story.stopped_by_term[-3000:]
+    left = job_folder(story.settings, JOB) / "acks"
+    assert list(left.iterdir()) == []
