@@ -13,8 +13,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import psutil
@@ -123,7 +122,7 @@ def _run(args: argparse.Namespace) -> int:
         if not args.stay:
             return _finish(stack, findings, began)
         if findings is not None:
-            _print_report(stack, _with_sums(stack, findings, compare=False))
+            _print_report(_with_sums(stack, findings, compare=False))
         _tell_where(stack)
         while True:
             stack.look()
@@ -138,7 +137,7 @@ def _finish(stack: Stack, findings: dict[str, Any] | None, began: float) -> int:
                             "placement and expects one: see the task logs")  # fmt: skip
     stack.stop_job()
     complete = _with_sums(stack, findings, compare=True)
-    _print_report(stack, complete)
+    _print_report(complete)
     problems = shortcomings(complete)
     for problem in problems:
         print(f"NOT SHOWN: {problem}", flush=True)
@@ -329,7 +328,7 @@ def _with_sums(stack: Stack, found: dict[str, Any], *, compare: bool) -> Finding
     )
 
 
-def _print_report(stack: Stack, findings: Findings) -> None:
+def _print_report(findings: Findings) -> None:
     print("\n" + "\n".join(report_lines(findings)) + "\n", flush=True)
 
 

@@ -11,8 +11,8 @@ from ballast.contracts.spark import JARS, spark_conf
 
 def build_session(settings: Settings, app_name: str) -> SparkSession:
     """A session with Delta; under spark-submit it takes what was submitted and adds the rest."""
-    missing = [jar for jar in JARS if settings.is_local_spark() and not (settings.jars / jar).exists()]
-    if missing:
+    missing = [jar for jar in JARS if not (settings.jars / jar).exists()]
+    if missing and settings.is_local_spark():
         raise SettingsError(
             f"Delta's jars {', '.join(missing)} are not in {settings.jars}",
             value=str(settings.jars),

@@ -38,7 +38,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     show.add_argument("--all", action="store_true", help="every key group, not only the moves")
     diff = _command(commands, "diff", "where two plans place key groups differently", _diff)
     diff.add_argument("old", metavar="OLD", help="version or plan id; 0: before the first plan")
-    diff.add_argument("new", metavar="NEW", nargs="?", help="version or plan id (default: in force)")
+    diff.add_argument(
+        "new", metavar="NEW", nargs="?", help="version or plan id (default: in force)"
+    )
 
 
 def _command(commands: Any, name: str, text: str, run: Any) -> argparse.ArgumentParser:
@@ -145,7 +147,8 @@ def resolve(settings: Settings, job: str, name: str | None) -> tuple[int | None,
         return by_plan.get(name), name
     raise NotFound(
         f"job {job} has no version or plan {name!r}", value=name,
-        allowed=f"versions {_span(versions)} or a plan id", remedy=f"see `ballast plans list {job}`",
+        allowed=f"versions {_span(versions)} or a plan id",
+        remedy=f"see `ballast plans list {job}`",
     )  # fmt: skip
 
 

@@ -36,7 +36,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--seconds", type=float, default=None, help=f"time limit (default {DEFAULT_SECONDS:g})"
     )
     solve.add_argument(
-        "--steps", type=int, default=None,
+        "--steps",
+        type=int,
+        default=None,
         help="stop after so many steps instead of by the clock, which is repeatable",
     )
     solve.add_argument("--seed", type=int, default=0, help="for whatever is random")

@@ -69,9 +69,7 @@ def newest_window(settings: Settings, job: str) -> datetime | None:
 
 def _measured(settings: Settings, job: str, version: int) -> float | None:
     rows = [
-        row
-        for row in read_outcomes(settings, job, version)
-        if row["figure"] == "load_distance_pct"
+        row for row in read_outcomes(settings, job, version) if row["figure"] == "load_distance_pct"
     ]
     return rows[-1]["measured"] if rows else None
 

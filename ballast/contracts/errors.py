@@ -50,9 +50,7 @@ class PolicyError(InvalidInput):
     ) -> None:
         self.file = file
         self.field = field
-        super().__init__(
-            f"{file}: {field}: {problem}", value=value, allowed=allowed, remedy=remedy
-        )
+        super().__init__(f"{file}: {field}: {problem}", value=value, allowed=allowed, remedy=remedy)
 
 
 class FeatureNotBuilt(PolicyError):

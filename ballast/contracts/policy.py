@@ -72,9 +72,9 @@ class ObjectivePolicy(_Strict):
     """What a plan is to achieve, over which resources."""
 
     kind: Literal["balance", "collocate", "joint"] = "balance"
-    resources: Annotated[
-        tuple[Literal["cpu", "memory", "network"], ...], Field(min_length=1)
-    ] = ("cpu",)
+    resources: Annotated[tuple[Literal["cpu", "memory", "network"], ...], Field(min_length=1)] = (
+        "cpu",
+    )
 
 
 class BudgetPolicy(_Strict):
@@ -113,7 +113,9 @@ class ThresholdPolicy(_Strict):
     """A plan must lower the load distance by at least this much, in percent of the mean."""
     good_enough_pct: NonNegative = 2.0
     """At or below this load distance nothing is changed, in percent of the mean."""
-    complete_windows_share: Annotated[float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)] = 0.8
+    complete_windows_share: Annotated[
+        float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)
+    ] = 0.8
     """Share of the period's windows in which every node and key group must have reported."""
     late_after_s: Seconds = 300.0
     """A row written later than this after its window's end is late and set aside."""
@@ -222,7 +224,7 @@ class _UniqueKeyLoader(yaml.SafeLoader):
     """YAML's safe loader, but a key given twice is an error: the second would win silently."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]  # type: ignore[no-untyped-call]
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         twice = next((key for key in keys if keys.count(key) > 1), None)
         if twice is not None:
             raise yaml.constructor.ConstructorError(

@@ -26,7 +26,7 @@ class Settings:
     home: Path
     """Folder for everything Ballast writes that is not a table (default ``.ballast``)."""
     warehouse: str
-    """Root of the Delta tables: a folder or an ``s3a://`` address (default ``<home>/warehouse``)."""
+    """Root of the tables: a folder or an ``s3a://`` address (default ``<home>/warehouse``)."""
     policies: Path
     """Folder with one ``<job>.yaml`` per streaming job (default ``policies``)."""
     jars: Path

@@ -9,7 +9,9 @@ JARS = (f"delta-spark_4.2_2.13-{DELTA_VERSION}.jar", f"delta-storage-{DELTA_VERS
 
 # A pipeline job lives for seconds: compiling with C1 alone and collecting garbage in one thread
 # start faster than the defaults, which are made for programs that run for hours.
-SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Djava.net.preferIPv4Stack=true"
+SHORT_LIVED_JVM = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Djava.net.preferIPv4Stack=true"
+)
 
 
 def spark_conf(settings: Settings) -> dict[str, str]:

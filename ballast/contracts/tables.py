@@ -118,7 +118,7 @@ WINDOW_COLUMNS = (
         nullable=True, minimum=0, maximum=LARGEST_COUNT,
     ),
     Column(
-        "plan_version", "long", "Plan version in force at the window's end; 0 is the placement by hash",
+        "plan_version", "long", "Version in force at the window's end; 0 is the placement by hash",
         minimum=0, maximum=LARGEST_COUNT,
     ),
     Column("emitted_at", "timestamp", "When the streaming job wrote the row"),
@@ -349,7 +349,8 @@ PLANS_PLANS = Table(
     checks={
         "moves_within_budget": "budget_moves IS NULL OR moves <= budget_moves",
         "bytes_within_budget": "budget_bytes IS NULL OR bytes <= budget_bytes",
-        "never_worse": "forced_moves > 0 OR load_distance_pct <= load_distance_before_pct + 0.000001",
+        "never_worse": "forced_moves > 0 "
+        "OR load_distance_pct <= load_distance_before_pct + 0.000001",
     },
 )  # fmt: skip
 

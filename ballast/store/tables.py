@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyarrow.parquet import filters_to_expression
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from pyarrow.parquet import filters_to_expression
 
 from ballast.contracts.errors import NotFound
 from ballast.contracts.schemas import arrow_schema, check_constraints, table_properties

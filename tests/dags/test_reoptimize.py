@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def test_no_dag_has_an_import_error_and_each_policy_has_its_dag(load_dags: LoadD
 def test_the_stages_run_one_after_the_other(load_dags: LoadDags) -> None:
     dag = load_dags(POLICIES).dags["reoptimize__flights"]
     assert [task.task_id for task in dag.topological_sort()] == STAGES
-    for before, after in zip(STAGES, STAGES[1:], strict=False):
+    for before, after in pairwise(STAGES):
         assert dag.get_task(after).upstream_task_ids == {before}
 
 
@@ -98,9 +99,7 @@ def test_a_dry_run_reaches_publish(load_dags: LoadDags) -> None:
         ("dry_run", "perhaps"),
     ],
 )
-def test_a_param_that_makes_no_sense_is_refused(
-    load_dags: LoadDags, name: str, value: Any
-) -> None:
+def test_a_param_that_makes_no_sense_is_refused(load_dags: LoadDags, name: str, value: Any) -> None:
     from airflow.sdk.exceptions import ParamValidationError
 
     params = load_dags(POLICIES).dags["reoptimize__flights"].params

@@ -116,7 +116,10 @@ def test_diff_names_the_key_groups_that_two_versions_place_differently(
 def test_status_says_what_is_in_force_and_how_it_does(capsys: pytest.CaptureFixture[str]) -> None:
     status = run_json(capsys, "status", "clicks")
     assert (status["version"], status["take_up"], status["taken_up_at_batch"]) == (2, "applied", 17)
-    assert (status["load_distance_promised_pct"], status["load_distance_measured_pct"]) == (2.0, 2.5)
+    assert (status["load_distance_promised_pct"], status["load_distance_measured_pct"]) == (
+        2.0,
+        2.5,
+    )
 
 
 @pytest.mark.usefixtures("warehouse")
@@ -149,8 +152,6 @@ def test_an_empty_warehouse_has_no_plans_and_says_what_to_do(
     assert "trigger reoptimize__clicks" in capsys.readouterr().out
 
 
-def test_ddl_of_a_table_is_printed(
-    settings: Settings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ddl_of_a_table_is_printed(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tables", "ddl", "plans.heads"]) == 0
     assert f"{settings.warehouse}/plans/heads" in capsys.readouterr().out

@@ -26,8 +26,26 @@ def ballast(*words: object) -> int:
 def folder(tmp_path: Path) -> Path:
     root = tmp_path / "problem"
     make_problem(
-        ["--key-groups", "40", "--nodes", "4", "--moves", "6", "--traffic", "2", "--seed", "1",
-         "--resources", "2", "--capacities", "1,2", "--draining", "1", "--out", str(root)]
+        [
+            "--key-groups",
+            "40",
+            "--nodes",
+            "4",
+            "--moves",
+            "6",
+            "--traffic",
+            "2",
+            "--seed",
+            "1",
+            "--resources",
+            "2",
+            "--capacities",
+            "1,2",
+            "--draining",
+            "1",
+            "--out",
+            str(root),
+        ]
     )
     return root
 
@@ -99,9 +117,7 @@ def test_an_infeasible_problem_ends_with_3_and_result_json_alone(
     assert ballast("verify", folder, out) == 0
 
 
-@pytest.mark.parametrize(
-    "words", [["--seconds", "0"], ["--method", "magic"], ["--seconds", "nan"]]
-)
+@pytest.mark.parametrize("words", [["--seconds", "0"], ["--method", "magic"], ["--seconds", "nan"]])
 def test_bad_arguments_end_with_2_and_leave_no_out(
     folder: Path, tmp_path: Path, words: list[str]
 ) -> None:

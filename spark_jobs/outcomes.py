@@ -1,0 +1,185 @@
+"""What a plan came to: which windows count, and promised against measured. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ballast.contracts.policy import JobPolicy
+from ballast.contracts.tables import PLANS_PLANS
+from solvers import metrics
+from spark_jobs.problems import Row, build_problem
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window of metrics under the version that is measured."""
+
+    start_at: datetime
+    end_at: datetime
+    first_batch_id: int | None
+    """First batch it covers, by any of its rows; None where none of them names one."""
+    last_batch_id: int | None
+    key_groups: int
+    nodes: int
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a window must hold to be complete."""
+
+    key_groups: int
+    nodes: int
+    since_batch: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Figures by their names in plans.plans; None where there was nothing to measure."""
+
+    load_distance_pct: float
+    load_distance_points: float
+    collocation_factor_pct: float | None
+
+
+def windows_needed(policy: JobPolicy) -> int:
+    """The fewest windows a measurement may rest on: half a statistics period."""
+    return math.ceil(policy.windows_per_period / 2)
+
+
+def usable_windows(
+    windows: Sequence[Window], expected: Expected, at_most: int
+) -> list[Window]:
+    """The latest complete windows that lie wholly after the plan was applied.
+
+    A window without a batch (the job was idle, or a batch outlasted it) counts like any other
+    once a window with a batch of the plan has come: it is time that passed under the plan.
+    """
+    after = [w for w in windows if w.first_batch_id is not None
+             and w.first_batch_id >= expected.since_batch]  # fmt: skip
+    since = min((w.start_at for w in after), default=None)
+    if since is None:
+        return []
+    usable = [
+        w
+        for w in sorted(windows, key=lambda w: w.start_at)
+        if w.start_at >= since
+        and (w.first_batch_id is None or w.first_batch_id >= expected.since_batch)
+        and w.key_groups == expected.key_groups
+        and w.nodes == expected.nodes
+    ]
+    return usable[-at_most:]
+
+
+def enough_at(
+    policy: JobPolicy, usable: Sequence[Window], applied_at: datetime, now: datetime
+) -> datetime:
+    """When enough windows will be there if every window from now on is complete."""
+    missing = windows_needed(policy) - len(usable)
+    last = usable[-1].end_at if usable else applied_at
+    # The window in which the plan was applied, or the one that now runs, has to end first.
+    begin = last if usable and last >= now else max(last, now) + timedelta(seconds=policy.window_s)
+    return begin + timedelta(seconds=policy.window_s * (missing if begin == last else missing - 1))
+
+
+def measure_figures(
+    policy: JobPolicy, key_groups: pa.Table, nodes: pa.Table, traffic: pa.Table
+) -> Measured:
+    """The figures of the placement as it is, by the very definitions that plans are made by."""
+    problem = build_problem(policy, key_groups, nodes, _between_known(traffic, key_groups))
+    return Measured(
+        load_distance_pct=metrics.load_distance(problem, problem.current),
+        load_distance_points=metrics.load_distance_points(problem, problem.current),
+        collocation_factor_pct=metrics.collocation_factor(problem, problem.current),
+    )
+
+
+def outcome_rows(
+    plan: Row, ack: Row, measured: Measured, windows: Sequence[Window], run_id: str, at: datetime
+) -> list[Row]:
+    """The rows of plans.outcomes; a figure that could not be measured has none."""
+    common = {
+        "job": plan["job"],
+        "version": ack["version"],
+        "plan_id": plan["plan_id"],
+        "run_id": run_id,
+        "windows": len(windows),
+        "period_start_at": windows[0].start_at,
+        "period_end_at": windows[-1].end_at,
+        "measured_at": at,
+    }
+    return [
+        {
+            **common,
+            "figure": figure,
+            "unit": PLANS_PLANS.column(figure).unit,
+            "before": before,
+            "promised": promised,
+            "measured": float(value),
+        }
+        for figure, before, promised, value in _figures(plan, ack, measured)
+        if value is not None
+    ]
+
+
+def report(rows: Sequence[Row]) -> list[str]:
+    """Promised against measured, in words."""
+    first = rows[0]
+    period = f"{first['period_start_at']:%H:%M:%S} to {first['period_end_at']:%H:%M:%S} UTC"
+    head = (
+        f"version {first['version']}, plan {first['plan_id']}, over {first['windows']} windows "
+        f"from {period}"
+    )
+    return [head, *(_words(row) for row in sorted(rows, key=lambda row: row["figure"]))]
+
+
+def _words(row: Row) -> str:
+    promised = "nothing" if row["promised"] is None else f"{row['promised']:.6g}"
+    before = "" if row["before"] is None else f", was {row['before']:.6g}"
+    return f"{row['figure']}: promised {promised}, measured {row['measured']:.6g} {row['unit']}{before}"
+
+
+def _figures(
+    plan: Row, ack: Row, measured: Measured
+) -> Iterator[tuple[str, float | None, float | None, float | None]]:
+    """Name, value before the plan, value promised, value measured."""
+    yield (
+        "load_distance_pct",
+        plan["load_distance_before_pct"],
+        plan["load_distance_pct"],
+        measured.load_distance_pct,
+    )
+    yield (
+        "load_distance_points",
+        plan["load_distance_before_points"],
+        plan["load_distance_points"],
+        measured.load_distance_points,
+    )
+    yield "moves", None, plan["moves"] + plan["forced_moves"], ack["moved_key_groups"]
+    yield "bytes", None, plan["bytes"] + plan["forced_bytes"], ack["bytes_moved"]
+    yield "pause_s", None, plan["pause_s"], ack["pause_ms"] / 1000
+    yield (
+        "collocation_factor_pct",
+        None,
+        plan["collocation_factor_pct"],
+        measured.collocation_factor_pct,
+    )
+
+
+def _between_known(traffic: pa.Table, key_groups: pa.Table) -> pa.Table:
+    """Traffic whose two ends are key groups of the job; a row may name others by mistake."""
+    known = _names(key_groups["operator_id"], key_groups["key_group"]).combine_chunks()
+    ends = (
+        pc.is_in(_names(traffic[f"{end}_operator_id"], traffic[f"{end}_key_group"]), known)
+        for end in ("from", "to")
+    )
+    return traffic.filter(pc.and_(*ends))
+
+
+def _names(operators: pa.ChunkedArray, numbers: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.binary_join_element_wise(operators, numbers.cast(pa.string()), "/")
