@@ -55,8 +55,11 @@ def checked_table(table: Table, policy: JobPolicy, as_of: datetime) -> CheckedTa
 
 
 def _narrowed(column: Column, policy: JobPolicy) -> Column:
-    known = {"operator": policy.operators, "node": policy.nodes}.get(_kind(column.name))
-    return replace(column, allowed=tuple(each.id for each in known)) if known else column
+    known = {
+        "operator": tuple(operator.id for operator in policy.operators),
+        "node": tuple(node.id for node in policy.nodes),
+    }.get(_kind(column.name))
+    return replace(column, allowed=known) if known else column
 
 
 def _kind(column: str) -> str:

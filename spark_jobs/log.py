@@ -19,8 +19,8 @@ from deltalake.exceptions import CommitFailedError
 from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
-from ballast.store.plans import Head, read_log
-from ballast.store.tables import ensure_tables, open_table
+from ballast.store.plans import Head
+from ballast.store.tables import ensure_tables, open_table, read_rows, table_exists
 
 LOG = "plans.log"
 ATTEMPTS = 50
@@ -62,11 +62,13 @@ def says_published(settings: Settings, head: Head) -> bool:
 
     The rows are compared, not the write id: a version is written down once, whoever won it.
     """
-    return any(
-        (row["event"], row["version"], row["plan_id"], row["run_id"])
-        == ("published", head.version, head.plan_id, head.run_id)
-        for row in read_log(settings, head.job)
-    )
+    if not table_exists(settings, LOG):
+        return False
+    where = [
+        ("event", "=", "published"), ("version", "=", head.version),
+        ("plan_id", "=", head.plan_id), ("run_id", "=", head.run_id),
+    ]  # fmt: skip
+    return read_rows(settings, LOG, job=head.job, where=where).num_rows > 0
 
 
 def published_event(head: Head, reason: str = "") -> Event:

@@ -173,7 +173,6 @@ def _windows(
     by_window = ("window_start_at", "window_end_at")
     counted = groups.groupBy(*by_window).agg(
         sf.min("first_batch_id").alias("first_batch_id"),
-        sf.max("last_batch_id").alias("last_batch_id"),
         sf.count("*").alias("key_groups"),
     )
     heard = (

@@ -24,7 +24,6 @@ class Window:
     end_at: datetime
     first_batch_id: int | None
     """First batch it covers, by any of its rows; None where none of them names one."""
-    last_batch_id: int | None
     key_groups: int
     nodes: int
 
@@ -52,9 +51,7 @@ def windows_needed(policy: JobPolicy) -> int:
     return math.ceil(policy.windows_per_period / 2)
 
 
-def usable_windows(
-    windows: Sequence[Window], expected: Expected, at_most: int
-) -> list[Window]:
+def usable_windows(windows: Sequence[Window], expected: Expected, at_most: int) -> list[Window]:
     """The latest complete windows that lie wholly after the plan was applied.
 
     A window without a batch (the job was idle, or a batch outlasted it) counts like any other
@@ -82,9 +79,7 @@ def enough_at(
     """When enough windows will be there if every window from now on is complete."""
     missing = windows_needed(policy) - len(usable)
     last = usable[-1].end_at if usable else applied_at
-    # The window in which the plan was applied, or the one that now runs, has to end first.
-    begin = last if usable and last >= now else max(last, now) + timedelta(seconds=policy.window_s)
-    return begin + timedelta(seconds=policy.window_s * (missing if begin == last else missing - 1))
+    return max(last, now) + timedelta(seconds=policy.window_s * missing)
 
 
 def measure_figures(
@@ -141,7 +136,8 @@ def report(rows: Sequence[Row]) -> list[str]:
 def _words(row: Row) -> str:
     promised = "nothing" if row["promised"] is None else f"{row['promised']:.6g}"
     before = "" if row["before"] is None else f", was {row['before']:.6g}"
-    return f"{row['figure']}: promised {promised}, measured {row['measured']:.6g} {row['unit']}{before}"
+    measured = f"{row['measured']:.6g} {row['unit']}"
+    return f"{row['figure']}: promised {promised}, measured {measured}{before}"
 
 
 def _figures(

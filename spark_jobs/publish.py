@@ -165,8 +165,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of ``publish``."""
     add_run_arguments(parser)
     parser.add_argument(
-        "--dry-run", action="store_true", help="check and log the draft, but leave the head"
-    )
+        "--dry-run", nargs="?", choices=("true", "false"), const="true", default="false",
+        help="check and log the draft, but leave the head",
+    )  # fmt: skip
 
 
 def body(arguments: Namespace, settings: Settings) -> None:
@@ -174,7 +175,7 @@ def body(arguments: Namespace, settings: Settings) -> None:
     publish_plan(
         settings, arguments.job, arguments.run_id,
         lambda: spark_session(settings, f"ballast publish {arguments.job}"),
-        dry_run=arguments.dry_run,
+        dry_run=arguments.dry_run == "true",
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
+from ballast.store import tables as store
 
 # They share no parent class in Python, so each is named.
 CONFLICTS = (
@@ -48,17 +49,12 @@ def read_table(
 def append_once(frame: DataFrame, settings: Settings, name: str, write_id: str) -> None:
     """Append the rows unless a write of this id has been made: a retried task adds nothing.
 
-    One application id a write, with the only version 1: a lower version under a shared id would
-    be dropped silently.
+    What a stage hands on is small by design, so it is collected and committed through delta-rs in
+    milliseconds instead of seconds (docs/adr/0009). One application id a write, with the only
+    version 1: a lower version under a shared id would be dropped silently.
     """
-    ordered = frame.select(*TABLES[name].column_names)
-    on_conflict_again(
-        lambda: ordered.write.format("delta")
-        .mode("append")
-        .option("txnAppId", f"{name}:{write_id}")
-        .option("txnVersion", 1)
-        .save(settings.table_uri(name))
-    )
+    rows = frame.select(*TABLES[name].column_names).toArrow()
+    store.append_once(settings, name, rows, app_id=f"{name}:{write_id}", app_version=1)
 
 
 def on_conflict_again(action: Callable[[], Returned]) -> Returned:

@@ -83,19 +83,21 @@ def append_once(
     """Append unless this or a later version of the application's writes is already there.
 
     The version is stored in the same commit as the rows, so a writer that died and repeats its
-    last write adds nothing. Only one process may write under one ``app_id`` at a time.
+    last write adds nothing. Of several that write the same at once, one does: delta-rs fails the
+    commit of the others, which then find the version there.
     """
-    done = open_table(settings, name).transaction_version(app_id)
-    if done is not None and done >= app_version:
-        return False
-    mark = CommitProperties(app_transactions=[Transaction(app_id, app_version)])
     data = _as_arrow(name, rows)
-    _retried(
-        lambda: write_deltalake(
-            address(settings, name), data, mode="append", commit_properties=mark
-        )
-    )
-    return True
+    mark = CommitProperties(app_transactions=[Transaction(app_id, app_version)])
+
+    def write() -> bool:
+        table = open_table(settings, name)
+        done = table.transaction_version(app_id)
+        if done is not None and done >= app_version:
+            return False
+        write_deltalake(table, data, mode="append", commit_properties=mark)
+        return True
+
+    return bool(_retried(write))
 
 
 def address(settings: Settings, name: str) -> str:

@@ -36,6 +36,12 @@ class Mark:
     length_ms: int = 0
     starts: tuple[int, ...] = ()
 
+    @property
+    def closed_until_ms(self) -> int:
+        """End of the last window that no batch may join any more."""
+        flushing = self.starts[-1] + self.length_ms if self.starts else 0
+        return max(self.flushed_until_ms, flushing)
+
 
 class Ledger:
     """Takes batches from the batch's thread, hands windows on from the flushing thread."""
@@ -99,12 +105,12 @@ class Ledger:
 
     def _deliver(self) -> list[Window]:
         mark = self.mark
-        until = mark.starts[-1] + mark.length_ms
+        until = mark.closed_until_ms
         windows = build_windows(mark.starts, list(self.batches.values()), mark.length_ms)
         # The end of the last window only rises, even if the job's folder is made anew.
         self.publish(windows, until)
         with self.lock:
-            self._set_mark(Mark(max(until, mark.flushed_until_ms), self.length_ms))
+            self._set_mark(Mark(until, self.length_ms))
             self._forget()
         return windows
 
@@ -116,7 +122,8 @@ class Ledger:
             self._path(batch_id).unlink(missing_ok=True)
 
     def _open_from(self) -> int:
-        return first_open_window(self.mark.flushed_until_ms, self.length_ms)
+        """The first window that is neither written nor being written."""
+        return first_open_window(self.mark.closed_until_ms, self.length_ms)
 
     def _set_mark(self, mark: Mark) -> None:
         write_json(self.folder / "mark.json", asdict(mark))

@@ -8,9 +8,11 @@ does not depend on how records arrived, so that a repeated task sends the same a
 
 from __future__ import annotations
 
+import gc
 import pickle
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,6 +107,14 @@ def run_node(
 ) -> tuple[NodeReport, list[Block]]:
     """Process what came for the node's key groups, and what follows from it on the same node."""
     _check_owner(work, node, inbox)
+    _warm_up(work, node, stage, inbox)
+    with _collector_off():
+        return _run_operators(work, node, stage, inbox)
+
+
+def _run_operators(
+    work: Work, node: int, stage: int, inbox: dict[Group, list[Delivery]]
+) -> tuple[NodeReport, list[Block]]:
     report = NodeReport(node, stage)
     blocks: list[Block] = []
     pending = dict(inbox)
@@ -122,6 +132,35 @@ def run_node(
                     report.traffic[group, target] = (count, 0)
                     pending.setdefault(target, []).append(_local(group, content))
     return report, blocks
+
+
+def _warm_up(work: Work, node: int, stage: int, inbox: dict[Group, list[Delivery]]) -> None:
+    """Do the first key group's reading once unmeasured.
+
+    A task starts with cold caches; the key group that comes first would pay for all of them, by
+    half a millisecond a batch, and a plan that moves it would move a load that stays.
+    """
+    if inbox:
+        first = min(inbox)
+        work.slot(node, first, stage).load()
+        pack(inbox[first][0].open())
+
+
+@contextmanager
+def _collector_off() -> Iterator[None]:
+    """Keep Python's garbage collector out of the measurement.
+
+    A full collection walks everything the worker has imported, several milliseconds that would
+    count for whichever key group was running. What was imported is set aside once for good, and
+    what the records left is collected between tasks.
+    """
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 class _Outlet:

@@ -27,7 +27,7 @@ log = logging.getLogger("ballast.flights")
 # One pass of the 336,776 flights takes 60 s, the statistics period of policies/flights.yaml: each
 # period then sees every flight once, so that two periods differ by how long things took alone.
 RATE = 336_776 / 60
-TRIGGER_S = 1.0
+TRIGGER_S = 2.0
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:

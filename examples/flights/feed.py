@@ -48,8 +48,12 @@ class FlightsFolder:
 
     def files(self) -> dict[int, Path]:
         """Every input file by its number, whether counted yet or not."""
-        found = [*self.archive.rglob("flights-*.csv"), *self.input.glob("flights-*.csv")]
-        return {int(path.stem.removeprefix("flights-")): path for path in found}
+        waiting = {_number(path): path for path in self.input.glob("flights-*.csv")}
+        return self.counted() | waiting
+
+    def counted(self) -> dict[int, Path]:
+        """Input files that were counted and archived, by number."""
+        return {_number(path): path for path in self.archive.rglob("flights-*.csv")}
 
     def passes_removed(self) -> int:
         """How many whole passes were counted and removed."""
@@ -64,9 +68,13 @@ class FlightsFolder:
         noted = self.root / "removed.json.new"
         noted.write_text(json.dumps({"passes": passes}))
         os.replace(noted, self.root / "removed.json")
-        for number, path in self.files().items():
+        for number, path in self.counted().items():
             if number < passes * size:
                 path.unlink(missing_ok=True)
+
+
+def _number(path: Path) -> int:
+    return int(path.stem.removeprefix("flights-"))
 
 
 def chunk_files(chunks: Path) -> list[Path]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from pyspark.sql import SparkSession
 from ballast.contracts.settings import Settings, load_settings
 from ballast.contracts.spark import SHORT_LIVED_JVM
 from ballast.store.tables import ensure_tables
+from spark_jobs.session import build_session
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,20 +29,33 @@ def base_settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 @pytest.fixture(scope="session")
 def spark(base_settings: Settings) -> Iterator[SparkSession]:
     """A session like the pipeline's own; its driver starts fast and needs no network."""
-    from spark_jobs.session import build_session
-
-    # Taken over by build_session: the JVM's options must be there before it starts.
-    SparkSession.builder.config("spark.driver.extraJavaOptions", SHORT_LIVED_JVM)
+    # The JVM's options must be there before it starts, so they go where pyspark's launcher looks.
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f'--driver-java-options "{SHORT_LIVED_JVM}" pyspark-shell'
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     session = build_session(base_settings, "tests")
     yield session
     session.stop()
 
 
+@pytest.fixture(scope="session")
+def make_settings(
+    base_settings: Settings, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[], Settings]:
+    """Makes a warehouse with every table, and an empty folder of policies; for wider scopes."""
+
+    def make() -> Settings:
+        folder = tmp_path_factory.mktemp("warehouse")
+        (folder / "policies").mkdir()
+        fresh = replace(
+            base_settings, warehouse=str(folder / "warehouse"), policies=folder / "policies"
+        )
+        ensure_tables(fresh)
+        return fresh
+
+    return make
+
+
 @pytest.fixture
-def settings(base_settings: Settings, tmp_path: Path) -> Settings:
-    """A warehouse of its own with every table, and an empty folder of policies."""
-    policies = tmp_path / "policies"
-    policies.mkdir()
-    fresh = replace(base_settings, warehouse=str(tmp_path / "warehouse"), policies=policies)
-    ensure_tables(fresh)
-    return fresh
+def settings(make_settings: Callable[[], Settings]) -> Settings:
+    """A warehouse of the test's own."""
+    return make_settings()

@@ -1,6 +1,6 @@
 """Snapshots as ``condense`` writes them, for tests of what comes after it.
 
-    snapshot = write_snapshot(settings, policy, "run-1", placement={...}, loads={...})
+snapshot = write_snapshot(settings, policy, "run-1", placement={...}, loads={...})
 """
 
 from __future__ import annotations

@@ -134,6 +134,18 @@ def test_a_job_restarted_within_a_window_it_closed_starts_in_the_next(life):
     assert life.seen() == [(100, [0]), (101, [1])]
 
 
+def test_a_window_whose_writing_was_broken_off_takes_no_more_batches(life):
+    ledger = life.begin()
+    ledger.record(measured(0))
+    life.broken = True
+    assert not Flusher(ledger, lambda window: None).finish()
+    life.broken = False
+    again = life.begin()  # within the same window
+    again.record(measured(1))
+    again.flush(closing=True)
+    assert life.seen() == [(100, [0]), (101, [1])]
+
+
 def test_tables_that_cannot_be_reached_do_not_stop_the_job(life):
     ledger = life.begin()
     flusher = Flusher(ledger, lambda window: None)

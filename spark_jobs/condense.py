@@ -1,0 +1,287 @@
+"""Condense: validate the metrics of a job's last statistics period and make a snapshot of them.
+
+    spark-submit spark_jobs/condense.py --job flights --run-id RUN [--as-of TIME] [--policies DIR]
+
+Exit 0: the run has a snapshot (an earlier attempt's, if it made one). Exit 4: the metrics are
+missing or broken; one line says what is missing and when enough will be there.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from ballast.contracts.errors import GateFailed
+from ballast.contracts.identity import digest
+from ballast.contracts.policy import load_policy
+from ballast.contracts.settings import Settings
+from ballast.contracts.tables import TABLES
+from expectations.policy_rules import checked_table
+from expectations.suites import Suite
+from spark_jobs.arguments import add_as_of_argument, add_run_arguments
+from spark_jobs.condensing.complete import (
+    GROUP,
+    complete_windows,
+    expected_groups,
+    groups_in_windows,
+    incomplete_period,
+    missing_groups,
+    windows_needed,
+)
+from spark_jobs.condensing.gate import (
+    Gated,
+    Validate,
+    in_words,
+    require_good,
+    set_aside,
+    split_bad_rows,
+)
+from spark_jobs.condensing.loads import (
+    key_group_loads,
+    last_known_loads,
+    stranded_loads,
+    traffic_rates,
+)
+from spark_jobs.condensing.lookup import (
+    ensure_used_tables,
+    look_up,
+    nodes_of_snapshot,
+    snapshot_of_run,
+)
+from spark_jobs.condensing.nodes import NodeState, node_states, nodes_reported, reach_of_nodes
+from spark_jobs.condensing.request import Found, Request, Row
+from spark_jobs.condensing.rows import is_good, of_job_since, with_facts, with_reasons
+from spark_jobs.condensing.write import frame_of, write_details, write_snapshot
+from spark_jobs.faults import fault_point
+from spark_jobs.log import Event, append_event
+from spark_jobs.program import progress, run_program, spark_session
+from spark_jobs.tables import read_table
+
+KEY_GROUPS, NODES, TRAFFIC = "metrics.key_groups", "metrics.nodes", "metrics.traffic"
+# How far back the last known load of a dead node's key group is looked for in the metrics, if no
+# snapshot says it.
+LAST_KNOWN_DAYS = 7
+
+Session = Callable[[], AbstractContextManager[SparkSession]]
+
+
+def condense(settings: Settings, request: Request, session: Session) -> Row:
+    """The snapshot in force for the run, taken now unless the run has one.
+
+    A gate that fails leaves the bad rows in ``metrics.rejected``, one line in ``plans.log``, and
+    nothing else.
+    """
+    ensure_used_tables(settings)
+    done = snapshot_of_run(settings, request.job, request.run_id)
+    if done is not None:
+        progress.info("run %s has snapshot %s; nothing to do", request.run_id, done["snapshot_id"])
+        return done
+    try:
+        found = look_up(settings, request)
+        progress.info("period of %d windows up to %s, tables pinned at %s",
+                      found.period.windows, found.period.end.isoformat(), found.pins)  # fmt: skip
+        validate = _imported_meanwhile()
+        with session() as spark:
+            _take_snapshot(_Run(spark, settings, request, found, validate))
+    except GateFailed as error:
+        append_event(settings, _gate_event(request, str(error)))
+        raise
+    return _in_force(settings, request, found)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What every step of one run needs."""
+
+    spark: SparkSession
+    settings: Settings
+    request: Request
+    found: Found
+    validate: Validate
+
+
+def _take_snapshot(run: _Run) -> None:
+    key_groups, nodes, traffic, reasons = _gated_rows(run)
+    states = _states(run, nodes)
+    stranded = _stranded(run, key_groups, states)
+    complete = _complete_windows(run, key_groups.good, states, stranded)
+    policy, job = run.request.policy, run.request.job
+    loads = key_group_loads(_without(key_groups.good, stranded), complete, policy.window_s)
+    snapshot_id = run.found.snapshot_id(run.request)
+    rows = [state.row(job, snapshot_id) for state in states]
+    details = {
+        "snapshots.key_groups": loads if stranded is None else loads.unionByName(stranded),
+        "snapshots.nodes": frame_of(run.spark, "snapshots.nodes", rows),
+        "snapshots.traffic": traffic_rates(traffic.good, complete, policy.window_s),
+    }
+    write_details(run.settings, job, snapshot_id, details)
+    write_snapshot(run.spark, run.settings, run.request, run.found,
+                   windows=len(complete), rejected_rows=reasons.total())  # fmt: skip
+    progress.info("wrote the snapshot")
+
+
+def _gated_rows(run: _Run) -> tuple[Gated, Gated, Gated, Counter[str]]:
+    """The period's rows of each table, after the gate; bad rows have been set aside."""
+    pins, period = run.found.pins, run.found.period
+    tables = (
+        split_bad_rows(*_rows(run, KEY_GROUPS, pins.key_groups, period.start), run.validate),
+        split_bad_rows(
+            *_rows(run, NODES, pins.nodes, reach_of_nodes(run.request.policy, period)),
+            run.validate,
+        ),
+        # Key groups may have nothing to say to each other.
+        split_bad_rows(*_rows(run, TRAFFIC, pins.traffic, period.start), run.validate,
+                       may_be_empty=True),
+    )  # fmt: skip
+    reasons = set_aside(run.spark, run.settings, run.request, tables)
+    fault_point("condense.after_rejected")
+    if reasons:
+        progress.info("set %d bad rows aside: %s", reasons.total(), in_words(reasons))
+    for table in tables:
+        require_good(table, run.validate, may_be_empty=table.name == TRAFFIC)
+    return (*tables, reasons)
+
+
+def _rows(run: _Run, name: str, version: int, since: datetime) -> tuple[DataFrame, Any]:
+    checked = checked_table(TABLES[name], run.request.policy, run.request.as_of)
+    table = read_table(run.spark, run.settings, name, version)
+    rows = with_facts(of_job_since(table, run.request.job, since), checked)
+    # Small, and read by every check and step that follows.
+    return rows.persist(), checked
+
+
+def _states(run: _Run, nodes: Gated) -> list[NodeState]:
+    reported = nodes_reported(nodes.good, nodes.rows, run.found.period)
+    before = nodes_of_snapshot(run.settings, run.request.job, run.found.previous)
+    states = node_states(run.request.policy, run.found.period, reported, before)
+    progress.info("nodes: %s", dict(Counter(state.state for state in states)))
+    return states
+
+
+def _stranded(run: _Run, key_groups: Gated, states: Sequence[NodeState]) -> DataFrame | None:
+    """Last known loads of the key groups that fell silent on dead nodes; None without any."""
+    dead = [state.node.id for state in states if state.state == "dead"]
+    if not dead:
+        return None
+    request, found = run.request, run.found
+    previous = found.previous
+    since = found.period.end - timedelta(days=LAST_KNOWN_DAYS)
+    if previous is not None:
+        # What was last heard before the newest snapshot is in that snapshot.
+        since = max(since, previous["period_start_at"])
+    rows, _ = _rows(run, KEY_GROUPS, found.pins.key_groups, since)
+    upto = rows.where(rows.window_end_at <= found.period.end)
+    good = with_reasons(upto, key_groups.checked).where(is_good())
+    speaking = key_groups.good.where(key_groups.good.window_end_at == found.period.end)
+    silent = expected_groups(run.spark, request.policy).join(speaking, list(GROUP), "left_anti")
+    measured = last_known_loads(
+        good.join(silent, list(GROUP), "left_semi"),
+        request.policy.statistics_period_s,
+        request.policy.window_s,
+    )
+    snapshot = _snapshot_key_groups(run, previous, silent) if previous else None
+    stranded = stranded_loads(measured, snapshot, dead).persist()
+    progress.info("%d key groups stranded on dead nodes %s", stranded.count(), ", ".join(dead))
+    return stranded
+
+
+def _snapshot_key_groups(run: _Run, snapshot: Row, silent: DataFrame) -> DataFrame:
+    rows = read_table(run.spark, run.settings, "snapshots.key_groups")
+    own = (rows.job == snapshot["job"]) & (rows.snapshot_id == snapshot["snapshot_id"])
+    return rows.where(own).join(silent, list(GROUP), "left_semi")
+
+
+def _complete_windows(
+    run: _Run, good: DataFrame, states: Sequence[NodeState], stranded: DataFrame | None
+) -> list[datetime]:
+    policy, period = run.request.policy, run.found.period
+    speaking = _without(good, stranded)
+    groups = groups_in_windows(speaking, period)
+    total = sum(operator.key_groups for operator in policy.operators)
+    expected = total - (stranded.count() if stranded is not None else 0)
+    complete = complete_windows(period, groups, expected, states)
+    progress.info("%d of %d windows complete", len(complete), period.windows)
+    if len(complete) >= windows_needed(policy):
+        return complete
+    partly = [end for end in period.ends if 0 < groups[end] < expected]
+    everyone = _without(expected_groups(run.spark, policy), stranded)
+    missing = missing_groups(everyone, speaking, partly) if partly else []
+    raise incomplete_period(policy, period, complete, groups, missing, states)
+
+
+def _without(frame: DataFrame, stranded: DataFrame | None) -> DataFrame:
+    return frame if stranded is None else frame.join(stranded, list(GROUP), "left_anti")
+
+
+def _in_force(settings: Settings, request: Request, found: Found) -> Row:
+    """The run's snapshot as it stands: another attempt may have been first."""
+    row = snapshot_of_run(settings, request.job, request.run_id)
+    if row is None:
+        raise RuntimeError(f"run {request.run_id} has no snapshot after writing one")
+    own = row["snapshot_id"] == found.snapshot_id(request)
+    progress.info("snapshot %s of %d windows is in force for run %s%s", row["snapshot_id"],
+                  row["windows"], request.run_id,
+                  "" if own else ", taken by another attempt")  # fmt: skip
+    return row
+
+
+class _GateEvent(Event):
+    """A failed gate: logged once for a run and a reason, for a retry may fail for another."""
+
+    @property
+    def write_id(self) -> str:
+        return f"{super().write_id}:{digest(self.reason)}"
+
+
+def _gate_event(request: Request, reason: str) -> Event:
+    return _GateEvent(
+        request.job, "gate_failed", request.run_id, f"condense of run {request.run_id}", reason
+    )
+
+
+def _imported_meanwhile() -> Validate:
+    """Great Expectations' runner, imported in a thread while Spark starts: both take seconds.
+
+    What both of them import has been imported above, so that the two cannot wait for each other.
+    """
+    pool = ThreadPoolExecutor(1, thread_name_prefix="import")
+    runner: Future[Any] = pool.submit(importlib.import_module, "expectations.runner")
+    pool.shutdown(wait=False)
+
+    def validate(frame: DataFrame, suite: Suite) -> Any:
+        return runner.result().validate(frame, suite)
+
+    return validate
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    add_run_arguments(parser)
+    add_as_of_argument(parser)
+
+
+def _body(arguments: Namespace, settings: Settings) -> None:
+    policy = load_policy(settings.policies / f"{arguments.job}.yaml")
+    request = Request(policy, arguments.run_id, arguments.as_of or datetime.now(UTC))
+    condense(
+        settings, request, lambda: spark_session(settings, f"ballast condense {arguments.job}")
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    return run_program("condense", "Make a snapshot of a job's metrics.", _add_arguments, _body,
+                       argv)  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())

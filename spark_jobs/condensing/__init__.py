@@ -1,0 +1,1 @@
+"""The steps of ``condense``: look up, read the period, gate, judge, average, write."""

@@ -1,0 +1,145 @@
+"""Which windows are complete, and what is missing where too few are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from ballast.contracts.errors import GateFailed
+from ballast.contracts.policy import JobPolicy
+from spark_jobs.condensing.nodes import NodeState
+from spark_jobs.condensing.request import Period
+from spark_jobs.condensing.words import MOST_NAMES, iso, ranges, some
+
+GROUP = ("operator_id", "key_group")
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Key groups of one operator that did not report in some window."""
+
+    operator_id: str
+    first: tuple[int, ...]
+    total: int
+
+    def __str__(self) -> str:
+        # The list is cut at a number of key groups, so what is cut is told by the total.
+        shown = ", ".join(ranges(self.first)[:MOST_NAMES])
+        more = "" if len(self.first) == self.total else ", ..."
+        return f"{self.operator_id} key groups {shown}{more} ({self.total})"
+
+
+def expected_groups(spark: SparkSession, policy: JobPolicy) -> DataFrame:
+    """Every key group of the policy."""
+    sizes = [(operator.id, operator.key_groups) for operator in policy.operators]
+    return spark.createDataFrame(sizes, "operator_id STRING, size BIGINT").select(
+        "operator_id", fn.explode(fn.sequence(fn.lit(0), fn.col("size") - 1)).alias("key_group")
+    )
+
+
+def groups_in_windows(good: DataFrame, period: Period) -> dict[datetime, int]:
+    """How many key groups reported in each window of the period."""
+    counted = in_period(good, period).groupBy(fn.unix_micros("window_end_at").alias("end")).count()
+    by_micros = {row["end"]: row["count"] for row in counted.collect()}
+    return {end: by_micros.get(micros(end), 0) for end in period.ends}
+
+
+def in_period(frame: DataFrame, period: Period) -> DataFrame:
+    """Rows of the period's windows."""
+    end = fn.col("window_end_at")
+    return frame.where((end > fn.lit(period.start)) & (end <= fn.lit(period.end)))
+
+
+def in_windows(frame: DataFrame, ends: Sequence[datetime]) -> DataFrame:
+    """Rows of the windows with these ends."""
+    return frame.where(fn.col("window_end_at").isin([fn.lit(end) for end in ends]))
+
+
+def complete_windows(
+    period: Period, groups: Mapping[datetime, int], expected: int, states: Sequence[NodeState]
+) -> list[datetime]:
+    """Windows in which every expected key group and every node that is not dead reported."""
+    speaking = [state.reported.windows for state in states if state.state != "dead"]
+    return [
+        end
+        for end in period.ends
+        if groups[end] == expected and all(end in windows for windows in speaking)
+    ]
+
+
+def windows_needed(policy: JobPolicy) -> int:
+    """How many complete windows a snapshot needs."""
+    share = policy.thresholds.complete_windows_share * policy.windows_per_period
+    return max(1, math.ceil(share - 1e-9))
+
+
+def enough_at(period: Period, complete: Sequence[datetime], needed: int) -> datetime:
+    """When enough windows will be there if every window from now on is complete."""
+    for more in range(1, period.windows):
+        kept = sum(1 for end in complete if end > period.start + more * period.window)
+        if kept + more >= needed:
+            return period.end + more * period.window
+    return period.end + needed * period.window
+
+
+def missing_groups(
+    expected: DataFrame, good: DataFrame, incomplete: Sequence[datetime]
+) -> list[Missing]:
+    """The key groups that did not report in at least one of the windows, by operator."""
+    heard = in_windows(good, incomplete).groupBy(*GROUP).count()
+    absent = expected.join(heard, list(GROUP), "left").where(
+        fn.coalesce("count", fn.lit(0)) < len(incomplete)
+    )
+    first = fn.slice(fn.sort_array(fn.collect_set("key_group")), 1, 4 * MOST_NAMES)
+    rows = absent.groupBy("operator_id").agg(first.alias("first"), fn.count("*").alias("total"))
+    return [
+        Missing(row["operator_id"], tuple(row["first"]), row["total"])
+        for row in rows.orderBy("operator_id").collect()
+    ]
+
+
+def incomplete_period(
+    policy: JobPolicy,
+    period: Period,
+    complete: Sequence[datetime],
+    groups: Mapping[datetime, int],
+    missing: Sequence[Missing],
+    states: Sequence[NodeState],
+) -> GateFailed:
+    """The failed gate: what is missing where, and when enough will be there."""
+    needed = windows_needed(policy)
+    absent = [end for end in period.ends if not groups[end]]
+    parts = [f"key groups of {some([str(m) for m in missing])}"] if missing else []
+    parts += _quiet_nodes(period, groups, states)
+    if absent:
+        parts.append(f"{len(absent)} windows altogether, the ones that end at "
+                     f"{some([iso(end) for end in absent])}")  # fmt: skip
+    return GateFailed(
+        f"job {policy.job}: {len(complete)} of the {period.windows} windows up to "
+        f"{iso(period.end)} are complete, {needed} are needed; missing: {'; '.join(parts)}. If "
+        f"every window from now on is complete, enough will be there at "
+        f"{iso(enough_at(period, complete, needed))}"
+    )
+
+
+def _quiet_nodes(
+    period: Period, groups: Mapping[datetime, int], states: Sequence[NodeState]
+) -> list[str]:
+    ends = [end for end in period.ends if groups[end]]
+    quiet = {
+        state.node.id: sum(end not in state.reported.windows for end in ends)
+        for state in states
+        if state.state != "dead"
+    }
+    names = [f"{node} in {windows} windows" for node, windows in quiet.items() if windows]
+    return [f"nodes {some(names)}"] if names else []
+
+
+def micros(time: datetime) -> int:
+    """Microseconds since 1970, exactly."""
+    return round(time.timestamp() * 1_000_000)

@@ -1,0 +1,120 @@
+"""What can be known before Spark starts, read without a JVM: earlier snapshots, pins, freshness.
+
+A run whose snapshot exists, and a job that says nothing, cost no JVM.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow.compute as pc
+
+from ballast.contracts.errors import GateFailed
+from ballast.contracts.policy import JobPolicy
+from ballast.contracts.settings import Settings
+from ballast.store.tables import ensure_tables, open_table, read_rows
+from expectations.policy_rules import CLOCK_SKEW_S
+from spark_jobs.condensing.request import Found, Pins, Request, Row, period_of
+from spark_jobs.condensing.words import iso
+
+SNAPSHOTS = "snapshots.snapshots"
+TABLES_USED = (
+    "metrics.key_groups", "metrics.nodes", "metrics.traffic", "metrics.rejected",
+    "snapshots.key_groups", "snapshots.nodes", "snapshots.traffic", SNAPSHOTS,
+)  # fmt: skip
+# A job is silent when its newest window is older than this many windows, but not before a
+# minute: batches take time, and so does committing their metrics.
+FRESH_WINDOWS = 3
+FRESH_S = 60.0
+
+
+def ensure_used_tables(settings: Settings) -> None:
+    """Create what ``condense`` reads and writes, so that a new warehouse is merely empty."""
+    ensure_tables(settings, TABLES_USED)
+
+
+def snapshot_of_run(settings: Settings, job: str, run_id: str) -> Row | None:
+    """The snapshot that is in force for a run, if it has been taken."""
+    rows = read_rows(settings, SNAPSHOTS, job=job, where=[("run_id", "=", run_id)]).to_pylist()
+    return rows[0] if rows else None
+
+
+def look_up(settings: Settings, request: Request) -> Found:
+    """Pin the tables and find the period; a job without fresh metrics fails the gate here.
+
+    The nodes are pinned first and the period ends at their newest window: a streaming job
+    commits its nodes last, so that what the other tables say of that window is there.
+    """
+    nodes = open_table(settings, "metrics.nodes").version()
+    pins = Pins(
+        nodes=nodes,
+        key_groups=open_table(settings, "metrics.key_groups").version(),
+        traffic=open_table(settings, "metrics.traffic").version(),
+    )
+    newest = _newest_window_end(settings, request, nodes, _fresh_since(request))
+    if newest is None:
+        raise _silent(settings, request, nodes)
+    previous = newest_snapshot(settings, request.job)
+    return Found(pins, period_of(request.policy, newest), previous)
+
+
+def newest_snapshot(settings: Settings, job: str) -> Row | None:
+    """The job's snapshot of the latest period."""
+    rows = read_rows(settings, SNAPSHOTS, job=job).to_pylist()
+    return max(rows, key=lambda row: (row["period_end_at"], row["created_at"]), default=None)
+
+
+def nodes_of_snapshot(settings: Settings, job: str, snapshot: Row | None) -> dict[str, Row]:
+    """The nodes of a snapshot by id; none without a snapshot."""
+    if snapshot is None:
+        return {}
+    where = [("snapshot_id", "=", snapshot["snapshot_id"])]
+    rows = read_rows(settings, "snapshots.nodes", job=job, where=where).to_pylist()
+    return {row["node_id"]: row for row in rows}
+
+
+def _fresh_since(request: Request) -> datetime:
+    seconds = max(FRESH_WINDOWS * request.policy.window_s, FRESH_S)
+    return request.as_of - timedelta(seconds=seconds)
+
+
+def _newest_window_end(
+    settings: Settings, request: Request, version: int, since: datetime | None
+) -> datetime | None:
+    """End of the newest plausible window of ``metrics.nodes``.
+
+    A window in the future or off the grid is a bad row: it must not move the period.
+    """
+    where: list[tuple[str, str, Any]] = [
+        ("window_end_at", "<=", request.as_of + timedelta(seconds=CLOCK_SKEW_S)),
+    ]
+    if since is not None:
+        where += [("window_end_at", ">=", since), ("window_date", ">=", since.date())]
+    ends = read_rows(
+        settings, "metrics.nodes", job=request.job, where=where, version=version,
+        columns=["window_end_at"],
+    )["window_end_at"]  # fmt: skip
+    return max((end for end in pc.unique(ends).to_pylist() if _aligned(end, request.policy)),
+               default=None)  # fmt: skip
+
+
+def _aligned(end: datetime, policy: JobPolicy) -> bool:
+    micros = (end - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    return micros % round(policy.window_s * 1_000_000) == 0
+
+
+def _silent(settings: Settings, request: Request, version: int) -> GateFailed:
+    """Why there is no period; only here the whole history of a small table is looked through."""
+    last = _newest_window_end(settings, request, version, since=None)
+    if last is None:
+        return GateFailed(
+            f"job {request.job} has no metrics in warehouse {settings.warehouse}; start the "
+            f"streaming job, let it run for {request.policy.statistics_period_s:g} s, then start "
+            "a new run"
+        )
+    return GateFailed(
+        f"job {request.job} is silent since {iso(last)}, the end of its last window; restart the "
+        f"streaming job, let it run for {request.policy.statistics_period_s:g} s, then start a "
+        "new run"
+    )

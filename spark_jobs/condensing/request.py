@@ -1,0 +1,89 @@
+"""What one call of ``condense`` is asked for, and the statistics period it found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from ballast.contracts import identity
+from ballast.contracts.policy import JobPolicy
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A snapshot wanted: of which job, for which run, at what time."""
+
+    policy: JobPolicy
+    run_id: str
+    as_of: datetime
+
+    @property
+    def job(self) -> str:
+        """Name of the streaming job."""
+        return self.policy.job
+
+
+@dataclass(frozen=True)
+class Period:
+    """The statistics period: so many windows, the last of which ends at ``end``."""
+
+    end: datetime
+    window: timedelta
+    windows: int
+
+    @property
+    def start(self) -> datetime:
+        """Start of the first window."""
+        return self.back(self.windows)
+
+    @property
+    def ends(self) -> tuple[datetime, ...]:
+        """The ends of the windows, oldest first."""
+        return tuple(self.back(n) for n in reversed(range(self.windows)))
+
+    def back(self, windows: int) -> datetime:
+        """The time so many windows before the end."""
+        return self.end - windows * self.window
+
+    def windows_since(self, time: datetime) -> int:
+        """Number of windows between a time and the end."""
+        return round((self.end - time) / self.window)
+
+
+@dataclass(frozen=True)
+class Pins:
+    """Versions of the tables of metrics that are read, whatever is appended meanwhile."""
+
+    key_groups: int
+    nodes: int
+    traffic: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was looked up before Spark starts."""
+
+    pins: Pins
+    period: Period
+    previous: Row | None
+    """The job's newest snapshot so far."""
+
+    def snapshot_id(self, request: Request) -> str:
+        """Identity of the snapshot: everything its rows are made from is part of it."""
+        pins = [
+            f"metrics.key_groups@{self.pins.key_groups}",
+            f"metrics.nodes@{self.pins.nodes}",
+            f"metrics.traffic@{self.pins.traffic}",
+            f"{self.period.start.isoformat()}/{self.period.end.isoformat()}",
+            f"after {self.previous['snapshot_id'] if self.previous else 'none'}",
+            identity.digest(request.policy.to_json()),
+        ]
+        return identity.snapshot_id(request.job, request.run_id, pins)
+
+
+def period_of(policy: JobPolicy, newest: datetime) -> Period:
+    """The policy's statistics period that ends with the newest window."""
+    return Period(newest, timedelta(seconds=policy.window_s), policy.windows_per_period)

@@ -1,0 +1,67 @@
+"""A publisher of its own process and JVM for test_publish_race: one line of JSON in, one out.
+
+Each round it runs ``publish_plan`` as the program does, and stops right before the
+compare-and-set until it is told to go, so that two of them start it together.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from contextlib import nullcontext
+from typing import Any
+
+from ballast.contracts.errors import BallastError
+from ballast.contracts.settings import Settings, load_settings
+from spark_jobs import heads, publish
+from spark_jobs.session import build_session
+
+REAL_LOCK = heads.head_lock
+
+
+def say(**message: Any) -> None:
+    """One line to the test."""
+    print(json.dumps(message), flush=True)
+
+
+def hear() -> dict[str, Any]:
+    """One line from the test; its end is the end of this process."""
+    line = sys.stdin.readline()
+    if not line:
+        sys.exit(0)
+    return json.loads(line)
+
+
+def wait_before_the_change(point: str) -> None:
+    """Stands in for ``fault_point``."""
+    if point == "publish.before_cas":
+        say(at=point)
+        hear()
+
+
+def race(settings: Settings, spark: Any, order: dict[str, Any]) -> dict[str, Any]:
+    """Publish one draft and tell how it went."""
+    heads.head_lock = REAL_LOCK if order["lock"] else lambda _: nullcontext()
+    started = time.monotonic()
+    try:
+        head = publish.publish_plan(
+            settings, order["job"], order["run_id"], lambda: nullcontext(spark)
+        )
+        outcome = {"won": True, "version": head.version, "plan_id": head.plan_id}
+    except BallastError as error:
+        outcome = {"won": False, "error": type(error).__name__, "message": str(error)}
+    return {**outcome, "seconds": time.monotonic() - started}
+
+
+def main() -> None:
+    settings = load_settings()
+    spark = build_session(settings, "racer")
+    publish.fault_point = wait_before_the_change
+    say(at="start")
+    while True:
+        say(**race(settings, spark, hear()))
+
+
+if __name__ == "__main__":
+    main()

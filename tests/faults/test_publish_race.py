@@ -1,0 +1,210 @@
+"""Two processes publish different drafts of one parent, over and over: one wins, one is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from ballast.contracts import identity
+from ballast.contracts.schemas import arrow_schema
+from ballast.contracts.settings import Settings, load_settings
+from ballast.contracts.tables import TABLES
+from ballast.store.plans import Head, read_head
+from ballast.store.tables import append, ensure_tables, read_rows
+from solvers import Budget, Stop, solve
+from spark_jobs.problems import (
+    assignment_rows,
+    build_problem,
+    content_hash_of_result,
+    plan_row,
+)
+from tests.support.policies import small_policy
+from tests.support.snapshots import snapshot_rows, uneven
+
+ROOT = Path(__file__).resolve().parents[2]
+ROUNDS = int(os.environ.get("BALLAST_RACE_ROUNDS", "200"))
+ROUNDS_A_JOB = 20
+"""A job's first round inserts its head, the others change it: both ways are raced."""
+RACERS = ("left", "right")
+QUICK_MERGE = {
+    # Tables of one row: planning is all the work there is.
+    "spark.sql.shuffle.partitions": "1",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+}
+
+
+@dataclass(frozen=True)
+class Round:
+    """Both drafts of a round are made against the version before ``version``."""
+
+    job: str
+    version: int
+    use_lock: bool
+
+    def run_id(self, racer: str) -> str:
+        return f"{racer}-{self.version}"
+
+
+def rounds() -> list[Round]:
+    """Every other round goes without the lock of local files, as on an object store."""
+    return [
+        Round(f"job_{i // ROUNDS_A_JOB}", i % ROUNDS_A_JOB + 1, use_lock=i % 2 == 1)
+        for i in range(ROUNDS)
+    ]
+
+
+def write_drafts(settings: Settings, all_rounds: list[Round]) -> None:
+    """The drafts of all rounds, a commit a table: made as ``solve`` makes them, but in bulk."""
+    written: dict[str, list[dict[str, Any]]] = {}
+    for each in all_rounds:
+        for racer in RACERS:
+            for table, rows in draft_rows(each, racer).items():
+                written.setdefault(table, []).extend(rows)
+    for table, rows in written.items():
+        append(settings, table, rows)
+
+
+def draft_rows(each: Round, racer: str) -> dict[str, list[dict[str, Any]]]:
+    policy = small_policy(each.job)
+    parent = Head(each.job, each.version - 1, "parent", "", "", datetime.now(UTC))
+    rows = snapshot_rows(policy, each.run_id(racer), placement=uneven(policy), head=parent)
+    tables = [
+        pa.Table.from_pylist(rows[name], schema=arrow_schema(TABLES[name]))
+        for name in ("snapshots.key_groups", "snapshots.nodes", "snapshots.traffic")
+    ]
+    problem = build_problem(policy, *tables)
+    result = solve(problem, Budget(), Stop(seconds=1), method="flux")
+    snapshot, content = rows["snapshots.snapshots"][0], content_hash_of_result(problem, result)
+    plan_id = identity.plan_id(each.job, snapshot["snapshot_id"], content)
+    plan = plan_row(snapshot, plan_id, content, result, Budget(), 0, datetime.now(UTC))
+    assignment = assignment_rows(each.job, plan_id, problem, result).to_pylist()
+    return {**rows, "plans.assignments": assignment, "plans.plans": [plan]}
+
+
+class Racer:
+    """The other end of publish_racer."""
+
+    def __init__(self, settings: Settings, name: str) -> None:
+        conf = [part for key, value in QUICK_MERGE.items() for part in ("--conf", f"{key}={value}")]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_SUBMIT_ARGS": " ".join([*conf, "pyspark-shell"]),
+            "BALLAST_HOME": str(settings.home / name),
+            "BALLAST_WAREHOUSE": settings.warehouse,
+            "BALLAST_JARS": str(settings.jars),
+            "BALLAST_SPARK_MASTER": "local[1]",
+        }
+        self.name = name
+        self.log = (settings.home / f"{name}.log").open("w")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.publish_racer"],
+            cwd=ROOT, env=environment, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log,
+        )  # fmt: skip
+
+    def tell(self, **message: Any) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(message) + "\n")
+        self.process.stdin.flush()
+
+    def hear(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, f"racer {self.name} ended: {Path(self.log.name).read_text()[-2000:]}"
+        return json.loads(line)
+
+    def stop(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            self.process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.log.close()
+
+
+@contextmanager
+def racing(settings: Settings) -> Iterator[list[Racer]]:
+    racers: list[Racer] = []
+    try:
+        racers.extend(Racer(settings, name) for name in RACERS)
+        for racer in racers:
+            assert racer.hear() == {"at": "start"}
+        yield racers
+    finally:
+        for racer in racers:
+            racer.stop()
+
+
+def run_round(racers: list[Racer], each: Round) -> dict[str, dict[str, Any]]:
+    """Both stop before the change, go at once, and answer."""
+    for racer in racers:
+        racer.tell(job=each.job, run_id=each.run_id(racer.name), lock=each.use_lock)
+    for racer in racers:
+        assert racer.hear() == {"at": "publish.before_cas"}
+    for racer in racers:
+        racer.tell(go=True)
+    return {racer.name: racer.hear() for racer in racers}
+
+
+def check_round(settings: Settings, each: Round, answers: dict[str, dict[str, Any]]) -> str:
+    """Everything a round promises; returns who won."""
+    winners = [name for name, answer in answers.items() if answer["won"]]
+    assert len(winners) == 1, (each, answers)
+    winner = winners[0]
+    loser = next(name for name in answers if name != winner)
+    head = read_head(settings, each.job)
+    assert head is not None
+    assert (head.version, head.run_id) == (each.version, each.run_id(winner))
+    assert answers[winner]["version"] == each.version
+    assert answers[winner]["plan_id"] == head.plan_id
+    assert answers[loser]["error"] == "PublishConflict"
+    assert f"plan {head.plan_id} of run {head.run_id}," in answers[loser]["message"]
+    where = [("version", "=", each.version), ("event", "=", "published")]
+    log = read_rows(settings, "plans.log", job=each.job, where=where).to_pylist()
+    assert [(row["plan_id"], row["run_id"]) for row in log] == [(head.plan_id, head.run_id)]
+    return winner
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_of_two_publishers_one_wins_and_the_other_is_told_who(tmp_path, capsys):
+    settings = replace(
+        load_settings({"BALLAST_HOME": str(tmp_path)}), jars=ROOT / ".ballast" / "jars"
+    )
+    ensure_tables(settings)
+    all_rounds = rounds()
+    write_drafts(settings, all_rounds)
+    wins = dict.fromkeys(RACERS, 0)
+    with racing(settings) as racers:
+        started = time.monotonic()
+        for each in all_rounds:
+            wins[check_round(settings, each, run_round(racers, each))] += 1
+        seconds = time.monotonic() - started
+    with capsys.disabled():
+        print(f"\n{ROUNDS} races in {seconds:.0f} s, {seconds / ROUNDS:.2f} s each: won {wins}")
+    conflicts = [
+        row
+        for job in {each.job for each in all_rounds}
+        for row in read_rows(
+            settings, "plans.log", job=job, where=[("event", "=", "conflict")]
+        ).to_pylist()
+    ]
+    assert len(conflicts) == ROUNDS

@@ -1,0 +1,55 @@
+"""``solve`` is killed at every point that matters and run again: one draft, a whole log."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ballast.contracts.settings import load_settings
+from ballast.store.plans import read_assignment, read_log, read_plans
+from ballast.store.tables import ensure_tables, read_rows
+from tests.support.policies import small_policy
+from tests.support.programs import KILLED, ROOT, submit
+from tests.support.snapshots import uneven, write_snapshot
+
+POLICY = small_policy("probe")
+ARGUMENTS = ("--job", "probe", "--run-id", "run-1", "--solver-seconds", "2")
+
+
+@pytest.fixture
+def settings(tmp_path: Path):
+    settings = load_settings({"BALLAST_HOME": str(tmp_path)})
+    settings = replace(settings, jars=ROOT / ".ballast" / "jars")
+    ensure_tables(settings)
+    write_snapshot(settings, POLICY, "run-1", placement=uneven(POLICY))
+    return settings
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("fault", "drafts_left", "needs_a_session"),
+    [("solve.after_assignments", 0, True), ("solve.after_plan", 1, False)],
+)
+def test_a_killed_solve_that_is_retried_leaves_one_draft(
+    settings, fault, drafts_left, needs_a_session
+):
+    killed = submit(settings, "solve", *ARGUMENTS, fault=fault)
+    assert killed.returncode == KILLED, killed.stderr[-2000:]
+    assert len(read_plans(settings, "probe")) == drafts_left
+    assert read_log(settings, "probe") == []
+
+    retried = submit(settings, "solve", *ARGUMENTS)
+    assert retried.returncode == 0, retried.stderr[-2000:]
+    assert ("Spark session up" in retried.stdout) is needs_a_session
+    (plan,) = read_plans(settings, "probe")
+    assert plan["plan_id"] in retried.stdout
+    assert len(read_assignment(settings, "probe", plan["plan_id"])) == 8
+    assert [(row["event"], row["plan_id"]) for row in read_log(settings, "probe")] == [
+        ("drafted", plan["plan_id"])
+    ]
+    # The first attempt's content is the draft's, or rows that no draft names.
+    left = read_rows(settings, "plans.assignments", job="probe").num_rows
+    assert left % 8 == 0

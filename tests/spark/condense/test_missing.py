@@ -1,0 +1,129 @@
+"""Missing metrics: the gate names what is missing; only a dead node is planned around."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ballast.contracts.errors import GateFailed
+from ballast.contracts.settings import Settings
+from ballast.store.plans import read_log
+from ballast.store.tables import read_rows
+from spark_jobs.condense import condense
+from spark_jobs.condensing.complete import expected_groups
+from spark_jobs.condensing.loads import LOADS, stranded_loads
+from spark_jobs.condensing.request import Request, Row
+from tests.spark.condense.conftest import Condense
+from tests.support.metrics import START, write_windows
+from tests.support.policies import small_policy
+
+POLICY = small_policy()
+WINDOW = timedelta(seconds=5)
+
+
+def _no_session() -> None:
+    raise AssertionError("a session was opened")
+
+
+def _snapshots(settings: Settings) -> int:
+    return read_rows(settings, "snapshots.snapshots", job=POLICY.job).num_rows
+
+
+def test_no_metrics_at_all_fails_without_spark(settings: Settings) -> None:
+    with pytest.raises(GateFailed, match=r"has no metrics .* start the streaming job"):
+        condense(settings, Request(POLICY, "run-1", START), _no_session)
+    assert [row["event"] for row in read_log(settings, POLICY.job)] == ["gate_failed"]
+
+
+def test_a_silent_job_fails_without_spark(settings: Settings) -> None:
+    end = write_windows(settings, POLICY, START, 6)
+    with pytest.raises(GateFailed, match=r"silent since 2026-11-16T12:00:30Z"):
+        condense(settings, Request(POLICY, "run-1", end + timedelta(seconds=61)), _no_session)
+
+
+def test_a_window_in_the_future_is_not_a_sign_of_life(settings: Settings) -> None:
+    end = write_windows(settings, POLICY, START, 6)
+    write_windows(settings, POLICY, START + timedelta(days=400), 1)
+    with pytest.raises(GateFailed, match=r"silent since 2026-11-16T12:00:30Z"):
+        condense(settings, Request(POLICY, "run-1", end + timedelta(hours=1)), _no_session)
+
+
+def test_key_groups_missing_in_too_many_windows_are_named(
+    settings: Settings, take: Condense
+) -> None:
+    """Also: the log has one line a reason however often the task is retried, and no snapshot."""
+
+    def without_two(table: str, row: Row) -> Row | None:
+        missing = table == "metrics.key_groups" and row["operator_id"] == "count"
+        early = row["window_end_at"] <= START + 2 * WINDOW
+        return None if missing and early and row["key_group"] in (1, 2) else row
+
+    end = write_windows(settings, POLICY, START, 6, change=without_two, traffic=False)
+    expected = (
+        r"4 of the 6 windows .* are complete, 5 are needed; missing: key groups of "
+        r"count key groups 1-2 \(2\).*at 2026-11-16T12:00:35Z"
+    )
+    for _ in range(2):
+        with pytest.raises(GateFailed, match=expected) as failed:
+            take(settings, POLICY, "run-1", end)
+    log = read_log(settings, POLICY.job)
+    assert [(row["event"], row["run_id"], row["reason"]) for row in log] == [
+        ("gate_failed", "run-1", str(failed.value))
+    ]
+    assert _snapshots(settings) == 0
+
+
+def test_a_node_that_just_fell_silent_fails_the_gate(settings: Settings, take: Condense) -> None:
+    end = write_windows(settings, POLICY, START, 6, silent={"node-1": [4, 5]})
+    expected = r"1 of 2 nodes silent .*node-1 since 2026-11-16T12:00:20Z.*12:00:40Z"
+    with pytest.raises(GateFailed, match=expected):
+        take(settings, POLICY, "run-1", end)
+    assert _snapshots(settings) == 0
+
+
+def test_key_groups_of_a_dead_node_keep_their_last_known_loads(
+    settings: Settings, take: Condense
+) -> None:
+    """Silent for longer than the nodes are looked back at; no earlier snapshot to help."""
+
+    def loads(_operator: str, group: int, window: int) -> float:
+        return 100.0 * (group + 1) if window < 6 else 7.0
+
+    end = write_windows(settings, POLICY, START, 20, loads=loads, silent={"node-1": range(6, 20)})
+    snapshot = take(settings, POLICY, "run-1", end)
+    assert snapshot["windows"] == 6
+    nodes = read_rows(settings, "snapshots.nodes", job=POLICY.job).to_pylist()
+    assert {row["node_id"]: row["state"] for row in nodes} == {"node-0": "alive", "node-1": "dead"}
+    rows = read_rows(settings, "snapshots.key_groups", job=POLICY.job).to_pylist()
+    assert len(rows) == 8
+    for row in rows:
+        stranded = row["key_group"] % 2 == 1
+        assert row["node_id"] == ("node-1" if stranded else "node-0")
+        cpu_ms = 100.0 * (row["key_group"] + 1) if stranded else 7.0
+        assert row["cpu_load_cores"] == pytest.approx(cpu_ms / 1000 / 5)
+
+
+def test_metrics_tell_of_a_stranded_key_group_before_the_snapshot_does(
+    spark: SparkSession,
+) -> None:
+    def frame(rows: list[tuple[int, str]]):  # type: ignore[no-untyped-def]
+        schema = (
+            "operator_id STRING, key_group BIGINT, node_id STRING, cpu_load_cores DOUBLE, "
+            "memory_load_bytes DOUBLE, network_load_bytes_per_s DOUBLE, records_per_s DOUBLE, "
+            "state_bytes BIGINT"
+        )
+        return spark.createDataFrame(
+            [("count", group, node, 1.0, 1.0, 1.0, 1.0, 1) for group, node in rows], schema
+        )
+
+    measured = frame([(0, "dead"), (1, "alive")])
+    snapshot = frame([(0, "alive"), (1, "dead"), (2, "dead")])
+    found = stranded_loads(measured, snapshot, ["dead"]).select(*LOADS).collect()
+    assert {(row["key_group"], row["node_id"]) for row in found} == {(0, "dead"), (2, "dead")}
+
+
+def test_every_key_group_of_the_policy_is_expected(spark: SparkSession) -> None:
+    rows = expected_groups(spark, small_policy(operators={"a": 1, "b": 3})).collect()
+    assert {tuple(row) for row in rows} == {("a", 0), ("b", 0), ("b", 1), ("b", 2)}
