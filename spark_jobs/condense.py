@@ -125,7 +125,7 @@ def _take_snapshot(run: _Run) -> None:
         "snapshots.traffic": traffic_rates(traffic.good, complete, policy.window_s),
     }
     write_details(run.settings, job, snapshot_id, details)
-    write_snapshot(run.spark, run.settings, run.request, run.found,
+    write_snapshot(run.settings, run.request, run.found,
                    windows=len(complete), rejected_rows=reasons.total())  # fmt: skip
     progress.info("wrote the snapshot")
 

@@ -14,17 +14,17 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from ballast.contracts.errors import NotFound
 from ballast.contracts.policy import JobPolicy, policy_from_json
-from ballast.contracts.schemas import arrow_schema, column_limits
+from ballast.contracts.schemas import column_limits
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES, Column
 from ballast.store.plans import read_acks, read_head, read_outcomes, read_plan
-from ballast.store.tables import ensure_tables, read_rows
+from ballast.store.tables import append_once, ensure_tables, read_rows
 from spark_jobs.arguments import add_as_of_argument, add_run_arguments
 from spark_jobs.outcomes import (
     Expected,
@@ -134,8 +134,6 @@ def good_rows(frame: DataFrame, table: str) -> DataFrame:
 def _measure(
     spark: SparkSession, settings: Settings, applied: Applied, run_id: str, as_of: datetime
 ) -> list[Row]:
-    from spark_jobs.tables import append_once
-
     usable = usable_windows(
         _windows(spark, settings, applied, as_of), applied.expected,
         applied.policy.windows_per_period,
@@ -153,9 +151,8 @@ def _measure(
     rows = outcome_rows(applied.plan, applied.ack, measured, usable, run_id, datetime.now(UTC))
     progress.info("measured")
     ensure_tables(settings, ["plans.outcomes"])
-    table = pa.Table.from_pylist(rows, schema=arrow_schema(TABLES["plans.outcomes"]))
-    write_id = f"{applied.plan['job']}:{applied.ack['version']}:{run_id}"
-    append_once(spark.createDataFrame(table), settings, "plans.outcomes", write_id)
+    app_id = f"plans.outcomes:{applied.plan['job']}:{applied.ack['version']}:{run_id}"
+    append_once(settings, "plans.outcomes", rows, app_id=app_id, app_version=1)
     progress.info("wrote %d figures", len(rows))
     return _outcomes(settings, applied, run_id)
 
@@ -267,7 +264,7 @@ def _conditions(column: Column) -> list[str]:
     return [f"({column.name} IS NULL OR {sql})" for sql in column_limits(column).values()]
 
 
-def _utc_rows(frame: DataFrame) -> list[tuple[object, ...]]:
+def _utc_rows(frame: DataFrame) -> list[tuple[Any, ...]]:
     """Rows with times in UTC, whatever zone this machine is in."""
     return [tuple(row.values()) for row in frame.toArrow().to_pylist()]
 

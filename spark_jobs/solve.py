@@ -1,5 +1,8 @@
 """Draft a plan from a run's snapshot: ``spark-submit spark_jobs/solve.py --job J --run-id R``.
 
+A snapshot is solved on one machine, and a draft is small: both go through delta-rs, and no Spark
+session is built (docs/adr/0009).
+
 Content first, then one row of plans.plans that makes it a draft: a run and a snapshot have one
 draft, however often the task is retried and wherever it was killed.
 """
@@ -8,10 +11,8 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +20,8 @@ import pyarrow as pa
 from ballast.contracts import identity
 from ballast.contracts.errors import BallastError, VerificationFailed
 from ballast.contracts.policy import ThresholdPolicy
-from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.settings import Settings
-from ballast.contracts.tables import TABLES
-from ballast.store.tables import ensure_tables
+from ballast.store.tables import append_once, ensure_tables
 from solvers import Budget, Problem, Result, Status, Stop, solve
 from solvers.result import make_result
 from spark_jobs.choice import Choice, add_arguments
@@ -36,12 +35,7 @@ from spark_jobs.problems import (
     plan_row,
     violations_of,
 )
-from spark_jobs.program import progress, run_program, spark_session
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-Sessions = Callable[[], AbstractContextManager["SparkSession"]]
+from spark_jobs.program import progress, run_program
 
 
 class Infeasible(BallastError):
@@ -50,16 +44,13 @@ class Infeasible(BallastError):
     exit_code = 3
 
 
-def draft_plan(
-    settings: Settings, job: str, run_id: str, choice: Choice, sessions: Sessions
-) -> Row:
+def draft_plan(settings: Settings, job: str, run_id: str, choice: Choice) -> Row:
     """The run's draft: the one it has, or a new one; tells in words what it promises."""
     snapshot = find_snapshot(settings, job, run_id)
     draft = find_draft(settings, snapshot)
     if draft is None:
         plan, content = make_draft(settings, snapshot, choice)
-        with sessions() as spark:
-            write_draft(spark, settings, plan, content)
+        write_draft(settings, plan, content)
         draft = required_draft(settings, snapshot)
     else:
         progress.info("the run has a draft, plan %s; nothing is solved again", draft["plan_id"])
@@ -136,20 +127,17 @@ def why_unchanged(problem: Problem, result: Result, thresholds: ThresholdPolicy)
     return None
 
 
-def write_draft(spark: SparkSession, settings: Settings, plan: Row, content: pa.Table) -> None:
+def write_draft(settings: Settings, plan: Row, content: pa.Table) -> None:
     """Write the content, then the row that makes it a draft; what has been written is left."""
-    from spark_jobs.tables import append_once
-
     ensure_tables(settings, ["plans.assignments", "plans.plans"])
     # One write a plan id: two attempts that find the same plan share its rows, two that find
     # different ones leave rows that no draft names.
-    write_id = f"{plan['job']}:{plan['plan_id']}"
-    append_once(spark.createDataFrame(content), settings, "plans.assignments", write_id)
+    app_id = f"plans.assignments:{plan['job']}:{plan['plan_id']}"
+    append_once(settings, "plans.assignments", content, app_id=app_id, app_version=1)
     progress.info("wrote %d assignments", content.num_rows)
     fault_point("solve.after_assignments")
-    row = pa.Table.from_pylist([plan], schema=arrow_schema(TABLES["plans.plans"]))
-    write_id = f"{plan['job']}:{plan['run_id']}:{plan['snapshot_id']}"
-    append_once(spark.createDataFrame(row), settings, "plans.plans", write_id)
+    app_id = f"plans.plans:{plan['job']}:{plan['run_id']}:{plan['snapshot_id']}"
+    append_once(settings, "plans.plans", [plan], app_id=app_id, app_version=1)
     progress.info("wrote the draft")
     fault_point("solve.after_plan")
 
@@ -228,10 +216,7 @@ def _frees_a_node(problem: Problem, result: Result) -> bool:
 
 def body(arguments: Namespace, settings: Settings) -> None:
     """Run ``solve`` as the command line asks for it."""
-    draft_plan(
-        settings, arguments.job, arguments.run_id, Choice.of(arguments),
-        lambda: spark_session(settings, f"ballast solve {arguments.job}"),
-    )  # fmt: skip
+    draft_plan(settings, arguments.job, arguments.run_id, Choice.of(arguments))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as fn
 from ballast.contracts.schemas import SQL_TYPES
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
+from ballast.store import tables as store
 from ballast.store.plans import read_head
 from spark_jobs.condensing.lookup import SNAPSHOTS
 from spark_jobs.condensing.request import Found, Request, Row
@@ -32,7 +33,6 @@ def write_details(
 
 
 def write_snapshot(
-    spark: SparkSession,
     settings: Settings,
     request: Request,
     found: Found,
@@ -59,8 +59,8 @@ def write_snapshot(
         "created_at": datetime.now(UTC),
     }
     fault_point("condense.before_snapshot")
-    frame = frame_of(spark, SNAPSHOTS, [row])
-    append_once(frame, settings, SNAPSHOTS, write_id=f"{request.job}:{request.run_id}")
+    app_id = f"{SNAPSHOTS}:{request.job}:{request.run_id}"
+    store.append_once(settings, SNAPSHOTS, [row], app_id=app_id, app_version=1)
 
 
 def frame_of(spark: SparkSession, table: str, rows: Sequence[Row]) -> DataFrame:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
 import pytest
 
 import spark_jobs.solve
@@ -20,32 +18,22 @@ from tests.support.snapshots import uneven, write_snapshot
 JOB, RUN = "probe", "run-1"
 
 
-def no_session():
-    """A session is an error where none is to be built."""
-    raise AssertionError("a Spark session was asked for")
-
-
-@pytest.fixture
-def sessions(spark):
-    return lambda: nullcontext(spark)
-
-
 @pytest.fixture
 def policy():
     return small_policy(JOB)
 
 
-def draft(settings, sessions, choice=Choice(), run_id=RUN):  # noqa: B008
-    return draft_plan(settings, JOB, run_id, choice, sessions)
+def draft(settings, choice=Choice(), run_id=RUN):  # noqa: B008
+    return draft_plan(settings, JOB, run_id, choice)
 
 
 def events(settings):
     return [(row["event"], row["run_id"], row["plan_id"]) for row in read_log(settings, JOB)]
 
 
-def test_a_draft_levels_the_nodes_and_holds_every_key_group(settings, sessions, policy):
+def test_a_draft_levels_the_nodes_and_holds_every_key_group(settings, policy):
     write_snapshot(settings, policy, RUN, placement=uneven(policy))
-    plan = draft(settings, sessions)
+    plan = draft(settings)
     assert plan["load_distance_before_pct"] == pytest.approx(100.0)
     assert plan["load_distance_pct"] == pytest.approx(0.0)
     assert (plan["moves"], plan["bytes"], plan["status"]) == (4, 4000, "optimal")
@@ -57,40 +45,40 @@ def test_a_draft_levels_the_nodes_and_holds_every_key_group(settings, sessions, 
     assert events(settings) == [("drafted", RUN, plan["plan_id"])]
 
 
-def test_a_second_run_of_the_task_returns_the_draft_without_a_session(settings, sessions, policy):
+def test_a_second_run_of_the_task_returns_the_draft(settings, policy):
     write_snapshot(settings, policy, RUN, placement=uneven(policy))
-    first = draft(settings, sessions)
-    assert draft(settings, no_session, Choice(budget_moves=1)) == first
+    first = draft(settings)
+    assert draft(settings, Choice(budget_moves=1)) == first
     assert len(read_plans(settings, JOB)) == 1
     assert len(read_log(settings, JOB)) == 1
 
 
-def test_two_attempts_at_once_leave_one_draft_with_each_row_once(settings, sessions, policy, spark):
+def test_two_attempts_at_once_leave_one_draft_with_each_row_once(settings, policy):
     snapshot = write_snapshot(settings, policy, RUN, placement=uneven(policy))
     make, write = spark_jobs.solve.make_draft, spark_jobs.solve.write_draft
     same = [make(settings, snapshot, Choice()) for _ in range(2)]
     other = make(settings, snapshot, Choice(budget_moves=2))
     for plan, content in (*same, other):
-        write(spark, settings, plan, content)
+        write(settings, plan, content)
     plans = read_plans(settings, JOB)
     assert [plan["plan_id"] for plan in plans] == [same[0][0]["plan_id"]]
     assert len(read_assignment(settings, JOB, plans[0]["plan_id"])) == 8
 
 
-def test_budgets_of_the_command_line_replace_those_of_the_policy(settings, sessions):
+def test_budgets_of_the_command_line_replace_those_of_the_policy(settings):
     policy = small_policy(JOB, budgets={"moves": 0, "bytes": 10**6, "pause_s": 60})
     write_snapshot(settings, policy, RUN, placement=uneven(policy))
-    plan = draft(settings, sessions, Choice(budget_moves=2, budget_bytes="none", seed=7))
+    plan = draft(settings, Choice(budget_moves=2, budget_bytes="none", seed=7))
     limits = (plan["budget_moves"], plan["budget_bytes"], plan["budget_pause_s"], plan["seed"])
     assert limits == (2, None, 60.0, 7)
     assert plan["moves"] == 2
 
 
 def test_a_level_job_gets_an_unchanged_draft_with_its_present_placement(
-    settings, sessions, policy
+    settings, policy
 ):
     write_snapshot(settings, policy, RUN)
-    plan = draft(settings, sessions)
+    plan = draft(settings)
     assert (plan["status"], plan["moves"]) == ("unchanged", 0)
     rows = read_assignment(settings, JOB, plan["plan_id"])
     assert all(row["node_id"] == row["previous_node_id"] for row in rows)
@@ -100,14 +88,14 @@ def test_a_level_job_gets_an_unchanged_draft_with_its_present_placement(
 
 def test_a_run_without_a_snapshot_is_told_to_condense_first(settings):
     with pytest.raises(NotFound, match="run `condense --job probe --run-id 'run-1'` first"):
-        draft(settings, no_session)
+        draft(settings)
 
 
 def test_an_infeasible_problem_is_refused_in_the_log_and_drafts_nothing(settings, policy):
     write_snapshot(settings, policy, RUN, states={"node-0": "dead", "node-1": "draining"})
     for _ in range(2):
         with pytest.raises(Infeasible, match="no plan for job probe keeps every rule") as caught:
-            draft(settings, no_session)
+            draft(settings)
     assert caught.value.exit_code == 3
     assert read_plans(settings, JOB) == []
     assert [row["event"] for row in read_log(settings, JOB)] == ["refused"]
@@ -118,7 +106,7 @@ def test_a_plan_that_breaks_a_promise_is_not_written(settings, policy, monkeypat
     broken = Violation("moves", "promised 4, is 5")
     monkeypatch.setattr(spark_jobs.solve, "violations_of", lambda *_: [broken])
     with pytest.raises(VerificationFailed, match="moves: promised 4, is 5"):
-        draft(settings, no_session)
+        draft(settings)
     assert read_plans(settings, JOB) == []
     log = read_log(settings, JOB)
     assert [(row["event"], row["reason"]) for row in log] == [
@@ -126,9 +114,9 @@ def test_a_plan_that_breaks_a_promise_is_not_written(settings, policy, monkeypat
     ]
 
 
-def test_dead_nodes_are_left_even_when_the_rest_is_level(settings, sessions):
+def test_dead_nodes_are_left_even_when_the_rest_is_level(settings):
     policy = small_policy(JOB, nodes=3, operators={"parse": 6})
     write_snapshot(settings, policy, RUN, states={"node-2": "dead"}, traffic=False)
-    plan = draft(settings, sessions)
+    plan = draft(settings)
     assert (plan["forced_moves"], plan["moves"], plan["status"]) == (2, 0, "optimal")
     assert plan["collocation_factor_pct"] is None
