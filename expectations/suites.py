@@ -99,8 +99,8 @@ def _not_empty(table: Table) -> Expectation:
 
 
 def _unique(table: Table) -> Expectation:
-    return Expectation(
-        "ExpectCompoundColumnsToBeUnique",
-        {"column_list": list(table.key)},
-        f"several rows share one ({', '.join(table.key)})",
-    )
+    words = f"several rows share one ({', '.join(table.key)})"
+    if len(table.key) == 1:
+        return Expectation("ExpectColumnValuesToBeUnique", {"column": table.key[0]}, words)
+    arguments = {"column_list": list(table.key)}
+    return Expectation("ExpectCompoundColumnsToBeUnique", arguments, words)

@@ -26,7 +26,7 @@ from ballast.contracts.identity import digest
 from ballast.contracts.policy import load_policy
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
-from expectations.policy_rules import checked_table
+from expectations.policy_rules import CheckedTable, checked_table
 from expectations.suites import Suite
 from spark_jobs.arguments import add_as_of_argument, add_run_arguments
 from spark_jobs.condensing.complete import (
@@ -133,26 +133,35 @@ def _take_snapshot(run: _Run) -> None:
 def _gated_rows(run: _Run) -> tuple[Gated, Gated, Gated, Counter[str]]:
     """The period's rows of each table, after the gate; bad rows have been set aside."""
     pins, period = run.found.pins, run.found.period
-    tables = (
-        split_bad_rows(*_rows(run, KEY_GROUPS, pins.key_groups, period.start), run.validate),
-        split_bad_rows(
-            *_rows(run, NODES, pins.nodes, reach_of_nodes(run.request.policy, period)),
-            run.validate,
-        ),
-        # Key groups may have nothing to say to each other.
-        split_bad_rows(*_rows(run, TRAFFIC, pins.traffic, period.start), run.validate,
-                       may_be_empty=True),
-    )  # fmt: skip
-    reasons = set_aside(run.spark, run.settings, run.request, tables)
+    wanted = [
+        (KEY_GROUPS, pins.key_groups, period.start),
+        (NODES, pins.nodes, reach_of_nodes(run.request.policy, period)),
+        (TRAFFIC, pins.traffic, period.start),
+    ]
+    with ThreadPoolExecutor(len(wanted)) as pool:
+        # Side by side: opening a Delta table is mostly one thread's work in the driver.
+        rows = list(pool.map(lambda table: _rows(run, *table), wanted))
+    progress.info("opened the tables of metrics")
+    key_groups, nodes, traffic = (
+        split_bad_rows(frame, checked, run.validate, may_be_empty=_may_be_empty(checked))
+        for frame, checked in rows
+    )
+    reasons = set_aside(run.spark, run.settings, run.request, (key_groups, nodes, traffic))
     fault_point("condense.after_rejected")
     if reasons:
         progress.info("set %d bad rows aside: %s", reasons.total(), in_words(reasons))
-    for table in tables:
-        require_good(table, run.validate, may_be_empty=table.name == TRAFFIC)
-    return (*tables, reasons)
+    for table in (key_groups, nodes, traffic):
+        require_good(table, run.validate, may_be_empty=_may_be_empty(table.checked))
+    return key_groups, nodes, traffic, reasons
 
 
-def _rows(run: _Run, name: str, version: int, since: datetime) -> tuple[DataFrame, Any]:
+def _may_be_empty(checked: CheckedTable) -> bool:
+    """Key groups may have nothing to say to each other; of all else there must be rows."""
+    return checked.table.name == TRAFFIC
+
+
+def _rows(run: _Run, name: str, version: int, since: datetime) -> tuple[DataFrame, CheckedTable]:
+    """The job's rows of a table since a time, with the facts its rules are about."""
     checked = checked_table(TABLES[name], run.request.policy, run.request.as_of)
     table = read_table(run.spark, run.settings, name, version)
     rows = with_facts(of_job_since(table, run.request.job, since), checked)
@@ -258,8 +267,8 @@ def _imported_meanwhile() -> Validate:
     runner: Future[Any] = pool.submit(importlib.import_module, "expectations.runner")
     pool.shutdown(wait=False)
 
-    def validate(frame: DataFrame, suite: Suite) -> Any:
-        return runner.result().validate(frame, suite)
+    def validate(frame: DataFrame, suite: Suite, *, count: bool = True) -> Any:
+        return runner.result().validate(frame, suite, count=count)
 
     return validate
 

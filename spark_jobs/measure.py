@@ -14,15 +14,13 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from ballast.contracts.errors import NotFound
 from ballast.contracts.policy import JobPolicy, policy_from_json
-from ballast.contracts.schemas import column_limits
 from ballast.contracts.settings import Settings
-from ballast.contracts.tables import TABLES, Column
 from ballast.store.plans import read_acks, read_head, read_outcomes, read_plan
 from ballast.store.tables import append_once, ensure_tables, read_rows
 from spark_jobs.arguments import add_as_of_argument, add_run_arguments
@@ -40,7 +38,9 @@ from spark_jobs.problems import Row
 from spark_jobs.program import progress, run_program, spark_session
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
+
+    from spark_jobs.measuring import Span
 
 # Statistics periods that are looked through for complete windows, however long the history is.
 PERIODS_READ = 2
@@ -71,6 +71,15 @@ class Applied:
         """What a complete window holds."""
         key_groups = sum(operator.key_groups for operator in self.policy.operators)
         return Expected(key_groups, len(self.staying), self.ack["batch_id"])
+
+    def span(self, as_of: datetime) -> Span:
+        """The last periods under the plan."""
+        from spark_jobs.measuring import Span
+
+        reach = timedelta(seconds=self.policy.statistics_period_s * PERIODS_READ)
+        window = timedelta(seconds=self.policy.window_s)
+        begin = max(as_of - reach, self.ack["acked_at"] - window)
+        return Span(self.policy, self.ack["version"], begin, as_of)
 
 
 def measure_plan(
@@ -115,158 +124,40 @@ def find_applied(settings: Settings, job: str) -> Applied | None:
     return Applied(plan, acks["applied"], policy, nodes)
 
 
-def good_rows(frame: DataFrame, table: str) -> DataFrame:
-    """Rows that keep every limit of the table's definition, and one a key: the first written."""
-    from pyspark.sql import Window as SqlWindow
-    from pyspark.sql import functions as sf
-
-    definition = TABLES[table]
-    conditions = [sql for column in definition.columns for sql in _conditions(column)]
-    turn = SqlWindow.partitionBy(*definition.key).orderBy("emitted_at")
-    return (
-        frame.where(" AND ".join(conditions))
-        .withColumn("turn", sf.row_number().over(turn))
-        .where("turn = 1")
-        .drop("turn")
-    )
-
-
 def _measure(
     spark: SparkSession, settings: Settings, applied: Applied, run_id: str, as_of: datetime
 ) -> list[Row]:
-    usable = usable_windows(
-        _windows(spark, settings, applied, as_of), applied.expected,
-        applied.policy.windows_per_period,
-    )  # fmt: skip
+    from spark_jobs.condensing.loads import key_group_loads, traffic_rates
+    from spark_jobs.measuring import good_rows, windows_of
+
+    policy, span = applied.policy, applied.span(as_of)
+    # Read twice: to find the windows, and to add up their loads.
+    key_groups = good_rows(spark, settings, "metrics.key_groups", span).persist()
+    nodes = good_rows(spark, settings, "metrics.nodes", span)
+    windows = windows_of(key_groups, nodes, applied.staying)
+    usable = usable_windows(windows, applied.expected, policy.windows_per_period)
     progress.info("found %d usable windows", len(usable))
-    if len(usable) < windows_needed(applied.policy):
+    if len(usable) < windows_needed(policy):
         progress.info("%s", _not_enough(applied, usable, as_of))
         return []
-    measured = measure_figures(
-        applied.policy,
-        _loads(spark, settings, applied, usable),
-        applied.nodes,
-        _rates(spark, settings, applied, usable),
-    )
-    rows = outcome_rows(applied.plan, applied.ack, measured, usable, run_id, datetime.now(UTC))
+    ends = [window.end_at for window in usable]
+    loads = key_group_loads(key_groups, ends, policy.window_s).toArrow()
+    traffic = good_rows(spark, settings, "metrics.traffic", span)
+    rates = traffic_rates(traffic, ends, policy.window_s).toArrow()
+    measured = measure_figures(policy, loads, applied.nodes, rates)
     progress.info("measured")
-    ensure_tables(settings, ["plans.outcomes"])
-    app_id = f"plans.outcomes:{applied.plan['job']}:{applied.ack['version']}:{run_id}"
-    append_once(settings, "plans.outcomes", rows, app_id=app_id, app_version=1)
-    progress.info("wrote %d figures", len(rows))
+    _write(settings, outcome_rows(applied.plan, applied.ack, measured, usable, run_id,
+                                  datetime.now(UTC)))  # fmt: skip
     return _outcomes(settings, applied, run_id)
 
 
-def _windows(
-    spark: SparkSession, settings: Settings, applied: Applied, as_of: datetime
-) -> list[Window]:
-    """Every window under the version in the last periods, with what it holds."""
-    from pyspark.sql import functions as sf
-
-    span = timedelta(seconds=applied.policy.statistics_period_s * PERIODS_READ)
-    begin = max(as_of - span, applied.ack["acked_at"] - timedelta(seconds=applied.policy.window_s))
-    groups = _rows_between(spark, settings, "metrics.key_groups", applied, begin, as_of)
-    nodes = _rows_between(spark, settings, "metrics.nodes", applied, begin, as_of)
-    by_window = ("window_start_at", "window_end_at")
-    counted = groups.groupBy(*by_window).agg(
-        sf.min("first_batch_id").alias("first_batch_id"),
-        sf.count("*").alias("key_groups"),
-    )
-    heard = (
-        nodes.where(sf.col("node_id").isin(applied.staying))
-        .groupBy(*by_window)
-        .agg(sf.count("*").alias("nodes"))
-    )
-    return [Window(*row) for row in _utc_rows(counted.join(heard, list(by_window)))]
-
-
-def _loads(
-    spark: SparkSession, settings: Settings, applied: Applied, windows: Sequence[Window]
-) -> pa.Table:
-    """Mean load and last node of each key group, in the columns of snapshots.key_groups."""
-    from pyspark.sql import functions as sf
-
-    seconds = applied.policy.window_s * len(windows)
-    begin, end = windows[0].start_at, windows[-1].end_at
-    rows = _rows_between(spark, settings, "metrics.key_groups", applied, begin, end)
-    return (
-        rows.where(sf.col("window_start_at").isin([w.start_at for w in windows]))
-        .groupBy("operator_id", "key_group")
-        .agg(
-            sf.max_by("node_id", "window_start_at").alias("node_id"),
-            (sf.sum("cpu_ms") / (1000 * seconds)).alias("cpu_load_cores"),
-            sf.avg("state_bytes").alias("memory_load_bytes"),
-            (sf.sum(sf.col("bytes_in") + sf.col("bytes_out")) / seconds).alias(
-                "network_load_bytes_per_s"
-            ),
-            sf.max_by("state_bytes", "window_start_at").alias("state_bytes"),
-        )
-        .toArrow()
-    )
-
-
-def _rates(
-    spark: SparkSession, settings: Settings, applied: Applied, windows: Sequence[Window]
-) -> pa.Table:
-    """Mean rate between key groups, in the columns of snapshots.traffic."""
-    from pyspark.sql import functions as sf
-
-    seconds = applied.policy.window_s * len(windows)
-    begin, end = windows[0].start_at, windows[-1].end_at
-    ends = [f"{end}_{part}" for end in ("from", "to") for part in ("operator_id", "key_group")]
-    return (
-        _rows_between(spark, settings, "metrics.traffic", applied, begin, end)
-        .where(sf.col("window_start_at").isin([w.start_at for w in windows]))
-        .groupBy(*ends)
-        .agg((sf.sum("records") / seconds).alias("records_per_s"))
-        .toArrow()
-    )
-
-
-def _rows_between(
-    spark: SparkSession,
-    settings: Settings,
-    table: str,
-    applied: Applied,
-    begin: datetime,
-    end: datetime,
-) -> DataFrame:
-    """Good rows of the job under the version whose windows lie between; reads only their days."""
-    from pyspark.sql import functions as sf
-
-    from spark_jobs.tables import read_table
-
-    frame = read_table(spark, settings, table).where(
-        (sf.col("job") == applied.plan["job"])
-        & sf.col("window_date").between(begin.date(), end.date())
-        & (sf.col("window_start_at") >= sf.lit(begin))
-        & (sf.col("window_end_at") <= sf.lit(end))
-        & (sf.col("plan_version") == applied.ack["version"])
-    )
-    if "node_id" in frame.columns:
-        frame = frame.where(sf.col("node_id").isin(applied.nodes["node_id"].to_pylist()))
-    if "operator_id" in frame.columns:
-        frame = frame.where(_known_key_group(applied.policy))
-    return good_rows(frame, table)
-
-
-def _known_key_group(policy: JobPolicy) -> str:
-    return " OR ".join(
-        f"(operator_id = '{operator.id}' AND key_group < {operator.key_groups})"
-        for operator in policy.operators
-    )
-
-
-def _conditions(column: Column) -> list[str]:
-    """SQL that a good value meets; NULL meets none of them, so it is let through where allowed."""
-    if not column.nullable:
-        return [f"{column.name} IS NOT NULL", *column_limits(column).values()]
-    return [f"({column.name} IS NULL OR {sql})" for sql in column_limits(column).values()]
-
-
-def _utc_rows(frame: DataFrame) -> list[tuple[Any, ...]]:
-    """Rows with times in UTC, whatever zone this machine is in."""
-    return [tuple(row.values()) for row in frame.toArrow().to_pylist()]
+def _write(settings: Settings, rows: Sequence[Row]) -> None:
+    """Write the figures down, once a version and run."""
+    ensure_tables(settings, ["plans.outcomes"])
+    first = rows[0]
+    app_id = f"plans.outcomes:{first['job']}:{first['version']}:{first['run_id']}"
+    append_once(settings, "plans.outcomes", rows, app_id=app_id, app_version=1)
+    progress.info("wrote %d figures", len(rows))
 
 
 def _outcomes(settings: Settings, applied: Applied, run_id: str) -> list[Row]:

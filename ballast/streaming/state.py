@@ -64,11 +64,12 @@ class Slot:
         data = encode(state, self.folder) if state else b""
         if data != before:
             # A state that was emptied is written too: an older version must not come back.
-            os.makedirs(self.folder, exist_ok=True)
+            old = prunable(names, self.batch_id)
+            spare = old.pop() if old else None
             name = version_name(self.batch_id, self.stage)
-            write_atomically(Path(self.folder, name), data or b"{}")
-            for old in prunable(names, self.batch_id):
-                _remove(f"{self.folder}/{old}")
+            _write(self.folder, name, data or b"{}", spare)
+            for other in old:
+                _remove(f"{self.folder}/{other}")
         return len(data)
 
 
@@ -157,6 +158,39 @@ def _versions(folder: str) -> list[str]:
 def _read(path: str) -> bytes:
     with open(path, "rb", buffering=0) as file:
         return file.read()
+
+
+def _write(folder: str, name: str, data: bytes, spare: str | None) -> None:
+    """As ``write_atomically``, but over a spare file where there is one.
+
+    It runs for every key group of every batch and its cost counts as the key group's load. To
+    find a free inode took 20 us in one folder and 400 in another; a file that is there has one.
+    The spare loses its name first, so a part of the new content never looks like a version. It is
+    cut to length at the end, for ext4 flushes a file that was cut to nothing.
+    """
+    temporary = f"{folder}/{TEMPORARY_PREFIX}{os.urandom(8).hex()}"
+    descriptor = _open_spare(folder, spare, temporary)
+    try:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(descriptor, left) :]
+        os.ftruncate(descriptor, len(data))
+    finally:
+        os.close(descriptor)
+    os.replace(temporary, f"{folder}/{name}")
+
+
+def _open_spare(folder: str, spare: str | None, temporary: str) -> int:
+    if spare is not None:
+        try:
+            os.rename(f"{folder}/{spare}", temporary)
+        except FileNotFoundError:  # another attempt of this task took it
+            spare = None
+    try:
+        return os.open(temporary, os.O_WRONLY | os.O_CREAT, 0o644)
+    except FileNotFoundError:
+        os.makedirs(folder, exist_ok=True)
+        return os.open(temporary, os.O_WRONLY | os.O_CREAT, 0o644)
 
 
 def _remove(path: str) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +27,14 @@ if TYPE_CHECKING:  # Importing it for real takes seconds, which belong beside Sp
     from expectations.runner import ValidationReport
 
 REJECTED = "metrics.rejected"
-Validate = Callable[[DataFrame, Suite], "ValidationReport"]
+
+
+class Validate(Protocol):
+    """``expectations.runner.validate``."""
+
+    def __call__(
+        self, frame: DataFrame, suite: Suite, *, count: bool = True
+    ) -> ValidationReport: ...
 
 
 @dataclass(frozen=True)
@@ -50,8 +57,8 @@ class Gated:
 def split_bad_rows(
     rows: DataFrame, checked: CheckedTable, validate: Validate, *, may_be_empty: bool = False
 ) -> Gated:
-    """Validate the rows; only if that fails, part good from bad rows."""
-    report = validate(rows, checked_suite(checked, may_be_empty=may_be_empty))
+    """Validate the rows; only if that fails, part good from bad rows, which are counted then."""
+    report = validate(rows, checked_suite(checked, may_be_empty=may_be_empty), count=False)
     if report.success:
         progress.info("%s", report)
         return Gated(checked, rows, rows)

@@ -65,9 +65,7 @@ def _loads(seconds: Column) -> list[Column]:
         fn.max_by("node_id", "window_end_at").alias("node_id"),
         (fn.sum("cpu_ms") / 1000 / seconds).alias("cpu_load_cores"),
         state.cast("double").alias("memory_load_bytes"),
-        (fn.sum(fn.col("bytes_in") + fn.col("bytes_out")) / seconds).alias(
-            "network_load_bytes_per_s"
-        ),
+        (network / seconds).alias("network_load_bytes_per_s"),
         (fn.sum("records") / seconds).alias("records_per_s"),
         state.alias("state_bytes"),
     ]

@@ -15,7 +15,14 @@ from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings
 from ballast.store.tables import ensure_tables, open_table, read_rows
 from expectations.policy_rules import CLOCK_SKEW_S
-from spark_jobs.condensing.request import Found, Pins, Request, Row, period_of
+from spark_jobs.condensing.request import (
+    STATISTICS_STEP,
+    Found,
+    Pins,
+    Request,
+    Row,
+    period_of,
+)
 from spark_jobs.condensing.words import iso
 
 SNAPSHOTS = "snapshots.snapshots"
@@ -52,7 +59,7 @@ def look_up(settings: Settings, request: Request) -> Found:
         key_groups=open_table(settings, "metrics.key_groups").version(),
         traffic=open_table(settings, "metrics.traffic").version(),
     )
-    newest = _newest_window_end(settings, request, nodes, _fresh_since(request))
+    newest = _newest_fresh_window_end(settings, request, nodes)
     if newest is None:
         raise _silent(settings, request, nodes)
     previous = newest_snapshot(settings, request.job)
@@ -74,9 +81,15 @@ def nodes_of_snapshot(settings: Settings, job: str, snapshot: Row | None) -> dic
     return {row["node_id"]: row for row in rows}
 
 
-def _fresh_since(request: Request) -> datetime:
+def _newest_fresh_window_end(settings: Settings, request: Request, version: int) -> datetime | None:
+    """The newest window that is not too old; windows before the period are looked at last."""
     seconds = max(FRESH_WINDOWS * request.policy.window_s, FRESH_S)
-    return request.as_of - timedelta(seconds=seconds)
+    for back_s in (min(request.policy.statistics_period_s, seconds), seconds):
+        since = request.as_of - timedelta(seconds=back_s)
+        newest = _newest_window_end(settings, request, version, since)
+        if newest is not None:
+            return newest
+    return None
 
 
 def _newest_window_end(
@@ -90,7 +103,10 @@ def _newest_window_end(
         ("window_end_at", "<=", request.as_of + timedelta(seconds=CLOCK_SKEW_S)),
     ]
     if since is not None:
-        where += [("window_end_at", ">=", since), ("window_date", ">=", since.date())]
+        where += [
+            ("window_end_at", ">", since + STATISTICS_STEP),
+            ("window_date", ">=", since.date()),
+        ]
     ends = read_rows(
         settings, "metrics.nodes", job=request.job, where=where, version=version,
         columns=["window_end_at"],

@@ -11,6 +11,10 @@ from ballast.contracts.policy import JobPolicy
 
 Row = dict[str, Any]
 
+# Delta rounds a file's largest time up to the next millisecond, so that a file of the window that
+# ends exactly at a limit would be read for nothing. Windows are whole milliseconds long.
+STATISTICS_STEP = timedelta(milliseconds=1)
+
 
 @dataclass(frozen=True)
 class Request:

@@ -10,6 +10,7 @@ from pyspark.sql import functions as fn
 from ballast.contracts.tables import TABLES
 from expectations.policy_rules import CheckedTable
 from expectations.reasons import DUPLICATE, reasons_sql
+from spark_jobs.condensing.request import STATISTICS_STEP
 
 
 def of_job_since(frame: DataFrame, job: str, since: datetime) -> DataFrame:
@@ -22,7 +23,7 @@ def of_job_since(frame: DataFrame, job: str, since: datetime) -> DataFrame:
     return frame.where(
         (fn.col("job") == job)
         & ((date >= fn.lit(since.date())) | date.isNull())
-        & ((end > fn.lit(since)) | end.isNull())
+        & ((end > fn.lit(since + STATISTICS_STEP)) | end.isNull())
     )
 
 

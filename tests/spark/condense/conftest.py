@@ -22,6 +22,10 @@ def take(spark: SparkSession) -> Condense:
     """``take(settings, policy, run_id, as_of)`` is the run's snapshot row."""
 
     def take(settings: Settings, policy: JobPolicy, run_id: str, as_of: datetime) -> Row:
-        return condense(settings, Request(policy, run_id, as_of), lambda: nullcontext(spark))
+        try:
+            return condense(settings, Request(policy, run_id, as_of), lambda: nullcontext(spark))
+        finally:
+            # The program's session ends with it; this one goes on.
+            spark.catalog.clearCache()
 
     return take

@@ -58,7 +58,7 @@ def test_every_broken_limit_is_reported_with_its_count(spark: SparkSession) -> N
         ("ExpectColumnValuesToNotBeNull", "value"): 1,
         ("ExpectColumnValuesToBeBetween", "count"): 1,
         ("ExpectColumnValuesToBeInSet", "state"): 1,
-        ("ExpectCompoundColumnsToBeUnique", "id"): 2,
+        ("ExpectColumnValuesToBeUnique", "id"): 2,
     }
     assert "value is NaN, infinite or outside 0 to 1e+12 (3 rows)" in str(report)
 
