@@ -110,7 +110,7 @@ def why_unchanged(problem: Problem, result: Result, thresholds: ThresholdPolicy)
     group of a draining node weighs little, and the node could never go.
     """
     if result.status is Status.UNCHANGED:
-        return result.reason or "the solver found nothing better"
+        return "no plan within the budget is better than leaving everything where it is"
     if _frees_a_node(problem, result):
         return None
     before, gain = result.load_distance_before, result.load_distance_before - result.load_distance

@@ -1,0 +1,95 @@
+"""The whole loop as a user starts it: one command, from the first window to the outcome."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ballast.contracts.settings import Settings, load_settings
+from ballast.store.plans import read_log, read_plans
+from ballast.store.tables import read_rows
+from embedded.processes import marked_processes
+from tests.e2e.test_embedded_airflow import free_port
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.timeout(900)
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """What ``make demo`` printed, and where it left its tables."""
+
+    exit_code: int
+    output: str
+    environment: dict[str, str]
+    settings: Settings
+
+    def ballast(self, *arguments: str) -> Any:
+        """A command of the user's afterwards, as JSON."""
+        done = subprocess.run(
+            [sys.executable, "-m", "ballast.cli.main", *arguments, "--json"],
+            cwd=ROOT, env=self.environment, check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Demonstration:
+    home = tmp_path_factory.mktemp("home")
+    ours = {
+        "BALLAST_HOME": str(home),
+        "BALLAST_JARS": str(ROOT / ".ballast" / "jars"),
+        "BALLAST_PORT": str(free_port()),
+    }
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("BALLAST_")} | ours
+    done = subprocess.run(
+        [sys.executable, "-m", "embedded.demo"],
+        cwd=ROOT, env=environment, check=False, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    print(done.stdout)
+    return Demonstration(done.returncode, done.stdout, environment, load_settings(ours))
+
+
+def test_it_shows_what_it_must_and_prints_the_table(demonstration: Demonstration) -> None:
+    assert demonstration.exit_code == 0, demonstration.output
+    for row in ("load distance measured", "moves", "taken up at batch", "seconds of each stage"):
+        assert row in demonstration.output
+
+
+def test_the_plan_and_its_outcome_can_be_looked_at_afterwards(
+    demonstration: Demonstration,
+) -> None:
+    detail = demonstration.ballast("plans", "show", "flights")
+    assert detail["version"] == 1
+    assert [ack["status"] for ack in detail["acks"]] == ["accepted", "applied"]
+    assert detail["acks"][-1]["moved_key_groups"] == len(detail["moves"]) == detail["plan"]["moves"]
+    outcome = {row["figure"]: row for row in detail["outcomes"]}["load_distance_pct"]
+    assert outcome["promised"] == detail["plan"]["load_distance_pct"]
+    assert outcome["measured"] < outcome["before"]
+    status = demonstration.ballast("status", "flights")
+    assert (status["version"], status["take_up"]) == (1, "applied")
+
+
+def test_the_second_run_found_nothing_to_change(demonstration: Demonstration) -> None:
+    settings = demonstration.settings
+    assert [plan["status"] == "unchanged" for plan in read_plans(settings, "flights")] == [
+        False, True]  # fmt: skip
+    events = [row["event"] for row in read_log(settings, "flights")]
+    assert events == ["drafted", "published", "unchanged"]
+
+
+def test_good_metrics_left_nothing_aside(demonstration: Demonstration) -> None:
+    assert read_rows(demonstration.settings, "metrics.rejected", job="flights").num_rows == 0
+
+
+def test_no_process_is_left(demonstration: Demonstration) -> None:
+    home = demonstration.settings.home
+    assert marked_processes(str(home / "airflow")) == []
