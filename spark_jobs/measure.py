@@ -61,9 +61,7 @@ class Applied:
     @property
     def staying(self) -> list[str]:
         """Nodes that the promised load distance is over."""
-        pairs = zip(
-            self.nodes["node_id"].to_pylist(), self.nodes["state"].to_pylist(), strict=True
-        )
+        pairs = zip(self.nodes["node_id"].to_pylist(), self.nodes["state"].to_pylist(), strict=True)
         return [node for node, state in pairs if state == "alive"]
 
     @property

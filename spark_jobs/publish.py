@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from ballast.contracts.errors import PublishConflict, VerificationFailed
 from ballast.contracts.settings import Settings
@@ -23,16 +21,11 @@ from spark_jobs.faults import fault_point
 from spark_jobs.heads import compare_and_set, is_same, when_in_force
 from spark_jobs.log import Event, append_event, published_event, says_published
 from spark_jobs.problems import Row, violations_of
-from spark_jobs.program import progress, run_program, spark_session
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-Sessions = Callable[[], AbstractContextManager["SparkSession"]]
+from spark_jobs.program import progress, run_program
 
 
 def publish_plan(
-    settings: Settings, job: str, run_id: str, sessions: Sessions, *, dry_run: bool = False
+    settings: Settings, job: str, run_id: str, *, dry_run: bool = False
 ) -> Head | None:
     """Publish the run's draft; returns its head, or None where nothing was to be published.
 
@@ -53,8 +46,7 @@ def publish_plan(
         return wanted
     check_draft(settings, snapshot, draft)
     check_parent(settings, wanted)
-    with sessions() as spark:
-        return put_in_force(spark, settings, wanted)
+    return put_in_force(settings, wanted)
 
 
 def head_of(draft: Row, at: datetime) -> Head:
@@ -118,11 +110,11 @@ def check_parent(settings: Settings, wanted: Head) -> None:
         raise _conflict(settings, wanted, head)
 
 
-def put_in_force(spark: SparkSession, settings: Settings, wanted: Head) -> Head:
+def put_in_force(settings: Settings, wanted: Head) -> Head:
     """Compare and set, then believe what is on storage and write it down."""
     ensure_tables(settings, ["plans.heads"])
     fault_point("publish.before_cas")
-    head = compare_and_set(spark, settings, wanted)
+    head = compare_and_set(settings, wanted)
     fault_point("publish.after_cas")
     if head is None or not is_same(head, wanted):
         # Another publisher may have replaced this one's head already.
@@ -174,7 +166,6 @@ def body(arguments: Namespace, settings: Settings) -> None:
     """Run ``publish`` as the command line asks for it."""
     publish_plan(
         settings, arguments.job, arguments.run_id,
-        lambda: spark_session(settings, f"ballast publish {arguments.job}"),
         dry_run=arguments.dry_run == "true",
     )  # fmt: skip
 

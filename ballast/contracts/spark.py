@@ -18,7 +18,7 @@ def spark_conf(settings: Settings) -> dict[str, str]:
     """Configuration of a session that reads and writes our tables.
 
     The log store is set because Delta's default one on local files lets two JVMs both believe
-    that they wrote the same version; HDFSLogStore does not (docs/adr/0007).
+    that they wrote the same version (docs/adr/0007).
     """
     conf = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from deltalake import DeltaTable
+
 from ballast.contracts.errors import NotFound
 from ballast.contracts.settings import Settings
-from ballast.store.tables import read_rows, table_exists
+from ballast.store.tables import open_table, read_rows, rows_of, table_exists
 
 Row = dict[str, Any]
 
@@ -29,7 +31,12 @@ def read_head(settings: Settings, job: str) -> Head | None:
     """The job's head, or None before its first plan."""
     if not table_exists(settings, "plans.heads"):
         return None
-    rows = read_rows(settings, "plans.heads", job=job).to_pylist()
+    return head_in(open_table(settings, "plans.heads"), job)
+
+
+def head_in(heads: DeltaTable, job: str) -> Head | None:
+    """The job's head in plans.heads as it was opened, or None before its first plan."""
+    rows = rows_of(heads, job).to_pylist()
     return Head(**rows[0]) if rows else None
 
 

@@ -13,7 +13,7 @@ from pyarrow.parquet import filters_to_expression
 
 from ballast.contracts.errors import NotFound
 from ballast.contracts.schemas import arrow_schema, check_constraints, table_properties
-from ballast.contracts.settings import Settings
+from ballast.contracts.settings import Settings, check_job_name
 from ballast.contracts.tables import TABLES, Table
 
 ATTEMPTS = 20
@@ -57,7 +57,17 @@ def read_rows(
     version: int | None = None,
 ) -> pa.Table:
     """Rows of one job that meet every filter; only the job's partition is read."""
-    table = open_table(settings, name, version)
+    return rows_of(open_table(settings, name, version), job, where=where, columns=columns)
+
+
+def rows_of(
+    table: DeltaTable,
+    job: str,
+    *,
+    where: Sequence[Filter] = (),
+    columns: Sequence[str] | None = None,
+) -> pa.Table:
+    """Rows of one job in a table as it was opened."""
     wanted = filters_to_expression([("job", "=", job), *where])
     # Without threads: Arrow's pool, still holding delta-rs's Python file system when the
     # interpreter ends, aborted about every second process that read with threads.
@@ -98,6 +108,31 @@ def append_once(
         return True
 
     return bool(_retried(write))
+
+
+def replace_if_unmoved(
+    table: DeltaTable, name: str, job: str, rows: Sequence[dict[str, Any]], *, mark: str
+) -> bool:
+    """Replace the job's rows by a commit right after the version ``table`` was opened at.
+
+    Returns False, with nothing written, if any other commit came first. The commit is tried once:
+    delta-rs creates a log file only where none is, in one step on a local disk and on object
+    stores that can, and without retries it never moves a commit behind another one. ``mark`` is
+    kept in the table's history.
+    """
+    once = CommitProperties(max_commit_retries=0, custom_metadata={"userMetadata": mark})
+    try:
+        write_deltalake(
+            table,
+            _as_arrow(name, rows),
+            mode="overwrite",
+            # A job name cannot hold a quote.
+            predicate=f"job = '{check_job_name(job)}'",
+            commit_properties=once,
+        )
+    except CommitFailedError:
+        return False
+    return True
 
 
 def address(settings: Settings, name: str) -> str:

@@ -1,4 +1,4 @@
-"""A publisher of its own process and JVM for test_publish_race: one line of JSON in, one out.
+"""A publisher in a process of its own for test_publish_race: one line of JSON in, one out.
 
 Each round it runs ``publish_plan`` as the program does, and stops right before the
 compare-and-set until it is told to go, so that two of them start it together.
@@ -9,15 +9,11 @@ from __future__ import annotations
 import json
 import sys
 import time
-from contextlib import nullcontext
 from typing import Any
 
 from ballast.contracts.errors import BallastError
 from ballast.contracts.settings import Settings, load_settings
-from spark_jobs import heads, publish
-from spark_jobs.session import build_session
-
-REAL_LOCK = heads.head_lock
+from spark_jobs import publish
 
 
 def say(**message: Any) -> None:
@@ -40,14 +36,12 @@ def wait_before_the_change(point: str) -> None:
         hear()
 
 
-def race(settings: Settings, spark: Any, order: dict[str, Any]) -> dict[str, Any]:
+def race(settings: Settings, order: dict[str, Any]) -> dict[str, Any]:
     """Publish one draft and tell how it went."""
-    heads.head_lock = REAL_LOCK if order["lock"] else lambda _: nullcontext()
     started = time.monotonic()
     try:
-        head = publish.publish_plan(
-            settings, order["job"], order["run_id"], lambda: nullcontext(spark)
-        )
+        head = publish.publish_plan(settings, order["job"], order["run_id"])
+        assert head is not None
         outcome = {"won": True, "version": head.version, "plan_id": head.plan_id}
     except BallastError as error:
         outcome = {"won": False, "error": type(error).__name__, "message": str(error)}
@@ -56,11 +50,10 @@ def race(settings: Settings, spark: Any, order: dict[str, Any]) -> dict[str, Any
 
 def main() -> None:
     settings = load_settings()
-    spark = build_session(settings, "racer")
     publish.fault_point = wait_before_the_change
     say(at="start")
     while True:
-        say(**race(settings, spark, hear()))
+        say(**race(settings, hear()))
 
 
 if __name__ == "__main__":

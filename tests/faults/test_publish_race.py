@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ import pytest
 from ballast.contracts import identity
 from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.settings import Settings, load_settings
-from ballast.contracts.spark import SHORT_LIVED_JVM
 from ballast.contracts.tables import TABLES
 from ballast.store.plans import Head, read_head
 from ballast.store.tables import append, ensure_tables, read_rows
@@ -40,15 +38,6 @@ ROUNDS = int(os.environ.get("BALLAST_RACE_ROUNDS", "200"))
 ROUNDS_A_JOB = 20
 """A job's first round inserts its head, the others change it: both ways are raced."""
 RACERS = ("left", "right")
-QUICK_MERGE = {
-    # A table of one row: planning and compiling are all the work there is, about 1.7 s of CPU a
-    # MERGE even so.
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.shuffle.partitions": "1",
-    "spark.databricks.delta.snapshotPartitions": "1",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-}
 
 
 @dataclass(frozen=True)
@@ -57,18 +46,14 @@ class Round:
 
     job: str
     version: int
-    use_lock: bool
 
     def run_id(self, racer: str) -> str:
         return f"{racer}-{self.version}"
 
 
 def rounds() -> list[Round]:
-    """Every other round goes without the lock of local files, as on an object store."""
-    return [
-        Round(f"job_{i // ROUNDS_A_JOB}", i % ROUNDS_A_JOB + 1, use_lock=i % 2 == 1)
-        for i in range(ROUNDS)
-    ]
+    """Twenty versions of one job after the other."""
+    return [Round(f"job_{i // ROUNDS_A_JOB}", i % ROUNDS_A_JOB + 1) for i in range(ROUNDS)]
 
 
 def write_drafts(settings: Settings, all_rounds: list[Round]) -> None:
@@ -103,18 +88,11 @@ class Racer:
     """The other end of publish_racer."""
 
     def __init__(self, settings: Settings, name: str) -> None:
-        conf = [part for key, value in QUICK_MERGE.items() for part in ("--conf", f"{key}={value}")]
         environment = {
             **os.environ,
             "PYTHONPATH": str(ROOT),
-            "PYSPARK_PYTHON": sys.executable,
-            "PYSPARK_SUBMIT_ARGS": shlex.join(
-                ["--driver-java-options", SHORT_LIVED_JVM, *conf, "pyspark-shell"]
-            ),
             "BALLAST_HOME": str(settings.home / name),
             "BALLAST_WAREHOUSE": settings.warehouse,
-            "BALLAST_JARS": str(settings.jars),
-            "BALLAST_SPARK_MASTER": "local[1]",
         }
         self.name = name
         self.log = (settings.home / f"{name}.log").open("w")
@@ -162,7 +140,7 @@ def racing(settings: Settings) -> Iterator[list[Racer]]:
 def run_round(racers: list[Racer], each: Round) -> dict[str, dict[str, Any]]:
     """Both stop before the change, go at once, and answer."""
     for racer in racers:
-        racer.tell(job=each.job, run_id=each.run_id(racer.name), lock=each.use_lock)
+        racer.tell(job=each.job, run_id=each.run_id(racer.name))
     for racer in racers:
         assert racer.hear() == {"at": "publish.before_cas"}
     for racer in racers:
@@ -189,12 +167,9 @@ def check_round(settings: Settings, each: Round, answers: dict[str, dict[str, An
     return winner
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(900)
 def test_of_two_publishers_one_wins_and_the_other_is_told_who(tmp_path, capsys):
-    settings = replace(
-        load_settings({"BALLAST_HOME": str(tmp_path)}), jars=ROOT / ".ballast" / "jars"
-    )
+    settings = load_settings({"BALLAST_HOME": str(tmp_path)})
     ensure_tables(settings)
     all_rounds = rounds()
     write_drafts(settings, all_rounds)

@@ -56,8 +56,9 @@ def drafted():
 def test_the_order_of_rows_does_not_change_the_problem():
     policy = small_policy()
     rows = snapshot_rows(policy, "run-1", placement=uneven(policy), loads={("parse", 1): 0.4})
-    one, other = build_problem(policy, *tables(rows)), build_problem(
-        policy, *tables(rows, backwards=True)
+    one, other = (
+        build_problem(policy, *tables(rows)),
+        build_problem(policy, *tables(rows, backwards=True)),
     )
     assert one.key_group_ids == other.key_group_ids
     assert one.load.tolist() == other.load.tolist()

@@ -74,9 +74,7 @@ def test_budgets_of_the_command_line_replace_those_of_the_policy(settings):
     assert plan["moves"] == 2
 
 
-def test_a_level_job_gets_an_unchanged_draft_with_its_present_placement(
-    settings, policy
-):
+def test_a_level_job_gets_an_unchanged_draft_with_its_present_placement(settings, policy):
     write_snapshot(settings, policy, RUN)
     plan = draft(settings)
     assert (plan["status"], plan["moves"]) == ("unchanged", 0)

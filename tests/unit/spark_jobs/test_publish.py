@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from datetime import UTC, datetime
 
 import pytest
@@ -17,16 +16,6 @@ from tests.support.snapshots import uneven, write_draft, write_snapshot
 
 JOB = "probe"
 POLICY = small_policy(JOB)
-
-
-def no_session():
-    """A session is an error where none is to be built."""
-    raise AssertionError("a Spark session was asked for")
-
-
-@pytest.fixture
-def sessions(spark):
-    return lambda: nullcontext(spark)
 
 
 def drafted(settings, run_id, head=None, extra=2):
@@ -45,12 +34,12 @@ def published(settings):
     return [(row["version"], row["plan_id"], row["run_id"]) for row in log]
 
 
-def test_versions_follow_each_other_and_each_is_logged_once(settings, sessions):
+def test_versions_follow_each_other_and_each_is_logged_once(settings):
     first = drafted(settings, "run-1")
-    head = publish_plan(settings, JOB, "run-1", sessions)
+    head = publish_plan(settings, JOB, "run-1")
     assert (head.version, head.plan_id) == (1, first["plan_id"])
     second = drafted(settings, "run-2", head=head, extra=1)
-    publish_plan(settings, JOB, "run-2", sessions)
+    publish_plan(settings, JOB, "run-2")
     found = read_head(settings, JOB)
     assert (found.version, found.plan_id, found.run_id) == (2, second["plan_id"], "run-2")
     assert found.content_hash == second["content_hash"]
@@ -62,58 +51,61 @@ def test_versions_follow_each_other_and_each_is_logged_once(settings, sessions):
     )
     # A run that comes again finds its work done, in force still or replaced since.
     for run_id in ("run-1", "run-2"):
-        publish_plan(settings, JOB, run_id, no_session)
+        publish_plan(settings, JOB, run_id)
     assert read_head(settings, JOB) == found
     assert published(settings) == expected
 
 
-def test_a_draft_made_against_an_older_version_loses_and_names_the_winner(settings, spark):
+def test_a_draft_made_against_an_older_version_loses_and_names_the_winner(settings):
     winner = drafted(settings, "run-1")
     drafted(settings, "run-2", extra=1)
     in_force(settings, winner)
     for _ in range(2):
         with pytest.raises(PublishConflict, match=f"plan {winner['plan_id']} of run run-1"):
-            publish_plan(settings, JOB, "run-2", no_session)
+            publish_plan(settings, JOB, "run-2")
     assert [row["event"] for row in read_log(settings, JOB)] == ["published", "conflict"]
     assert published(settings) == [(1, winner["plan_id"], "run-1")]
 
 
-def test_a_stale_merge_changes_no_row_and_is_not_taken_for_a_publish(settings, spark):
+def test_a_head_that_has_moved_is_left_and_leaves_no_trace_of_the_loser(settings):
     now = datetime.now(UTC)
     winner, loser = (Head(JOB, 1, plan, "hash", run, now) for plan, run in (("a", "1"), ("b", "2")))
-    assert compare_and_set(spark, settings, winner).plan_id == "a"
-    from spark_jobs.heads import METADATA_CONF, _merge, commit_of
-
-    spark.conf.set(METADATA_CONF, commit_of(loser).to_json())
-    _merge(spark, settings, loser)
-    spark.conf.unset(METADATA_CONF)
-    assert read_head(settings, JOB).plan_id == "a"
+    assert compare_and_set(settings, winner).plan_id == "a"
+    assert compare_and_set(settings, loser).plan_id == "a"
     assert when_in_force(settings, winner) is not None
     assert when_in_force(settings, loser) is None
 
 
-def test_the_log_of_a_publisher_that_died_is_completed_by_the_next(settings, sessions):
+def test_publishing_one_job_leaves_the_heads_of_others(settings):
+    now = datetime.now(UTC)
+    for job in ("one", "two"):
+        assert compare_and_set(settings, Head(job, 1, job, "hash", "1", now)).plan_id == job
+    compare_and_set(settings, Head("one", 2, "new", "hash", "2", now))
+    assert [read_head(settings, job).plan_id for job in ("one", "two")] == ["new", "two"]
+
+
+def test_the_log_of_a_publisher_that_died_is_completed_by_the_next(settings):
     first = drafted(settings, "run-1")
     head = in_force(settings, first)
     assert published(settings) == []
     second = drafted(settings, "run-2", head=head, extra=1)
-    publish_plan(settings, JOB, "run-2", sessions)
+    publish_plan(settings, JOB, "run-2")
     expected = [(1, first["plan_id"], "run-1"), (2, second["plan_id"], "run-2")]
     assert published(settings) == expected
-    publish_plan(settings, JOB, "run-1", no_session)
+    publish_plan(settings, JOB, "run-1")
     assert published(settings) == expected
 
 
-def test_no_change_publishes_nothing_and_needs_no_session(settings):
+def test_no_change_publishes_nothing(settings):
     write_draft(settings, POLICY, "run-1")
-    assert publish_plan(settings, JOB, "run-1", no_session) is None
+    assert publish_plan(settings, JOB, "run-1") is None
     assert read_head(settings, JOB) is None
 
 
 def test_a_dry_run_is_logged_once_and_leaves_the_head(settings):
     draft = drafted(settings, "run-1")
     for _ in range(2):
-        assert publish_plan(settings, JOB, "run-1", no_session, dry_run=True) is None
+        assert publish_plan(settings, JOB, "run-1", dry_run=True) is None
     assert read_head(settings, JOB) is None
     log = [(row["event"], row["plan_id"]) for row in read_log(settings, JOB)]
     assert log == [("dry_run", draft["plan_id"])]
@@ -125,7 +117,7 @@ def test_content_that_was_changed_after_the_draft_is_never_published(settings):
              "node_id": "node-0", "previous_node_id": "node-0", "state_bytes": 0}  # fmt: skip
     append(settings, "plans.assignments", [extra])
     with pytest.raises(VerificationFailed, match="content_hash: promised"):
-        publish_plan(settings, JOB, "run-1", no_session)
+        publish_plan(settings, JOB, "run-1")
     assert read_head(settings, JOB) is None
     assert [row["event"] for row in read_log(settings, JOB)] == ["refused"]
 
@@ -143,11 +135,11 @@ def test_a_promise_that_does_not_hold_is_never_published(settings):
     promised = {"plan_id": false, "run_id": "run-1", "snapshot_id": snapshot, "moves": 3}
     append(settings, "plans.plans", [{**other, **promised}])
     with pytest.raises(VerificationFailed, match="moves: promised 3, is 4"):
-        publish_plan(settings, JOB, "run-1", no_session)
+        publish_plan(settings, JOB, "run-1")
     assert read_head(settings, JOB) is None
 
 
 def test_a_run_without_a_draft_is_told_to_solve_first(settings):
     write_snapshot(settings, POLICY, "run-1")
     with pytest.raises(NotFound, match="run `solve --job probe --run-id 'run-1'` first"):
-        publish_plan(settings, JOB, "run-1", no_session)
+        publish_plan(settings, JOB, "run-1")
