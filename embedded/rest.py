@@ -162,6 +162,10 @@ class AirflowClient:
 
         return wait_until(look, f"run {run_id} of {dag_id} did not end", timeout_s)
 
+    def end_run(self, dag_id: str, run_id: str, note: str) -> None:
+        """End a run that nobody waits for any more: what still runs of it is marked as failed."""
+        self.request("PATCH", _run(dag_id, run_id), {"state": "failed", "note": note})
+
     def runs(self, dag_id: str, limit: int = 50) -> list[Json]:
         """Runs of a DAG, the newest first."""
         path = f"/dags/{_quote(dag_id)}/dagRuns"
