@@ -36,7 +36,13 @@ from ballast.streaming.ledger import Ledger
 from ballast.streaming.node import NodeReport, Work
 from ballast.streaming.operators import Topology
 from ballast.streaming.plan_check import checked_placement
-from ballast.streaming.routing import Placement, first_placement, moves_between, node_indexes
+from ballast.streaming.routing import (
+    Placement,
+    first_placement,
+    moves_between,
+    node_indexes,
+    taking_turns,
+)
 from ballast.streaming.stages import run_stages
 from ballast.streaming.state import StateStore
 
@@ -181,14 +187,20 @@ class JobRuntime:
         self.decisions.forget_versions(keep=(decision.version, decision.previous_version))
 
     def _work(self, batch_id: int, placement: Placement) -> Work:
-        routes = node_indexes(placement, self.topology, self.node_ids)
-        return Work(self.topology, routes, self.node_ids, batch_id, str(self.state.root))
+        node_ids = taking_turns(self.node_ids, batch_id)
+        routes = node_indexes(placement, self.topology, node_ids)
+        return Work(self.topology, routes, node_ids, batch_id, str(self.state.root))
 
     def _measured(
         self, batch_id: int, placement: Placement, reports: Sequence[NodeReport]
     ) -> Measured:
         measured = measured_batch(
-            batch_id, reports, self.topology, placement, self.node_ids, self.state_bytes or {}
+            batch_id,
+            reports,
+            self.topology,
+            placement,
+            taking_turns(self.node_ids, batch_id),
+            self.state_bytes or {},
         )
         self.state_bytes = {name: group.state_bytes for name, group in measured.groups.items()}
         return measured

@@ -17,6 +17,7 @@ from ballast.streaming.routing import (
     key_group_of,
     moves_between,
     node_indexes,
+    taking_turns,
 )
 from tests.unit.streaming.parts import policy_of, topology_of
 
@@ -64,3 +65,10 @@ def test_node_numbers_are_partitions():
     placement = first_placement(topology_of(), policy_of(3))
     routes = node_indexes(placement, topology_of(), ("node-0", "node-1", "node-2"))
     assert all(0 <= node < 3 for route in routes for node in route)
+
+
+def test_nodes_take_turns_at_being_first_and_none_is_lost() -> None:
+    nodes = ("a", "b", "c")
+    orders = [taking_turns(nodes, batch) for batch in range(6)]
+    assert orders[:3] == [("a", "b", "c"), ("b", "c", "a"), ("c", "a", "b")]
+    assert orders[3:] == orders[:3]
