@@ -35,7 +35,8 @@ PREFIX = "reoptimize"
 # A gate that failed for want of a window may pass a little later; more tries only hide trouble.
 RETRIES = 1
 RETRY_DELAY = timedelta(seconds=30)
-TASK_TIMEOUT = timedelta(minutes=30)
+# Longer than any solver may take; it ends what hangs.
+TASK_TIMEOUT = timedelta(hours=2)
 
 SETTINGS = load_settings()
 
@@ -160,6 +161,9 @@ def _dag_of(file: Path) -> DAG:
     except AirflowTimetableInvalid as error:
         # Only Airflow can tell whether the fields of a cron expression make sense.
         named = PolicyError(str(file), "schedule", str(error), remedy="write it as cron does")
+        return broken_policy_dag(file, named)
+    except Exception as error:  # noqa: BLE001 - one job's trouble must not take the others' DAGs
+        named = PolicyError(str(file), "policy", f"{type(error).__name__}: {error}")
         return broken_policy_dag(file, named)
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
+from datetime import UTC, datetime
 from typing import Any
 
 import psutil
@@ -23,6 +24,7 @@ from ballast.contracts.policy import JobPolicy, load_policy
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.plans import Head, read_acks, read_head, read_log, read_outcomes, read_plan
 from ballast.store.tables import read_rows, table_exists
+from ballast.streaming.lock import JobLock
 from embedded import checks
 from embedded.airflow import ADMIN, ROOT, EmbeddedAirflow
 from embedded.errors import EmbeddedError, WaitedTooLong
@@ -67,6 +69,7 @@ class Stack:
         alone = {"BALLAST_SPARK_MASTER": "local[1]"}
         self._job_environment = env | alone | marked_environment(str(self.airflow.home))
         self.peak_memory_bytes = 0
+        self.started_at = datetime.now(UTC)
 
     def start(self) -> None:
         """Start both; the job first, so that its windows fill while Airflow comes up."""
@@ -120,18 +123,27 @@ def _run(args: argparse.Namespace) -> int:
             stack.airflow.claim()
             start_afresh(settings)
         stack.start()
-        findings = go_round_the_loop(stack)
         if not args.stay:
-            return _finish(stack, findings, began)
-        if findings is not None:
-            findings.pop("unfinished_run")
-            _print_report(_with_sums(stack, findings, compare=False))
+            return _finish(stack, go_round_the_loop(stack), began)
+        _show(stack)
         _tell_where(stack)
         while True:
             stack.look()
             time.sleep(2)
     finally:
         stack.stop()
+
+
+def _show(stack: Stack) -> None:
+    """Go round the loop and report; what goes wrong is said, and the stack stays up."""
+    try:
+        findings = go_round_the_loop(stack)
+    except EmbeddedError as error:
+        say(str(error))
+        return
+    if findings is not None:
+        findings.pop("unfinished_run")
+        _print_report(_with_sums(stack, findings, compare=False))
 
 
 def _finish(stack: Stack, findings: dict[str, Any] | None, began: float) -> int:
@@ -158,6 +170,7 @@ def go_round_the_loop(stack: Stack) -> dict[str, Any] | None:
     settings, policy = stack.settings, stack.policy
     client = stack.airflow.client()
     client.wait_for_dag(DAG_ID)
+    end_left_runs(client)
     client.unpause(DAG_ID)
     wait_for_windows(stack, "metrics for a first plan", policy.windows_per_period + WARM_UP_WINDOWS)
     parent = read_head(settings, JOB)
@@ -178,6 +191,13 @@ def go_round_the_loop(stack: Stack) -> dict[str, Any] | None:
         "measure": stage_seconds(client, second_run)["measure"]
     }
     return figures(settings, head, ack, stages) | {"unfinished_run": second_run}
+
+
+def end_left_runs(client: AirflowClient) -> None:
+    """End what an interrupted start left: one run at a time, so it would block this one's."""
+    for run in client.runs(DAG_ID):
+        if run["state"] not in ENDED:
+            client.end_run(DAG_ID, run["dag_run_id"], "left by a stack that was stopped")
 
 
 def run_dag(stack: Stack, client: AirflowClient, until: str | None = None) -> str:
@@ -220,7 +240,7 @@ def wait_for_windows(stack: Stack, what: str, needed: int, after_batch: int = -1
     def look() -> bool | None:
         nonlocal said
         stack.look()
-        found = count_windows(settings, after_batch)
+        found = count_windows(settings, after_batch, stack.started_at)
         if time.monotonic() - said >= PROGRESS_EVERY_S:
             said = time.monotonic()
             say(f"  {min(found, needed)} of {needed} windows")
@@ -229,8 +249,8 @@ def wait_for_windows(stack: Stack, what: str, needed: int, after_batch: int = -1
     wait_until(look, f"the job wrote too few windows, see {stack.job.log};", limit)
 
 
-def count_windows(settings: Settings, after_batch: int) -> int:
-    """Windows in which every node answered and that cover no batch before the given one."""
+def count_windows(settings: Settings, after_batch: int, since: datetime) -> int:
+    """Windows since a time that cover batches, but none before the given one."""
     if not table_exists(settings, "metrics.nodes"):
         return 0
     rows = read_rows(
@@ -239,7 +259,9 @@ def count_windows(settings: Settings, after_batch: int) -> int:
     return len({
         row["window_start_at"]
         for row in rows
-        if row["first_batch_id"] is not None and row["first_batch_id"] >= after_batch
+        if row["first_batch_id"] is not None
+        and row["first_batch_id"] >= after_batch
+        and row["window_start_at"] >= since
     })  # fmt: skip
 
 
@@ -298,16 +320,22 @@ def stage_seconds(client: AirflowClient, run_id: str) -> dict[str, float]:
 
 def start_afresh(settings: Settings) -> None:
     """Put tables and job state of an earlier run aside, so that the placement is by hash again."""
-    previous = settings.home / "previous"
+    if settings.warehouse != str(settings.home / "warehouse"):
+        raise EmbeddedError(
+            f"BALLAST_WAREHOUSE is {settings.warehouse}; make demo starts from empty tables and "
+            "puts those it finds aside, which it does only in its own home; to fix it: unset "
+            "BALLAST_WAREHOUSE, or use make run"
+        )
     old = [settings.home / "warehouse", settings.home / "jobs"]
     if not any(folder.exists() for folder in old):
         return
-    shutil.rmtree(previous, ignore_errors=True)
-    previous.mkdir(parents=True)
-    for folder in old:
-        if folder.exists():
-            folder.rename(previous / folder.name)
-    say(f"starting from empty tables; those of the last run are in {previous}")
+    previous = settings.home / "previous" / time.strftime("%Y%m%dT%H%M%S")
+    with nullcontext() if not old[1].exists() else JobLock(old[1] / JOB / "job.lock", JOB):
+        previous.mkdir(parents=True)
+        for folder in old:
+            if folder.exists():
+                folder.rename(previous / folder.name)
+    say(f"starting from empty tables; what was there is now in {previous}")
 
 
 def memory_in_use() -> int:

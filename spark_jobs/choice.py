@@ -70,7 +70,7 @@ def _seconds(name: str, *, none_allowed: bool = False) -> Callable[[str], float 
     def parse(text: str) -> float | str:
         if none_allowed and text == UNLIMITED:
             return text
-        is_number = re.fullmatch(r"[0-9]{1,16}(\.[0-9]{1,9})?", text)
+        is_number = re.fullmatch(r"[0-9]{1,16}(\.[0-9]{1,20})?(e-?[0-9]{1,3})?", text)
         if not is_number or float(text) > LARGEST[name] or (not none_allowed and float(text) <= 0):
             raise ArgumentTypeError(f"{text!r} cannot be used; allowed: {allowed}")
         return float(text)

@@ -21,7 +21,10 @@ refuse_while_running() {
 
 if [[ -d "$home" ]]; then
     refuse_while_running
-    find "$home" -mindepth 1 -maxdepth 1 ! -name jars -exec rm -rf {} +
+    # By name: the folder may be shared with what is not ours.
+    for folder in warehouse jobs airflow logs previous spark-warehouse run; do
+        rm -rf "${home:?}/$folder"
+    done
 fi
 rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis \
     build dist spark-warehouse metastore_db derby.log

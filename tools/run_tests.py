@@ -33,7 +33,7 @@ class Outcome:
 
     @property
     def is_good(self) -> bool:
-        return self.exit_code in (PASSED, NO_TESTS)
+        return self.exit_code == PASSED
 
     def row(self) -> str:
         verdict = {PASSED: "ok", NO_TESTS: "no tests"}.get(self.exit_code, "FAILED")

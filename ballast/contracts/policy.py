@@ -82,7 +82,7 @@ class BudgetPolicy(_Strict):
 
     moves: Annotated[int, Field(strict=True, ge=0, le=10_000_000)] | None = None
     bytes: Annotated[int, Field(strict=True, ge=0, le=10**15)] | None = None
-    pause_s: NonNegative | None = None
+    pause_s: Annotated[float, Field(strict=True, ge=0, le=1e6, allow_inf_nan=False)] | None = None
 
 
 class PausePolicy(_Strict):
@@ -178,7 +178,12 @@ def load_policy(path: Path) -> JobPolicy:
         )
     try:
         data = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)  # noqa: S506
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise PolicyError(
+            file, "file", f"cannot be read: {error.strerror}", remedy="make it readable"
+        ) from error
+    except (yaml.YAMLError, ValueError) as error:
+        # ValueError: an impossible date, or text that is not UTF-8.
         raise PolicyError(
             file, "file", f"is not YAML: {_one_line(error)}", remedy="correct the marked place"
         ) from error
@@ -270,7 +275,7 @@ def _refuse_outside(file: str, field: str, value: str, built: tuple[str, ...]) -
 def _check_unique(field: str, ids: list[str]) -> None:
     twice = next((name for name in ids if ids.count(name) > 1), None)
     if twice is not None:
-        raise ValueError(f"{field}: id {twice!r} is given twice; ids must differ")
+        raise ValueError(f"{field}: {twice!r} is given twice; each may be given once")
 
 
 def _check_schedule(schedule: str | None) -> None:
@@ -283,6 +288,8 @@ def _check_schedule(schedule: str | None) -> None:
 
 
 def _check_edges(policy: JobPolicy) -> None:
+    _check_unique("edges", [f"{edge.source} -> {edge.target}" for edge in policy.edges])
+    _check_unique("objective.resources", list(policy.objective.resources))
     known = [operator.id for operator in policy.operators]
     for edge in policy.edges:
         for end in (edge.source, edge.target):

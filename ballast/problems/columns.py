@@ -77,8 +77,11 @@ class Columns:
     def floats(self, name: str, *, above_zero: bool = False) -> FloatArray:
         """Finite numbers, >= 0 or > 0."""
         column = self._without_nulls(name)
-        if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-                or pa.types.is_decimal(column.type)):
+        if not (
+            pa.types.is_integer(column.type)
+            or pa.types.is_floating(column.type)
+            or pa.types.is_decimal(column.type)
+        ):
             raise self._wrong_type(name, column, "numbers")
         values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
         good = np.isfinite(values) & ((values > 0) if above_zero else (values >= 0))

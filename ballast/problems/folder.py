@@ -146,9 +146,7 @@ def _budget(content: Any) -> BudgetSpec:
     unknown = sorted(set(content) - set(BUDGETS))
     if unknown:
         # A misspelt limit must not turn into no limit.
-        raise ProblemError(
-            f"problem.json: budget has {unknown}", allowed=", ".join(BUDGETS)
-        )
+        raise ProblemError(f"problem.json: budget has {unknown}", allowed=", ".join(BUDGETS))
     pause_s = content.get("pause_s")
     return BudgetSpec(
         moves=_whole("moves", content.get("moves")),
@@ -222,9 +220,7 @@ def _matrix(
     return np.column_stack([file.floats(prefix + r, above_zero=above_zero) for r in resources])
 
 
-def _key_groups(
-    file: Columns, nodes: NodeColumns, resources: tuple[str, ...]
-) -> KeyGroupColumns:
+def _key_groups(file: Columns, nodes: NodeColumns, resources: tuple[str, ...]) -> KeyGroupColumns:
     pinned = file.booleans("pinned") if file.has("pinned") else np.zeros(file.n_rows, dtype=bool)
     return KeyGroupColumns(
         key_group_ids=file.ids("key_group_id"),
@@ -304,9 +300,7 @@ def _settings_text(problem: ProblemFolder) -> str:
 
 def _node_table(problem: ProblemFolder) -> pa.Table:
     nodes = problem.nodes
-    capacities = {
-        f"cap_{name}": nodes.capacity[:, r] for r, name in enumerate(problem.resources)
-    }
+    capacities = {f"cap_{name}": nodes.capacity[:, r] for r, name in enumerate(problem.resources)}
     return pa.table(
         {"node_id": nodes.node_ids, **capacities, "state": nodes.state, "rack": nodes.rack}
     )

@@ -84,6 +84,7 @@ class JobRuntime:
             faults.reach("after_decision", decision.version)
             self._take_up(decision, placement)
             faults.reach("after_move", decision.version)
+        self._size_states(placement)
         reports = run_stages(frame, self.source_key, self._work(batch_id, placement))
         if decision.takes_up:
             faults.reach("after_state", decision.version)
@@ -95,18 +96,18 @@ class JobRuntime:
             self.acks.send()
 
     def _begin(self, batch_id: int) -> None:
-        """Once a life: nothing of a broken attempt stays, and sizes of states are known."""
+        """Once a life: nothing of a broken attempt stays."""
         if self.state_bytes is None:
             self.decisions.check_continues(batch_id)
             self.state.discard_from(batch_id)
-            self.state_bytes = {}
-            latest = self.decisions.latest()
-            if latest is not None:
-                placement = self._placement(latest.version)
-                self.state_bytes = {
-                    name: self.state.size(placement.node_of(*name), *name)
-                    for name in self.topology.all_key_groups
-                }
+
+    def _size_states(self, placement: Placement) -> None:
+        """Once a life: what the states weigh, looked at where they are after any move."""
+        if self.state_bytes is None:
+            self.state_bytes = {
+                name: self.state.size(placement.node_of(*name), *name)
+                for name in self.topology.all_key_groups
+            }
 
     def _decide(self, batch_id: int) -> Decision:
         """The version of this batch: as recorded if it was decided before, else from the head."""

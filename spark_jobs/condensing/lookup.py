@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from ballast.contracts.errors import GateFailed
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings
+from ballast.store.plans import Head, read_acks, read_head
 from ballast.store.tables import ensure_tables, open_table, read_rows
 from expectations.policy_rules import CLOCK_SKEW_S
 from spark_jobs.condensing.request import (
@@ -52,7 +53,11 @@ def look_up(settings: Settings, request: Request) -> Found:
 
     The nodes are pinned first and the period ends at their newest window: a streaming job
     commits its nodes last, so that what the other tables say of that window is there.
+
+    The head is read before anything is pinned: a plan that is published meanwhile then makes the
+    draft lose, instead of being replaced by one that was made without it.
     """
+    head = read_head(settings, request.job)
     nodes = open_table(settings, "metrics.nodes").version()
     pins = Pins(
         nodes=nodes,
@@ -62,8 +67,35 @@ def look_up(settings: Settings, request: Request) -> Found:
     newest = _newest_fresh_window_end(settings, request, nodes)
     if newest is None:
         raise _silent(settings, request, nodes)
+    _require_taken_up(settings, request, head, nodes, newest)
     previous = newest_snapshot(settings, request.job)
-    return Found(pins, period_of(request.policy, newest), previous)
+    return Found(pins, period_of(request.policy, newest), previous, head)
+
+
+def _require_taken_up(
+    settings: Settings, request: Request, head: Head | None, version: int, newest: datetime
+) -> None:
+    """Fail the gate while the newest window is of an older version than the head.
+
+    A plan made from it would move key groups from where they no longer will be. A version that
+    the job refused is not waited for: the job stays where its windows say.
+    """
+    if head is None:
+        return
+    where = [("window_end_at", "=", newest), ("window_date", "=", newest.date())]
+    rows = read_rows(
+        settings, "metrics.nodes", job=request.job, where=where, version=version,
+        columns=["plan_version"],
+    )  # fmt: skip
+    ran_under = pc.max(rows["plan_version"]).as_py() or 0
+    refused = any(ack["status"] == "refused"
+                  for ack in read_acks(settings, request.job, head.version))  # fmt: skip
+    if ran_under < head.version and not refused:
+        raise GateFailed(
+            f"version {head.version} of job {request.job} is published but not taken up: the "
+            f"window up to {iso(newest)} still ran under version {ran_under}; wait for the job's "
+            f"next batches, or see `ballast plans show {request.job}`, then start a new run"
+        )
 
 
 def newest_snapshot(settings: Settings, job: str) -> Row | None:

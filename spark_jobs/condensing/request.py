@@ -8,6 +8,7 @@ from typing import Any
 
 from ballast.contracts import identity
 from ballast.contracts.policy import JobPolicy
+from ballast.store.plans import Head
 
 Row = dict[str, Any]
 
@@ -74,6 +75,8 @@ class Found:
     period: Period
     previous: Row | None
     """The job's newest snapshot so far."""
+    head: Head | None
+    """The plan in force when the tables were pinned: what a draft may replace."""
 
     def snapshot_id(self, request: Request) -> str:
         """Identity of the snapshot: everything its rows are made from is part of it."""
@@ -83,6 +86,7 @@ class Found:
             f"metrics.traffic@{self.pins.traffic}",
             f"{self.period.start.isoformat()}/{self.period.end.isoformat()}",
             f"after {self.previous['snapshot_id'] if self.previous else 'none'}",
+            f"version {self.head.version if self.head else 0}",
             identity.digest(request.policy.to_json()),
         ]
         return identity.snapshot_id(request.job, request.run_id, pins)

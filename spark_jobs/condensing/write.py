@@ -12,7 +12,6 @@ from ballast.contracts.schemas import SQL_TYPES
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
 from ballast.store import tables as store
-from ballast.store.plans import read_head
 from spark_jobs.condensing.lookup import SNAPSHOTS
 from spark_jobs.condensing.request import Found, Request, Row
 from spark_jobs.faults import fault_point
@@ -41,7 +40,7 @@ def write_snapshot(
     rejected_rows: int,
 ) -> None:
     """Append the snapshot's row unless the run has one: of two attempts one wins."""
-    head = read_head(settings, request.job)
+    head = found.head
     row = {
         "job": request.job,
         "snapshot_id": found.snapshot_id(request),

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from ballast.contracts.errors import GateFailed
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_log
-from ballast.store.tables import read_rows
+from ballast.store.tables import append, read_rows
 from spark_jobs.condense import condense
 from spark_jobs.condensing.complete import expected_groups
 from spark_jobs.condensing.loads import LOADS, stranded_loads
@@ -48,6 +48,32 @@ def test_a_window_in_the_future_is_not_a_sign_of_life(settings: Settings) -> Non
     write_windows(settings, POLICY, START + timedelta(days=400), 1)
     with pytest.raises(GateFailed, match=r"silent since 2026-11-16T12:00:30Z"):
         condense(settings, Request(POLICY, "run-1", end + timedelta(hours=1)), _no_session)
+
+
+def _publish(settings: Settings, version: int) -> None:
+    head = {"job": POLICY.job, "version": version, "plan_id": "p", "content_hash": "c",
+            "run_id": "r", "published_at": START}  # fmt: skip
+    append(settings, "plans.heads", [head])
+
+
+def test_a_version_that_is_not_taken_up_yet_fails_without_spark(settings: Settings) -> None:
+    end = write_windows(settings, POLICY, START, 6, plan_version=1)
+    _publish(settings, 2)
+    with pytest.raises(GateFailed, match=r"version 2 .* not taken up: .* under version 1"):
+        condense(settings, Request(POLICY, "run-1", end), _no_session)
+    assert _snapshots(settings) == 0
+
+
+def test_a_version_that_the_job_refused_is_not_waited_for(
+    settings: Settings, take: Condense
+) -> None:
+    end = write_windows(settings, POLICY, START, 6, plan_version=1)
+    _publish(settings, 2)
+    refused = {"job": POLICY.job, "version": 2, "plan_id": "p", "status": "refused",
+               "batch_id": 9, "reason": "unknown node", "moved_key_groups": 0,
+               "bytes_moved": 0, "pause_ms": 0.0, "acked_at": end}  # fmt: skip
+    append(settings, "plans.acks", [refused])
+    assert take(settings, POLICY, "run-1", end)["head_version"] == 2
 
 
 def test_key_groups_missing_in_too_many_windows_are_named(

@@ -62,7 +62,9 @@ def taken(make_settings: Callable[[], Settings], take: Condense) -> Taken:
     for name in METRICS:
         for file in Path(settings.table_uri(name)).rglob("*.parquet"):
             file.write_bytes(b"not parquet")
-    end = write_windows(settings, policy, START, WINDOWS, commit_each=True, loads=cpu_ms)
+    end = write_windows(
+        settings, policy, START, WINDOWS, commit_each=True, loads=cpu_ms, plan_version=3
+    )
     append(settings, "plans.heads", [_head(policy.job, end)])
     return Taken(settings, policy, end, take(settings, policy, "run-1", end))
 

@@ -85,6 +85,9 @@ def test_a_policy_survives_its_json() -> None:
         (["dead_after_windows"], 1, "dead_after_windows", "1"),
         (["colour"], "red", "colour", "not a field"),
         (["nodes", 0, "colour"], "red", "nodes.0.colour", "not a field"),
+        (["edges"], [{"from": "parse", "to": "count"}] * 2, "policy", "given twice"),
+        (["objective"], {"resources": ["cpu", "cpu"]}, "policy", "given twice"),
+        (["budgets"], {"pause_s": 2e6}, "budgets.pause_s", "2000000"),
         (["schedule"], "every day", "policy", "five fields"),
     ],
 )  # fmt: skip
@@ -137,6 +140,7 @@ def test_the_file_must_be_named_like_the_job(tmp_path: Path) -> None:
         ("- a\n- b\n", "holds a list"),
         ("", "holds a NoneType"),
         ("job: clicks\njob: clicks\n", "given twice"),
+        ("schedule: 2013-13-45\n", "is not YAML"),
         ("job: !!python/object:os.system {}\n", "is not YAML"),
     ],
 )
