@@ -25,7 +25,7 @@ from examples.flights.operators import FLIGHTS
 log = logging.getLogger("ballast.flights")
 
 # One pass of the 336,776 flights takes 30 s, half the statistics period of policies/flights.yaml:
-# each period then sees every flight twice, so that two periods differ by how long things took alone.
+# each period then sees every flight twice, and two periods differ by how long things took alone.
 RATE = 336_776 / 30
 TRIGGER_S = 2.0
 
