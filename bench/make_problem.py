@@ -103,9 +103,7 @@ def _names(prefix: str, count: int) -> pa.Array:
     return pa.array([f"{prefix}-{i:0{width}d}" for i in range(count)], pa.string())
 
 
-def _loads(
-    args: argparse.Namespace, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
+def _loads(args: argparse.Namespace, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Current node [G] and load [G, R], in no particular unit."""
     shape = (args.key_groups, args.resources)
     if args.loads == "lognormal":
@@ -120,9 +118,7 @@ def _loads(
     return current, load
 
 
-def _shift(
-    load: np.ndarray, groups: np.ndarray, share: float, rng: np.random.Generator
-) -> None:
+def _shift(load: np.ndarray, groups: np.ndarray, share: float, rng: np.random.Generator) -> None:
     """Change a node's load by ``share`` of it through a random half of its key groups."""
     some = rng.permutation(groups)[: max(1, (len(groups) + 1) // 2)]
     if not len(some):

@@ -15,9 +15,7 @@ def node_loads(problem: Problem, assignment: IntArray) -> FloatArray:
     """[N, R]: sum of the loads of a node's key groups / its capacity."""
     sums = np.empty((problem.n_nodes, problem.n_resources))
     for r in range(problem.n_resources):
-        sums[:, r] = np.bincount(
-            assignment, weights=problem.load[:, r], minlength=problem.n_nodes
-        )
+        sums[:, r] = np.bincount(assignment, weights=problem.load[:, r], minlength=problem.n_nodes)
     loads: FloatArray = sums / problem.capacity
     return loads
 

@@ -268,8 +268,10 @@ def _check_budget(budget: Budget, facts: _Facts) -> Iterator[Violation]:
     if budget.bytes is not None and n_bytes > budget.bytes:
         yield Violation("budget.bytes", f"{n_bytes} bytes, allowed {budget.bytes}")
     pause_s = facts.chosen_pause_s
-    if budget.pause_s is not None and pause_s > budget.pause_s and not _close(
-        pause_s, budget.pause_s
+    if (
+        budget.pause_s is not None
+        and pause_s > budget.pause_s
+        and not _close(pause_s, budget.pause_s)
     ):
         yield Violation("budget.pause_s", f"{pause_s:g} s of pause, allowed {budget.pause_s:g}")
 

@@ -146,9 +146,7 @@ class _Search:
 
     def _pay_for_start(self) -> None:
         moved = np.flatnonzero(self.assignment != self.problem.current)
-        charges = self.purse.charge_of(
-            moved, self.problem.current[moved], self.assignment[moved]
-        )
+        charges = self.purse.charge_of(moved, self.problem.current[moved], self.assignment[moved])
         for k, charge in zip(moved, charges, strict=True):
             self.purse.pay(int(k), int(charge))
 

@@ -96,9 +96,7 @@ def run(task: MipTask) -> MipOutcome:
     return _run_here(task)
 
 
-def _run_here(
-    task: MipTask, report: Callable[[MipOutcome], None] | None = None
-) -> MipOutcome:
+def _run_here(task: MipTask, report: Callable[[MipOutcome], None] | None = None) -> MipOutcome:
     import highspy
 
     highs = highspy.Highs()
@@ -218,4 +216,3 @@ def child_main() -> None:
             words.flush()
 
         say(_run_here(task, say))
-

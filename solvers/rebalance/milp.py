@@ -293,9 +293,7 @@ class _Model:
     def _row(self, terms: list[tuple[Any, float]], sense: int, right: float, name: str) -> None:
         import pulp
 
-        self.lp.addConstraint(
-            pulp.LpConstraint(pulp.LpAffineExpression(terms), sense, name, right)
-        )
+        self.lp.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), sense, name, right))
 
     def _add_each_group_once(self) -> None:
         """(1): the choices of a key group sum to one. They are sorted by key group."""
@@ -323,8 +321,11 @@ class _Model:
             for r in np.flatnonzero(mean > 0).tolist():
                 fair = self.problem.capacity[i, r] * mean[r]
                 shares = self.problem.load[self.choices.group[here], r] / fair
-                terms = [(self.x[j], s) for j, s in zip(here.tolist(), shares.tolist(), strict=True)
-                         if s > 0]
+                terms = [
+                    (self.x[j], s)
+                    for j, s in zip(here.tolist(), shares.tolist(), strict=True)
+                    if s > 0
+                ]
                 right = 1.0 - fixed[i, r] / fair
                 above = [*terms, (self.d, -1.0), (self.d_u, 1.0)]
                 below = [*terms, (self.d, 1.0), (self.d_l, -1.0)]

@@ -63,6 +63,7 @@ def figures(rows):
 
 def write(settings, draft, windows, **rows):
     """Windows of which the first three run under no plan, and the others under version 1."""
+
     def versioned(table, row):
         row["plan_version"] = 0 if row["first_batch_id"] < APPLIED_AT_BATCH else 1
         other = rows.get("change")

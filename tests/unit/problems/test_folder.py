@@ -31,14 +31,21 @@ def folder(tmp_path: Path) -> Path:
     }
     (root / "problem.json").write_text(json.dumps(settings))
     nodes = {
-        "node_id": ["a", "b"], "cap_cpu": [1.0, 2.0], "cap_mem": [3, 4],
-        "state": ["alive", "draining"], "rack": ["r1", None],
+        "node_id": ["a", "b"],
+        "cap_cpu": [1.0, 2.0],
+        "cap_mem": [3, 4],
+        "state": ["alive", "draining"],
+        "rack": ["r1", None],
     }
     pq.write_table(pa.table(nodes), root / "nodes.parquet")
     groups = {
-        "key_group_id": ["x", "y", "z"], "operator_id": ["o", "o", "p"],
-        "node_id": ["a", "b", "a"], "load_mem": [1, 2, 3], "load_cpu": [0.5, 0.25, 0.0],
-        "state_bytes": [10, 0, 5], "pinned": [False, True, False],
+        "key_group_id": ["x", "y", "z"],
+        "operator_id": ["o", "o", "p"],
+        "node_id": ["a", "b", "a"],
+        "load_mem": [1, 2, 3],
+        "load_cpu": [0.5, 0.25, 0.0],
+        "state_bytes": [10, 0, 5],
+        "pinned": [False, True, False],
         "allowed_nodes": [["a", "b"], None, []],
     }
     pq.write_table(pa.table(groups), root / "key_groups.parquet")
@@ -176,9 +183,11 @@ def test_two_hundred_thousand_key_groups_are_read_in_seconds(tmp_path: Path) -> 
     tables = {
         "nodes": {"node_id": node_ids, "cap_cpu": [1.0] * nodes, "state": ["alive"] * nodes},
         "key_groups": {
-            "key_group_id": [f"k{i}" for i in range(count)], "operator_id": ["o"] * count,
+            "key_group_id": [f"k{i}" for i in range(count)],
+            "operator_id": ["o"] * count,
             "node_id": [node_ids[i % nodes] for i in range(count)],
-            "load_cpu": np.ones(count), "state_bytes": np.ones(count, dtype=np.int64),
+            "load_cpu": np.ones(count),
+            "state_bytes": np.ones(count, dtype=np.int64),
         },
     }
     (tmp_path / "problem.json").write_text("{}")

@@ -64,7 +64,8 @@ def exhaustive_optimum(problem: Problem, budget: Budget) -> float | None:
     best = None
     for plan in itertools.product(*options):
         moved = [
-            k for k, i in enumerate(plan)
+            k
+            for k, i in enumerate(plan)
             if i != problem.current[k] and states[problem.current[k]] != "dead"
         ]
         n_bytes = sum(int(problem.state_bytes[k]) for k in moved)
@@ -110,7 +111,8 @@ def problems(draw: Any, max_nodes: int = 3, max_groups: int = 6) -> Problem:
     states = draw(
         st.lists(
             st.sampled_from(["alive", "alive", "alive", "draining", "dead"]),
-            min_size=nodes, max_size=nodes,
+            min_size=nodes,
+            max_size=nodes,
         )
     )
     current = draw(st.lists(st.integers(0, nodes - 1), min_size=groups, max_size=groups))
@@ -118,7 +120,8 @@ def problems(draw: Any, max_nodes: int = 3, max_groups: int = 6) -> Problem:
     if groups and draw(st.booleans()):
         rows = st.lists(
             st.lists(st.sampled_from([True, True, False]), min_size=nodes, max_size=nodes),
-            min_size=groups, max_size=groups,
+            min_size=groups,
+            max_size=groups,
         )
         allowed = np.array(draw(rows))
     load = np.array(draw(matrix), dtype=float).reshape(groups, resources)
@@ -127,7 +130,8 @@ def problems(draw: Any, max_nodes: int = 3, max_groups: int = 6) -> Problem:
         resources=tuple(f"r{r}" for r in range(resources)),
         capacity=np.array(
             draw(st.lists(st.sampled_from([1.0, 2.0]), min_size=nodes, max_size=nodes))
-        )[:, None] * np.ones((1, resources)),
+        )[:, None]
+        * np.ones((1, resources)),
         node_state=tuple(states),
         key_group_ids=tuple(f"k{k}" for k in range(groups)),
         operator_ids=("op",) * groups,
@@ -137,8 +141,12 @@ def problems(draw: Any, max_nodes: int = 3, max_groups: int = 6) -> Problem:
         ),
         current=np.array(current, dtype=np.int64),
         pinned=np.array(
-            draw(st.lists(st.sampled_from([False, False, False, True]),
-                          min_size=groups, max_size=groups)), dtype=bool
+            draw(
+                st.lists(
+                    st.sampled_from([False, False, False, True]), min_size=groups, max_size=groups
+                )
+            ),
+            dtype=bool,
         ),
         allowed=allowed,
         pause_c0_s=0.5,

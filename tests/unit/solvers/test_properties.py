@@ -16,7 +16,9 @@ from solvers.verify import verify, verify_infeasible
 from tests.unit.solvers.instances import budgets, exhaustive_optimum, make, names, problems
 
 QUICK = settings(
-    max_examples=25, deadline=None, derandomize=True,
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 MANY = settings(QUICK, max_examples=100)

@@ -68,9 +68,7 @@ def test_a_dead_node_is_emptied_outside_of_the_budget(method: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_nothing_ever_arrives_on_a_draining_node(method: str) -> None:
     """Seed 000's Lemma 1 as printed fails here: the model moves a 15 into the drained node."""
-    problem = make(
-        [15, 15, 15, 15], [0, 0, 1, 2], states=["alive", "alive", "alive", "draining"]
-    )
+    problem = make([15, 15, 15, 15], [0, 0, 1, 2], states=["alive", "alive", "alive", "draining"])
     result = solvers.solve(problem, Budget(), Stop(steps=50), method=method)
     assert 3 not in result.assignment.tolist()
 
@@ -79,7 +77,9 @@ def test_nothing_ever_arrives_on_a_draining_node(method: str) -> None:
 def test_a_drain_goes_on_where_balance_gains_nothing_by_it(method: str) -> None:
     """A pinned giant fixes the load distance; the draining node has to get empty all the same."""
     problem = make(
-        [100, 1, 0], [0, 2, 2], states=["alive", "alive", "draining"],
+        [100, 1, 0],
+        [0, 2, 2],
+        states=["alive", "alive", "draining"],
         pinned=np.array([True, False, False]),
     )
     result = solvers.solve(problem, Budget(), Stop(steps=50), method=method)
@@ -91,7 +91,9 @@ def test_a_drain_goes_on_where_balance_gains_nothing_by_it(method: str) -> None:
 def test_an_overload_can_be_more_urgent_than_a_drain() -> None:
     """Seed 000, 4.1: one move, and the overloaded node needs it more."""
     problem = make(
-        [6, 6, 2, 2, 1], [0, 0, 1, 1, 2], states=["alive", "alive", "draining"],
+        [6, 6, 2, 2, 1],
+        [0, 0, 1, 1, 2],
+        states=["alive", "alive", "draining"],
     )
     result = solvers.solve(problem, Budget(1), Stop(), method="auto")
     assert result.assignment.tolist()[4] == 2
@@ -136,7 +138,8 @@ def test_the_mean_counts_load_on_draining_nodes_but_not_their_capacity() -> None
         (make([1], [1], states=["alive", "dead"], pinned=[True]), Budget(), "pinned"),
         (
             make([1], [1], states=["alive", "dead"], allowed=np.array([[False, True]])),
-            Budget(), "allowed",
+            Budget(),
+            "allowed",
         ),
         (make([1], [0], nodes=2, allowed=np.array([[False, True]])), Budget(0), "budget"),
     ],
@@ -174,7 +177,9 @@ def test_ties_go_to_fewer_moves_then_fewer_bytes() -> None:
 
 def test_a_byte_budget_is_kept_to_the_byte() -> None:
     problem = make(
-        [1, 1, 1, 1], [0, 0, 0, 0], nodes=2,
+        [1, 1, 1, 1],
+        [0, 0, 0, 0],
+        nodes=2,
         state_bytes=np.array([10**15, 10**15 + 1, 10**15 + 2, 10**15 + 3]),
     )
     result = solvers.solve(problem, Budget(bytes=2 * 10**15 + 1), Stop(), method="milp")
@@ -190,8 +195,10 @@ def test_pause_is_the_sum_over_all_moves() -> None:
 
 def test_collocation_factor_is_the_share_of_rate_that_stays_local() -> None:
     problem = make(
-        [1, 1, 1], [0, 0, 1],
-        traffic_from=np.array([0, 0]), traffic_to=np.array([1, 2]),
+        [1, 1, 1],
+        [0, 0, 1],
+        traffic_from=np.array([0, 0]),
+        traffic_to=np.array([1, 2]),
         traffic_rate=np.array([3.0, 1.0]),
     )
     assert metrics.collocation_factor(problem, problem.current) == pytest.approx(75)

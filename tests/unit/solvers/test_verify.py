@@ -19,11 +19,14 @@ from tests.unit.solvers.instances import make, names
 @pytest.fixture
 def problem() -> Problem:
     return make(
-        [4, 3, 2, 1, 1], [0, 0, 1, 2, 3],
+        [4, 3, 2, 1, 1],
+        [0, 0, 1, 2, 3],
         states=["alive", "alive", "draining", "dead"],
         pinned=np.array([False, False, True, False, False]),
         allowed=np.array([[1, 1, 1, 1], [1, 0, 0, 0], *[[1, 1, 1, 1]] * 3], dtype=bool),
-        traffic_from=np.array([0]), traffic_to=np.array([1]), traffic_rate=np.array([2.0]),
+        traffic_from=np.array([0]),
+        traffic_to=np.array([1]),
+        traffic_rate=np.array([2.0]),
     )
 
 
@@ -76,9 +79,21 @@ def test_a_pause_budget_does_not_count_forced_moves() -> None:
 
 @pytest.mark.parametrize(
     "figure",
-    ["load_distance_before", "load_distance", "load_distance_points_before",
-     "load_distance_points_after", "moves", "bytes", "forced_moves", "forced_bytes", "pause_s",
-     "forced_pause_s", "draining_load", "collocation_factor", "collocation_factor_before"],
+    [
+        "load_distance_before",
+        "load_distance",
+        "load_distance_points_before",
+        "load_distance_points_after",
+        "moves",
+        "bytes",
+        "forced_moves",
+        "forced_bytes",
+        "pause_s",
+        "forced_pause_s",
+        "draining_load",
+        "collocation_factor",
+        "collocation_factor_before",
+    ],
 )
 @pytest.mark.parametrize("lie", [1.5, -3, "many", None, float("nan")])
 def test_each_figure_that_is_not_true_is_named(problem: Problem, figure: str, lie: Any) -> None:
@@ -104,7 +119,8 @@ def test_rows_that_are_missing_doubled_or_unknown_are_named() -> None:
     cases = {
         "assignment.exactly_once": [(["k0"], ["n0"]), (["k0", "k1", "k1"], ["n0", "n1", "n1"])],
         "assignment.known_key_groups": [
-            (["k0", "k1", "kx"], ["n0", "n0", "n0"]), (["k0", None], ["n0", "n0"]),
+            (["k0", "k1", "kx"], ["n0", "n0", "n0"]),
+            (["k0", None], ["n0", "n0"]),
         ],
         "assignment.known_nodes": [(["k0", "k1"], ["n0", "nx"]), (["k0", "k1"], ["n0", None])],
     }
