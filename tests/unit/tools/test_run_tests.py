@@ -24,9 +24,9 @@ def test_a_run_that_wrote_no_report_counts_nothing(tmp_path: Path) -> None:
     assert counts_of(tmp_path / "none.xml") == {"passed": 0, "failed": 0, "skipped": 0}
 
 
-def test_a_crash_is_not_good_and_a_kind_without_tests_is() -> None:
+def test_neither_a_crash_nor_a_kind_without_tests_is_good() -> None:
     assert not Outcome("unit", -11, 1.0).is_good
-    assert Outcome("dags", NO_TESTS, 0.0).is_good
+    assert not Outcome("dags", NO_TESTS, 0.0).is_good
 
 
 def test_every_kind_runs_although_one_failed(
