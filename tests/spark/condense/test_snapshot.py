@@ -143,7 +143,7 @@ def test_of_two_attempts_that_saw_different_versions_one_is_in_force(
     taken: Taken, take: Condense, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second attempt began before the first had ended, and new windows came in between."""
-    end = write_windows(taken.settings, taken.policy, taken.end, 1)
+    end = write_windows(taken.settings, taken.policy, taken.end, 1, plan_version=3)
     known = program.snapshot_of_run
     answers = iter([None])
     monkeypatch.setattr(program, "snapshot_of_run", lambda *args: next(answers, known(*args)))
