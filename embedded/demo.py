@@ -69,6 +69,7 @@ class Stack:
         alone = {"BALLAST_SPARK_MASTER": "local[1]"}
         self._job_environment = env | alone | marked_environment(str(self.airflow.home))
         self.peak_memory_bytes = 0
+        self._memory_seen = 0.0
         self.started_at = datetime.now(UTC)
 
     def start(self) -> None:
@@ -97,7 +98,10 @@ class Stack:
         """Notice a process that ended by itself, and how much memory all of them use."""
         self.airflow.check_alive()
         self.job.check_alive()
-        self.peak_memory_bytes = max(self.peak_memory_bytes, memory_in_use())
+        # Adding memory up walks every process's pages: not so often that it disturbs the job.
+        if time.monotonic() - self._memory_seen >= PROGRESS_EVERY_S:
+            self._memory_seen = time.monotonic()
+            self.peak_memory_bytes = max(self.peak_memory_bytes, memory_in_use())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -246,7 +250,7 @@ def wait_for_windows(stack: Stack, what: str, needed: int, after_batch: int = -1
             say(f"  {min(found, needed)} of {needed} windows")
         return True if found >= needed else None
 
-    wait_until(look, f"the job wrote too few windows, see {stack.job.log};", limit)
+    wait_until(look, f"the job wrote too few windows, see {stack.job.log};", limit, every_s=2.5)
 
 
 def count_windows(settings: Settings, after_batch: int, since: datetime) -> int:

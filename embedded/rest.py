@@ -239,8 +239,10 @@ class AirflowClient:
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
-def wait_until(look: Callable[[], T | None], what: str, timeout_s: float) -> T:
-    """Look about once a second until there is something; ``WaitedTooLong`` if not in time."""
+def wait_until(
+    look: Callable[[], T | None], what: str, timeout_s: float, every_s: float = 1.0
+) -> T:
+    """Look every so often until there is something; ``WaitedTooLong`` if not in time."""
     deadline = time.monotonic() + timeout_s
     while True:
         found = look()
@@ -248,7 +250,7 @@ def wait_until(look: Callable[[], T | None], what: str, timeout_s: float) -> T:
             return found
         if time.monotonic() >= deadline:
             raise WaitedTooLong(f"{what} within {timeout_s:.0f} s")
-        time.sleep(min(1.0, max(0.0, deadline - time.monotonic())))
+        time.sleep(min(every_s, max(0.0, deadline - time.monotonic())))
 
 
 def _json(content: bytes) -> Json:
