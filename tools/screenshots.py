@@ -6,6 +6,7 @@ Needs a stack that runs (``make run``) and Debian's chromium; nothing else of th
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -33,8 +34,6 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("docs/images"))
     parser.add_argument("--chromium", default="/usr/bin/chromium")
     args = parser.parse_args()
-    import os
-
     stack = EmbeddedAirflow(load_settings().home / "airflow", port_from(os.environ))
     args.out.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
@@ -43,10 +42,11 @@ def main() -> int:
         )
         page = browser.new_page(viewport={"width": 1440, "height": 860})
         log_in(page, stack.url, stack.admin_password)
-        run_id = stack.client().runs(args.dag)[0]["dag_run_id"]
+        runs = stack.client().runs(args.dag)
+        run_id = next(run["dag_run_id"] for run in runs if run["state"] == "success")
         save(page, f"{stack.url}/dags/{args.dag}", args.out / "dag-grid.png")
         graph = f"{stack.url}/dags/{args.dag}/runs/{run_id}"
-        save(page, graph, args.out / "dag-graph.png", button="Show Graph")
+        save(page, graph, args.out / "dag-graph.png", button="graph")
         browser.close()
     return 0
 
@@ -65,8 +65,8 @@ def save(page: Page, url: str, file: Path, button: str | None = None) -> None:
     """Open a page, wait until it has settled, press a button if told to, and save it."""
     page.goto(url)
     page.wait_for_load_state("networkidle")
-    if button and page.get_by_label(button).count():
-        page.get_by_label(button).first.click()
+    if button:
+        page.locator(f"[aria-label*='{button}' i]").first.click()
     page.wait_for_timeout(2500)
     page.screenshot(path=str(file))
     print(file)
