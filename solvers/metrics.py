@@ -41,18 +41,43 @@ def relative_deviation(problem: Problem, assignment: IntArray) -> FloatArray:
     return deviation
 
 
+def weighted_deviation(problem: Problem, assignment: IntArray) -> FloatArray:
+    """[N, R]: what counts for load distance: weight x (load - m) / m; 0 for caps."""
+    deviation = relative_deviation(problem, assignment)
+    deviation *= np.where(problem.balanced_mask, problem.weights, 0.0)
+    return deviation
+
+
 def load_distance(problem: Problem, assignment: IntArray) -> float:
-    """100 x max over staying nodes and resources of |load - m| / m, in percent of the mean."""
-    return 100.0 * float(np.abs(relative_deviation(problem, assignment)).max(initial=0.0))
+    """100 x max over staying nodes and balanced resources of weight x |load - m| / m.
+
+    In percent of the mean where the weights are 1, as they are unless somebody sets them.
+    """
+    return 100.0 * float(np.abs(weighted_deviation(problem, assignment)).max(initial=0.0))
 
 
 def load_distance_points(problem: Problem, assignment: IntArray) -> float:
-    """100 x max over staying nodes and resources of |load - m|, in points of load (seed 000)."""
+    """100 x max over staying nodes and balanced resources of |load - m|, in points of load.
+
+    Seed 000's unit. Weights have no part in it: a point of load is a point of load.
+    """
     staying = problem.staying
     if not staying.any():
         return 0.0
     distance = np.abs(node_loads(problem, assignment)[staying] - mean_load(problem))
-    return 100.0 * float(distance.max(initial=0.0))
+    return 100.0 * float(distance[:, problem.balanced_mask].max(initial=0.0))
+
+
+CAP_TOLERANCE = 1e-9
+"""Relative: sums of the same loads in another order differ by less, and no cap is so exact."""
+
+
+def over_cap(problem: Problem, assignment: IntArray) -> BoolArray:
+    """[N, R]: the node carries more of a capped resource than it may (and than it had before)."""
+    if problem.balanced_mask.all():
+        return np.zeros((problem.n_nodes, problem.n_resources), dtype=bool)
+    sums = node_loads(problem, assignment) * problem.capacity
+    return np.asarray(sums > problem.cap_limit * (1 + CAP_TOLERANCE))
 
 
 def moved_mask(problem: Problem, assignment: IntArray) -> BoolArray:

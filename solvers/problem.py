@@ -1,7 +1,8 @@
 """The rebalance problem: frozen, checked on construction, arrays inside and names outside.
 
 Follows seed 000 section 3 (key groups, nodes, load per resource, state migration), with node
-capacities, nodes that drain or are dead, pinned key groups and allowed nodes added.
+capacities, nodes that drain or are dead, pinned key groups and allowed nodes added, and for several
+resources either a weight each or, as in its section 4.3.1, the bottleneck balanced and the rest caps.
 """
 
 from __future__ import annotations
@@ -102,9 +103,12 @@ class Problem:
     traffic_rate: FloatArray | None = None  # [E], >= 0
     pause_c0_s: float = 0.0
     pause_s_per_byte: float = 0.0
+    weight: FloatArray | None = None  # [R], > 0; None: every resource counts the same
+    balanced: BoolArray | None = None  # [R]; False: the resource is a cap; None: all are balanced
 
     def __post_init__(self) -> None:
         self._check_names()
+        self._check_resources()
         self._check_nodes()
         self._check_key_groups()
         self._check_allowed()
@@ -141,6 +145,31 @@ class Problem:
         """[G]: ``pinned`` with "nothing is pinned" written out."""
         return np.zeros(self.n_key_groups, dtype=bool) if self.pinned is None else self.pinned
 
+    @property
+    def weights(self) -> FloatArray:
+        """[R]: ``weight`` with "every resource counts the same" written out."""
+        return np.ones(self.n_resources) if self.weight is None else self.weight
+
+    @property
+    def balanced_mask(self) -> BoolArray:
+        """[R]: ``balanced`` with "all are balanced" written out."""
+        return np.ones(self.n_resources, dtype=bool) if self.balanced is None else self.balanced
+
+    @cached_property
+    def cap_limit(self) -> FloatArray:
+        """[N, R]: the most load a node may carry: its capacity for a resource that is a cap.
+
+        A node above that at the start may keep what it has, but not get more. Infinite where the
+        resource is balanced and where the node does not stay: nothing is moved there anyway.
+        """
+        limit = np.full((self.n_nodes, self.n_resources), np.inf)
+        for r in np.flatnonzero(~self.balanced_mask):
+            now = np.bincount(self.current, weights=self.load[:, r], minlength=self.n_nodes)
+            limit[:, r] = np.maximum(self.capacity[:, r], now)
+        limit[~self.staying] = np.inf
+        limit.setflags(write=False)
+        return limit
+
     def permits(self, key_groups: IntArray, nodes: IntArray) -> BoolArray:
         """For each pair: do the allowed nodes let this key group be on this node?"""
         if self.allowed is None:
@@ -168,6 +197,21 @@ class Problem:
         if not self.resources:
             raise InvalidInput("resources is empty", remedy="give at least one resource")
         _check_length("operator_ids", self.operator_ids, self.n_key_groups, "key group")
+
+    def _check_resources(self) -> None:
+        weight = _as_floats("weight", self.weights, (self.n_resources,))
+        _check_rows("weight", weight > 0, self.resources, weight, "a number > 0")
+        _freeze(self, "weight", weight)
+        balanced = np.array(self.balanced_mask)
+        if balanced.dtype != np.bool_ or balanced.ndim != 1:
+            raise InvalidInput("balanced is not a list of true and false")
+        _check_length("balanced", balanced, self.n_resources, "resource")
+        if not balanced.any():
+            raise InvalidInput(
+                "every resource is a cap, so that there is nothing to balance",
+                remedy="leave at least one resource balanced",
+            )
+        _freeze(self, "balanced", balanced)
 
     def _check_nodes(self) -> None:
         _check_length("node_state", self.node_state, self.n_nodes, "node")

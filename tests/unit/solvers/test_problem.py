@@ -28,6 +28,12 @@ from tests.unit.solvers.instances import make
         ({"allowed": np.ones((1, 2), dtype=bool)}, "allowed has 1"),
         ({"pause_c0_s": -1.0}, "pause_c0_s"),
         ({"traffic_from": np.array([0])}, "same length"),
+        ({"weight": [0.0]}, "weight of 'r0'"),
+        ({"weight": [float("nan")]}, "weight of 'r0'"),
+        ({"weight": [1.0, 1.0]}, "weight has the shape"),
+        ({"balanced": [False]}, "nothing to balance"),
+        ({"balanced": [True, False]}, "balanced has 2 values"),
+        ({"balanced": [1.0]}, "balanced is not a list of true and false"),
     ],
 )
 def test_bad_input_is_refused_by_name(change: dict[str, Any], message: str) -> None:
