@@ -1,8 +1,8 @@
 """The rebalance problem: frozen, checked on construction, arrays inside and names outside.
 
 Follows seed 000 section 3 (key groups, nodes, load per resource, state migration), with node
-capacities, nodes that drain or are dead, pinned key groups and allowed nodes added, and for several
-resources either a weight each or, as in its section 4.3.1, the bottleneck balanced and the rest caps.
+capacities, nodes that drain or are dead, pinned key groups and allowed nodes added. With several
+resources each has a weight, or, as in section 4.3.1, the bottleneck is balanced and the rest are caps.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Each round sorts the nodes by load in descending order and moves the biggest suitable key group
 from the first to the last, from the second to the second last, and so on, so that the variance of
 the loads falls; rounds repeat while they help and the budget lasts. Like seed 000 (section 3) it
-looks at the bottleneck resource alone, the one with the greatest total use.
+looks at the bottleneck resource alone, the balanced one with the greatest weighted use; a move that
+would break a cap is not made.
 
 Where the print leaves room: "suitable" is the biggest key group that brings donor and receiver
 closest without overshooting, else the smallest that still lowers the variance; with capacities
@@ -65,7 +66,7 @@ def solve(
         return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
     search = _Search(problem, budget)
     trace = _run_rounds(search, stop, clock, options)
-    search.assignment = search.best
+    search.back_to_best()
     _drain_with_what_is_left(search, clock)
     return make_result(
         problem,
@@ -127,33 +128,72 @@ class _Purse:
         return True
 
 
+class _Caps:
+    """What the nodes carry of the resources that are caps; no move may go over them."""
+
+    def __init__(self, problem: Problem, assignment: IntArray) -> None:
+        capped = ~problem.balanced_mask
+        self.is_empty = not bool(capped.any())
+        self._load: FloatArray = problem.load[:, capped]
+        self._limit: FloatArray = problem.cap_limit[:, capped] * (1 + metrics.CAP_TOLERANCE)
+        sums = metrics.node_loads(problem, assignment) * problem.capacity
+        self._sums: FloatArray = sums[:, capped]
+
+    def fits(self, groups: IntArray, targets: IntArray) -> BoolArray:
+        """For each move on its own: does the target stay under its caps?"""
+        if self.is_empty:
+            return np.ones(len(groups), dtype=bool)
+        after = self._sums[targets] + self._load[groups]
+        return np.asarray((after <= self._limit[targets]).all(axis=1))
+
+    def move(self, group: int, source: int, target: int) -> None:
+        if not self.is_empty:
+            self._sums[source] -= self._load[group]
+            self._sums[target] += self._load[group]
+
+
 class _Search:
     """The state of one Flux run."""
 
     def __init__(self, problem: Problem, budget: Budget) -> None:
         self.problem = problem
-        self.bottleneck = int(np.argmax(metrics.mean_load(problem)))
+        self.budget = budget
+        use = metrics.mean_load(problem) * problem.weights
+        self.bottleneck = int(np.argmax(np.where(problem.balanced_mask, use, -1.0)))
         self.load: FloatArray = problem.load[:, self.bottleneck]
         self.capacity: FloatArray = problem.capacity[:, self.bottleneck]
         self.mean = float(metrics.mean_load(problem)[self.bottleneck])
-        self.assignment = place_must_moves(problem)
-        self.purse = _Purse(problem, budget)
-        self._pay_for_start()
+        self.assignment = place_must_moves(problem, budget)
+        self.caps = _Caps(problem, self.assignment)
+        self.purse = self._purse_after(budget)
         movable = np.flatnonzero(movable_mask(problem, budget))
         self.by_load = movable[np.argsort(self.load[movable], kind="stable")]
         self.best = self.assignment.copy()
         self.best_distance = metrics.load_distance(problem, self.best)
 
-    def _pay_for_start(self) -> None:
+    def _purse_after(self, budget: Budget) -> _Purse:
+        """What the assignment leaves of the budget."""
+        purse = _Purse(self.problem, budget)
         moved = np.flatnonzero(self.assignment != self.problem.current)
-        charges = self.purse.charge_of(moved, self.problem.current[moved], self.assignment[moved])
+        charges = purse.charge_of(moved, self.problem.current[moved], self.assignment[moved])
         for k, charge in zip(moved, charges, strict=True):
-            self.purse.pay(int(k), int(charge))
+            purse.pay(int(k), int(charge))
+        return purse
 
     def surplus(self) -> FloatArray:
         """[N]: load above target; the target is the mean, or nothing on a draining node."""
         sums = np.bincount(self.assignment, weights=self.load, minlength=self.problem.n_nodes)
         return sums / self.capacity - np.where(self.problem.staying, self.mean, 0.0)
+
+    def back_to_best(self) -> None:
+        """Later rounds may have sent key groups home: caps and budget are the best plan's again."""
+        self.assignment = self.best
+        self.purse = self._purse_after(self.budget)
+        self.caps = _Caps(self.problem, self.best)
+
+    def move(self, group: int, target: int) -> None:
+        self.caps.move(group, int(self.assignment[group]), target)
+        self.assignment[group] = target
 
     def note(self) -> bool:
         """Remember the assignment if it is the best so far."""
@@ -191,7 +231,7 @@ def _one_round(search: _Search) -> bool:
     any_moved = False
     for k, target, charge in zip(groups, receivers, charges, strict=True):
         if search.purse.pay(int(k), int(charge)):
-            search.assignment[k] = target
+            search.move(int(k), int(target))
             any_moved = True
     return any_moved
 
@@ -258,6 +298,7 @@ def _walk(
         open_pairs, groups = open_pairs[in_range], groups[in_range]
         targets = receivers[open_pairs]
         may_go = search.problem.permits(groups, targets)
+        may_go &= search.caps.fits(groups, targets)
         may_go &= search.purse.affords(groups, search.assignment[groups], targets)
         chosen[open_pairs[may_go]] = groups[may_go]
         open_pairs = open_pairs[~may_go]
@@ -293,16 +334,18 @@ def _drain_with_what_is_left(search: _Search, clock: Clock) -> None:
     purse = search.purse
     mean = metrics.mean_load(problem)
     fair = np.where(mean > 0, mean, 1.0) * problem.capacity
+    weights = np.where(problem.balanced_mask, problem.weights, 0.0)
     relative = metrics.node_loads(problem, search.assignment) * problem.capacity / fair
-    ceiling = 1.0 + search.best_distance / 100.0
-    for k in leaving:
+    ceiling = search.best_distance / 100.0
+    for k in leaving.tolist():
         if clock.is_over():
             return
-        targets = problem.targets_of(int(k))
+        targets = problem.targets_of(k)
+        targets = targets[search.caps.fits(np.full(len(targets), k), targets)]
         if not len(targets):
             continue
-        after = (relative[targets] + problem.load[k] / fair[targets]).max(axis=1)
+        after = ((relative[targets] + problem.load[k] / fair[targets] - 1.0) * weights).max(axis=1)
         at = int(np.argmin(after))
-        if after[at] <= ceiling and purse.pay(int(k), 1):
+        if after[at] <= ceiling and purse.pay(k, 1):
             relative[targets[at]] += problem.load[k] / fair[targets[at]]
-            search.assignment[k] = targets[at]
+            search.move(k, int(targets[at]))

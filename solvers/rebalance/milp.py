@@ -4,11 +4,12 @@ Corrections to the print are in docs/adr/0003: d_u and d_l are >= 0, constraint 
 moves into draining nodes do not exist as variables, and "w1 >> w2" is two solves, first of d
 alone and then of the rest with d held, so that no weight can make d worse and the bound of the
 first solve is a bound on load distance itself. Status and bound are HiGHS's own (docs/adr/0004).
+A weight per resource scales its rows; a resource that is a cap has rows of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -78,8 +79,8 @@ def solve(
         return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
     start = _start(problem, budget, options)
     answer = _solve_feasible(problem, budget, stop, clock, seed, options, start)
-    # HiGHS keeps rows within a tolerance; what is over the budget by a hair is still over it.
-    plans = [plan for plan in answer.plans if within_budget(problem, budget, plan)]
+    # HiGHS keeps rows within a tolerance; what is over a limit by a hair is still over it.
+    plans = [plan for plan in answer.plans if _keeps_limits(problem, budget, plan)]
     return make_result(
         problem,
         without_useless_moves(problem, best_plan(problem, [start, *plans])),
@@ -102,13 +103,17 @@ def _options(params: Mapping[str, Any]) -> MilpParams:
 
 def _start(problem: Problem, budget: Budget, options: MilpParams) -> IntArray:
     """The given start if it keeps the rules, else the plan that does only what it must."""
-    necessary = place_must_moves(problem)
+    necessary = place_must_moves(problem, budget)
     if options.start is None:
         return necessary
     given = np.array(options.start, dtype=np.int64)
-    if given.shape != problem.current.shape or not within_budget(problem, budget, given):
-        raise InvalidInput("milp.start is not an assignment within the budget")
+    if given.shape != problem.current.shape or not _keeps_limits(problem, budget, given):
+        raise InvalidInput("milp.start is not an assignment within the budget and the caps")
     return best_plan(problem, [necessary, given])
+
+
+def _keeps_limits(problem: Problem, budget: Budget, plan: IntArray) -> bool:
+    return within_budget(problem, budget, plan) and not metrics.over_cap(problem, plan).any()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,15 +169,15 @@ def _solve_corner(
     part = Stop(None if remaining is None else max(0.01, CORNER_SHARE * remaining), stop.steps)
     model = _Model(problem, budget, choices)
     answer = _TwoSolves(problem, model, part, part.start(), seed, options).run(
-        place_must_moves(problem)
+        place_must_moves(problem, budget)
     )
-    plans = [plan for plan in answer.plans if within_budget(problem, budget, plan)]
+    plans = [plan for plan in answer.plans if _keeps_limits(problem, budget, plan)]
     return best_plan(problem, [start, *plans])
 
 
 def _extreme_nodes(problem: Problem, budget: Budget) -> BoolArray:
     """[N]: the fullest and the emptiest nodes in turn, as many as make a small model."""
-    deviation = metrics.relative_deviation(problem, problem.current).max(axis=1)
+    deviation = metrics.weighted_deviation(problem, problem.current).max(axis=1)
     # A draining node wants to be empty: all it has is surplus. At half weight, so that many
     # draining nodes do not crowd out the overloaded ones that decide the load distance.
     loads = metrics.node_loads(problem, problem.current)
@@ -288,6 +293,7 @@ class _Model:
         self.lp.setObjective(pulp.LpAffineExpression([(self.d, 1.0)]))
         self._add_each_group_once()
         self._add_load_limits()
+        self._add_caps()
         self._add_budget(budget)
 
     def _row(self, terms: list[tuple[Any, float]], sense: int, right: float, name: str) -> None:
@@ -306,31 +312,55 @@ class _Model:
             self._row(terms, pulp.LpConstraintEQ, 1.0, f"once_{k}")
 
     def _add_load_limits(self) -> None:
-        """(3) and (4), for every resource in use on every node that stays."""
+        """(3) and (4), for every balanced resource in use on every node that stays.
+
+        With a weight w, d is the largest w x |share - 1|, and both sides are multiplied by w.
+        """
         import pulp
 
+        weights = self.problem.weights
         # Implied by the rows below, and needed where no resource is in use and there are none.
-        self._row([(self.d_u, 1.0), (self.d, -1.0)], pulp.LpConstraintLE, 1.0, "d_u")
+        self._row(
+            [(self.d_u, 1.0), (self.d, -1.0)], pulp.LpConstraintLE, float(weights.max()), "d_u"
+        )
         self._row([(self.d_l, 1.0), (self.d, -1.0)], pulp.LpConstraintLE, 0.0, "d_l")
         mean = metrics.mean_load(self.problem)
+        fair = self.problem.capacity * np.where(mean > 0, mean, 1.0)
+        used = np.flatnonzero((mean > 0) & self.problem.balanced_mask)
+        for i, r, terms, fixed in self._shares(used, fair / weights):
+            w = float(weights[r])
+            above = [*terms, (self.d, -1.0), (self.d_u, 1.0)]
+            below = [*terms, (self.d, 1.0), (self.d_l, -1.0)]
+            self._row(above, pulp.LpConstraintLE, w - fixed, f"above_{i}_{r}")
+            self._row(below, pulp.LpConstraintGE, w - fixed, f"below_{i}_{r}")
+
+    def _add_caps(self) -> None:
+        """Resources that are caps: no node that stays above its limit (seed 000, 4.3.1)."""
+        import pulp
+
+        capped = np.flatnonzero(~self.problem.balanced_mask)
+        for i, r, terms, fixed in self._shares(capped, self.problem.cap_limit):
+            right = 1.0 + metrics.CAP_TOLERANCE - fixed
+            if terms and sum(share for _, share in terms) > right:
+                self._row(terms, pulp.LpConstraintLE, right, f"cap_{i}_{r}")
+
+    def _shares(
+        self, resources: IntArray, unit: FloatArray
+    ) -> Iterator[tuple[int, int, list[tuple[Any, float]], float]]:
+        """Node, resource, its choices with their loads, and its fixed load, in the node's unit."""
         by_node = np.argsort(self.choices.node, kind="stable")
         ends = np.cumsum(np.bincount(self.choices.node, minlength=self.problem.n_nodes))
         fixed = self._fixed_loads()
         for i in np.flatnonzero(self.problem.staying).tolist():
             here = by_node[ends[i - 1] if i else 0 : ends[i]]
-            for r in np.flatnonzero(mean > 0).tolist():
-                fair = self.problem.capacity[i, r] * mean[r]
-                shares = self.problem.load[self.choices.group[here], r] / fair
+            for r in resources.tolist():
+                shares = self.problem.load[self.choices.group[here], r] / unit[i, r]
                 terms = [
                     (self.x[j], s)
                     for j, s in zip(here.tolist(), shares.tolist(), strict=True)
                     if s > 0
                 ]
-                right = 1.0 - fixed[i, r] / fair
-                above = [*terms, (self.d, -1.0), (self.d_u, 1.0)]
-                below = [*terms, (self.d, 1.0), (self.d_l, -1.0)]
-                self._row(above, pulp.LpConstraintLE, right, f"above_{i}_{r}")
-                self._row(below, pulp.LpConstraintGE, right, f"below_{i}_{r}")
+                yield i, r, terms, float(fixed[i, r] / unit[i, r])
 
     def _fixed_loads(self) -> FloatArray:
         """[N, R]: load of the key groups that have no variables."""
@@ -479,7 +509,7 @@ class _TwoSolves:
 
     def _point(self, assignment: IntArray) -> FloatArray:
         """A start for HiGHS: the x of the assignment, and the least d that fits them."""
-        deviation = metrics.relative_deviation(self.problem, assignment)
+        deviation = metrics.weighted_deviation(self.problem, assignment)
         point = np.zeros(len(self.task.cost))
         point[self.columns] = self.model.values_of(assignment)
         point[self.model.d.index] = np.abs(deviation).max(initial=0.0)

@@ -1,8 +1,8 @@
 """What has to happen in every plan: which key groups must move, whether they can, and a start.
 
 A key group must move off a dead node (forced, outside of the budget) and off a node that its
-``allowed_nodes`` do not list (within the budget). These rules decide feasibility completely: once
-they can be met, leaving everything else in place is a plan.
+``allowed_nodes`` do not list (within the budget). Once that is possible, leaving everything else in
+place is a plan; only caps can ask for more (see ``caps``).
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import numpy as np
 from solvers import metrics
 from solvers.budget import Budget
 from solvers.problem import BoolArray, FloatArray, IntArray, Problem
-
-PAUSE_TOLERANCE_S = 1e-9
+from solvers.rebalance.caps import PAUSE_TOLERANCE_S, CapRepair
 
 
 def misplaced_mask(problem: Problem) -> BoolArray:
@@ -35,6 +34,7 @@ def why_infeasible(problem: Problem, budget: Budget) -> str | None:
         _pinned_but_must_move(problem, must_move)
         or _nowhere_to_go(problem, must_move)
         or _budget_too_small(problem, budget)
+        or _no_room_under_caps(problem, budget)
     )
 
 
@@ -73,6 +73,23 @@ def _budget_too_small(problem: Problem, budget: Budget) -> str | None:
         f"{needed.moves} key group(s) are on nodes that their allowed nodes do not list, and "
         f"moving them ({needed.bytes} bytes, {needed.pause_s:g} s of pause) is over the budget; "
         "raise the budget or allow them where they are"
+    )
+
+
+def _no_room_under_caps(problem: Problem, budget: Budget) -> str | None:
+    """Whether what must move fits under the caps. What already stands may stay as it is."""
+    if problem.balanced_mask.all() or not must_move_mask(problem).any():
+        return None
+    plan, is_complete = _place_under_caps(problem, budget)
+    over = metrics.over_cap(problem, plan)
+    if not over.any():
+        return None
+    resource = problem.resources[int(np.flatnonzero(over.any(axis=0))[0])]
+    fact = "no plan within the budget" if is_complete else "no plan was found that"
+    return (
+        f"{int(must_move_mask(problem).sum())} key group(s) have to move, and {fact} keeps every "
+        f"node under its cap on {resource!r}; add a node, raise the capacity or the budget, or "
+        "balance the resource instead of capping it"
     )
 
 
@@ -117,23 +134,71 @@ def movable_mask(problem: Problem, budget: Budget) -> BoolArray:
     return movable & (affordable | must_move_mask(problem))
 
 
-def place_must_moves(problem: Problem) -> IntArray:
-    """The plan that does only what it must: largest first, each to where the load stays lowest."""
+def place_must_moves(problem: Problem, budget: Budget | None = None) -> IntArray:
+    """The plan that does only what it must: largest first, each to where the load stays lowest.
+
+    Under caps it may have to move more to make room, which is why it takes the budget; without
+    one, nothing is moved for that. Valid where ``why_infeasible`` finds nothing.
+    """
+    if problem.balanced_mask.all():
+        return _place_greedily(problem)
+    return _place_under_caps(problem, Budget(moves=0) if budget is None else budget)[0]
+
+
+def _place_under_caps(problem: Problem, budget: Budget) -> tuple[IntArray, bool]:
+    """A plan, and whether its search was complete (so that breaking a cap means: no plan)."""
+    greedy = _place_greedily(problem)
+    if not metrics.over_cap(problem, greedy).any():
+        return greedy, True
+    repair = CapRepair(
+        problem,
+        budget,
+        greedy,
+        free=must_move_mask(problem),
+        movable=movable_mask(problem, budget),
+    )
+    is_repaired = repair.run()
+    return (repair.assignment if is_repaired else greedy), repair.is_complete
+
+
+def _place_greedily(problem: Problem) -> IntArray:
+    """Each to where the weighted load stays lowest, among those where it keeps the caps."""
     assignment = problem.current.copy()
     must_move = np.flatnonzero(must_move_mask(problem))
     if not len(must_move):
         return assignment
-    weights = normalised_loads(problem)
+    shares = normalised_loads(problem)[:, problem.balanced_mask]
     room = problem.capacity / problem.capacity[problem.staying].mean(axis=0)
-    sums = _sums_without(problem, must_move, weights)
+    room = room[:, problem.balanced_mask]
+    weights = problem.weights[problem.balanced_mask]
+    sums = _sums_without(problem, must_move, shares)
+    caps = _CapCheck(problem, must_move)
     anywhere = np.flatnonzero(problem.staying)
-    for k in must_move[np.argsort(-weights[must_move].max(axis=1), kind="stable")]:
+    for k in must_move[np.argsort(-shares[must_move].max(axis=1), kind="stable")]:
         targets = anywhere if problem.allowed is None else problem.targets_of(int(k))
-        after = ((sums[targets] + weights[k]) / room[targets]).max(axis=1)
-        target = targets[int(np.argmin(after))]
+        above = (((sums[targets] + shares[k]) / room[targets] - 1.0) * weights).max(axis=1)
+        target = int(targets[int(np.argmin(caps.prefer_room(above, k, targets)))])
         assignment[k] = target
-        sums[target] += weights[k]
+        sums[target] += shares[k]
+        caps.carried[target] += caps.load[k]
     return assignment
+
+
+class _CapCheck:
+    """What each node carries of the capped resources while key groups are placed."""
+
+    def __init__(self, problem: Problem, left_out: IntArray) -> None:
+        capped = ~problem.balanced_mask
+        self.load: FloatArray = problem.load[:, capped]
+        self.limit: FloatArray = problem.cap_limit[:, capped] * (1 + metrics.CAP_TOLERANCE)
+        self.carried = _sums_without(problem, left_out, self.load)
+
+    def prefer_room(self, cost: FloatArray, group: int, targets: IntArray) -> FloatArray:
+        """The costs of the targets, infinite where the key group breaks a cap; all if all do."""
+        if not self.load.shape[1]:
+            return cost
+        fits = (self.carried[targets] + self.load[group] <= self.limit[targets]).all(axis=1)
+        return np.where(fits, cost, np.inf) if fits.any() else cost
 
 
 def normalised_loads(problem: Problem) -> FloatArray:
@@ -144,12 +209,13 @@ def normalised_loads(problem: Problem) -> FloatArray:
     return shares
 
 
-def _sums_without(problem: Problem, left_out: IntArray, weights: FloatArray) -> FloatArray:
+def _sums_without(problem: Problem, left_out: IntArray, loads: FloatArray) -> FloatArray:
+    """[N, columns of loads]: what each node carries but for some key groups."""
     kept = np.ones(problem.n_key_groups, dtype=bool)
     kept[left_out] = False
-    sums = np.zeros((problem.n_nodes, problem.n_resources))
-    for r in range(problem.n_resources):
+    sums = np.zeros((problem.n_nodes, loads.shape[1]))
+    for r in range(loads.shape[1]):
         sums[:, r] = np.bincount(
-            problem.current[kept], weights=weights[kept, r], minlength=problem.n_nodes
+            problem.current[kept], weights=loads[kept, r], minlength=problem.n_nodes
         )
     return sums

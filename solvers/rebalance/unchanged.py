@@ -32,7 +32,7 @@ def solve(
         return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
     return make_result(
         problem,
-        place_must_moves(problem),
+        place_must_moves(problem, budget),
         method=NAME,
         bound=counting_bound(problem, budget),
         seconds=clock.elapsed(),

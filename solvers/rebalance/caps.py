@@ -1,0 +1,128 @@
+"""Room under the caps for what must move: the one question of feasibility that is a search.
+
+Without caps, what has to leave a dead or a forbidden node can go to any node that stays. With caps
+(seed 000, 4.3.1: the bottleneck is balanced, the other resources must only fit) it may not fit
+where it was put, and something else may have to make room for it, within the budget.
+
+The search is exact as far as its steps reach: on a node over a cap some key group that is there
+has to go, in every plan; so it tries each of them, on each of its targets, and goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from solvers import metrics
+from solvers.budget import Budget
+from solvers.problem import BoolArray, FloatArray, IntArray, Problem
+
+PAUSE_TOLERANCE_S = 1e-9
+MAX_STEPS = 2_000
+"""Tries before it gives up: seconds at ten thousand nodes, complete on a handful."""
+MAX_DEPTH = 200
+"""Key groups moved one after another in one try; Python's own stack ends at about a thousand."""
+
+
+class CapRepair:
+    """Looks for the changes that bring an assignment under its caps.
+
+    ``free``: key groups whose place costs nothing to change (they must move anyway).
+    ``movable``: key groups that may be moved at all.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        budget: Budget,
+        assignment: IntArray,
+        *,
+        free: BoolArray,
+        movable: BoolArray,
+    ) -> None:
+        self.problem = problem
+        self.assignment = assignment.copy()
+        self.free = free
+        self.open = movable.copy()
+        self.sums: FloatArray = metrics.node_loads(problem, assignment) * problem.capacity
+        self.limit: FloatArray = problem.cap_limit * (1 + metrics.CAP_TOLERANCE)
+        self.costs = _costs(problem)
+        spent = metrics.voluntary_mask(problem, assignment)
+        self.left = _limits(budget) - self.costs[spent].sum(axis=0)
+        self.steps = 0
+        self.is_complete = True
+
+    def run(self) -> bool:
+        """Whether ``assignment`` now keeps the caps; False and complete: no plan does."""
+        return self._repair(0)
+
+    def _repair(self, depth: int) -> bool:
+        over = self.sums > self.limit
+        if not over.any():
+            return True
+        for group, target in self._changes(over):
+            if self.steps >= MAX_STEPS or depth >= MAX_DEPTH:
+                self.is_complete = False
+                return False
+            self.steps += 1
+            origin, left = int(self.assignment[group]), self.left
+            rows = self.sums[[origin, target]]
+            self._put(group, target)
+            if self._repair(depth + 1):
+                return True
+            # Put back what was there, rather than take away again: floats would drift.
+            self.assignment[group], self.open[group], self.left = origin, True, left
+            self.sums[[origin, target]] = rows
+        return False
+
+    def _changes(self, over: BoolArray) -> Iterator[tuple[int, int]]:
+        """Key groups of one node that is over a cap, each with its targets, the roomiest first."""
+        excess = np.where(over, self.sums / self.limit, 0.0)
+        node, r = np.unravel_index(int(np.argmax(excess)), excess.shape)
+        load = self.problem.load[:, r]
+        here = np.flatnonzero((self.assignment == node) & self.open & (load > 0))
+        # What must move anyway first, then the smallest that is enough on its own.
+        too_small = load[here] < self.sums[node, r] - self.limit[node, r]
+        for k in here[np.lexsort((load[here], too_small, ~self.free[here]))].tolist():
+            if bool(np.all(self._price(k) <= self.left)):
+                for target in self._targets(k, int(node)):
+                    yield k, target
+
+    def _targets(self, group: int, without: int) -> list[int]:
+        targets = self.problem.targets_of(group)
+        targets = targets[targets != without]
+        after = self.sums[targets] + self.problem.load[group]
+        worst = (after / self.limit[targets]).max(axis=1, initial=0.0)
+        ordered: list[int] = targets[np.argsort(worst, kind="stable")].tolist()
+        return ordered
+
+    def _price(self, group: int) -> FloatArray:
+        return np.zeros(3) if self.free[group] else self.costs[group]
+
+    def _put(self, group: int, node: int) -> None:
+        load = self.problem.load[group]
+        self.sums[self.assignment[group]] -= load
+        self.sums[node] += load
+        self.assignment[group] = node
+        self.open[group] = False
+        self.left = self.left - self._price(group)
+
+
+def _limits(budget: Budget) -> FloatArray:
+    limits = (budget.moves, budget.bytes, budget.pause_s)
+    slack = (0.0, 0.0, PAUSE_TOLERANCE_S)
+    return np.array(
+        [np.inf if limit is None else limit + s for limit, s in zip(limits, slack, strict=True)]
+    )
+
+
+def _costs(problem: Problem) -> FloatArray:
+    """[G, 3]: what moving each key group takes of the moves, the bytes and the pause."""
+    return np.column_stack(
+        (
+            np.ones(problem.n_key_groups),
+            problem.state_bytes.astype(np.float64),
+            metrics.move_pause_s(problem),
+        )
+    )
