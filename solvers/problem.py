@@ -2,7 +2,7 @@
 
 Follows seed 000 section 3 (key groups, nodes, load per resource, state migration), with node
 capacities, nodes that drain or are dead, pinned key groups and allowed nodes added. With several
-resources each has a weight, or, as in section 4.3.1, the bottleneck is balanced and the rest are caps.
+resources each has a weight, or, as in section 4.3.1, the bottleneck is balanced, the rest are caps.
 """
 
 from __future__ import annotations

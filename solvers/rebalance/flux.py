@@ -26,13 +26,9 @@ from solvers import metrics
 from solvers.budget import Budget
 from solvers.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.rebalance.bound import counting_bound
+from solvers.rebalance.caps import PAUSE_TOLERANCE_S
 from solvers.rebalance.compare import TIE, without_useless_moves
-from solvers.rebalance.start import (
-    PAUSE_TOLERANCE_S,
-    movable_mask,
-    place_must_moves,
-    why_infeasible,
-)
+from solvers.rebalance.start import movable_mask, place_must_moves, why_infeasible
 from solvers.result import Result, TraceStep, infeasible_result, make_result
 from solvers.stop import Clock, Stop
 
