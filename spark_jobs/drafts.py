@@ -5,11 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 
 from ballast.contracts.errors import NotFound
-from ballast.contracts.policy import JobPolicy, policy_from_json
+from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings
+from ballast.store.snapshots import read_snapshot
 from ballast.store.tables import read_rows, table_exists
 from solvers import Problem
-from spark_jobs.problems import Row, build_problem
+from spark_jobs.problems import Row
 
 
 def find_snapshot(settings: Settings, job: str, run_id: str) -> Row:
@@ -50,20 +51,14 @@ def required_draft(settings: Settings, snapshot: Row) -> Row:
 
 def read_problem(settings: Settings, snapshot: Row) -> tuple[JobPolicy, Problem]:
     """The policy as it was, and the problem that the snapshot states."""
-    policy = policy_from_json(snapshot["policy_json"])
-    parts = [_part(settings, name, snapshot) for name in ("key_groups", "nodes", "traffic")]
-    return policy, build_problem(policy, *parts)
+    policy, columns = read_snapshot(settings, snapshot)
+    return policy, Problem(**columns)
 
 
 def read_content(settings: Settings, draft: Row) -> pa.Table:
     """The rows of plans.assignments of a draft."""
     where = [("plan_id", "=", draft["plan_id"])]
     return read_rows(settings, "plans.assignments", job=draft["job"], where=where)
-
-
-def _part(settings: Settings, name: str, snapshot: Row) -> pa.Table:
-    where = [("snapshot_id", "=", snapshot["snapshot_id"])]
-    return read_rows(settings, f"snapshots.{name}", job=snapshot["job"], where=where)
 
 
 def _first(settings: Settings, table: str, job: str, **where: str) -> Row | None:

@@ -8,38 +8,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ballast.contracts import identity
-from ballast.contracts.errors import InvalidInput
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.tables import TABLES
+from ballast.store.snapshots import key_group_names, problem_columns
 from solvers import Budget, Problem, Result
 from solvers.verify import Violation, verify
 
 Row = dict[str, Any]
 
-
-@dataclass(frozen=True)
-class ResourceColumns:
-    """Where a snapshot keeps the load on a resource, and a node's capacity of it."""
-
-    load: str
-    capacity: str
-
-
-RESOURCES: Mapping[str, ResourceColumns] = {
-    "cpu": ResourceColumns("cpu_load_cores", "cpu_capacity_cores"),
-    "memory": ResourceColumns("memory_load_bytes", "memory_capacity_bytes"),
-    "network": ResourceColumns("network_load_bytes_per_s", "network_capacity_bytes_per_s"),
-}
 
 # Column of plans.plans -> what solvers.verify calls the promise.
 PROMISES: Mapping[str, str] = {
@@ -63,26 +47,7 @@ def build_problem(
     policy: JobPolicy, key_groups: pa.Table, nodes: pa.Table, traffic: pa.Table
 ) -> Problem:
     """The problem that a snapshot's rows state, in an order that does not depend on theirs."""
-    key_groups = key_groups.sort_by([("operator_id", "ascending"), ("key_group", "ascending")])
-    nodes = nodes.sort_by("node_id")
-    operator_ids = key_groups["operator_id"].to_pylist()
-    names = _names(operator_ids, key_groups["key_group"])
-    resources = policy.objective.resources
-    return Problem(
-        node_ids=tuple(nodes["node_id"].to_pylist()),
-        resources=resources,
-        capacity=_matrix(nodes, [RESOURCES[name].capacity for name in resources]),
-        node_state=tuple(nodes["state"].to_pylist()),
-        key_group_ids=tuple(names),
-        operator_ids=tuple(operator_ids),
-        load=_matrix(key_groups, [RESOURCES[name].load for name in resources]),
-        state_bytes=key_groups["state_bytes"].to_numpy(),
-        current=_node_indices(names, key_groups["node_id"], nodes["node_id"]),
-        rack=tuple(nodes["rack"].to_pylist()),
-        pause_c0_s=policy.pause.c0_s,
-        pause_s_per_byte=policy.pause.s_per_byte,
-        **_traffic(names, traffic),
-    )
+    return Problem(**problem_columns(policy, key_groups, nodes, traffic))
 
 
 def assignment_rows(job: str, plan_id: str, problem: Problem, result: Result) -> pa.Table:
@@ -168,67 +133,11 @@ def violations_of(problem: Problem, plan: Row, assignment: pa.Table) -> list[Vio
     if identical != plan["plan_id"]:
         return [Violation("plan_id", f"promised {plan['plan_id']}, is {identical}")]
     budget = Budget(plan["budget_moves"], plan["budget_bytes"], plan["budget_pause_s"])
-    names = _names(assignment["operator_id"].to_pylist(), assignment["key_group"])
+    names = key_group_names(assignment["operator_id"], assignment["key_group"]).to_pylist()
     promises = {promise: plan[column] for column, promise in PROMISES.items()}
     return verify(problem, budget, (names, assignment["node_id"].to_pylist()), promises)
-
-
-def _names(operator_ids: list[str], numbers: pa.ChunkedArray) -> list[str]:
-    return [
-        identity.key_group_name(operator, number)
-        for operator, number in zip(operator_ids, numbers.to_pylist(), strict=True)
-    ]
 
 
 def _split(names: tuple[str, ...]) -> tuple[list[str], list[int]]:
     pairs = [identity.split_key_group_name(name) for name in names]
     return [operator for operator, _ in pairs], [number for _, number in pairs]
-
-
-def _matrix(table: pa.Table, columns: list[str]) -> np.ndarray[Any, Any]:
-    for column in columns:
-        if table[column].null_count:
-            raise InvalidInput(
-                f"the snapshot has no {column} for {table[column].null_count} of its rows",
-                remedy="give every node this capacity in the job's policy, or leave the "
-                "resource out of objective.resources; then start a new run",
-            )
-    return np.column_stack([table[column].to_numpy() for column in columns])
-
-
-def _node_indices(
-    names: list[str], held_by: pa.ChunkedArray, node_ids: pa.ChunkedArray
-) -> np.ndarray[Any, Any]:
-    index = pc.index_in(held_by, value_set=node_ids.combine_chunks())
-    if index.null_count:
-        at = pc.is_null(index).to_pylist().index(True)
-        raise InvalidInput(
-            f"the snapshot has key group {names[at]} on node {held_by[at].as_py()!r}, which is "
-            f"none of its nodes",
-            value=held_by[at].as_py(),
-            allowed=", ".join(node_ids.to_pylist()),
-            remedy="add the node to the job's policy, then start a new run",
-        )
-    return index.to_numpy().astype(np.int64)
-
-
-def _traffic(names: list[str], traffic: pa.Table) -> dict[str, Any]:
-    if traffic.num_rows == 0:
-        return {}
-    index_of = {name: i for i, name in enumerate(names)}
-    ends = {
-        field: _names(traffic[f"{end}_operator_id"].to_pylist(), traffic[f"{end}_key_group"])
-        for field, end in (("traffic_from", "from"), ("traffic_to", "to"))
-    }
-    unknown = next((name for end in ends.values() for name in end if name not in index_of), None)
-    if unknown is not None:
-        raise InvalidInput(
-            f"the snapshot has traffic of key group {unknown}, which is none of its key groups",
-            value=unknown,
-            remedy="start a new run",
-        )
-    indices = {
-        field: np.array([index_of[name] for name in end], dtype=np.int64)
-        for field, end in ends.items()
-    }
-    return {**indices, "traffic_rate": traffic["records_per_s"].to_numpy()}

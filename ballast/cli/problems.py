@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ballast.cli.convert import to_problem
 from ballast.contracts.errors import ProblemError, VerificationFailed
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "solve", help="solve a problem folder", description="Solve a problem folder."
     )
     solve.add_argument("folder", metavar="FOLDER", help="the problem folder")
-    solve.add_argument("--method", default="auto", help="auto, milp, flux or unchanged")
+    solve.add_argument("--method", default="auto", help="auto (default), or one method by name")
     solve.add_argument(
         "--seconds", type=float, default=None, help=f"time limit (default {DEFAULT_SECONDS:g})"
     )
@@ -92,37 +93,6 @@ def run_verify(args: argparse.Namespace) -> int:
     else:
         print(f"{args.out}: every promise holds")
     return EXIT_BROKEN_PROMISE if violations else EXIT_SOLVED
-
-
-def to_problem(folder: ProblemFolder) -> tuple[Problem, Budget]:
-    """The folder's columns as the solvers' arrays."""
-    import solvers
-
-    nodes, groups, traffic = folder.nodes, folder.key_groups, folder.traffic
-    allowed = groups.allowed
-    problem = solvers.Problem(
-        node_ids=tuple(nodes.node_ids.to_pylist()),
-        resources=folder.resources,
-        capacity=nodes.capacity,
-        node_state=tuple(nodes.state.to_pylist()),
-        rack=tuple(nodes.rack.to_pylist()),
-        key_group_ids=tuple(groups.key_group_ids.to_pylist()),
-        operator_ids=tuple(groups.operator_ids.to_pylist()),
-        load=groups.load,
-        state_bytes=groups.state_bytes,
-        current=groups.current,
-        pinned=groups.pinned,
-        allowed=None
-        if allowed is None
-        else solvers.AllowedNodes(allowed.indptr, allowed.nodes, allowed.restricted),
-        traffic_from=None if traffic is None else traffic.from_index,
-        traffic_to=None if traffic is None else traffic.to_index,
-        traffic_rate=None if traffic is None else traffic.rate,
-        pause_c0_s=folder.pause_c0_s,
-        pause_s_per_byte=folder.pause_s_per_byte,
-    )
-    limits = folder.budget
-    return problem, solvers.Budget(limits.moves, limits.bytes, limits.pause_s)
 
 
 def _seconds(args: argparse.Namespace) -> float | None:

@@ -23,9 +23,12 @@ Seconds = Annotated[float, Field(strict=True, gt=0, le=86_400 * 7, allow_inf_nan
 Amount = Annotated[float, Field(strict=True, gt=0, le=1e15, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(strict=True, ge=0, le=1e15, allow_inf_nan=False)]
 
+Resource = Literal["cpu", "memory", "network"]
+Weight = Annotated[float, Field(strict=True, gt=0, le=1e6, allow_inf_nan=False)]
+
 BUILT_OBJECTIVES = ("balance",)
 BUILT_REVIEW_MODES = ("automatic",)
-BUILT_METHODS = ("auto", "milp", "flux", "unchanged")
+BUILT_METHODS = ("auto", "search", "milp", "flux", "unchanged")
 RESOURCES = ("cpu", "memory", "network")
 
 
@@ -72,9 +75,11 @@ class ObjectivePolicy(_Strict):
     """What a plan is to achieve, over which resources."""
 
     kind: Literal["balance", "collocate", "joint"] = "balance"
-    resources: Annotated[tuple[Literal["cpu", "memory", "network"], ...], Field(min_length=1)] = (
-        "cpu",
-    )
+    resources: Annotated[tuple[Resource, ...], Field(min_length=1)] = ("cpu",)
+    weights: dict[Resource, Weight] = {}
+    """How much a deviation of a resource counts beside the others; 1 where it is not named."""
+    caps: tuple[Resource, ...] = ()
+    """Resources that only have to fit each node's capacity and are not balanced."""
 
 
 class BudgetPolicy(_Strict):
@@ -147,6 +152,7 @@ class JobPolicy(_Strict):
         _check_schedule(self.schedule)
         _check_edges(self)
         _check_windows(self)
+        _check_objective(self.objective)
         _check_capacities(self)
         return self
 
@@ -316,6 +322,28 @@ def _check_windows(policy: JobPolicy) -> None:
         )
     if policy.window_s != round(policy.window_s, 3):
         raise ValueError(f"window_s is {policy.window_s:g}; it must be in whole milliseconds")
+
+
+def _check_objective(objective: ObjectivePolicy) -> None:
+    _check_unique("objective.caps", list(objective.caps))
+    known = ", ".join(objective.resources)
+    for field, names in (("weights", tuple(objective.weights)), ("caps", objective.caps)):
+        for name in names:
+            if name not in objective.resources:
+                raise ValueError(
+                    f"objective.{field} has {name!r}, which is not in objective.resources; "
+                    f"allowed: {known}"
+                )
+    if set(objective.caps) == set(objective.resources):
+        raise ValueError(
+            "objective.caps names every resource; leave at least one of them to be balanced"
+        )
+    weighted_cap = next((name for name in objective.caps if name in objective.weights), None)
+    if weighted_cap is not None:
+        raise ValueError(
+            f"objective.weights has {weighted_cap!r}, which is in objective.caps and so is not "
+            "balanced; leave it out of one of the two"
+        )
 
 
 def _check_capacities(policy: JobPolicy) -> None:

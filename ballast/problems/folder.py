@@ -88,6 +88,8 @@ class ProblemFolder:
     traffic: TrafficColumns | None = None
     pause_c0_s: float = DEFAULT_PAUSE_C0_S
     pause_s_per_byte: float = DEFAULT_PAUSE_S_PER_BYTE
+    weights: Mapping[str, float] = field(default_factory=dict)  # by resource; absent: 1
+    caps: tuple[str, ...] = ()  # resources that must fit and are not balanced
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -110,6 +112,8 @@ def read_problem(folder: str | Path) -> ProblemFolder:
     node_file = Columns(root / "nodes.parquet")
     group_file = Columns(root / "key_groups.parquet")
     resources = _resources(node_file, group_file)
+    weights = _weights(settings.pop("weights", {}), resources)
+    caps = _caps(settings.pop("caps", []), resources)
     nodes = _nodes(node_file, resources)
     key_groups = _key_groups(group_file, nodes, resources)
     return ProblemFolder(
@@ -121,6 +125,8 @@ def read_problem(folder: str | Path) -> ProblemFolder:
         traffic=_traffic(root / "traffic.parquet", key_groups),
         pause_c0_s=c0,
         pause_s_per_byte=per_byte,
+        weights=weights,
+        caps=caps,
         extra=settings,
     )
 
@@ -173,6 +179,44 @@ def _number(name: str, value: Any) -> float:
             f"problem.json: {name} is {value!r}", value=value, allowed="a number >= 0"
         )
     return float(value)
+
+
+def _weights(content: Any, resources: tuple[str, ...]) -> dict[str, float]:
+    """weights: an object of resource and weight, so that a deviation of one counts more."""
+    if not isinstance(content, dict):
+        raise ProblemError(f"problem.json: weights is {content!r}", allowed="an object")
+    _check_known("weights", list(content), resources)
+    weights = {name: _number(f"weights.{name}", value) for name, value in content.items()}
+    zero = next((name for name, value in weights.items() if value == 0), None)
+    if zero is not None:
+        raise ProblemError(
+            f"problem.json: weights.{zero} is 0",
+            value=0,
+            allowed="a number > 0",
+            remedy="to leave the balance of a resource out, name it in caps",
+        )
+    return weights
+
+
+def _caps(content: Any, resources: tuple[str, ...]) -> tuple[str, ...]:
+    """caps: the resources that have to fit each node and are not balanced."""
+    if not isinstance(content, list) or not all(isinstance(name, str) for name in content):
+        raise ProblemError(f"problem.json: caps is {content!r}", allowed="a list of resources")
+    _check_known("caps", content, resources)
+    if set(content) == set(resources):
+        raise ProblemError(
+            "problem.json: caps names every resource, so that there is nothing to balance",
+            remedy="leave at least one resource out of caps",
+        )
+    return tuple(dict.fromkeys(content))
+
+
+def _check_known(field_name: str, names: list[str], resources: tuple[str, ...]) -> None:
+    unknown = sorted(set(names) - set(resources))
+    if unknown:
+        raise ProblemError(
+            f"problem.json: {field_name} has {unknown}", allowed=", ".join(resources)
+        )
 
 
 def _resources(nodes: Columns, groups: Columns) -> tuple[str, ...]:
@@ -293,6 +337,8 @@ def _settings_text(problem: ProblemFolder) -> str:
         "budget": {name: limit for name, limit in limits.items() if limit is not None},
         "pause_c0_s": problem.pause_c0_s,
         "pause_s_per_byte": problem.pause_s_per_byte,
+        **({"weights": dict(problem.weights)} if problem.weights else {}),
+        **({"caps": list(problem.caps)} if problem.caps else {}),
         **problem.extra,
     }
     return json.dumps(settings, indent=2, allow_nan=False) + "\n"

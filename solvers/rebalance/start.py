@@ -12,7 +12,8 @@ import numpy as np
 from solvers import metrics
 from solvers.budget import Budget
 from solvers.problem import BoolArray, FloatArray, IntArray, Problem
-from solvers.rebalance.caps import PAUSE_TOLERANCE_S, CapRepair
+from solvers.rebalance.caps import PAUSE_TOLERANCE_S as PAUSE_TOLERANCE_S
+from solvers.rebalance.caps import CapRepair
 
 
 def misplaced_mask(problem: Problem) -> BoolArray:

@@ -59,6 +59,18 @@ def test_a_policy_survives_its_json() -> None:
     assert policy_from_json(policy.to_json()) == policy
 
 
+def test_a_policy_may_weigh_resources_and_cap_others() -> None:
+    data = smallest()
+    for node in data["nodes"]:
+        node["capacity"] = {"memory_bytes": 1e9, "network_bytes_per_s": 1e8}
+    data["objective"] = {
+        "resources": ["cpu", "memory", "network"], "weights": {"cpu": 2}, "caps": ["memory"],
+    }  # fmt: skip
+    policy = parse_policy(data, "clicks.yaml")
+    assert policy.objective.weights == {"cpu": 2.0}
+    assert policy_from_json(policy.to_json()) == policy
+
+
 @pytest.mark.parametrize(
     ("path", "value", "field", "said"),
     [
@@ -87,6 +99,17 @@ def test_a_policy_survives_its_json() -> None:
         (["nodes", 0, "colour"], "red", "nodes.0.colour", "not a field"),
         (["edges"], [{"from": "parse", "to": "count"}] * 2, "policy", "given twice"),
         (["objective"], {"resources": ["cpu", "cpu"]}, "policy", "given twice"),
+        (["objective"], {"weights": {"cpu": 0}}, "objective.weights.cpu", "0"),
+        (["objective"], {"weights": {"cpu": float("inf")}}, "objective.weights.cpu", "inf"),
+        (["objective"], {"weights": {"memory": 2}}, "policy", "not in objective.resources"),
+        (["objective"], {"weights": {"disk": 2}}, "objective.weights.disk.[key]", "'disk'"),
+        (["objective"], {"caps": ["network"]}, "policy", "not in objective.resources"),
+        (["objective"], {"caps": ["cpu"]}, "policy", "names every resource"),
+        (["objective"], {"resources": ["cpu", "memory"], "caps": ["memory"] * 2},
+         "policy", "given twice"),
+        (["objective"],
+         {"resources": ["cpu", "memory"], "caps": ["memory"], "weights": {"memory": 2}},
+         "policy", "leave it out of one of the two"),
         (["budgets"], {"pause_s": 2e6}, "budgets.pause_s", "2000000"),
         (["schedule"], "every day", "policy", "five fields"),
     ],

@@ -27,6 +27,8 @@ def folder(tmp_path: Path) -> Path:
         "budget": {"moves": 2, "bytes": 1000, "pause_s": 3.5},
         "pause_c0_s": 0.2,
         "pause_s_per_byte": 1e-9,
+        "weights": {"cpu": 2},
+        "caps": ["mem"],
         "params": {"flux": {"patience": 3}},
     }
     (root / "problem.json").write_text(json.dumps(settings))
@@ -94,6 +96,7 @@ def test_a_folder_survives_a_round_trip(folder: Path, tmp_path: Path) -> None:
     assert once.key_groups.allowed is not None
     assert np.array_equal(again.key_groups.allowed.restricted, once.key_groups.allowed.restricted)
     assert (again.pause_c0_s, again.extra) == (once.pause_c0_s, once.extra)
+    assert (again.weights, again.caps) == ({"cpu": 2.0}, ("mem",)) == (once.weights, once.caps)
 
 
 def test_traffic_rack_pins_allowed_nodes_and_budget_may_be_absent(folder: Path) -> None:
@@ -130,6 +133,16 @@ def set_text(file: str, text: str) -> Callable[[Path], None]:
     return lambda folder: (folder / file).write_text(text) and None
 
 
+def cut(file: str, length: int | None = None) -> Callable[[Path], None]:
+    """Keep the first bytes of a file only, half of them unless told."""
+
+    def shorten(folder: Path) -> None:
+        content = (folder / file).read_bytes()
+        (folder / file).write_bytes(content[: len(content) // 2 if length is None else length])
+
+    return shorten
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
@@ -145,6 +158,16 @@ def set_text(file: str, text: str) -> Callable[[Path], None]:
         (set_json(budget={"pause_s": -1}), "budget.pause_s"),
         (set_json(budget=3), "budget"),
         (set_json(pause_c0_s="x"), "pause_c0_s"),
+        (set_json(weights=3), "weights is 3"),
+        (set_json(weights={"gpu": 1}), "weights has .*'gpu'"),
+        (set_json(weights={"cpu": 0}), "weights.cpu is 0.*name it in caps"),
+        (set_json(weights={"cpu": "much"}), "weights.cpu is 'much'"),
+        (set_json(caps="mem"), "caps is 'mem'"),
+        (set_json(caps=["gpu"]), "caps has .*'gpu'"),
+        (set_json(caps=["cpu", "mem"]), "nothing to balance"),
+        (cut("key_groups.parquet"), "cannot be read as Parquet"),
+        (cut("nodes.parquet", 4), "cannot be read as Parquet"),
+        (cut("nodes.parquet", 0), "cannot be read as Parquet"),
         (set_column("nodes", "node_id", ["a", "a"]), "'a' is there more than once"),
         (set_column("nodes", "node_id", ["a", None]), "node_id is missing in row 1"),
         (set_column("nodes", "node_id", ["a", ""]), "node_id is empty in row 1"),

@@ -79,6 +79,8 @@ def exhaustive_optimum(problem: Problem, budget: Budget) -> float | None:
             continue
         if budget.pause_s is not None and pause > budget.pause_s + 1e-9:
             continue
+        if breaks_a_cap(problem, plan):
+            continue
         distance = plain_distance(problem, plan)
         best = distance if best is None else min(best, distance)
     return best
@@ -88,22 +90,41 @@ def plain_distance(problem: Problem, plan: Any) -> float:
     worst = 0.0
     alive = [i for i, s in enumerate(problem.node_state) if s == "alive"]
     for r in range(problem.n_resources):
+        if not problem.balanced_mask[r]:
+            continue
         total = sum(problem.load[:, r].tolist())
         mean = total / sum(problem.capacity[i, r] for i in alive)
         if mean == 0:
             continue
         for i in alive:
             load = sum(problem.load[k, r] for k, n in enumerate(plan) if n == i)
-            worst = max(worst, abs(load / problem.capacity[i, r] - mean) / mean)
+            away = abs(load / problem.capacity[i, r] - mean) / mean
+            worst = max(worst, float(problem.weights[r]) * away)
     return 100 * worst
 
 
+def breaks_a_cap(problem: Problem, plan: Any) -> bool:
+    """A node that stays carries more of a capped resource than it can and than it did."""
+
+    def carried(places: Any, i: int, r: int) -> float:
+        return sum(float(problem.load[k, r]) for k, n in enumerate(places) if n == i)
+
+    return any(
+        carried(plan, i, r)
+        > max(float(problem.capacity[i, r]), carried(problem.current, i, r)) * (1 + 1e-9)
+        for r in range(problem.n_resources)
+        if not problem.balanced_mask[r]
+        for i, state in enumerate(problem.node_state)
+        if state == "alive"
+    )
+
+
 @st.composite
-def problems(draw: Any, max_nodes: int = 3, max_groups: int = 6) -> Problem:
-    """Tiny problems with everything in them: states, pins, allowed nodes, several resources."""
+def problems(draw: Any, max_nodes: int = 3, max_groups: int = 6, max_resources: int = 3) -> Problem:
+    """Tiny problems of every kind: states, pins, allowed nodes, resources with weights and caps."""
     nodes = draw(st.integers(1, max_nodes))
     groups = draw(st.integers(0, max_groups))
-    resources = draw(st.integers(1, 2))
+    resources = draw(st.integers(1, max_resources))
     whole = st.integers(0, 12).map(float)
     matrix = st.lists(
         st.lists(whole, min_size=resources, max_size=resources), min_size=groups, max_size=groups
@@ -125,13 +146,22 @@ def problems(draw: Any, max_nodes: int = 3, max_groups: int = 6) -> Problem:
         )
         allowed = np.array(draw(rows))
     load = np.array(draw(matrix), dtype=float).reshape(groups, resources)
+    balanced = np.array([True] * resources)
+    if resources > 1 and draw(st.booleans()):
+        balanced[draw(st.integers(1, resources - 1)) :] = False
+    weight = None
+    if draw(st.booleans()):
+        kinds = st.sampled_from([0.25, 1.0, 3.0])
+        weight = np.array(draw(st.lists(kinds, min_size=resources, max_size=resources)))
+    # Caps that bind: room for about what a node carries, sometimes less, sometimes much more.
+    room = np.where(balanced, 1.0, draw(st.sampled_from([5.0, 12.0, 20.0, 40.0])))
     return Problem(
         node_ids=tuple(f"n{i}" for i in range(nodes)),
         resources=tuple(f"r{r}" for r in range(resources)),
         capacity=np.array(
             draw(st.lists(st.sampled_from([1.0, 2.0]), min_size=nodes, max_size=nodes))
         )[:, None]
-        * np.ones((1, resources)),
+        * room[None, :],
         node_state=tuple(states),
         key_group_ids=tuple(f"k{k}" for k in range(groups)),
         operator_ids=("op",) * groups,
@@ -151,6 +181,8 @@ def problems(draw: Any, max_nodes: int = 3, max_groups: int = 6) -> Problem:
         allowed=allowed,
         pause_c0_s=0.5,
         pause_s_per_byte=0.1,
+        weight=weight,
+        balanced=balanced,
     )
 
 

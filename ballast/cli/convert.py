@@ -1,0 +1,97 @@
+"""Between a problem folder's columns and the solvers' arrays, in both directions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ballast.problems import AllowedColumns, ProblemFolder, TrafficColumns
+    from solvers import Budget, Problem
+
+
+def to_problem(folder: ProblemFolder) -> tuple[Problem, Budget]:
+    """The folder's columns as the solvers' arrays."""
+    import solvers
+
+    nodes, groups, traffic = folder.nodes, folder.key_groups, folder.traffic
+    allowed = groups.allowed
+    problem = solvers.Problem(
+        node_ids=tuple(nodes.node_ids.to_pylist()),
+        resources=folder.resources,
+        capacity=nodes.capacity,
+        node_state=tuple(nodes.state.to_pylist()),
+        rack=tuple(nodes.rack.to_pylist()),
+        key_group_ids=tuple(groups.key_group_ids.to_pylist()),
+        operator_ids=tuple(groups.operator_ids.to_pylist()),
+        load=groups.load,
+        state_bytes=groups.state_bytes,
+        current=groups.current,
+        pinned=groups.pinned,
+        allowed=None
+        if allowed is None
+        else solvers.AllowedNodes(allowed.indptr, allowed.nodes, allowed.restricted),
+        traffic_from=None if traffic is None else traffic.from_index,
+        traffic_to=None if traffic is None else traffic.to_index,
+        traffic_rate=None if traffic is None else traffic.rate,
+        pause_c0_s=folder.pause_c0_s,
+        pause_s_per_byte=folder.pause_s_per_byte,
+        weight=[folder.weights.get(name, 1.0) for name in folder.resources],  # type: ignore[arg-type]
+        balanced=[name not in folder.caps for name in folder.resources],  # type: ignore[arg-type]
+    )
+    limits = folder.budget
+    return problem, solvers.Budget(limits.moves, limits.bytes, limits.pause_s)
+
+
+def to_folder(problem: Problem, budget: Budget) -> ProblemFolder:
+    """A problem as the columns of a folder, to write it down for somebody else."""
+    import pyarrow as pa
+
+    from ballast.problems import BudgetSpec, KeyGroupColumns, NodeColumns, ProblemFolder
+
+    return ProblemFolder(
+        resources=problem.resources,
+        nodes=NodeColumns(
+            node_ids=pa.array(problem.node_ids, pa.string()),
+            capacity=problem.capacity,
+            state=pa.array(problem.node_state, pa.string()),
+            rack=pa.array(problem.rack, pa.string()),
+        ),
+        key_groups=KeyGroupColumns(
+            key_group_ids=pa.array(problem.key_group_ids, pa.string()),
+            operator_ids=pa.array(problem.operator_ids, pa.string()),
+            current=problem.current,
+            load=problem.load,
+            state_bytes=problem.state_bytes,
+            pinned=problem.pinned_mask,
+            allowed=_allowed(problem),
+        ),
+        budget=BudgetSpec(budget.moves, budget.bytes, budget.pause_s),
+        traffic=_traffic(problem),
+        pause_c0_s=problem.pause_c0_s,
+        pause_s_per_byte=problem.pause_s_per_byte,
+        weights={
+            name: float(weight)
+            for name, weight in zip(problem.resources, problem.weights, strict=True)
+            if weight != 1.0
+        },
+        caps=tuple(
+            name
+            for name, is_balanced in zip(problem.resources, problem.balanced_mask, strict=True)
+            if not is_balanced
+        ),
+    )
+
+
+def _allowed(problem: Problem) -> AllowedColumns | None:
+    from ballast.problems import AllowedColumns
+
+    rows = problem.allowed
+    return None if rows is None else AllowedColumns(rows.indptr, rows.nodes, rows.restricted)
+
+
+def _traffic(problem: Problem) -> TrafficColumns | None:
+    from ballast.problems import TrafficColumns
+
+    if problem.traffic_from is None or problem.traffic_to is None or problem.traffic_rate is None:
+        return None
+    return TrafficColumns(problem.traffic_from, problem.traffic_to, problem.traffic_rate)

@@ -1,0 +1,139 @@
+"""A snapshot's rows as the columns of a problem: what ``solve`` solves and the command line shows.
+
+Plain names and arrays; this package knows nothing of solvers. The order of the columns does not
+depend on the order of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ballast.contracts.errors import InvalidInput, NotFound
+from ballast.contracts.policy import JobPolicy, policy_from_json
+from ballast.contracts.settings import Settings
+from ballast.store.tables import read_rows, table_exists
+
+Row = dict[str, Any]
+PARTS = ("key_groups", "nodes", "traffic")
+
+
+@dataclass(frozen=True)
+class ResourceColumns:
+    """Where a snapshot keeps the load on a resource, and a node's capacity of it."""
+
+    load: str
+    capacity: str
+
+
+RESOURCES: Mapping[str, ResourceColumns] = {
+    "cpu": ResourceColumns("cpu_load_cores", "cpu_capacity_cores"),
+    "memory": ResourceColumns("memory_load_bytes", "memory_capacity_bytes"),
+    "network": ResourceColumns("network_load_bytes_per_s", "network_capacity_bytes_per_s"),
+}
+
+
+def newest_snapshot(settings: Settings, job: str) -> Row:
+    """The job's last snapshot."""
+    rows: list[Row] = []
+    if table_exists(settings, "snapshots.snapshots"):
+        rows = read_rows(settings, "snapshots.snapshots", job=job).to_pylist()
+    if not rows:
+        raise NotFound(
+            f"job {job} has no snapshot in warehouse {settings.warehouse}", value=job,
+            remedy=f"trigger reoptimize__{job} in Airflow, or set BALLAST_WAREHOUSE",
+        )  # fmt: skip
+    return max(rows, key=lambda row: (row["created_at"], row["snapshot_id"]))
+
+
+def read_snapshot(settings: Settings, snapshot: Row) -> tuple[JobPolicy, dict[str, Any]]:
+    """The policy as it was, and the columns of the problem that the snapshot states."""
+    where = [("snapshot_id", "=", snapshot["snapshot_id"])]
+    parts = [
+        read_rows(settings, f"snapshots.{name}", job=snapshot["job"], where=where) for name in PARTS
+    ]
+    policy = policy_from_json(snapshot["policy_json"])
+    return policy, problem_columns(policy, *parts)
+
+
+def problem_columns(
+    policy: JobPolicy, key_groups: pa.Table, nodes: pa.Table, traffic: pa.Table
+) -> dict[str, Any]:
+    """The fields of a problem, by the names that ``solvers.Problem`` has for them."""
+    key_groups = key_groups.sort_by([("operator_id", "ascending"), ("key_group", "ascending")])
+    nodes = nodes.sort_by("node_id")
+    names = key_group_names(key_groups["operator_id"], key_groups["key_group"])
+    objective = policy.objective
+    return {
+        "node_ids": tuple(nodes["node_id"].to_pylist()),
+        "resources": objective.resources,
+        "capacity": _matrix(nodes, [RESOURCES[name].capacity for name in objective.resources]),
+        "node_state": tuple(nodes["state"].to_pylist()),
+        "key_group_ids": tuple(names.to_pylist()),
+        "operator_ids": tuple(key_groups["operator_id"].to_pylist()),
+        "load": _matrix(key_groups, [RESOURCES[name].load for name in objective.resources]),
+        "state_bytes": key_groups["state_bytes"].to_numpy(),
+        "current": _node_indices(names, key_groups["node_id"], nodes["node_id"]),
+        "rack": tuple(nodes["rack"].to_pylist()),
+        "pause_c0_s": policy.pause.c0_s,
+        "pause_s_per_byte": policy.pause.s_per_byte,
+        "weight": np.array([objective.weights.get(name, 1.0) for name in objective.resources]),
+        "balanced": np.array([name not in objective.caps for name in objective.resources]),
+        **_traffic(names, traffic),
+    }
+
+
+def key_group_names(operator_ids: pa.ChunkedArray, numbers: pa.ChunkedArray) -> pa.ChunkedArray:
+    """``identity.key_group_name`` for whole columns."""
+    return pc.binary_join_element_wise(operator_ids, numbers.cast(pa.string()), "/")
+
+
+def _matrix(table: pa.Table, columns: list[str]) -> npt.NDArray[np.float64]:
+    for column in columns:
+        if table[column].null_count:
+            raise InvalidInput(
+                f"the snapshot has no {column} for {table[column].null_count} of its rows",
+                remedy="give every node this capacity in the job's policy, or leave the "
+                "resource out of objective.resources; then start a new run",
+            )
+    return np.column_stack([table[column].to_numpy() for column in columns])
+
+
+def _node_indices(
+    names: pa.ChunkedArray, held_by: pa.ChunkedArray, node_ids: pa.ChunkedArray
+) -> npt.NDArray[np.int64]:
+    index = pc.index_in(held_by, value_set=node_ids.combine_chunks())
+    if index.null_count:
+        at = pc.index(pc.is_null(index), True).as_py()
+        raise InvalidInput(
+            f"the snapshot has key group {names[at].as_py()} on node {held_by[at].as_py()!r}, "
+            "which is none of its nodes",
+            value=held_by[at].as_py(),
+            allowed=", ".join(node_ids.to_pylist()),
+            remedy="add the node to the job's policy, then start a new run",
+        )
+    return np.asarray(index.to_numpy(), dtype=np.int64)
+
+
+def _traffic(names: pa.ChunkedArray, traffic: pa.Table) -> dict[str, Any]:
+    if traffic.num_rows == 0:
+        return {}
+    columns: dict[str, Any] = {"traffic_rate": traffic["records_per_s"].to_numpy()}
+    for field, end in (("traffic_from", "from"), ("traffic_to", "to")):
+        ends = key_group_names(traffic[f"{end}_operator_id"], traffic[f"{end}_key_group"])
+        index = pc.index_in(ends, value_set=names.combine_chunks())
+        if index.null_count:
+            unknown = ends[pc.index(pc.is_null(index), True).as_py()].as_py()
+            raise InvalidInput(
+                f"the snapshot has traffic of key group {unknown}, which is none of its key groups",
+                value=unknown,
+                remedy="start a new run",
+            )
+        columns[field] = np.asarray(index.to_numpy(), dtype=np.int64)
+    return columns
