@@ -12,10 +12,11 @@ BENCH ?=
 
 export PYTHON
 
-.PHONY: help setup run demo test lint bench clean lock
+.PHONY: help setup run demo test lint bench bench-rebalance bench-rebalance-full bench-seed000 \
+	clean lock
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## Install everything that is needed: .venv as locked, Java if missing, Delta's jars
 	@tools/setup.sh
@@ -34,6 +35,15 @@ lint: setup ## Check style, types, import rules and the compose file
 
 bench: setup ## Run the benchmarks (BENCH=name for one of them)
 	@$(VENV)/python -m tools.run_bench $(BENCH)
+
+bench-rebalance: setup ## Compare ours with the peers: ten cells, 1 s, 3 seeds (15 minutes)
+	@$(VENV)/python -m bench.rebalance
+
+bench-rebalance-full: setup ## The same, peers also at 20 s, 5 seeds, large instances (90 minutes)
+	@$(VENV)/python -m bench.rebalance --full --resume --docs
+
+bench-seed000: setup ## Reproduce the figures of seed 000, sections 5.1 and 5.2, in the simulator
+	@$(VENV)/python -m bench.seed000
 
 clean: ## Remove what running left: warehouse, run folders, caches (keeps .venv and the jars)
 	@tools/clean.sh

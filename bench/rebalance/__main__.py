@@ -1,0 +1,299 @@
+"""Compares ours with the peers, cell by cell, and prints the table with a verdict per cell.
+
+    python -m bench.rebalance                    ten cells, 1 s, 3 seeds (make bench-rebalance)
+    python -m bench.rebalance --full --resume    peers also at 20 s, 5 seeds, large instances
+    python -m bench.rebalance --cells 1,4 --peers ours,meta --seeds 1
+
+Exit 0: every verdict holds; 1: one does not; 2: it could not be run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.rebalance import environments, plots, table
+from bench.rebalance.cells import BY_NAME, LARGE_CELLS, TEN_CELLS, Cell
+from bench.rebalance.measure import (
+    NOT_BUILT,
+    OURS,
+    PEERS,
+    Outcome,
+    Peer,
+    Task,
+    measure,
+    no_outcome,
+)
+
+LIMIT_S = 1.0
+LONG_LIMIT_S = 20.0
+LARGE_LIMIT_S = 15.0
+CURVE_LIMITS_S = (0.25, 5.0, LONG_LIMIT_S)
+"""Further limits for ours, on the first instance of a cell, for the plots alone."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is run: which cells, how many instances of each, and for how long."""
+
+    cells: tuple[Cell, ...]
+    peers: tuple[Peer, ...]
+    seeds: int
+    seed_base: int
+    is_full: bool
+    build_s: float
+
+    def limits_of(self, peer: Peer, cell: Cell, index: int) -> tuple[float, ...]:
+        if cell in LARGE_CELLS:
+            return (LARGE_LIMIT_S,)
+        if not self.is_full:
+            return (LIMIT_S,)
+        if peer.name == OURS:
+            return (LIMIT_S, *CURVE_LIMITS_S) if index == 0 else (LIMIT_S,)
+        return (LIMIT_S, LONG_LIMIT_S) if peer.is_any_time else (LIMIT_S,)
+
+    def instances_of(self, cell: Cell) -> int:
+        return 1 if cell in LARGE_CELLS else self.seeds
+
+    def peers_of(self, cell: Cell) -> list[Peer]:
+        return [p for p in self.peers if p.at_any_size or cell not in LARGE_CELLS]
+
+
+class Journal:
+    """Outcomes on disk, one file a peer and instance, so that an interruption loses one run."""
+
+    def __init__(self, folder: Path, *, resume: bool) -> None:
+        self.folder = folder
+        self.runs = folder / "runs"
+        self.runs.mkdir(parents=True, exist_ok=True)
+        if not resume:
+            for path in self.runs.glob("*.json"):
+                path.unlink()
+
+    def _path(self, peer: str, task: Task) -> Path:
+        return self.runs / f"{task.cell.replace('%', '')}-{task.index}-{peer}.json"
+
+    def read(self, peer: str, task: Task, limits: Sequence[float]) -> list[Outcome] | None:
+        path = self._path(peer, task)
+        if not path.exists():
+            return None
+        rows = [Outcome.from_dict(row) for row in json.loads(path.read_text(encoding="utf-8"))]
+        is_same = all(row.seed == task.seed for row in rows)
+        return rows if is_same and [row.limit for row in rows] == list(limits) else None
+
+    def write(self, peer: str, task: Task, rows: Sequence[Outcome]) -> None:
+        path = self._path(peer, task)
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps([row.to_dict() for row in rows]), encoding="utf-8")
+        part.rename(path)
+
+
+def run_cell(plan: Plan, cell: Cell, journal: Journal) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    given_up: set[str] = set()
+    for index in range(plan.instances_of(cell)):
+        instance, seed = cell.draw(plan.seed_base, index)
+        task = Task(cell.name, index, seed, instance)
+        for peers in _side_by_side(plan.peers_of(cell)):
+            rows = _run_peers(plan, cell, peers, task, journal, given_up)
+            outcomes += rows
+            for row in rows:
+                _say(plan, cell, row)
+            # The next instance has the same size, and its model takes as long.
+            given_up |= {row.peer for row in rows if row.status == NOT_BUILT}
+    return outcomes
+
+
+def _side_by_side(peers: Sequence[Peer]) -> list[list[Peer]]:
+    """Peers that use one core run together where there are enough cores; all others alone."""
+    single = [peer for peer in peers if peer.cores == 1]
+    groups = [[peer] for peer in peers if peer.cores > 1]
+    together = max(1, min(2, os.cpu_count() or 1))
+    return groups + [single[i : i + together] for i in range(0, len(single), together)]
+
+
+def _run_peers(
+    plan: Plan,
+    cell: Cell,
+    peers: Sequence[Peer],
+    task: Task,
+    journal: Journal,
+    given_up: set[str],
+) -> list[Outcome]:
+    limits = {peer.name: plan.limits_of(peer, cell, task.index) for peer in peers}
+    known = {peer.name: journal.read(peer.name, task, limits[peer.name]) for peer in peers}
+    rows = [row for found in known.values() if found for row in found]
+    missing = [peer for peer in peers if known[peer.name] is None]
+    for peer in [p for p in missing if p.name in given_up]:
+        rows += [
+            no_outcome(peer.name, task, limit, NOT_BUILT, "as for the first instance", math.nan)
+            for limit in limits[peer.name]
+        ]
+    to_run = [peer for peer in missing if peer.name not in given_up]
+    if to_run:
+        fresh = measure(to_run, task, limits, plan.build_s)
+        for peer in to_run:
+            journal.write(peer.name, task, [row for row in fresh if row.peer == peer.name])
+        rows += fresh
+    return rows
+
+
+def _say(plan: Plan, cell: Cell, row: Outcome) -> None:
+    place = f"cell {cell.name} [{row.index + 1}/{plan.instances_of(cell)}]"
+    if row.status == "ok":
+        what = f"{row.load_distance:.6g} % with {row.moves} moves in {row.seconds:.2f} s"
+    else:
+        what = row.status
+    note = f" ({' '.join(row.note.split())[-160:]})" if row.note else ""
+    print(f"{place} {row.peer} {row.limit:g} s: {what}{note}", flush=True)
+
+
+def report(plan: Plan, outcomes: Sequence[Outcome], words: str) -> tuple[str, bool]:
+    """The table in Markdown, and whether all verdicts hold."""
+    small = [cell for cell in plan.cells if cell not in LARGE_CELLS]
+    large = [cell for cell in plan.cells if cell in LARGE_CELLS]
+    parts, holds = [words], True
+    has_ours = any(peer.name == OURS for peer in plan.peers)
+    for cells, limit in ((small, LIMIT_S), (large, LARGE_LIMIT_S)):
+        if not cells:
+            continue
+        by_cell = {c.name: table.figures_of(r for r in outcomes if r.cell == c.name) for c in cells}
+        verdicts, titles = [], []
+        if has_ours:
+            verdicts.append([table.verdict(c, f, limit) for c, f in by_cell.items()])
+            titles.append(f"verdict at {limit:g} s")
+            holds = holds and all(v.holds for v in verdicts[0])
+        if has_ours and plan.is_full and cells is small:
+            late = [table.late_verdict(c, f, LIMIT_S, LONG_LIMIT_S) for c, f in by_cell.items()]
+            verdicts.append(late)
+            titles.append(f"ours at {LIMIT_S:g} s against {LONG_LIMIT_S:g} s")
+            holds = holds and table.matched_often_enough(late)
+        columns = _columns(plan, cells, outcomes, limit)
+        parts.append(table.markdown(cells, outcomes, columns, verdicts, titles))
+    return "\n\n".join(parts) + "\n", holds
+
+
+def _columns(
+    plan: Plan, cells: Sequence[Cell], outcomes: Sequence[Outcome], limit: float
+) -> list[tuple[str, float]]:
+    names = {cell.name for cell in cells}
+    seen = {(row.peer, row.limit) for row in outcomes if row.cell in names}
+    order = [limit, LONG_LIMIT_S] if limit != LONG_LIMIT_S else [limit]
+    wanted = [(peer.name, at) for peer in plan.peers for at in order]
+    return [key for key in wanted if key in seen and not (key[0] == OURS and key[1] != limit)]
+
+
+def _words(plan: Plan, command: str, seconds: float) -> str:
+    peers = "; ".join(f"{peer.name}: {peer.words}" for peer in plan.peers)
+    return (
+        f"Made by `{command}` at commit {commit()[:12]}, seed base {plan.seed_base:x}, "
+        f"{plan.seeds} seeds, {os.cpu_count()} cores, Python {platform.python_version()}, "
+        f"{seconds / 60:.0f} minutes. Load distance in percent of the mean, median over the "
+        f"seeds; lower is better. {peers}."
+    )
+
+
+def commit() -> str:
+    done = subprocess.run(
+        ["git", "rev-parse", "HEAD"],
+        cwd=environments.ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout.strip() or "0"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench.rebalance", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    add = parser.add_argument
+    add("--full", action="store_true", help="peers also at 20 s, 5 seeds, large instances")
+    add("--seed-base", help="hexadecimal; the commit's hash unless given")
+    add("--seeds", type=int, help="instances a cell")
+    add("--cells", help="some of them, such as 1,4,10")
+    add("--peers", help="some of them, such as ours,meta")
+    add("--out", type=Path, help="folder for results.json, table.md and plot.svg")
+    add("--resume", action="store_true", help="keep what an earlier run with these seeds measured")
+    add("--docs", action="store_true", help="write docs/bench-rebalance.md and its picture")
+    return parser
+
+
+def _named(
+    names: str | None, known: dict[str, object], default: Sequence[object]
+) -> tuple[object, ...]:
+    if names is None:
+        return tuple(default)
+    unknown = [name for name in names.split(",") if name not in known]
+    if unknown:
+        raise SystemExit(f"error: {', '.join(unknown)}: not among {', '.join(known)}")
+    return tuple(known[name] for name in names.split(","))
+
+
+def plan_of(args: argparse.Namespace) -> Plan:
+    base = args.seed_base or commit()
+    cells = (*TEN_CELLS, *LARGE_CELLS) if args.full else TEN_CELLS
+    return Plan(
+        cells=_named(args.cells, dict(BY_NAME), cells),  # type: ignore[arg-type]
+        peers=_named(args.peers, {p.name: p for p in PEERS}, PEERS),  # type: ignore[arg-type]
+        seeds=args.seeds or (5 if args.full else 3),
+        seed_base=int(base[:16], 16),
+        is_full=args.full,
+        build_s=60.0 if args.full else 30.0,
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    args = _parser().parse_args(arguments)
+    plan = plan_of(args)
+    kind = "full" if plan.is_full else "quick"
+    out = (
+        args.out
+        or environments.ROOT / ".ballast" / "bench-rebalance" / f"{kind}-{plan.seed_base:x}"
+    )
+    try:
+        environments.make_all()
+    except environments.NoEnvironment as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    started = time.monotonic()
+    journal = Journal(out, resume=args.resume)
+    outcomes = [row for cell in plan.cells for row in run_cell(plan, cell, journal)]
+    command = "make bench-rebalance-full" if plan.is_full else "make bench-rebalance"
+    text, holds = report(plan, outcomes, _words(plan, command, time.monotonic() - started))
+    _write(plan, out, outcomes, text)
+    if args.docs:
+        _write_docs(plan, outcomes, text)
+    print(
+        f"\n{text}\n{'every verdict holds' if holds else 'A VERDICT DOES NOT HOLD'}; files: {out}"
+    )
+    return 0 if holds else 1
+
+
+def _write(plan: Plan, out: Path, outcomes: Sequence[Outcome], text: str) -> None:
+    rows = [row.to_dict() for row in outcomes]
+    content = {"commit": commit(), "seed_base": f"{plan.seed_base:x}", "outcomes": rows}
+    (out / "results.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
+    (out / "table.md").write_text(text, encoding="utf-8")
+    plots.draw(plan.cells, outcomes, out / "plot.svg")
+
+
+def _write_docs(plan: Plan, outcomes: Sequence[Outcome], text: str) -> None:
+    docs = environments.ROOT / "docs"
+    picture = "images/bench-rebalance.svg"
+    plots.draw(plan.cells, outcomes, docs / picture)
+    page = f"# Rebalance beside its peers\n\n{text}\n![Quality over time]({picture})\n"
+    (docs / "bench-rebalance.md").write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

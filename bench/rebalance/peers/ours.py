@@ -1,0 +1,41 @@
+"""Ours and our Flux: ``solvers.solve`` on a first call in a fresh process; everything counts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from bench.rebalance.cells import problem_of
+from bench.rebalance.peers.exchange import Answer, Build, Instance, Solve, serve
+
+
+def build_with(method: str) -> Build:
+    def build(instance: Instance) -> Solve:
+        import solvers
+
+        problem, budget = problem_of(instance)
+
+        def solve(seconds: float, seed: int) -> Answer:
+            stop = solvers.Stop(seconds=seconds)
+            result = solvers.solve(problem, budget, stop, seed=seed, method=method)
+            extra = {"bound": result.bound, "gap": result.gap, "status": result.status.value}
+            return Answer(
+                result.assignment if result.is_solved else None,
+                result.seconds,
+                note=f"{result.method}, {result.status.value}",
+                trace=tuple((s, distance) for s, _, distance in result.trace),
+                extra=extra,
+            )
+
+        return solve
+
+    return build
+
+
+def main(arguments: Sequence[str]) -> int:
+    method, *rest = arguments
+    return serve(build_with(method), rest)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

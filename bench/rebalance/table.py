@@ -1,0 +1,157 @@
+"""From outcomes to the table: medians over the seeds, a verdict per cell, Markdown."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bench.rebalance.cells import Cell
+from bench.rebalance.measure import OK, OURS, Outcome
+
+RELATIVE_TOLERANCE = 0.01
+ABSOLUTE_TOLERANCE = 0.001
+"""A peer is better than ours only by more than 1 % of its figure or 0.001 points, the larger."""
+TIE = 1e-5
+"""Percentage points within which two solvers' floating-point figures are the same plan quality."""
+LATE_FACTOR = 1.25
+LATE_GRACE_S = 0.1
+"""Ours may overrun its limit by this much (Meta's does as well) before its figure is void."""
+CELLS_AT_LEAST = 0.9
+"""Share of the cells in which ours, at its short limit, must match every peer at the long one."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The median of a peer's load distances in a cell; infinite where most runs gave no plan."""
+
+    peer: str
+    limit: float
+    median: float
+    seconds: float
+    runs: int
+    plans: int
+    why_not: str = ""
+
+    def text(self) -> str:
+        if math.isinf(self.median):
+            return f"{self.why_not} ({self.plans}/{self.runs})" if self.plans else self.why_not
+        return f"{self.median:.5g}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether no peer is better than ours in a cell, and which one is if any."""
+
+    cell: str
+    better_peers: tuple[str, ...]
+    late_s: float = 0.0  # what ours took, where that is more than it may
+
+    @property
+    def holds(self) -> bool:
+        return not self.better_peers and not self.late_s
+
+    def text(self) -> str:
+        words = ["better: " + ", ".join(self.better_peers)] if self.better_peers else []
+        words += [f"ours took {self.late_s:.2f} s"] if self.late_s else []
+        return "; ".join(words) or "ok"
+
+
+def figures_of(outcomes: Iterable[Outcome]) -> dict[tuple[str, float], Figure]:
+    """A cell's figures by peer and limit."""
+    rows: dict[tuple[str, float], list[Outcome]] = {}
+    for outcome in outcomes:
+        rows.setdefault((outcome.peer, outcome.limit), []).append(outcome)
+    return {key: _figure(*key, group) for key, group in rows.items()}
+
+
+def _figure(peer: str, limit: float, rows: Sequence[Outcome]) -> Figure:
+    without = [row.status for row in rows if row.status != OK]
+    return Figure(
+        peer=peer,
+        limit=limit,
+        # The higher of the two middle runs: half of the runs without a plan is no plan.
+        median=statistics.median_high([row.figure for row in rows]),
+        seconds=statistics.median(row.seconds for row in rows),
+        runs=len(rows),
+        plans=len(rows) - len(without),
+        why_not=max(set(without), key=without.count) if without else "",
+    )
+
+
+def is_better(peer: float, ours: float) -> bool:
+    """Is the peer's figure better than ours by more than the tolerance allows?"""
+    if math.isinf(peer):
+        return False
+    return ours > peer + max(RELATIVE_TOLERANCE * peer, ABSOLUTE_TOLERANCE)
+
+
+def verdict(cell: str, figures: dict[tuple[str, float], Figure], limit: float) -> Verdict:
+    """At equal wall time, with the tolerance."""
+    ours = figures[OURS, limit].median
+    better = [
+        peer
+        for (peer, at), figure in figures.items()
+        if peer != OURS and at == limit and is_better(figure.median, ours)
+    ]
+    return Verdict(cell, tuple(better), _late_s(figures[OURS, limit]))
+
+
+def _late_s(ours: Figure) -> float:
+    return ours.seconds if ours.seconds > LATE_FACTOR * ours.limit + LATE_GRACE_S else 0.0
+
+
+def late_verdict(
+    cell: str, figures: dict[tuple[str, float], Figure], limit: float, long_limit: float
+) -> Verdict:
+    """Ours at the short limit against every peer at the long one, without tolerance."""
+    ours = figures[OURS, limit].median
+    better = [
+        peer
+        for (peer, at), figure in figures.items()
+        if peer != OURS and at in (limit, long_limit) and figure.median < ours - TIE
+    ]
+    return Verdict(cell, tuple(dict.fromkeys(better)))
+
+
+def matched_often_enough(verdicts: Sequence[Verdict]) -> bool:
+    held = sum(v.holds for v in verdicts)
+    return held >= math.ceil(CELLS_AT_LEAST * len(verdicts))
+
+
+def median_of(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def markdown(
+    cells: Sequence[Cell],
+    outcomes: Sequence[Outcome],
+    columns: Sequence[tuple[str, float]],
+    verdicts: Sequence[Sequence[Verdict]],
+    titles: Sequence[str],
+) -> str:
+    """The whole table. ``columns`` are (peer, limit); one column of verdicts per title."""
+    heads = ["cell", "instance", "start", "bound"]
+    heads += [f"{peer} {limit:g} s" for peer, limit in columns] + list(titles)
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    for cell in cells:
+        rows = [row for row in outcomes if row.cell == cell.name]
+        if not rows:
+            continue
+        figures = figures_of(rows)
+        texts = [cell.name, cell.words, _number(median_of(row.before for row in rows))]
+        texts.append(_number(median_of(r.extra.get("bound") for r in rows if r.peer == OURS)))
+        texts += [figures[key].text() if key in figures else "-" for key in columns]
+        texts += [_verdict_text(column, cell.name) for column in verdicts]
+        lines.append("| " + " | ".join(texts) + " |")
+    return "\n".join(lines)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.5g}"
+
+
+def _verdict_text(verdicts: Sequence[Verdict], cell: str) -> str:
+    return next((v.text() for v in verdicts if v.cell == cell), "-")
