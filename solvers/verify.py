@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 RELATIVE_TOLERANCE = 1e-6
 ABSOLUTE_TOLERANCE = 1e-6
 """A promised number may differ from the recomputed one by 1e-6, absolute or relative."""
+ROUNDING = 1e-12
+"""Relative error of a node's sum: points of load, a difference of two sums, may be off by that."""
 
 CAP_TOLERANCE = 2e-9
 """Relative: twice what a plan may use, for sums of the same loads in another order."""
@@ -226,6 +228,12 @@ class _Facts:
             "collocation_factor_before": _collocated(problem, before),
         }
         self.chosen_pause_s = _pause(problem, self.chosen)
+        largest = 100.0 * float(np.max(sums_before / problem.capacity, initial=0.0))
+        self.rounding = {
+            "load_distance_points_before": ROUNDING * largest,
+            "load_distance_points_after": ROUNDING
+            * max(largest, 100.0 * float(np.max(self.sums / problem.capacity, initial=0.0))),
+        }
 
     def number(self, name: str) -> float:
         value = self.figures[name]
@@ -339,8 +347,9 @@ def _check_budget(budget: Budget, facts: _Facts) -> Iterator[Violation]:
         yield Violation("budget.pause_s", f"{pause_s:g} s of pause, allowed {budget.pause_s:g}")
 
 
-def _close(a: float, b: float) -> bool:
-    return math.isclose(a, b, rel_tol=RELATIVE_TOLERANCE, abs_tol=ABSOLUTE_TOLERANCE)
+def _close(a: float, b: float, rounding: float = 0.0) -> bool:
+    absolute = max(ABSOLUTE_TOLERANCE, rounding)
+    return math.isclose(a, b, rel_tol=RELATIVE_TOLERANCE, abs_tol=absolute)
 
 
 def _is_number(value: Any) -> bool:
@@ -358,7 +367,7 @@ def _check_figures(promises: Mapping[str, Any], facts: _Facts) -> Iterator[Viola
             yield Violation(name, f"promised {promised!r}, is {actual!r}")
         elif isinstance(actual, int) and promised != actual:
             yield Violation(name, f"promised {promised}, is {actual}")
-        elif not _close(float(promised), float(actual)):
+        elif not _close(float(promised), float(actual), facts.rounding.get(name, 0.0)):
             yield Violation(name, f"promised {promised:.9g}, is {actual:.9g}")
 
 

@@ -13,7 +13,16 @@ import solvers
 from solvers import Budget, Problem, Status, Stop
 from solvers.rebalance.bound import counting_bound
 from solvers.verify import verify, verify_infeasible
-from tests.unit.solvers.instances import budgets, exhaustive_optimum, make, names, problems
+from tests.unit.solvers.instances import (
+    breaks_a_cap,
+    budgets,
+    exhaustive_optimum,
+    make,
+    names,
+    plain_distance,
+    problems,
+)
+from tools.check_instances import check
 
 QUICK = settings(
     max_examples=25,
@@ -24,7 +33,10 @@ QUICK = settings(
 MANY = settings(QUICK, max_examples=100)
 
 
-@pytest.mark.parametrize("method", ["auto", "milp", "flux", "unchanged"])
+METHODS = list(solvers.METHODS)
+
+
+@pytest.mark.parametrize("method", METHODS)
 @given(problem=problems(), budget=budgets)
 @QUICK
 def test_every_result_passes_the_verifier(method: str, problem: Problem, budget: Budget) -> None:
@@ -36,6 +48,42 @@ def test_every_result_passes_the_verifier(method: str, problem: Problem, budget:
     else:
         broken = verify(problem, budget, names(problem, result.assignment), result.to_dict())
         assert broken == []
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(problem=problems(max_nodes=5, max_groups=14), budget=budgets)
+@settings(QUICK, max_examples=40)
+def test_no_rule_is_broken_in_plain_words(method: str, problem: Problem, budget: Budget) -> None:
+    """The rules once more, without the verifier: a rule that it forgets must not go unseen."""
+    result = solvers.solve(problem, budget, Stop(steps=50), method=method)
+    if not result.is_solved:
+        return
+    chosen = 0
+    for k, (before, after) in enumerate(
+        zip(problem.current.tolist(), result.assignment.tolist(), strict=True)
+    ):
+        assert problem.node_state[after] != "dead"
+        if after == before:
+            continue
+        assert problem.node_state[after] == "alive"
+        assert not problem.pinned_mask[k]
+        chosen += problem.node_state[before] != "dead"
+    assert chosen == result.moves
+    assert budget.moves is None or chosen <= budget.moves
+    assert not breaks_a_cap(problem, result.assignment)
+    assert result.load_distance == pytest.approx(plain_distance(problem, result.assignment))
+    assert result.bound is not None
+    assert result.bound <= result.load_distance
+
+
+@given(problem=problems(max_nodes=4, max_groups=10), budget=budgets)
+@settings(QUICK, max_examples=40)
+def test_auto_is_never_worse_than_any_other_method(problem: Problem, budget: Budget) -> None:
+    auto = solvers.solve(problem, budget, Stop(steps=50))
+    for method in METHODS:
+        other = solvers.solve(problem, budget, Stop(steps=50), method=method)
+        assert auto.is_solved == other.is_solved
+        assert auto.load_distance <= other.load_distance + 1e-5
 
 
 @given(problem=problems(), budget=budgets)
@@ -55,7 +103,7 @@ def test_the_milp_finds_the_optimum_of_the_exhaustive_search(
 
 
 @given(problem=problems(max_groups=5), budget=budgets)
-@MANY
+@settings(QUICK, max_examples=400)
 def test_the_counting_bound_is_never_above_the_optimum(problem: Problem, budget: Budget) -> None:
     optimum = exhaustive_optimum(problem, budget)
     if optimum is not None:
@@ -71,16 +119,84 @@ def test_flux_is_never_worse_than_unchanged(problem: Problem, budget: Budget) ->
     assert flux.load_distance <= nothing.load_distance + 1e-6
 
 
+def in_another_unit(problem: Problem, scale: float) -> Problem:
+    """The same problem with loads in another unit; what is a cap has its limit in it as well."""
+    capacity = problem.capacity * np.where(problem.balanced_mask, 1.0, scale)
+    return dataclasses.replace(problem, load=problem.load * scale, capacity=capacity)
+
+
 @given(problem=problems(), budget=budgets, scale=st.sampled_from([1e-9, 1e-3, 7.0, 1e9]))
 @settings(QUICK, max_examples=15)
 def test_the_optimum_does_not_depend_on_the_unit_of_load(
     problem: Problem, budget: Budget, scale: float
 ) -> None:
-    scaled = dataclasses.replace(problem, load=problem.load * scale)
     one = solvers.solve(problem, budget, Stop(), method="milp")
-    other = solvers.solve(scaled, budget, Stop(), method="milp")
+    other = solvers.solve(in_another_unit(problem, scale), budget, Stop(), method="milp")
     assert one.status == other.status
     assert one.load_distance == pytest.approx(other.load_distance, abs=1e-4)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(problem=problems(max_nodes=4, max_groups=12), budget=budgets)
+@settings(QUICK, max_examples=15)
+def test_a_unit_that_is_a_power_of_two_changes_nothing_at_all(
+    method: str, problem: Problem, budget: Budget
+) -> None:
+    one, other = (
+        solvers.solve(given_problem, budget, Stop(steps=20), seed=1, method=method)
+        for given_problem in (problem, in_another_unit(problem, 2.0**20))
+    )
+    assert np.array_equal(one.assignment, other.assignment)
+    assert one.bound == pytest.approx(other.bound, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(problem=problems(max_nodes=4, max_groups=12), budget=budgets)
+@settings(QUICK, max_examples=15)
+def test_the_names_of_nodes_and_key_groups_change_nothing(
+    method: str, problem: Problem, budget: Budget
+) -> None:
+    renamed = dataclasses.replace(
+        problem,
+        node_ids=tuple(f"host-{99 - i}" for i in range(problem.n_nodes)),
+        key_group_ids=tuple(f"shard-{999 - k}" for k in range(problem.n_key_groups)),
+    )
+    one, other = (
+        solvers.solve(given_problem, budget, Stop(steps=20), seed=1, method=method)
+        for given_problem in (problem, renamed)
+    )
+    assert np.array_equal(one.assignment, other.assignment)
+    assert one.bound == other.bound
+
+
+@given(problem=problems(), budget=budgets, random=st.randoms(use_true_random=False))
+@settings(QUICK, max_examples=15)
+def test_the_optimum_does_not_depend_on_the_order_of_nodes(
+    problem: Problem, budget: Budget, random: object
+) -> None:
+    order = list(range(problem.n_nodes))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    place = np.argsort(order)
+    shuffled = dataclasses.replace(
+        problem,
+        node_ids=tuple(problem.node_ids[i] for i in order),
+        node_state=tuple(problem.node_state[i] for i in order),
+        rack=tuple(problem.rack[i] for i in order),
+        capacity=problem.capacity[order],
+        current=place[problem.current],
+        allowed=None if problem.allowed is None else mask_of(problem)[:, order],
+    )
+    one = solvers.solve(problem, budget, Stop(), method="milp")
+    other = solvers.solve(shuffled, budget, Stop(), method="milp")
+    assert one.is_solved == other.is_solved
+    assert one.load_distance == pytest.approx(other.load_distance, abs=1e-4)
+    assert counting_bound(problem, budget) == pytest.approx(counting_bound(shuffled, budget))
+
+
+def mask_of(problem: Problem) -> np.ndarray:
+    """[G, N]: the allowed nodes as a table."""
+    groups, nodes = np.divmod(np.arange(problem.n_key_groups * problem.n_nodes), problem.n_nodes)
+    return problem.permits(groups, nodes).reshape(problem.n_key_groups, -1)
 
 
 @given(problem=problems(), budget=budgets, random=st.randoms(use_true_random=False))
@@ -91,12 +207,7 @@ def test_the_optimum_does_not_depend_on_the_order_of_key_groups(
     order = list(range(problem.n_key_groups))
     random.shuffle(order)  # type: ignore[attr-defined]
     index = np.array(order, dtype=np.int64)
-    mask = None
-    if problem.allowed is not None:
-        groups, nodes = np.divmod(
-            np.arange(problem.n_key_groups * problem.n_nodes), problem.n_nodes
-        )
-        mask = problem.permits(groups, nodes).reshape(problem.n_key_groups, -1)[index]
+    mask = None if problem.allowed is None else mask_of(problem)[index]
     shuffled = dataclasses.replace(
         problem,
         key_group_ids=tuple(problem.key_group_ids[k] for k in order),
@@ -121,7 +232,7 @@ def test_one_more_move_never_hurts(problem: Problem, moves: int) -> None:
         assert more.load_distance <= fewer.load_distance + 1e-5
 
 
-@pytest.mark.parametrize("method", ["auto", "milp", "flux"])
+@pytest.mark.parametrize("method", METHODS)
 def test_a_stop_by_steps_repeats_exactly(method: str) -> None:
     rng = np.random.default_rng(5)
     problem = make(rng.lognormal(0, 0.8, 24), rng.integers(0, 3, 24))
@@ -131,3 +242,10 @@ def test_a_stop_by_steps_repeats_exactly(method: str) -> None:
     )
     assert np.array_equal(one.assignment, other.assignment)
     assert one.bound == other.bound
+
+
+@pytest.mark.parametrize("number", range(150))
+def test_random_clusters_of_every_kind_keep_every_promise(number: int) -> None:
+    """A part of what ``python -m tools.check_instances`` runs ten thousand of."""
+    finding = check(number, seed=7, method="auto", stop=Stop(seconds=0.02))
+    assert finding.violations == ()
