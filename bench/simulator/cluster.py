@@ -1,0 +1,102 @@
+"""A simulated cluster: who holds which key group, what each node carries, what a move costs.
+
+State is moved as seed 000, section 3, describes (direct state migration): a key group is paused
+while its state is serialised, sent and read back, which costs c0 + alpha x bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvers import Budget, Problem
+from solvers.problem import BoolArray, FloatArray, IntArray
+
+ALIVE = "alive"
+DRAINING = "draining"
+
+
+@dataclass(frozen=True)
+class Migration:
+    """What following a plan cost: key groups moved, bytes copied, seconds of pause."""
+
+    moves: int
+    bytes: int
+    pause_s: float
+
+
+@dataclass(frozen=True)
+class PauseModel:
+    """Seconds that one key group stands still while it is moved."""
+
+    c0_s: float = 0.0
+    s_per_byte: float = 0.0
+
+    def of(self, state_bytes: IntArray) -> FloatArray:
+        return np.asarray(self.c0_s + self.s_per_byte * state_bytes, dtype=np.float64)
+
+
+class Cluster:
+    """Nodes of equal capacity 1 that hold key groups; loads are shares of a node."""
+
+    def __init__(
+        self,
+        current: IntArray,
+        nodes: int,
+        *,
+        draining: Sequence[int] = (),
+        operators: Sequence[str] | None = None,
+        pause: PauseModel | None = None,
+    ) -> None:
+        self.current = np.array(current, dtype=np.int64)
+        self.nodes = nodes
+        self.is_draining: BoolArray = np.isin(np.arange(nodes), list(draining))
+        self.operators = tuple(operators or ("op",) * len(self.current))
+        self.pause = pause or PauseModel()
+
+    def problem(self, load: FloatArray, state_bytes: IntArray) -> Problem:
+        """What a solver is asked after a period with these loads."""
+        groups = len(self.current)
+        return Problem(
+            node_ids=tuple(f"node-{i:03d}" for i in range(self.nodes)),
+            resources=("cpu",),
+            capacity=np.ones((self.nodes, 1)),
+            node_state=tuple(DRAINING if d else ALIVE for d in self.is_draining),
+            key_group_ids=tuple(f"kg-{k:05d}" for k in range(groups)),
+            operator_ids=self.operators,
+            load=load[:, None],
+            state_bytes=state_bytes,
+            current=self.current,
+            pause_c0_s=self.pause.c0_s,
+            pause_s_per_byte=self.pause.s_per_byte,
+        )
+
+    def node_loads(self, load: FloatArray) -> FloatArray:
+        """[N]: what each node carries of these loads."""
+        sums = np.bincount(self.current, weights=load, minlength=self.nodes)
+        return np.asarray(sums, dtype=np.float64)
+
+    def load_distance_points(self, load: FloatArray) -> float:
+        """100 x the largest |load - mean| over the nodes that stay, in points of load."""
+        staying = ~self.is_draining
+        mean = load.sum() / staying.sum()
+        return 100.0 * float(np.abs(self.node_loads(load)[staying] - mean).max())
+
+    def draining_groups(self) -> int:
+        """Key groups that still have to leave draining nodes."""
+        return int(self.is_draining[self.current].sum())
+
+    def follow(self, assignment: IntArray, state_bytes: IntArray) -> Migration:
+        """Move the state, and say what that cost."""
+        if bool(self.is_draining[assignment[assignment != self.current]].any()):
+            raise ValueError("a plan moves a key group into a draining node")
+        moved = assignment != self.current
+        self.current = np.array(assignment, dtype=np.int64)
+        pauses = self.pause.of(state_bytes[moved])
+        return Migration(int(moved.sum()), int(state_bytes[moved].sum()), float(pauses.sum()))
+
+
+Balancer = Callable[[Problem, Budget], IntArray]
+"""A problem and a budget in, an assignment out."""

@@ -1,0 +1,77 @@
+"""The power of two choices (seed 000, 2.2 and 5.2.1) on the edits of Real Job 1.
+
+Each article may go to two nodes; every edit goes to the less loaded of the two. So an article's
+state is split, and at the end of every minute the second half is merged into the first one's node:
+work that no choice can balance, and that is due however level the cluster is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.simulator.real_job_1 import ARTICLES, CPU_MS, Period
+from solvers.problem import FloatArray, IntArray
+
+MERGE_MS_PER_EDIT = 0.5
+"""To serialise, send and merge one edit of the second half; hashing it cost 0.8 ms."""
+CHUNK = 50
+"""Edits that are sent on one view of the loads: senders learn of them with a delay."""
+
+
+@dataclass(frozen=True)
+class PotcPeriod:
+    """What each node carried, in shares of a node, and how much of it was merging."""
+
+    node_loads: FloatArray
+    merge_share: float
+
+    def load_distance_points(self) -> float:
+        return 100.0 * float(np.abs(self.node_loads - self.node_loads.mean()).max())
+
+
+class Potc:
+    """Two candidate nodes for each article, by two hashes that never change."""
+
+    def __init__(self, seed: int, nodes: int, node_ms: float) -> None:
+        rng = np.random.default_rng(seed)
+        first = rng.integers(0, nodes, ARTICLES)
+        # The second hash never names the first one's node, or there would be no choice.
+        second = (first + rng.integers(1, nodes, ARTICLES)) % nodes
+        self.choices: IntArray = np.stack((first, second))
+        self.nodes = nodes
+        self.node_ms = node_ms
+
+    def period(self, period: Period) -> PotcPeriod:
+        """Both stateful operators are fed by two choices; hashing locations is level already."""
+        stateless = CPU_MS["geohash"] * sum(map(len, period.edits)) / self.nodes
+        busy = np.full(self.nodes, stateless)
+        merging = np.zeros(self.nodes)
+        for minute in period.edits:
+            sent = self._send(minute)
+            busy += CPU_MS["topk_minute"] * np.bincount(sent, minlength=self.nodes)
+            merging += self._merge(minute, sent)
+            articles = np.unique(minute)
+            counted = self._send(articles)
+            busy += CPU_MS["topk_global"] * np.bincount(counted, minlength=self.nodes)
+        total = busy + merging
+        return PotcPeriod(total / self.node_ms, float(merging.sum() / busy.sum()))
+
+    def _send(self, articles: IntArray) -> IntArray:
+        """The node of each record: the less loaded of its two, as last heard."""
+        load = np.zeros(self.nodes, dtype=np.int64)
+        sent = np.empty(len(articles), dtype=np.int64)
+        for start in range(0, len(articles), CHUNK):
+            first, second = self.choices[:, articles[start : start + CHUNK]]
+            chosen = np.where(load[first] <= load[second], first, second)
+            sent[start : start + CHUNK] = chosen
+            load += np.bincount(chosen, minlength=self.nodes)
+        return sent
+
+    def _merge(self, articles: IntArray, sent: IntArray) -> FloatArray:
+        """Milliseconds on each node for taking in the second halves."""
+        owner = self.choices[0, articles]
+        elsewhere = sent != owner
+        edits = np.bincount(owner[elsewhere], minlength=self.nodes)
+        return np.asarray(MERGE_MS_PER_EDIT * edits, dtype=np.float64)

@@ -1,0 +1,103 @@
+"""A simulated period as rows of the tables that a streaming job writes, for the pipeline to read.
+
+Columns and types are those of ``ballast.contracts.tables``; nothing here defines them again.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from ballast.contracts.schemas import arrow_schema
+from ballast.contracts.tables import METRICS_KEY_GROUPS, METRICS_NODES, PLANS_ACKS
+from bench.simulator.cluster import Cluster, Migration
+from bench.simulator.real_job_1 import KEY_GROUPS_EACH, Period
+
+
+def key_group_rows(
+    job: str, cluster: Cluster, period: Period, window: dict[str, Any], node_ms: float
+) -> pa.Table:
+    """metrics.key_groups: what each key group processed, and where it was."""
+    cpu_ms = (period.load * node_ms).tolist()
+    rows = [
+        {
+            "job": job,
+            "operator_id": operator,
+            "key_group": k % KEY_GROUPS_EACH,
+            "node_id": f"node-{cluster.current[k]:03d}",
+            **window,
+            "records": int(period.records[k]),
+            "cpu_ms": cpu_ms[k],
+            "busy_ms": cpu_ms[k],
+            "state_bytes": int(period.state_bytes[k]),
+            "bytes_in": 0,
+            "bytes_out": 0,
+        }
+        for k, operator in enumerate(cluster.operators)
+    ]
+    return pa.Table.from_pylist(rows, schema=arrow_schema(METRICS_KEY_GROUPS))
+
+
+def node_rows(
+    job: str, cluster: Cluster, period: Period, window: dict[str, Any], node_ms: float
+) -> pa.Table:
+    """metrics.nodes: heartbeat, capacity and use of each node."""
+    seconds = (window["window_end_at"] - window["window_start_at"]).total_seconds()
+    used = cluster.node_loads(period.load) * node_ms
+    rows = []
+    for node in range(cluster.nodes):
+        mine = cluster.current == node
+        rows.append(
+            {
+                "job": job,
+                "node_id": f"node-{node:03d}",
+                "cluster": "simulated",
+                "rack": "simulated",
+                "cpu_capacity_cores": node_ms / (1000.0 * seconds),
+                "memory_capacity_bytes": None,
+                "network_capacity_bytes_per_s": None,
+                "state": "draining" if cluster.is_draining[node] else "alive",
+                **window,
+                "heartbeats": 1,
+                "records": int(period.records[mine].sum()),
+                "cpu_used_ms": float(used[node]),
+                "memory_used_bytes": int(period.state_bytes[mine].sum()),
+                "network_used_bytes": 0,
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=arrow_schema(METRICS_NODES))
+
+
+def ack_row(
+    job: str, version: int, plan_id: str, migration: Migration, at: datetime, batch_id: int
+) -> pa.Table:
+    """plans.acks: the plan was applied, and what moving cost as the simulator measured it."""
+    row = {
+        "job": job,
+        "version": version,
+        "plan_id": plan_id,
+        "status": "applied",
+        "batch_id": batch_id,
+        "reason": "",
+        "moved_key_groups": migration.moves,
+        "bytes_moved": migration.bytes,
+        "pause_ms": 1000.0 * migration.pause_s,
+        "acked_at": at,
+    }
+    return pa.Table.from_pylist([row], schema=arrow_schema(PLANS_ACKS))
+
+
+def window_columns(start: datetime, seconds: float, batch_id: int, version: int) -> dict[str, Any]:
+    """The columns that say which window a row of metrics covers."""
+    end = start + timedelta(seconds=seconds)
+    return {
+        "window_date": end.date(),
+        "window_start_at": start,
+        "window_end_at": end,
+        "first_batch_id": batch_id,
+        "last_batch_id": batch_id,
+        "plan_version": version,
+        "emitted_at": end,
+    }
