@@ -9,6 +9,7 @@ draft, however often the task is retried and wherever it was killed.
 
 from __future__ import annotations
 
+import json
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pyarrow as pa
 
-from ballast.contracts import identity
+from ballast.contracts import identity, words
 from ballast.contracts.errors import BallastError, VerificationFailed
 from ballast.contracts.policy import ThresholdPolicy
 from ballast.contracts.settings import Settings
@@ -159,14 +160,12 @@ def report(draft: Row) -> list[str]:
     """What the draft promises and costs, in words."""
     head = f"plan {draft['plan_id']} against version {draft['parent_version']}"
     before = f"{draft['load_distance_before_pct']:.2f} %"
-    bound = (
-        f"no plan within the budget is below {draft['bound_pct']:.2f} % "
-        f"(gap {draft['gap_pct']:.2f})"
-    )
+    quality = words.quality(draft["bound_pct"], draft["gap_pct"])
+    solved = f"solved by {draft['method']} in {draft['solver_seconds']:.1f} s"
     if draft["status"] == Status.UNCHANGED.value:
         return [
             f"{head}: unchanged, {draft['reason']}",
-            f"load distance {before} of the mean; {bound}",
+            f"load distance {before} of the mean, {quality}; {solved}",
         ]
     forced = f" and {draft['forced_moves']} forced" if draft["forced_moves"] else ""
     n_bytes = draft["bytes"] + draft["forced_bytes"]
@@ -174,8 +173,15 @@ def report(draft: Row) -> list[str]:
     return [
         f"{head}: load distance from {before} to {draft['load_distance_pct']:.2f} % of the mean",
         f"{moves}, pause {draft['pause_s']:.3f} s",
-        f"{bound}; {draft['status']} by {draft['method']} in {draft['solver_seconds']:.1f} s",
+        f"{quality}; {solved}",
+        *_path(draft),
     ]
+
+
+def _path(draft: Row) -> list[str]:
+    """How the load distance fell while the solver ran, where it says so."""
+    steps = words.progress(json.loads(draft["trace_json"]))
+    return [f"best load distance: {steps}"] if steps else []
 
 
 def actor(run_id: str) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 from typing import Any
 
 from ballast.cli.render import cell_text, text_table, to_json
+from ballast.contracts import words
 from ballast.contracts.errors import InvalidInput, NotFound
 from ballast.contracts.settings import Settings, check_job_name, load_settings
 from ballast.store.plans import (
@@ -193,6 +195,7 @@ def _show(args: argparse.Namespace) -> int:
     width = max(len(name) for name in PLAN_FIGURES)
     for name in PLAN_FIGURES:
         print(f"  {name.ljust(width)}  {cell_text(plan[name])}")
+    print("\n" + "\n".join(_in_words(plan)))
     rows = detail["assignment"] if args.all else detail["moves"]
     print(f"\n{'Key groups' if args.all else 'Moves'} ({len(rows)})")
     print(_section(rows, ("operator_id", "key_group", "previous_node_id", "node_id",
@@ -206,6 +209,15 @@ def _show(args: argparse.Namespace) -> int:
     print("\nLog")
     print(_section(detail["log"], ("at", "event", "actor", "reason")))
     return 0
+
+
+def _in_words(plan: Row) -> list[str]:
+    """What the solver's figures mean, and how it came to them."""
+    quality = words.quality(plan["bound_pct"], plan["gap_pct"])
+    solved = f"solved by {plan['method']} in {plan['solver_seconds']:.1f} s"
+    steps = words.progress(json.loads(plan["trace_json"]))
+    path = [f"Best load distance while it ran: {steps}."] if steps else []
+    return [f"This plan is {quality}; {solved}.", *path]
 
 
 def _diff(args: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ballast.cli.convert import to_problem
+from ballast.contracts import words
 from ballast.contracts.errors import ProblemError, VerificationFailed
 
 if TYPE_CHECKING:
@@ -147,7 +148,8 @@ def _summary(result: Result, out: str) -> str:
     forced = f", {result.forced_moves} forced" if result.forced_moves else ""
     return (
         f"{result.status.value} by {result.method}: load distance "
-        f"{result.load_distance_before:.4g} % -> {result.load_distance:.4g} % "
-        f"(bound {result.bound:.4g} %), {result.moves} moves{forced}, {result.bytes} bytes, "
-        f"pause {result.pause_s:.3g} s, in {result.seconds:.2f} s -> {Path(out)}"
+        f"{result.load_distance_before:.4g} % -> {result.load_distance:.4g} %, "
+        f"{words.quality(result.bound or 0.0, result.gap or 0.0)}\n"
+        f"{result.moves} moves{forced}, {result.bytes} bytes, pause {result.pause_s:.3g} s, "
+        f"in {result.seconds:.2f} s -> {Path(out)}"
     )

@@ -38,10 +38,30 @@ def warehouse(settings: Settings) -> Settings:
     ensure_tables(settings)
     for number, plan_id in enumerate(("p1", "p2", "p3"), start=1):
         at = NOW + timedelta(minutes=number)
-        append(settings, "plans.plans", [row_of(
-            "plans.plans", job="clicks", plan_id=plan_id, run_id=f"r{number}", created_at=at,
-            load_distance_before_pct=40.0, load_distance_pct=4.0 / number, moves=1,
-            budget_moves=5, budget_bytes=None, bytes=10)])  # fmt: skip
+        append(
+            settings,
+            "plans.plans",
+            [
+                row_of(
+                    "plans.plans",
+                    job="clicks",
+                    plan_id=plan_id,
+                    run_id=f"r{number}",
+                    created_at=at,
+                    load_distance_before_pct=40.0,
+                    load_distance_pct=4.0 / number,
+                    moves=1,
+                    budget_moves=5,
+                    budget_bytes=None,
+                    bytes=10,
+                    method="search",
+                    bound_pct=1.5,
+                    gap_pct=0.0 if number == 1 else 0.5,
+                    solver_seconds=2.0,
+                    trace_json='[[0.0, "start", 40.0], [0.5, "search", 2.0], [0.7, "milp", 9.0]]',
+                )
+            ],
+        )
         append(settings, "plans.assignments", [
             row_of("plans.assignments", job="clicks", plan_id=plan_id, operator_id="count",
                    key_group=0, node_id="n1" if number == 1 else "n2", previous_node_id="n0"),
@@ -90,6 +110,10 @@ def test_show_gives_the_plan_in_force_with_its_outcome(capsys: pytest.CaptureFix
     text = capsys.readouterr().out
     assert "version 2, plan p2" in text
     assert "2.500" in text
+    assert "at most 0.50 points from the best possible" in text
+    assert "2.00 % after 0.50 s (search)" in text
+    assert main(["plans", "show", "clicks", "1"]) == 0
+    assert "proven optimal" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("warehouse")

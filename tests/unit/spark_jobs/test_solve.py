@@ -11,7 +11,7 @@ from solvers.verify import Violation
 from spark_jobs.choice import Choice
 from spark_jobs.drafts import read_content
 from spark_jobs.problems import content_hash_of
-from spark_jobs.solve import Infeasible, draft_plan
+from spark_jobs.solve import Infeasible, draft_plan, report
 from tests.support.policies import small_policy
 from tests.support.snapshots import uneven, write_snapshot
 
@@ -43,6 +43,17 @@ def test_a_draft_levels_the_nodes_and_holds_every_key_group(settings, policy):
     assert [row["state_bytes"] for row in moved] == [1000] * 4
     assert content_hash_of(read_content(settings, plan)) == plan["content_hash"]
     assert events(settings) == [("drafted", RUN, plan["plan_id"])]
+
+
+def test_the_report_says_in_words_what_is_proven_and_how_it_was_found(settings, policy):
+    write_snapshot(settings, policy, RUN, placement=uneven(policy))
+    plan = draft(settings)
+    told = " ".join(report(plan))
+    assert "proven optimal" in told
+    assert f"solved by {plan['method']} in" in told
+    assert "100.00 % after" in told
+    gap = {**plan, "gap_pct": 0.25, "bound_pct": 1.5}
+    assert "at most 0.25 points from the best possible" in " ".join(report(gap))
 
 
 def test_a_second_run_of_the_task_returns_the_draft(settings, policy):

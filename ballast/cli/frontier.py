@@ -1,0 +1,213 @@
+"""``ballast frontier``: what each budget buys, so that a person can choose one.
+
+Takes a problem folder, or a job: then the problem of its newest snapshot is swept, read without a
+JVM. Nothing is written but the picture.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ballast.cli.chart import BOUND, LINE, MUTED, Chart, Series, to_svg
+from ballast.cli.convert import to_problem
+from ballast.cli.render import text_table, to_json
+from ballast.contracts.errors import InvalidInput, ProblemError
+from ballast.contracts.settings import check_job_name, load_settings
+
+if TYPE_CHECKING:
+    from solvers import Budget, Problem
+    from solvers.frontier import Point, Unit
+
+EXIT_INFEASIBLE = 3
+DEFAULT_SECONDS = 30.0
+TABLE = (
+    "limit", "load_distance_pct", "bound_pct", "moves", "bytes", "pause_s", "status", "method",
+    "on_front",
+)  # fmt: skip
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "frontier",
+        help="what load distance each budget buys",
+        description="Sweep the budget of moves and of bytes, and show what each buys.",
+    )
+    parser.add_argument("target", metavar="FOLDER_OR_JOB", help="a problem folder, or a job")
+    parser.add_argument(
+        "--by", choices=("moves", "bytes", "both"), default="both", help="what is swept"
+    )
+    parser.add_argument("--points", type=int, default=10, help="budgets of each sweep (default 10)")
+    parser.add_argument(
+        "--seconds", type=float, default=DEFAULT_SECONDS,
+        help=f"time for all of them together (default {DEFAULT_SECONDS:g})",
+    )  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0, help="for whatever is random")
+    parser.add_argument(
+        "--picture", type=Path, metavar="FILE.svg", help="default: frontier-<name>.svg here"
+    )
+    parser.add_argument("--no-picture", action="store_true", help="write no picture")
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="for scripts")
+    output.add_argument("--csv", action="store_true", help="for spreadsheets")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Sweep and show; an infeasible problem says why and exits with 3."""
+    from solvers import Stop
+
+    stop = Stop(args.seconds)
+    picture = _picture_path(args)
+    problem, budget = read_target(args.target)
+    units: list[Unit] = ["moves", "bytes"] if args.by == "both" else [args.by]
+    sweeps = _sweep_all(problem, budget, units, stop, args)
+    if not any(point.result.is_solved for points in sweeps.values() for point in points):
+        reason = next(iter(sweeps.values()))[0].result.reason
+        print(f"infeasible: {reason}", file=sys.stderr)
+        return EXIT_INFEASIBLE
+    rows = [point.to_dict() for points in sweeps.values() for point in points]
+    if args.json:
+        print(to_json({"target": args.target, "points": rows}))
+    elif args.csv:
+        print(_csv(rows), end="")
+    else:
+        print(_text(sweeps))
+    if picture is not None:
+        picture.write_text(to_svg(_charts(sweeps)), encoding="utf-8")
+        print(f"picture: {picture}", file=sys.stderr)
+    return 0
+
+
+def read_target(target: str) -> tuple[Problem, Budget]:
+    """The problem of a folder, or of a job's newest snapshot, with the budget it has."""
+    if Path(target).is_dir():
+        from ballast.problems import read_problem
+
+        folder = read_problem(target)
+        if folder.objective != "balance":
+            raise ProblemError(
+                f"problem.json: objective {folder.objective!r} is not solved by this version",
+                value=folder.objective,
+                allowed="balance",
+            )
+        return to_problem(folder)
+    if "/" in target or target in (".", ".."):
+        raise ProblemError(f"{target} is not a folder", remedy="give a problem folder or a job")
+    from ballast.store.snapshots import newest_snapshot, read_snapshot
+    from solvers import Budget, Problem
+
+    settings = load_settings()
+    job = check_job_name(target)
+    policy, columns = read_snapshot(settings, newest_snapshot(settings, job))
+    limits = policy.budgets
+    return Problem(**columns), Budget(limits.moves, limits.bytes, limits.pause_s)
+
+
+def _sweep_all(
+    problem: Problem, budget: Budget, units: Sequence[Unit], stop: Any, args: argparse.Namespace
+) -> dict[Unit, list[Point]]:
+    from solvers import Stop
+    from solvers.frontier import sweep
+
+    share = Stop(stop.seconds / len(units))
+    return {
+        unit: sweep(
+            problem, budget, unit, share, seed=args.seed, points=args.points, on_point=_Progress()
+        )
+        for unit in units
+    }
+
+
+class _Progress:
+    """One line on standard error for each budget that was solved."""
+
+    def __init__(self) -> None:
+        self.done = 0
+
+    def __call__(self, point: Point, count: int) -> None:
+        self.done += 1
+        limit = "no limit" if point.limit is None else f"at most {point.limit:,}"
+        result = point.result
+        found = f"load distance {result.load_distance:.4g} %" if result.is_solved else "infeasible"
+        print(
+            f"{self.done}/{count} {point.unit} {limit}: {found} ({result.seconds:.1f} s)",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def _picture_path(args: argparse.Namespace) -> Path | None:
+    if args.no_picture:
+        if args.picture is not None:
+            raise InvalidInput("--picture and --no-picture contradict each other")
+        return None
+    path: Path = args.picture or Path(f"frontier-{Path(args.target).resolve().name}.svg")
+    if path.is_dir() or not path.parent.is_dir():
+        raise InvalidInput(f"--picture {path} cannot be written", remedy="name a file")
+    return path
+
+
+def _text(sweeps: dict[Unit, list[Point]]) -> str:
+    return "\n\n".join(_sweep_text(unit, points) for unit, points in sweeps.items())
+
+
+def _sweep_text(unit: Unit, points: Sequence[Point]) -> str:
+    from solvers.frontier import worth_looking_at
+
+    before = points[0].result.load_distance_before
+    rows = [[point.to_dict()[name] for name in TABLE] for point in points]
+    lines = [
+        f"Budget of {unit}; load distance now {before:.4g} % of the mean",
+        text_table((f"{unit} allowed", *TABLE[1:]), rows),
+    ]
+    lines += [
+        f"at most {point.limit:,} {unit}: {point.result.reason}"
+        for point in points
+        if not point.result.is_solved
+    ]
+    choice = worth_looking_at(points)
+    if choice is not None:
+        lines.append(
+            f"{choice.used:,} {unit} bring it to {choice.result.load_distance:.4g} %, "
+            "95 % or more of what any budget here buys."
+        )
+    return "\n".join(lines)
+
+
+def _csv(rows: Sequence[dict[str, Any]]) -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def _charts(sweeps: dict[Unit, list[Point]]) -> list[Chart]:
+    return [_chart(unit, points) for unit, points in sweeps.items()]
+
+
+def _chart(unit: Unit, points: Sequence[Point]) -> Chart:
+    from solvers.frontier import front
+
+    solved = [point for point in points if point.result.is_solved]
+    beaten = [point for point in solved if point.is_dominated]
+    limited = sorted(
+        (point.limit, point.result.bound) for point in solved
+        if point.limit is not None and point.result.bound is not None
+    )  # fmt: skip
+    series = [
+        Series("best found", [(p.used, p.result.load_distance) for p in front(points)], LINE),
+        Series("proven bound", limited, BOUND, is_dashed=True),
+    ]
+    if beaten:
+        places = [(p.used, p.result.load_distance) for p in beaten]
+        series.append(Series("dominated", places, MUTED, is_line=False))
+    label = "key groups moved" if unit == "moves" else "bytes of state moved"
+    return Chart(f"Load distance against {unit}", label, "load distance, % of the mean", series)
