@@ -188,7 +188,7 @@ class Problem:
 
     def _check_names(self) -> None:
         for field in ("node_ids", "resources", "key_group_ids", "operator_ids", "node_state"):
-            _freeze(self, field, tuple(str(name) for name in getattr(self, field)))
+            _freeze(self, field, tuple(map(str, getattr(self, field))))
         _check_unique("node_ids", self.node_ids)
         _check_unique("resources", self.resources)
         _check_unique("key_group_ids", self.key_group_ids)

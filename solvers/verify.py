@@ -8,7 +8,6 @@ of a million key groups takes seconds.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -111,7 +110,8 @@ def _place_first_fit(problem: Problem, groups: Ints) -> Ints | None:
     """
     plan = np.array(problem.current)
     alive = np.flatnonzero(np.array(problem.node_state) == "alive")
-    room = _cap_limits(problem) - _sum_by_node(problem, plan)
+    sums = _sum_by_node(problem, plan)
+    room = _cap_limits(problem, sums) - sums
     for k in groups.tolist():
         room[plan[k]] += problem.load[k]
     for k in groups.tolist():
@@ -132,23 +132,17 @@ def _is_listed(problem: Problem, plan: Ints) -> npt.NDArray[np.bool_]:
     allowed = problem.allowed
     if allowed is None:
         return np.ones(len(plan), dtype=bool)
-    n_nodes = len(problem.node_ids)
     owner = np.repeat(np.arange(len(plan)), np.diff(allowed.indptr))
-    # A pair (key group, node) as one number, so that one sorted lookup answers for all.
-    pairs = owner * n_nodes + allowed.nodes
-    wanted = np.arange(len(plan)) * n_nodes + plan
-    return ~allowed.restricted | np.isin(wanted, pairs)
+    listed = ~allowed.restricted
+    listed[owner[allowed.nodes == plan[owner]]] = True
+    return listed
 
 
-def _cap_limits(problem: Problem) -> Floats:
+def _cap_limits(problem: Problem, sums_before: Floats) -> Floats:
     """[N, R]: capacity, or what the node had before where that was more; infinite if no cap."""
-    before = _sum_by_node(problem, np.asarray(problem.current))
-    limits = np.maximum(problem.capacity, before) * (1 + CAP_TOLERANCE)
+    limits = np.maximum(problem.capacity, sums_before) * (1 + CAP_TOLERANCE)
     limits[np.array(problem.node_state) != "alive"] = np.inf
-    if problem.balanced is None:
-        limits[:] = np.inf
-    else:
-        limits[:, problem.balanced] = np.inf
+    limits[:, slice(None) if problem.balanced is None else problem.balanced] = np.inf
     return np.asarray(limits, dtype=np.float64)
 
 
@@ -172,6 +166,11 @@ def _check_rows(problem: Problem, ids: list[Any], nodes: list[Any]) -> Iterator[
     if len(ids) != len(nodes):
         yield Violation("assignment", f"{len(ids)} key groups, but {len(nodes)} nodes")
         return
+    strange = sorted({str(name) for name in set(nodes) - set(problem.node_ids)})
+    if strange:
+        yield Violation("assignment.known_nodes", f"unknown {_some(strange)}")
+    if ids == list(problem.key_group_ids):
+        return  # All of them, each once: a problem names no key group twice.
     known, listed = set(problem.key_group_ids), set(ids)
     unknown = sorted({str(name) for name in listed - known})
     if unknown:
@@ -183,9 +182,6 @@ def _check_rows(problem: Problem, ids: list[Any], nodes: list[Any]) -> Iterator[
     missing = known - listed
     if missing:
         yield Violation("assignment.exactly_once", f"missing: {_some(sorted(missing))}")
-    strange = sorted({str(name) for name in set(nodes) - set(problem.node_ids)})
-    if strange:
-        yield Violation("assignment.known_nodes", f"unknown {_some(strange)}")
 
 
 def _place(problem: Problem, ids: list[Any], nodes: list[Any]) -> Ints:
@@ -212,6 +208,7 @@ class _Facts:
         self.chosen = self.moved & ~self.was_dead
         self.sums = _sum_by_node(problem, plan)
         sums_before = _sum_by_node(problem, before)
+        self.cap_limits = _cap_limits(problem, sums_before)
         self.figures: dict[str, float | None] = {
             "load_distance_before": _distance(problem, sums_before, relative=True),
             "load_distance": _distance(problem, self.sums, relative=True),
@@ -243,9 +240,12 @@ class _Facts:
 def _sum_by_node(problem: Problem, plan: Ints) -> Floats:
     """[N, R] by sorting and summing slices, pairwise and so with little rounding."""
     order = np.argsort(plan, kind="stable")
-    cuts = np.searchsorted(plan[order], np.arange(len(problem.node_ids) + 1)).tolist()
-    columns = np.ascontiguousarray(problem.load.T)[:, order]
-    return np.array([[c[a:b].sum() for c in columns] for a, b in itertools.pairwise(cuts)])
+    nodes, cuts = np.unique(plan[order], return_index=True)
+    sums = np.zeros(problem.capacity.shape)
+    if len(nodes):
+        for r in range(sums.shape[1]):
+            sums[nodes, r] = np.add.reduceat(problem.load[order, r], cuts)
+    return sums
 
 
 def _distance(problem: Problem, sums: Floats, *, relative: bool) -> float:
@@ -322,7 +322,7 @@ def _check_rules(problem: Problem, facts: _Facts) -> Iterator[Violation]:
 
 def _check_caps(problem: Problem, facts: _Facts) -> Iterator[Violation]:
     """A capped resource fits the node, or is no more than the node had before."""
-    limits = _cap_limits(problem)
+    limits = facts.cap_limits
     for i, r in np.argwhere(facts.sums > limits)[:MAX_NAMED].tolist():
         yield Violation(
             "caps",
@@ -413,7 +413,7 @@ def _check_better_than_nothing(problem: Problem, facts: _Facts) -> Iterator[Viol
     """
     necessary = facts.was_dead | ~_is_listed(problem, facts.before)
     least = _sum_by_node(problem, np.where(necessary, facts.plan, facts.before))
-    if np.any(least > _cap_limits(problem)):
+    if np.any(least > facts.cap_limits):
         return
     without = _distance(problem, least, relative=True)
     distance = facts.number("load_distance")
