@@ -28,7 +28,7 @@ BYTES_GEOHASH = 4_000_000
 WANDER = 0.4
 WANDER_KEEPS = 0.9
 BURSTS = 8
-BURST_FACTOR = 6.0
+BURST_FACTOR = 4.0
 """How unsteady the stream is was set once, so that Flux as printed fluctuates about as far as in
 print (up to 7 points); nothing was set by what ours does on it."""
 MEAN_LOAD = 0.5
