@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from solvers.budget import Budget
 from solvers.problem import Problem
-from solvers.rebalance import auto, flux, milp, unchanged
+from solvers.rebalance import auto, flux, milp, search, unchanged
 from solvers.result import Result
 from solvers.stop import Stop
 
@@ -25,6 +25,7 @@ class Method(Protocol):
 
 METHODS: Mapping[str, Method] = {
     auto.NAME: auto.solve,
+    search.NAME: search.solve,
     milp.NAME: milp.solve,
     flux.NAME: flux.solve,
     unchanged.NAME: unchanged.solve,

@@ -1,7 +1,8 @@
 """The best of all methods, never worse than what it replaces; says which of them won.
 
-Order: unchanged (the yardstick), Flux (fast at any size), then the MILP of seed 000, 4.3.1, which
-starts from the best plan so far. A plan that is no better than leaving things alone is not made.
+Order: unchanged (the yardstick), Flux (fast at any size), the search, and then, where a gap is left
+and the model is small enough, the MILP of seed 000, 4.3.1, which starts from the best plan so far and
+may prove it. A plan that is no better than leaving things alone is not made.
 """
 
 from __future__ import annotations
@@ -12,30 +13,39 @@ from typing import Any
 from ballast.contracts.errors import InvalidInput
 from solvers.budget import Budget
 from solvers.problem import Problem
-from solvers.rebalance import flux, milp, unchanged
+from solvers.rebalance import flux, milp, search, unchanged
 from solvers.rebalance.compare import Score, best_index
+from solvers.rebalance.warm import make_ready
 from solvers.result import PROOF_TOLERANCE, Result, TraceStep, make_result
 from solvers.stop import Clock, Stop
 
 NAME = "auto"
-FLUX_SHARE = 0.3
+FLUX_SHARE = 0.1
 """Share of the time that Flux may take; it needs it only with very many key groups."""
+SEARCH_SHARE = 0.85
+"""Share of what is left that the search gets where the MILP may run after it."""
+LONG_S = 5.0
+LONG_SEARCH_SHARE = 0.5
+"""With more time than that the search has settled, and the MILP may close the gap."""
 
 
 def solve(
     problem: Problem, budget: Budget, stop: Stop, seed: int, params: Mapping[str, Any]
 ) -> Result:
     """Run the methods one after another and keep the best plan and the best bound."""
-    clock = stop.start()
     _check(params)
+    make_ready()
+    clock = stop.start()
     first = unchanged.solve(problem, budget, stop, seed, {})
     if not first.is_solved:
         return first
     results = [first]
-    flux_alone = milp.is_too_large(problem, budget, stop)
-    flux_stop = _share(stop, clock, 0.9 if flux_alone else FLUX_SHARE)
+    flux_stop = _share(stop, clock, FLUX_SHARE)
     results.append(flux.solve(problem, budget, flux_stop, seed, params.get("flux", {})))
     if not _is_settled(results) and not clock.is_over():
+        search_stop = _share(stop, clock, _search_share(problem, budget, stop, clock))
+        results.append(search.solve(problem, budget, search_stop, seed, params.get("search", {})))
+    if not _is_proven(problem, results) and not clock.is_over():
         best = results[_winner(problem, results)]
         milp_params = {**params.get("milp", {}), "start": best.assignment}
         milp_stop = _share(stop, clock, 1.0)
@@ -43,12 +53,28 @@ def solve(
     return _combine(problem, results, clock)
 
 
+def _search_share(problem: Problem, budget: Budget, stop: Stop, clock: Clock) -> float:
+    """All of the time where no model could be built in what is left of it."""
+    remaining = clock.remaining()
+    if remaining is None:
+        return 1.0
+    share = SEARCH_SHARE if remaining < LONG_S else LONG_SEARCH_SHARE
+    for_the_milp = Stop(max(1e-3, remaining * (1 - share)), stop.steps)
+    return 1.0 if milp.is_too_large(problem, budget, for_the_milp) else share
+
+
+def _is_proven(problem: Problem, results: list[Result]) -> bool:
+    """The best plan meets the bound and nothing is left to drain: a MILP could only save moves."""
+    best = results[_winner(problem, results)]
+    return _is_settled(results) or (best.gap == 0 and best.draining_load == 0)
+
+
 def _check(params: Mapping[str, Any]) -> None:
-    unknown = sorted(set(params) - {"flux", "milp"})
+    unknown = sorted(set(params) - {"flux", "milp", "search"})
     if unknown:
         raise InvalidInput(
             f"method 'auto' does not know the parameters {unknown}",
-            allowed="flux and milp, each with the parameters of that method",
+            allowed="flux, search and milp, each with the parameters of that method",
         )
 
 
@@ -84,7 +110,9 @@ def _combine(problem: Problem, results: list[Result], clock: Clock) -> Result:
 
 
 def _account(result: Result) -> str:
-    note = f" ({result.reason})" if result.method == milp.NAME and result.reason else ""
+    note = (
+        f" ({result.reason})" if result.method in (milp.NAME, search.NAME) and result.reason else ""
+    )
     return (
         f"{result.method}: load distance {result.load_distance:.6g} % "
         f"with {result.moves} moves{note}"

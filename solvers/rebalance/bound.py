@@ -1,56 +1,83 @@
-"""A cheap proven lower bound on load distance under the budget, by counting moves.
+"""A proven lower bound on load distance under the budget, cheap at every scale.
 
-A load distance d is impossible when (1) some overloaded node cannot shed enough even by giving
-away all it may; (2) the fewest departures, largest key groups first, from all overloaded nodes are
-more than the moves allowed; (3) the fewest arrivals that underloaded nodes need are more; (4) one
-key group alone overloads the largest node. Bisection finds the largest impossible d. Every
-simplification here drops a rule, so the bound can only be too low.
+A load distance d is impossible when even the least that has to happen breaks the budget:
+
+1. departures: an overloaded node loses at least its fewest largest key groups; arrivals: an
+   underloaded one gains at least the fewest largest of all;
+2. events: a move is one departure and one arrival, so twice the moves must cover the fewest events
+   that bring every node into the band, where one and two events are tested exactly;
+3. volume: with those departures made, largest first, and the largest of all after them, the moves
+   must carry what the underloaded nodes lack;
+4. bytes and pause: the same with key groups that may be cut into parts, cheapest load first.
+
+With several resources a node's departures (and its arrivals) are the most that any of them asks
+for, and departures and arrivals of one node add up. Beside this, one key group alone may overload
+the largest node, and whole-numbered loads cannot meet a fraction. Bisection finds the largest
+impossible d. Every simplification drops a rule or rounds in favour of "possible", so the bound can
+only be too low.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from solvers import metrics
 from solvers.budget import Budget
-from solvers.problem import FloatArray, IntArray, Problem
-from solvers.rebalance.start import movable_mask, must_move_mask
+from solvers.problem import BoolArray, FloatArray, IntArray, Problem
+from solvers.rebalance.start import PAUSE_TOLERANCE_S, movable_mask, must_move_mask
 
-BISECTIONS = 50
+BISECTIONS = 45
+EXACT_WHOLE = 2.0**50
+"""Whole numbers up to this, and sums of them, are exact as floats."""
+
+
+_known: WeakKeyDictionary[Problem, dict[Budget, float]] = WeakKeyDictionary()
 
 
 def counting_bound(problem: Problem, budget: Budget) -> float:
-    """Lower bound on load distance in percent of the mean, for the worst resource."""
+    """Lower bound on load distance in percent of the mean, for the worst resource.
+
+    Every method states it, and ``auto`` runs several on one problem, so it is kept with it.
+    """
+    known = _known.setdefault(problem, {})
+    if budget not in known:
+        known[budget] = _counting_bound(problem, budget)
+    return known[budget]
+
+
+def _counting_bound(problem: Problem, budget: Budget) -> float:
     mean = metrics.mean_load(problem)
-    bounds = [
-        max(_indivisible(problem, r, float(mean[r])), _counted(problem, budget, r, float(mean[r])))
-        for r in range(problem.n_resources)
-        if mean[r] > 0
-    ]
-    return 100.0 * max(bounds, default=0.0)
+    counted = [r for r in np.flatnonzero(problem.balanced_mask).tolist() if mean[r] > 0]
+    if not counted:
+        return 0.0
+    alone = max(
+        float(problem.weights[r])
+        * max(_indivisible(problem, r, float(mean[r])), _whole(problem, r, float(mean[r])))
+        for r in counted
+    )
+    return 100.0 * max(alone, _Counting(problem, budget, counted, mean).largest_impossible(alone))
 
 
 def _indivisible(problem: Problem, r: int, mean: float) -> float:
-    """Condition (4). A key group left on a draining node loads no node that stays."""
+    """A key group left on a draining node loads no node that stays; every other one does."""
     has_to_stay = ~problem.draining[problem.current] | must_move_mask(problem)
     largest = float(problem.load[has_to_stay, r].max(initial=0.0))
     room = float(problem.capacity[problem.staying, r].max())
     return max(0.0, largest / (room * mean) - 1.0)
 
 
-def _counted(problem: Problem, budget: Budget, r: int, mean: float) -> float:
-    """Conditions (1) to (3), by bisection on d in units of the mean."""
-    counting = _Counting(problem, budget, r, mean)
-    low, high = 0.0, counting.start_distance
-    if not counting.is_impossible(low):
+def _whole(problem: Problem, r: int, mean: float) -> float:
+    """Whole-numbered loads: no node gets closer to its share than the nearest whole number."""
+    load = problem.load[:, r]
+    if not (float(load.sum()) < EXACT_WHOLE and bool(np.all(load == np.floor(load)))):
         return 0.0
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        if counting.is_impossible(middle):
-            low = middle
-        else:
-            high = middle
-    return low
+    share = problem.capacity[problem.staying, r] * mean
+    slack = 8 * np.finfo(np.float64).eps * share
+    away = np.maximum(0.0, np.abs(share - np.round(share)) - slack)
+    return float((away / share).max(initial=0.0))
 
 
 def most_moves(problem: Problem, budget: Budget) -> int:
@@ -68,56 +95,178 @@ def most_moves(problem: Problem, budget: Budget) -> int:
     return most
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Column:
+    """One resource: loads of what may leave, by node and largest first, and of all that may come."""
+
+    weight: float
+    slack: float
+    sums: FloatArray  # [S]: load of the staying nodes now
+    fair: FloatArray  # [S]: the share of each
+    loads: FloatArray
+    prefix: FloatArray
+    begin: IntArray  # [S]
+    end: IntArray  # [S]
+    pool: FloatArray  # ascending: all that may move
+    pool_home: IntArray  # its staying node, or -1
+    pool_rank: IntArray  # its place in that node, largest first
+    pool_prefix: FloatArray  # of the largest 1, 2, 3, ...
+    free_volume: float  # load of forced moves: it comes without a budget
+
+    def band(self, distance: float) -> tuple[FloatArray, FloatArray]:
+        """Lowest and highest load of each node; rounding is in favour of "possible"."""
+        width = distance / self.weight
+        return self.fair * (1 - width) - self.slack, self.fair * (1 + width) + self.slack
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Prices:
+    """One unit of the budget for one resource: key groups by price per load, cheapest first."""
+
+    column: _Column
+    limit: float
+    load: FloatArray
+    price: FloatArray
+    home: IntArray
+    before: FloatArray
+
+
 class _Counting:
-    """The sorted loads of one resource, laid out so that one try of d costs O(nodes log groups)."""
+    """The sorted loads, laid out so that one try of d costs no more than one pass over them."""
 
-    def __init__(self, problem: Problem, budget: Budget, r: int, mean: float) -> None:
-        load = problem.load[:, r]
-        staying = np.flatnonzero(problem.staying)
-        movable = movable_mask(problem, budget)
-        forced = metrics.forced_mask(problem)
-        by_node = np.bincount(problem.current, weights=load, minlength=problem.n_nodes)
-        self.sums: FloatArray = np.asarray(by_node[staying], dtype=np.float64)
-        self.fair: FloatArray = problem.capacity[staying, r] * mean
-        self.moves = most_moves(problem, budget)
-        self.arrivals = self.moves + int(forced.sum())
-        self.largest = float(load[movable].max(initial=0.0))
-        # Rounding of the running sums is taken in favour of "possible".
-        self.slack = np.finfo(np.float64).eps * max(1, len(load)) * float(load.sum())
-        self._lay_out(problem, load, np.flatnonzero(movable & ~forced), staying)
-        surplus = np.abs(self.sums / self.fair - 1.0)
-        self.start_distance = float(surplus.max(initial=0.0))
-
-    def _lay_out(
-        self, problem: Problem, load: FloatArray, leaving: IntArray, staying: IntArray
+    def __init__(
+        self, problem: Problem, budget: Budget, counted: list[int], mean: FloatArray
     ) -> None:
-        """Key groups that may leave, by node and largest first, with running sums."""
-        node = problem.current[leaving]
-        order = np.lexsort((-load[leaving], node))
-        running = np.concatenate(([0.0], np.cumsum(load[leaving][order])))
-        ends = np.cumsum(np.bincount(node, minlength=problem.n_nodes))
-        begins = np.concatenate(([0], ends[:-1]))
-        self.running: FloatArray = running
-        self.begins: IntArray = begins[staying]
-        self.ends: IntArray = ends[staying]
+        self.moves = most_moves(problem, budget)
+        forced = metrics.forced_mask(problem)
+        self.forced = int(forced.sum())
+        voluntary = movable_mask(problem, budget) & ~forced
+        self.columns = [_column(problem, r, float(mean[r]), voluntary, forced) for r in counted]
+        self.prices = [
+            _prices(problem, column, r, voluntary, price, limit)
+            for column, r in zip(self.columns, counted, strict=True)
+            for price, limit in _limited_units(problem, budget)
+        ]
+
+    def largest_impossible(self, known: float) -> float:
+        """The largest d that is proven impossible, at least ``known``, in units of the mean."""
+        low = known
+        if not self.is_impossible(low):
+            return low
+        worst = [np.abs(c.sums / c.fair - 1.0).max(initial=0.0) * c.weight for c in self.columns]
+        high = max(float(max(worst)), low) + 1.0
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            if self.is_impossible(middle):
+                low = middle
+            else:
+                high = middle
+        return low
 
     def is_impossible(self, distance: float) -> bool:
-        return self._departures(distance) > self.moves or self._arrivals(distance) > self.arrivals
+        from solvers.rebalance import bound_kernels
 
-    def _departures(self, distance: float) -> float:
-        surplus = self.sums - self.fair * (1.0 + distance) - self.slack
-        over = surplus > 0
-        reach = self.running[self.begins[over]] + surplus[over] - self.slack
-        last = np.searchsorted(self.running, reach, "left")
-        if bool(np.any(last > self.ends[over])):
-            return np.inf
-        return float(np.maximum(0, last - self.begins[over]).sum())
+        n_nodes = len(self.columns[0].sums)
+        departures, arrivals, events = np.zeros((3, n_nodes), dtype=np.int64)
+        for c in self.columns:
+            lowest, highest = c.band(distance)
+            bound_kernels.count_events(
+                c.sums, lowest, highest, c.loads, c.prefix, c.begin, c.end,
+                c.pool, c.pool_home, c.pool_prefix, departures, arrivals, events,
+            )  # fmt: skip
+        if departures.sum() > self.moves or arrivals.sum() > self.moves + self.forced:
+            return True
+        if np.maximum(events, departures + arrivals).sum() > 2 * self.moves + self.forced:
+            return True
+        return self._lacks_volume(distance, departures) or self._costs_too_much(distance)
 
-    def _arrivals(self, distance: float) -> float:
-        deficit = self.fair * (1.0 - distance) - self.sums - self.slack
-        lacking = deficit[deficit > 0]
-        if not len(lacking):
-            return 0.0
-        if self.largest <= 0:
-            return np.inf
-        return float(np.ceil(lacking / self.largest * (1 - 1e-12)).sum())
+    def _lacks_volume(self, distance: float, departures: IntArray) -> bool:
+        from solvers.rebalance import bound_kernels
+
+        for c in self.columns:
+            lowest, _ = c.band(distance)
+            lacking = np.maximum(0.0, lowest - c.sums).sum() - c.free_volume - c.slack
+            if lacking > 0 and lacking > bound_kernels.largest_volume(
+                self.moves, departures, c.pool, c.pool_home, c.pool_rank
+            ):
+                return True
+        return False
+
+    def _costs_too_much(self, distance: float) -> bool:
+        from solvers.rebalance import bound_kernels
+
+        for p in self.prices:
+            c = p.column
+            lowest, highest = c.band(distance)
+            surplus = np.maximum(0.0, c.sums - highest)
+            lacking = np.maximum(0.0, lowest - c.sums).sum() - c.free_volume - c.slack
+            cost = bound_kernels.least_cost(surplus, lacking, p.load, p.price, p.home, p.before)
+            if cost * (1 - 1e-9) > p.limit:
+                return True
+        return False
+
+
+def _column(
+    problem: Problem, r: int, mean: float, voluntary: BoolArray, forced: BoolArray
+) -> _Column:
+    load = problem.load[:, r]
+    staying = np.flatnonzero(problem.staying)
+    place = np.full(problem.n_nodes, -1, dtype=np.int64)
+    place[staying] = np.arange(len(staying))
+    sums = np.bincount(problem.current, weights=load, minlength=problem.n_nodes)[staying]
+    leaving = np.flatnonzero(voluntary & problem.staying[problem.current])
+    leaving = leaving[np.lexsort((-load[leaving], place[problem.current[leaving]]))]
+    ends = np.cumsum(np.bincount(place[problem.current[leaving]], minlength=len(staying)))
+    begins = np.concatenate(([0], ends[:-1])).astype(np.int64)
+    rank = np.zeros(problem.n_key_groups, dtype=np.int64)
+    rank[leaving] = np.arange(len(leaving)) - begins[place[problem.current[leaving]]]
+    coming = np.flatnonzero(voluntary | forced)
+    coming = coming[np.argsort(load[coming], kind="stable")]
+    return _Column(
+        weight=float(problem.weights[r]),
+        slack=float(2 * np.finfo(np.float64).eps * max(1, len(load)) * load.sum()),
+        sums=np.asarray(sums, dtype=np.float64),
+        fair=problem.capacity[staying, r] * mean,
+        loads=load[leaving],
+        prefix=np.concatenate(([0.0], np.cumsum(load[leaving]))),
+        begin=begins,
+        end=ends.astype(np.int64),
+        pool=load[coming],
+        pool_home=place[problem.current[coming]],
+        pool_rank=rank[coming],
+        pool_prefix=np.concatenate(([0.0], np.cumsum(load[coming][::-1]))),
+        free_volume=float(load[forced].sum()),
+    )
+
+
+def _limited_units(problem: Problem, budget: Budget) -> list[tuple[FloatArray, float]]:
+    units: list[tuple[FloatArray, float]] = []
+    if budget.bytes is not None:
+        units.append((problem.state_bytes.astype(np.float64), float(budget.bytes)))
+    if budget.pause_s is not None:
+        units.append((metrics.move_pause_s(problem), budget.pause_s + PAUSE_TOLERANCE_S))
+    return units
+
+
+def _prices(
+    problem: Problem,
+    column: _Column,
+    r: int,
+    voluntary: BoolArray,
+    price: FloatArray,
+    limit: float,
+) -> _Prices:
+    groups = np.flatnonzero(voluntary & (problem.load[:, r] > 0))
+    load = problem.load[groups, r]
+    order = np.argsort(price[groups] / load, kind="stable")
+    groups, load = groups[order], load[order]
+    place = np.full(problem.n_nodes, -1, dtype=np.int64)
+    place[problem.staying] = np.arange(int(problem.staying.sum()))
+    home = place[problem.current[groups]]
+    by_node = np.argsort(home, kind="stable")
+    running = np.cumsum(load[by_node]) - load[by_node]
+    starts = np.flatnonzero(np.diff(home[by_node], prepend=-2))
+    lengths = np.diff(np.append(starts, len(by_node)))
+    before = np.empty(len(groups))
+    before[by_node] = running - np.repeat(running[starts], lengths)
+    return _Prices(column, limit, load, price[groups], home, before)

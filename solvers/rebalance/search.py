@@ -1,0 +1,231 @@
+"""Search over relocations, swaps and replacements: the method for every size of cluster.
+
+Three parts work on one plan that is valid at every moment. *Polish* repairs the worst node by the
+best exchange with a node that mirrors its deviation. *Anneal* accepts exchanges that lower the
+excess over a target below the best so far, and some that do not; it pays up to some ten thousand
+key groups. In the end, moves that the result does not need are undone, and what is left of the
+budget empties draining nodes. The loops are compiled (docs/adr/0014).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ballast.contracts.errors import InvalidInput
+from solvers import metrics
+from solvers.budget import Budget
+from solvers.problem import FloatArray, IntArray, Problem
+from solvers.rebalance.bound import counting_bound
+from solvers.rebalance.compare import best_plan, without_useless_moves
+from solvers.rebalance.start import place_must_moves, why_infeasible, within_budget
+from solvers.rebalance.warm import make_ready
+from solvers.result import PROOF_TOLERANCE, Result, TraceStep, infeasible_result, make_result
+from solvers.stop import Clock, Stop
+
+if TYPE_CHECKING:
+    from solvers.rebalance.layout import Layout, State
+
+NAME = "search"
+
+CHUNK = 30_000
+"""Proposals between two looks at the clock, about 20 ms: one step of the stopping rule."""
+REPAIRS = 200
+"""Repairs between two looks at the clock."""
+FALL = 0.8
+"""The target of the next chunk, between the bound (0) and the best so far (1)."""
+HOT, COLD = 2.0, 0.06
+"""Temperature at the start and at the end of a chunk, as deviations in units of the target."""
+IDLE_CHUNKS = 200
+"""Without any limit the search ends after so many chunks without a better plan."""
+ANNEALED = 30_000
+"""Beyond this many items annealing gains nothing in seconds; polishing alone goes on."""
+FEW_NODES = 2_000
+ORDERS = 4
+"""Orders in which needless moves are looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchParams:
+    """``tolerance``: percentage points that a plan may be worse by if it makes fewer moves."""
+
+    tolerance: float = 1e-4
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.tolerance) and self.tolerance >= 0):
+            raise InvalidInput("search.tolerance needs a number >= 0")
+
+
+def solve(
+    problem: Problem, budget: Budget, stop: Stop, seed: int, params: Mapping[str, Any]
+) -> Result:
+    """Minimise load distance as far as the time or the steps allow."""
+    options = _options(params)
+    loading, compiled = make_ready()
+    clock = stop.start()
+    reason = why_infeasible(problem, budget)
+    if reason is not None:
+        return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
+    start = place_must_moves(problem)
+    bound = counting_bound(problem, budget)
+    plans = [start]
+    trace: tuple[TraceStep, ...] = ()
+    if metrics.load_distance(problem, start) > 0 or problem.draining.any():
+        search = _Search(problem, budget, start, bound, seed, stop, clock)
+        search.run()
+        found = search.finished_plan(options.tolerance)
+        trace = tuple(search.trace)
+        # Running sums of bytes and pauses round; what is over the budget by a hair is still over.
+        plans += [p for p in (search.best_plan(), found) if within_budget(problem, budget, p)]
+    return make_result(
+        problem,
+        without_useless_moves(problem, _fewest_moves(problem, plans, options.tolerance)),
+        method=NAME,
+        bound=bound,
+        seconds=clock.elapsed(),
+        trace=trace,
+        reason=f"compiled its loops in {loading:.0f} s (no cache)" if compiled else "",
+    )
+
+
+def _options(params: Mapping[str, Any]) -> SearchParams:
+    try:
+        return SearchParams(**params)
+    except TypeError as error:
+        raise InvalidInput(f"method 'search': {error}", allowed="tolerance") from error
+
+
+def _fewest_moves(problem: Problem, plans: list[IntArray], tolerance: float) -> IntArray:
+    """The last plan is the finished one: it wins unless it lost more than the tolerance."""
+    best = best_plan(problem, plans)
+    last = plans[-1]
+    allowed = metrics.load_distance(problem, best) + tolerance
+    return last if metrics.load_distance(problem, last) <= allowed else best
+
+
+class _Search:
+    """One search: the layout, the plan at hand, and the best so far."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        budget: Budget,
+        start: IntArray,
+        bound: float,
+        seed: int,
+        stop: Stop,
+        clock: Clock,
+    ) -> None:
+        from solvers.rebalance import kernels
+        from solvers.rebalance.layout import Layout, State
+
+        self.kernels = kernels
+        self.problem, self.stop, self.clock = problem, stop, clock
+        self.floor = bound / 100.0
+        self.layout: Layout = Layout.of(problem, budget)
+        self.state: State = State(self.layout, self.layout.places_of(start))
+        self.fixed = self.layout.arrays()
+        layout = self.layout
+        self.by_size = layout.load.shape[1] == 1 and bool(np.isinf(layout.allowance[1:]).all())
+        self.random = np.array([_scrambled(seed)], dtype=np.uint64)
+        self.best_place = self.state.place.copy()
+        self.best: FloatArray = np.array([self._distance()])
+        self.steps = 0
+        self.trace: list[TraceStep] = [(clock.elapsed(), "start", 100.0 * float(self.best[0]))]
+
+    def run(self) -> None:
+        if not len(self.layout.groups) or not self.layout.n_balanced:
+            return
+        self._polish()
+        self._note("polish")
+        idle = 0
+        while not self._is_over() and len(self.layout.groups) <= ANNEALED:
+            before = float(self.best[0])
+            self._anneal()
+            self._polish()
+            self.steps += 1
+            self._note(f"step {self.steps}", before)
+            idle = 0 if self.best[0] < before else idle + 1
+            if self._has_no_limit() and idle >= IDLE_CHUNKS:
+                return
+
+    def _is_over(self) -> bool:
+        if self.best[0] <= self.floor + PROOF_TOLERANCE / 200.0:
+            return True
+        return self.clock.is_over() or (
+            self.stop.steps is not None and self.steps >= self.stop.steps
+        )
+
+    def _has_no_limit(self) -> bool:
+        return self.stop.steps is None and self.stop.seconds is None
+
+    def _distance(self) -> float:
+        y = self.layout
+        worst, _ = self.kernels.worst_node(self.state.sums, y.inverse, y.centre, y.n_balanced)
+        return float(worst)
+
+    def _anneal(self) -> None:
+        best = float(self.best[0])
+        target = max(self.floor, self.floor + FALL * (best - self.floor), FALL * best)
+        unit = max(target, 1e-12)
+        self.kernels.anneal(
+            CHUNK, target, (HOT * unit) ** 2, (COLD * unit) ** 2, self.by_size, self.random,
+            *self.fixed, *self.state.arrays(), self.best_place, self.best,
+        )  # fmt: skip
+
+    def _polish(self) -> None:
+        stuck = np.zeros(len(self.layout.nodes), dtype=bool)
+        partners = min(len(stuck), 8 if self.by_size else 3)
+        while not self.clock.is_over():
+            done = self.kernels.polish(
+                REPAIRS, self.floor, partners, self.by_size, self.random,
+                *self.fixed, *self.state.arrays(), stuck,
+            )  # fmt: skip
+            if done < REPAIRS:
+                break
+        self._keep_best()
+
+    def _keep_best(self) -> None:
+        now = self._distance()
+        if now < self.best[0]:
+            self.best[0] = now
+            self.best_place[:] = self.state.place
+
+    def _note(self, step: str, before: float = np.inf) -> None:
+        if self.best[0] < before:
+            self.trace.append((self.clock.elapsed(), step, 100.0 * float(self.best[0])))
+
+    def best_plan(self) -> IntArray:
+        return self.layout.assignment_of(self.problem, self.best_place)
+
+    def finished_plan(self, tolerance: float) -> IntArray:
+        """The best plan without the moves it does not need, and with its drains."""
+        from solvers.rebalance.layout import State
+
+        y = self.layout
+        ceiling = float(self.best[0]) + tolerance / 200.0
+        best: State | None = None
+        for way in range(ORDERS if y.n_balanced else 0):
+            state = State(y, self.best_place)
+            self.kernels.send_home(ceiling, self._order(state, way), *self.fixed, *state.arrays())
+            if best is None or state.used[0] < best.used[0]:
+                best = state
+        state = State(y, self.best_place) if best is None else best
+        return self.layout.assignment_of(self.problem, state.place)
+
+    def _order(self, state: State, way: int) -> IntArray:
+        """Smallest first, largest bytes first, or at random."""
+        away = np.sort(state.moved[: int(state.n_moved[0])])
+        if way == 0:
+            return away[np.argsort(self.layout.load[away, 0], kind="stable")]
+        if way == 1:
+            return away[np.argsort(-self.layout.cost[away, 1], kind="stable")]
+        return np.random.default_rng(way).permutation(away)
+
+
+def _scrambled(seed: int) -> int:
+    """Any seed, also 0, as a state of xorshift, which must not be 0."""
+    return int(np.random.SeedSequence(abs(seed)).generate_state(1, np.uint64)[0]) | 1
