@@ -109,6 +109,11 @@ class CapRepair:
         self.left = self.left - self._price(group)
 
 
+def keep_caps(problem: Problem, plan: IntArray, stripped: IntArray) -> IntArray:
+    """A plan without its useless moves, unless that breaks a cap: those moves made room."""
+    return plan if metrics.over_cap(problem, stripped).any() else stripped
+
+
 def _limits(budget: Budget) -> FloatArray:
     limits = (budget.moves, budget.bytes, budget.pause_s)
     slack = (0.0, 0.0, PAUSE_TOLERANCE_S)

@@ -26,7 +26,7 @@ from solvers import metrics
 from solvers.budget import Budget
 from solvers.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.rebalance.bound import counting_bound
-from solvers.rebalance.caps import PAUSE_TOLERANCE_S
+from solvers.rebalance.caps import PAUSE_TOLERANCE_S, keep_caps
 from solvers.rebalance.compare import TIE, without_useless_moves
 from solvers.rebalance.start import movable_mask, place_must_moves, why_infeasible
 from solvers.result import Result, TraceStep, infeasible_result, make_result
@@ -64,9 +64,10 @@ def solve(
     trace = _run_rounds(search, stop, clock, options)
     search.back_to_best()
     _drain_with_what_is_left(search, clock)
+    found = search.assignment
     return make_result(
         problem,
-        without_useless_moves(problem, search.assignment),
+        keep_caps(problem, found, without_useless_moves(problem, found)),
         method=NAME,
         bound=counting_bound(problem, budget),
         seconds=clock.elapsed(),

@@ -20,6 +20,7 @@ from solvers import metrics
 from solvers.budget import Budget
 from solvers.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.rebalance.bound import counting_bound, most_moves
+from solvers.rebalance.caps import keep_caps
 from solvers.rebalance.compare import best_plan, without_useless_moves
 from solvers.rebalance.highs import MipOutcome, run, task_of
 from solvers.rebalance.start import (
@@ -81,9 +82,10 @@ def solve(
     answer = _solve_feasible(problem, budget, stop, clock, seed, options, start)
     # HiGHS keeps rows within a tolerance; what is over a limit by a hair is still over it.
     plans = [plan for plan in answer.plans if _keeps_limits(problem, budget, plan)]
+    best = best_plan(problem, [start, *plans])
     return make_result(
         problem,
-        without_useless_moves(problem, best_plan(problem, [start, *plans])),
+        keep_caps(problem, best, without_useless_moves(problem, best)),
         method=NAME,
         bound=max(answer.bound, counting_bound(problem, budget)),
         seconds=clock.elapsed(),
