@@ -60,4 +60,7 @@ def without_useless_moves(problem: Problem, assignment: IntArray) -> IntArray:
     """
     optional = metrics.voluntary_mask(problem, assignment) & ~misplaced_mask(problem)
     necessary_only = np.where(optional, problem.current, assignment)
+    # A necessary move may only fit where an optional one made room under a cap.
+    if metrics.over_cap(problem, necessary_only).any():
+        return assignment
     return best_plan(problem, [necessary_only, assignment])

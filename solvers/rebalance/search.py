@@ -43,7 +43,10 @@ IDLE_CHUNKS = 200
 """Without any limit the search ends after so many chunks without a better plan."""
 ANNEALED = 30_000
 """Beyond this many items annealing gains nothing in seconds; polishing alone goes on."""
-FEW_NODES = 2_000
+BISECTIONS = 16
+TIGHT = 0.3
+KEPT_BACK = 0.4
+"""Share of the moves that the construction leaves to the exchanges after it."""
 ORDERS = 4
 """Orders in which needless moves are looked for."""
 
@@ -126,7 +129,8 @@ class _Search:
         self.problem, self.stop, self.clock = problem, stop, clock
         self.floor = bound / 100.0
         self.layout: Layout = Layout.of(problem, budget)
-        self.state: State = State(self.layout, self.layout.places_of(start))
+        self.start = self.layout.places_of(start)
+        self.state: State = State(self.layout, self.start)
         self.fixed = self.layout.arrays()
         layout = self.layout
         self.by_size = layout.load.shape[1] == 1 and bool(np.isinf(layout.allowance[1:]).all())
@@ -139,6 +143,7 @@ class _Search:
     def run(self) -> None:
         if not len(self.layout.groups) or not self.layout.n_balanced:
             return
+        self._construct()
         self._polish()
         self._note("polish")
         idle = 0
@@ -187,6 +192,40 @@ class _Search:
             if done < REPAIRS:
                 break
         self._keep_best()
+
+    def _construct(self) -> None:
+        """Start from the least distance that can be built; keep moves back where they pay later.
+
+        Where the bound is near what the whole budget reaches, every move counts. Elsewhere the
+        exact fit comes from exchanges, which need moves of their own.
+        """
+        if not self.by_size or self.layout.limited.any():
+            return
+        worst = float(self.best[0])
+        reached = self._bisect(1.0, worst)
+        if self.floor < TIGHT * reached:
+            self._bisect(1.0 - KEPT_BACK, worst)
+        self._note("construct")
+
+    def _bisect(self, share: float, high: float) -> float:
+        """The least distance built with this share of the moves; the state holds that plan."""
+        from solvers.rebalance.construct import construct
+        from solvers.rebalance.layout import State
+
+        allowance = self.layout.allowance * share
+        fixed = (*self.fixed[:-1], allowance)
+        low = self.floor
+        for _ in range(BISECTIONS):
+            if self.clock.is_over() or high - low <= 1e-3 * high:
+                break
+            middle = low + (high - low) / 2
+            state = State(self.layout, self.start)
+            if construct(middle, *fixed, *state.arrays()):
+                self.state, high = state, middle
+                self._keep_best()
+            else:
+                low = middle
+        return high
 
     def _keep_best(self) -> None:
         now = self._distance()

@@ -23,6 +23,7 @@ def make_ready() -> tuple[float, bool]:
     began = time.monotonic()
     from solvers.rebalance import bound_kernels, kernels
     from solvers.rebalance.bound import counting_bound
+    from solvers.rebalance.construct import construct
     from solvers.rebalance.layout import Layout, State
 
     problem, budget = _tiny(), Budget(moves=1, bytes=10)
@@ -36,9 +37,11 @@ def make_ready() -> tuple[float, bool]:
     kernels.anneal(
         1, 0.1, 1.0, 0.1, True, random, *fixed, *state.arrays(), state.place.copy(), best
     )
+    construct(0.5, *fixed, *state.arrays())
     kernels.send_home(0.0, np.zeros(0, dtype=np.int64), *fixed, *state.arrays())
     loops = (
         kernels.worst_node, kernels.polish, kernels.anneal, kernels.send_home,
+        construct,
         bound_kernels.count_events, bound_kernels.largest_volume, bound_kernels.least_cost,
     )  # fmt: skip
     missed = any(sum(loop.stats.cache_misses.values()) for loop in loops)  # type: ignore[attr-defined]
