@@ -31,6 +31,7 @@ COPY --from=build /opt/venv /opt/venv
 WORKDIR /opt/ballast
 COPY . .
 RUN uv pip install --offline --no-cache --no-deps --no-build-isolation --editable . \
+    && python -m solvers.rebalance.warm \
     && mkdir -p /var/lib/ballast/airflow /var/lib/ballast/jobs \
     && chown -R ballast:ballast /var/lib/ballast
 ENV BALLAST_HOME=/var/lib/ballast \

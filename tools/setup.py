@@ -219,6 +219,19 @@ def set_up(root: Path, env: Mapping[str, str]) -> None:
         environment.install()
         environment.finish()
     ensure_jars(environment, jars_folder(env, root))
+    compile_loops(environment)
+
+
+def compile_loops(environment: Environment) -> None:
+    """Fill numba's cache, so that no first solve waits for a compiler (docs/adr/0014).
+
+    Every time: it reads the cache in a second, and compiles only what is missing or has changed.
+    """
+    run(
+        [str(environment.python), "-m", "solvers.rebalance.warm"],
+        "see the message above",
+        cwd=environment.root,
+    )
 
 
 def main() -> int:

@@ -486,6 +486,28 @@ def closest_mirrors(node, partners, sums, inverse, centre, n_balanced, takes, ch
 
 
 @compiled
+def near_mirrors(node, partners, order, keys, sums, inverse, centre, takes, chosen):  # type: ignore[no-untyped-def]
+    """The same for one resource, from nodes sorted by surplus: O(log nodes)."""
+    x = inverse[node, 0]
+    wanted = -(sums[node, 0] - centre[node, 0] / x) if x > 0.0 else 0.0
+    a, b = 0, len(order)
+    while a < b:
+        middle = (a + b) // 2
+        if keys[order[middle]] < wanted:
+            a = middle + 1
+        else:
+            b = middle
+    found = 0
+    low = max(0, min(a - partners // 2, len(order) - partners))
+    for at in range(low, min(len(order), low + partners)):
+        j = order[at]
+        if j != node and (takes[j] or takes[node]):
+            chosen[found] = j
+            found += 1
+    return found
+
+
+@compiled
 def polish(  # type: ignore[no-untyped-def]
     repairs, floor, partners, by_size, random,
     load, inverse, centre, limit, n_balanced, takes, limited, allowed_start, allowed_nodes,
@@ -493,10 +515,11 @@ def polish(  # type: ignore[no-untyped-def]
     place, sums, visitors, begin, room, count, slot, used, moved, moved_slot, n_moved,
     stuck,
 ):  # fmt: skip
-    """Repair the worst node by the best exchange with the nodes that mirror it, again and again.
+    """Repair the worst nodes, worst first, each by the best exchange with nodes that mirror it.
 
-    Stops at ``floor``, when the worst node cannot be improved, or after so many repairs; returns
-    how many were made. ``stuck`` marks nodes that found no partner since they last changed.
+    One pass over the worst ``repairs`` nodes above ``floor``; ends early at a node that cannot be
+    improved, as then the largest deviation cannot either. Returns how many were repaired.
+    ``stuck`` marks nodes that found no partner since they last changed.
     """
     n_nodes, n_resources = sums.shape
     left = np.empty(UNITS)
@@ -504,20 +527,35 @@ def polish(  # type: ignore[no-untyped-def]
     value_i, value_j = np.empty(n_resources), np.empty(n_resources)
     chosen = np.empty(partners, dtype=np.int64)
     scores = np.empty(partners)
-    for repair in range(repairs):
-        worst, i = worst_node(sums, inverse, centre, n_balanced)
-        if worst <= floor or stuck[i]:
-            return repair
+    peaks, keys = np.empty(n_nodes), np.zeros(n_nodes)
+    for i in range(n_nodes):
+        peaks[i] = -peak(i, sums, inverse, centre, n_balanced)
+        if inverse[i, 0] > 0.0:
+            keys[i] = sums[i, 0] - centre[i, 0] / inverse[i, 0]
+    worst_first = np.argsort(peaks)
+    by_surplus = np.argsort(keys)
+    repaired = 0
+    for place_in_order in range(min(repairs, n_nodes)):
+        i = worst_first[place_in_order]
+        worst = peak(i, sums, inverse, centre, n_balanced)
+        if worst <= floor or worst < -0.5 * peaks[i]:
+            continue  # it has been the partner of a worse one
+        if stuck[i]:
+            return repaired
         best_energy, best_first, best_second, best_j = np.inf, NOWHERE, NOWHERE, NOWHERE
         for u in range(UNITS):
             left[u] = allowance[u] - used[u]
         found = closest_mirrors(
             i, partners, sums, inverse, centre, n_balanced, takes, chosen, scores
         )
+        enough = -np.inf
         for p in range(found):
+            if best_energy < enough:
+                break  # both are settled to a tenth: time is better spent on other nodes
             j = chosen[p]
             before = energy_at(i, sums[i], inverse, centre, limit, sums, n_balanced, 0.0)
             before += energy_at(j, sums[j], inverse, centre, limit, sums, n_balanced, 0.0)
+            enough = 0.01 * worst * worst - before
             # Nothing goes from i to j: only the other way.
             second, e = best_item(
                 j, i, sums[j], sums[i], left, NOWHERE, by_size, 0.0, random,
@@ -595,7 +633,8 @@ def polish(  # type: ignore[no-untyped-def]
             continue
         stuck[i] = False
         stuck[j] = False
-    return repairs
+        repaired += 1
+    return repaired
 
 
 @compiled
@@ -631,3 +670,46 @@ def send_home(  # type: ignore[no-untyped-def]
             )  # fmt: skip
             undone += 1
     return undone
+
+
+@compiled
+def drain(  # type: ignore[no-untyped-def]
+    ceiling, order,
+    load, inverse, centre, limit, n_balanced, takes, limited, allowed_start, allowed_nodes,
+    home, home_begin, cost, allowance,
+    place, sums, visitors, begin, room, count, slot, used, moved, moved_slot, n_moved,
+):  # fmt: skip
+    """Take these items off their nodes, each to where the largest deviation stays least.
+
+    As far as the budget lasts and no node gets above the ceiling; returns how many were taken.
+    """
+    taken = 0
+    for at in range(len(order)):
+        item = order[at]
+        fits = True
+        for u in range(UNITS):
+            fits = fits and used[u] + cost[item, u] <= allowance[u]
+        if not fits:
+            continue
+        best, least = NOWHERE, np.inf
+        for j in range(sums.shape[0]):
+            if count[j] >= room[j] or not may_go(
+                item, j, takes, limited, allowed_start, allowed_nodes
+            ):
+                continue
+            worst = -np.inf if n_balanced > 0 else 0.0
+            for r in range(sums.shape[1]):
+                value = sums[j, r] + load[item, r]
+                if r < n_balanced:
+                    worst = max(worst, value * inverse[j, r] - centre[j, r])
+                elif load[item, r] > 0.0 and value > limit[j, r]:
+                    worst = np.inf
+            if worst <= ceiling and worst < least:
+                best, least = j, worst
+        if best >= 0:
+            put(
+                item, best, load, home, cost,
+                place, sums, visitors, begin, count, slot, used, moved, moved_slot, n_moved,
+            )  # fmt: skip
+            taken += 1
+    return taken

@@ -182,15 +182,14 @@ class _Search:
         )  # fmt: skip
 
     def _polish(self) -> None:
-        stuck = np.zeros(len(self.layout.nodes), dtype=bool)
-        partners = min(len(stuck), 8 if self.by_size else 3)
-        while not self.clock.is_over():
-            done = self.kernels.polish(
-                REPAIRS, self.floor, partners, self.by_size, self.random,
-                *self.fixed, *self.state.arrays(), stuck,
-            )  # fmt: skip
-            if done < REPAIRS:
-                break
+        for partners in (8, 32) if self.by_size else (3, 12):
+            stuck = np.zeros(len(self.layout.nodes), dtype=bool)
+            done = 1
+            while done and not self.clock.is_over():
+                done = self.kernels.polish(
+                    REPAIRS, self.floor, min(len(stuck), partners), self.by_size, self.random,
+                    *self.fixed, *self.state.arrays(), stuck,
+                )  # fmt: skip
         self._keep_best()
 
     def _construct(self) -> None:
@@ -253,6 +252,11 @@ class _Search:
             if best is None or state.used[0] < best.used[0]:
                 best = state
         state = State(y, self.best_place) if best is None else best
+        left = np.flatnonzero(~y.takes[state.place])
+        if len(left):
+            share = y.load[left].max(axis=1, initial=0.0)
+            order = left[np.argsort(-share, kind="stable")]
+            self.kernels.drain(ceiling, order, *self.fixed, *state.arrays())
         return self.layout.assignment_of(self.problem, state.place)
 
     def _order(self, state: State, way: int) -> IntArray:

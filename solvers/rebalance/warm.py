@@ -38,9 +38,11 @@ def make_ready() -> tuple[float, bool]:
         1, 0.1, 1.0, 0.1, True, random, *fixed, *state.arrays(), state.place.copy(), best
     )
     construct(0.5, *fixed, *state.arrays())
-    kernels.send_home(0.0, np.zeros(0, dtype=np.int64), *fixed, *state.arrays())
+    none = np.zeros(0, dtype=np.int64)
+    kernels.send_home(0.0, none, *fixed, *state.arrays())
+    kernels.drain(0.0, none, *fixed, *state.arrays())
     loops = (
-        kernels.worst_node, kernels.polish, kernels.anneal, kernels.send_home,
+        kernels.worst_node, kernels.polish, kernels.anneal, kernels.send_home, kernels.drain,
         construct,
         bound_kernels.count_events, bound_kernels.largest_volume, bound_kernels.least_cost,
     )  # fmt: skip
