@@ -241,9 +241,9 @@ def _sum_by_node(problem: Problem, plan: Ints) -> Floats:
     """[N, R] by sorting and summing slices, pairwise and so with little rounding."""
     order = np.argsort(plan, kind="stable")
     nodes, cuts = np.unique(plan[order], return_index=True)
-    sums = np.zeros(problem.capacity.shape)
+    sums = np.zeros((len(problem.node_ids), len(problem.resources)))
     if len(nodes):
-        for r in range(sums.shape[1]):
+        for r in range(len(problem.resources)):
             sums[nodes, r] = np.add.reduceat(problem.load[order, r], cuts)
     return sums
 

@@ -11,12 +11,13 @@ import pytest
 
 import solvers
 from ballast.contracts.errors import InvalidInput
+from ballast.contracts.policy import BUILT_METHODS
 from solvers import Budget, Status, Stop, metrics
 from solvers.rebalance import highs
 from solvers.verify import verify
 from tests.unit.solvers.instances import make, names
 
-METHODS = ["auto", "milp", "flux", "unchanged"]
+METHODS = list(solvers.METHODS)
 GOOD = ["auto", "milp", "flux"]
 
 
@@ -241,8 +242,12 @@ def test_unknown_parameters_are_refused(method: str) -> None:
 
 
 def test_an_unknown_method_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InvalidInput, match="auto, milp, flux, unchanged"):
+    with pytest.raises(InvalidInput, match=", ".join(solvers.METHODS)):
         solvers.solve(make([1], [0]), Budget(), Stop(), method="magic")
+
+
+def test_a_policy_may_name_every_method_and_no_other() -> None:
+    assert set(BUILT_METHODS) == set(solvers.METHODS)
 
 
 def test_the_exact_figures_of_a_hand_made_plan() -> None:
