@@ -1,8 +1,8 @@
 """The best of all methods, never worse than what it replaces; says which of them won.
 
-Order: unchanged (the yardstick), Flux (fast at any size), the search, and then, where a gap is left
-and the model is small enough, the MILP of seed 000, 4.3.1, which starts from the best plan so far and
-may prove it. A plan that is no better than leaving things alone is not made.
+Order: unchanged (the yardstick), Flux (fast at any size), the search, and then, where a gap is
+left and the model is small enough, the MILP of seed 000, 4.3.1, which starts from the best plan so
+far and may prove it. A plan that is no better than leaving things alone is not made.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def most_moves(problem: Problem, budget: Budget) -> int:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Column:
-    """One resource: loads of what may leave, by node and largest first, and of all that may come."""
+    """One resource: loads of what may leave, by node, largest first, and of all that may come."""
 
     weight: float
     slack: float

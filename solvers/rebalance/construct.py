@@ -124,11 +124,31 @@ def construct(  # type: ignore[no-untyped-def]
     for at in range(n_leaving):
         item = leaving[order[at]]
         node = needy[0] if n_needy > 0 else -1
-        if node < 0 or load[item, 0] > lack[node] + highest[node] - lowest[node] or count[node] >= room[node]:
+        if (
+            node < 0
+            or load[item, 0] > lack[node] + highest[node] - lowest[node]
+            or count[node] >= room[node]
+        ):
             rest[n_rest] = item
             n_rest += 1
             continue
-        put(item, node, load, home, cost, place, sums, visitors, begin, count, slot, used, moved, moved_slot, n_moved)  # noqa: E501
+        put(
+            item,
+            node,
+            load,
+            home,
+            cost,
+            place,
+            sums,
+            visitors,
+            begin,
+            count,
+            slot,
+            used,
+            moved,
+            moved_slot,
+            n_moved,
+        )
         lack[node] -= load[item, 0]
         if lack[node] > 0.0:
             settle(needy, lack, n_needy)
@@ -144,7 +164,23 @@ def construct(  # type: ignore[no-untyped-def]
         node = roomy[0]
         if load[item, 0] > headroom[node] or node == home[item] or count[node] >= room[node]:
             return False
-        put(item, node, load, home, cost, place, sums, visitors, begin, count, slot, used, moved, moved_slot, n_moved)  # noqa: E501
+        put(
+            item,
+            node,
+            load,
+            home,
+            cost,
+            place,
+            sums,
+            visitors,
+            begin,
+            count,
+            slot,
+            used,
+            moved,
+            moved_slot,
+            n_moved,
+        )
         headroom[node] -= load[item, 0]
         settle(roomy, headroom, n_roomy)
     # Who is still short gets from whoever has most to spare.
@@ -170,7 +206,23 @@ def construct(  # type: ignore[no-untyped-def]
             continue
         if count[node] >= room[node] or not affordable(item, used, cost, allowance):
             return False
-        put(item, node, load, home, cost, place, sums, visitors, begin, count, slot, used, moved, moved_slot, n_moved)  # noqa: E501
+        put(
+            item,
+            node,
+            load,
+            home,
+            cost,
+            place,
+            sums,
+            visitors,
+            begin,
+            count,
+            slot,
+            used,
+            moved,
+            moved_slot,
+            n_moved,
+        )
         spare[giver] -= load[item, 0]
         settle(givers, spare, n_givers)
         lack[node] -= load[item, 0]

@@ -15,7 +15,7 @@ found by bisection.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numba
 import numpy as np
@@ -25,15 +25,17 @@ LONGEST_SCAN = 128
 """Members of a node looked at for one proposal: its work does not grow with the key groups."""
 UNITS = 3
 """Units of the budget: moves, bytes, seconds of pause."""
+MANY_NODES = 500
+"""Beyond this many nodes the first good partner is taken: others wait for their repair."""
+AIM = 0.3
+"""With several resources: the share of its peak that a repaired node is to come down to."""
 NEAREST = 6
 """Items looked at on either side of the size that would fit best."""
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-def compiled(function: F) -> F:
-    """``numba.njit`` with the cache; a name of our own, so that the types survive."""
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+def compiled(function: Callable[..., Any]) -> Any:
+    """``numba.njit`` with the cache, and without the interpreter's lock."""
+    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
 
 
 @compiled
@@ -146,26 +148,25 @@ def energy_at(node, values, inverse, centre, limit, sums, n_balanced, target):  
 
 
 @compiled
-def energy_with(
-    item, giver, taker, give, take, load, inverse, centre, limit, sums, n_balanced, target
-):  # type: ignore[no-untyped-def]  # noqa: E501
-    """What both nodes cost when the item goes from one to the other, on top of give and take."""
+def energy_with(  # type: ignore[no-untyped-def]
+    item, giver, taker, give, take, load, inverse, centre, limit, sums, n_balanced, target, cutoff
+):
+    """What both nodes cost when the item goes from one to the other, on top of give and take.
+
+    Infinite over a cap, and as soon as it is above the cutoff: most items fail by one resource.
+    """
     total = 0.0
     for r in range(give.shape[0]):
+        less, more = give[r] - load[item, r], take[r] + load[item, r]
         if r < n_balanced:
-            total += excess(
-                (give[r] - load[item, r]) * inverse[giver, r] - centre[giver, r], target
-            )
-            total += excess(
-                (take[r] + load[item, r]) * inverse[taker, r] - centre[taker, r], target
-            )
-        else:
-            value = take[r] + load[item, r]
-            if value > limit[taker, r] and value > sums[taker, r]:
+            total += excess(less * inverse[giver, r] - centre[giver, r], target)
+            total += excess(more * inverse[taker, r] - centre[taker, r], target)
+            if total >= cutoff:
                 return np.inf
-            value = give[r] - load[item, r]
-            if value > limit[giver, r] and value > sums[giver, r]:
-                return np.inf
+        elif (more > limit[taker, r] and more > sums[taker, r]) or (
+            less > limit[giver, r] and less > sums[giver, r]
+        ):
+            return np.inf
     return total
 
 
@@ -218,7 +219,8 @@ def best_item(  # type: ignore[no-untyped-def]
                 sums,
                 n_balanced,
                 target,
-            )  # noqa: E501
+                energy,
+            )
             if e < energy:
                 best, energy = item, e
     # What has been here from the start: one more move.
@@ -254,8 +256,20 @@ def best_item(  # type: ignore[no-untyped-def]
         if place[item] != giver or item == skip:
             continue
         e = energy_with(
-            item, giver, taker, give, take, load, inverse, centre, limit, sums, n_balanced, target
-        )  # noqa: E501
+            item,
+            giver,
+            taker,
+            give,
+            take,
+            load,
+            inverse,
+            centre,
+            limit,
+            sums,
+            n_balanced,
+            target,
+            energy,
+        )
         if e >= energy:
             continue
         if cost[item, 0] > left[0] or cost[item, 1] > left[1] or cost[item, 2] > left[2]:
@@ -486,28 +500,6 @@ def closest_mirrors(node, partners, sums, inverse, centre, n_balanced, takes, ch
 
 
 @compiled
-def near_mirrors(node, partners, order, keys, sums, inverse, centre, takes, chosen):  # type: ignore[no-untyped-def]
-    """The same for one resource, from nodes sorted by surplus: O(log nodes)."""
-    x = inverse[node, 0]
-    wanted = -(sums[node, 0] - centre[node, 0] / x) if x > 0.0 else 0.0
-    a, b = 0, len(order)
-    while a < b:
-        middle = (a + b) // 2
-        if keys[order[middle]] < wanted:
-            a = middle + 1
-        else:
-            b = middle
-    found = 0
-    low = max(0, min(a - partners // 2, len(order) - partners))
-    for at in range(low, min(len(order), low + partners)):
-        j = order[at]
-        if j != node and (takes[j] or takes[node]):
-            chosen[found] = j
-            found += 1
-    return found
-
-
-@compiled
 def polish(  # type: ignore[no-untyped-def]
     repairs, floor, partners, by_size, random,
     load, inverse, centre, limit, n_balanced, takes, limited, allowed_start, allowed_nodes,
@@ -527,13 +519,10 @@ def polish(  # type: ignore[no-untyped-def]
     value_i, value_j = np.empty(n_resources), np.empty(n_resources)
     chosen = np.empty(partners, dtype=np.int64)
     scores = np.empty(partners)
-    peaks, keys = np.empty(n_nodes), np.zeros(n_nodes)
+    peaks = np.empty(n_nodes)
     for i in range(n_nodes):
         peaks[i] = -peak(i, sums, inverse, centre, n_balanced)
-        if inverse[i, 0] > 0.0:
-            keys[i] = sums[i, 0] - centre[i, 0] / inverse[i, 0]
     worst_first = np.argsort(peaks)
-    by_surplus = np.argsort(keys)
     repaired = 0
     for place_in_order in range(min(repairs, n_nodes)):
         i = worst_first[place_in_order]
@@ -548,17 +537,20 @@ def polish(  # type: ignore[no-untyped-def]
         found = closest_mirrors(
             i, partners, sums, inverse, centre, n_balanced, takes, chosen, scores
         )
+        # Squares spread the effort over resources; with several, what is far below the peak is no
+        # matter.
+        aim = 0.0 if n_balanced == 1 else AIM * worst
         enough = -np.inf
         for p in range(found):
-            if best_energy < enough:
+            if n_nodes > MANY_NODES and best_energy < enough:
                 break  # both are settled to a tenth: time is better spent on other nodes
             j = chosen[p]
-            before = energy_at(i, sums[i], inverse, centre, limit, sums, n_balanced, 0.0)
-            before += energy_at(j, sums[j], inverse, centre, limit, sums, n_balanced, 0.0)
+            before = energy_at(i, sums[i], inverse, centre, limit, sums, n_balanced, aim)
+            before += energy_at(j, sums[j], inverse, centre, limit, sums, n_balanced, aim)
             enough = 0.01 * worst * worst - before
             # Nothing goes from i to j: only the other way.
             second, e = best_item(
-                j, i, sums[j], sums[i], left, NOWHERE, by_size, 0.0, random,
+                j, i, sums[j], sums[i], left, NOWHERE, by_size, aim, random,
                 load, inverse, centre, limit, n_balanced, takes, limited, allowed_start,
                 allowed_nodes, home, home_begin, cost, place, sums, visitors, begin, room, count,
             )  # fmt: skip
@@ -588,12 +580,12 @@ def polish(  # type: ignore[no-untyped-def]
                     value_i[r] = sums[i, r] - load[first, r]
                     value_j[r] = sums[j, r] + load[first, r]
                 if fits:
-                    e = energy_at(i, value_i, inverse, centre, limit, sums, n_balanced, 0.0)
-                    e += energy_at(j, value_j, inverse, centre, limit, sums, n_balanced, 0.0)
+                    e = energy_at(i, value_i, inverse, centre, limit, sums, n_balanced, aim)
+                    e += energy_at(j, value_j, inverse, centre, limit, sums, n_balanced, aim)
                     if e - before < best_energy:
                         best_energy, best_first, best_second, best_j = e - before, first, NOWHERE, j
                 second, e = best_item(
-                    j, i, value_j, value_i, spare, first, by_size, 0.0, random,
+                    j, i, value_j, value_i, spare, first, by_size, aim, random,
                     load, inverse, centre, limit, n_balanced, takes, limited, allowed_start,
                     allowed_nodes, home, home_begin, cost, place, sums, visitors, begin, room, count,
                 )  # fmt: skip

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
 NAME = "search"
 
-CHUNK = 30_000
-"""Proposals between two looks at the clock, about 20 ms: one step of the stopping rule."""
+CHUNKS = (20_000, 40_000, 100_000)
+"""Proposals of one cooling, in turn: one step of the stopping rule, 10 to 50 ms. Short ones suit
+fine loads, long ones coarse loads, where few key groups decide."""
 REPAIRS = 200
 """Repairs between two looks at the clock."""
 FALL = 0.8
@@ -176,8 +177,9 @@ class _Search:
         best = float(self.best[0])
         target = max(self.floor, self.floor + FALL * (best - self.floor), FALL * best)
         unit = max(target, 1e-12)
+        proposals = CHUNKS[self.steps % len(CHUNKS)]
         self.kernels.anneal(
-            CHUNK, target, (HOT * unit) ** 2, (COLD * unit) ** 2, self.by_size, self.random,
+            proposals, target, (HOT * unit) ** 2, (COLD * unit) ** 2, self.by_size, self.random,
             *self.fixed, *self.state.arrays(), self.best_place, self.best,
         )  # fmt: skip
 

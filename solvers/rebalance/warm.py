@@ -46,7 +46,7 @@ def make_ready() -> tuple[float, bool]:
         construct,
         bound_kernels.count_events, bound_kernels.largest_volume, bound_kernels.least_cost,
     )  # fmt: skip
-    missed = any(sum(loop.stats.cache_misses.values()) for loop in loops)  # type: ignore[attr-defined]
+    missed = any(sum(loop.stats.cache_misses.values()) for loop in loops)
     return time.monotonic() - began, missed
 
 
