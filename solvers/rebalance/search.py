@@ -73,7 +73,7 @@ def solve(
     reason = why_infeasible(problem, budget)
     if reason is not None:
         return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
-    start = place_must_moves(problem)
+    start = place_must_moves(problem, budget)
     bound = counting_bound(problem, budget)
     plans = [start]
     trace: tuple[TraceStep, ...] = ()

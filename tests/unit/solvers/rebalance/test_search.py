@@ -72,6 +72,20 @@ def test_caps_are_kept_while_the_bottleneck_is_balanced() -> None:
     assert not metrics.over_cap(problem, result.assignment).any()
 
 
+def test_room_under_a_cap_is_made_for_what_has_to_move() -> None:
+    """Key group 2 must leave the dead node, and fits nowhere until key group 1 has moved."""
+    problem = make(
+        [[5.3, 0.55], [2.1, 1.02], [1.5, 0.69]],
+        [0, 1, 3],
+        states=["alive", "alive", "alive", "dead"],
+        capacity=[[2.0, 1.13], [1.0, 0.57], [1.0, 0.57], [1.0, 0.57]],
+        balanced=np.array([True, False]),
+    )
+    result = _search(problem, Budget(moves=3))
+    assert not result.is_solved or not metrics.over_cap(problem, result.assignment).any()
+    assert result.is_solved == (exhaustive_optimum(problem, Budget(moves=3)) is not None)
+
+
 def test_what_is_left_of_the_budget_empties_draining_nodes() -> None:
     rng = np.random.default_rng(6)
     states = ["alive"] * 4 + ["draining"]
