@@ -13,7 +13,7 @@ from ballast.streaming.node import SOURCE, Delivery, Work, pack, run_node, unpac
 from ballast.streaming.operators import Operator, build_topology
 from ballast.streaming.routing import first_placement, key_group_of, node_indexes
 from ballast.streaming.state import StateStore
-from tests.unit.streaming.parts import JOB, OPERATORS, policy_of, topology_of
+from tests.support.streaming_parts import JOB, OPERATORS, policy_of, topology_of
 
 WORDS = [f"{letter}{number}" for letter in "abc" for number in range(20)] * 5
 
