@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -129,9 +130,13 @@ def _measure(
     from spark_jobs.measuring import good_rows, windows_of
 
     policy, span = applied.policy, applied.span(as_of)
+    tables = ("metrics.key_groups", "metrics.nodes", "metrics.traffic")
+    with ThreadPoolExecutor(len(tables)) as pool:
+        # Side by side: opening a Delta table is mostly one thread's work in the driver.
+        opened = pool.map(lambda table: good_rows(spark, settings, table, span), tables)
+        key_groups, nodes, traffic = opened
     # Read twice: to find the windows, and to add up their loads.
-    key_groups = good_rows(spark, settings, "metrics.key_groups", span).persist()
-    nodes = good_rows(spark, settings, "metrics.nodes", span)
+    key_groups = key_groups.persist()
     windows = windows_of(key_groups, nodes, applied.staying)
     usable = usable_windows(windows, applied.expected, policy.windows_per_period)
     progress.info("found %d usable windows", len(usable))
@@ -140,7 +145,6 @@ def _measure(
         return []
     ends = [window.end_at for window in usable]
     loads = key_group_loads(key_groups, ends, policy.window_s).toArrow()
-    traffic = good_rows(spark, settings, "metrics.traffic", span)
     rates = traffic_rates(traffic, ends, policy.window_s).toArrow()
     measured = measure_figures(policy, loads, applied.nodes, rates)
     progress.info("measured")

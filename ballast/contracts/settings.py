@@ -38,10 +38,6 @@ class Settings:
     schedules: bool
     """Whether policies' schedules are followed; ``off`` leaves runs to people (default ``on``)."""
 
-    def is_local(self) -> bool:
-        """Whether the warehouse is a folder of this machine rather than an object store."""
-        return "://" not in self.warehouse
-
     def is_local_spark(self) -> bool:
         """Whether Spark runs inside the driver rather than on a cluster."""
         return self.spark_master.startswith("local")

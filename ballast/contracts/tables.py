@@ -410,7 +410,8 @@ PLANS_LOG = Table(
 
 PLANS_ACKS = Table(
     name="plans.acks",
-    doc="A streaming job's word on a version, with bytes and pause as measured while moving.",
+    doc="A streaming job's word on a version, with bytes and pause as measured while moving; a job "
+    "that lost its folder starts anew and says it again, and the last word counts.",
     written_by="streaming job",
     columns=(
         JOB,
@@ -424,7 +425,7 @@ PLANS_ACKS = Table(
         _figure("pause_ms", "Wall time the batch waited for the moves", "ms", maximum=LARGEST_MS),
         Column("acked_at", "timestamp", "When"),
     ),
-    key=("job", "version", "status"),
+    key=("job", "version", "status", "acked_at"),
     retention_days=3650,
 )
 

@@ -1,12 +1,15 @@
 """The job's word on plan versions: each (version, status) once, whatever crashes in between.
 
 An acknowledgement is first a file, then a row; the row's commit carries a mark of its own, so a
-repetition after a crash adds nothing. If the table cannot be reached the file waits.
+repetition after a crash adds nothing. If the table cannot be reached the file waits. A job whose
+folder was lost starts anew from the hash placement: it says everything again, with its new batch
+ids, and the last word counts.
 """
 
 from __future__ import annotations
 
 import logging
+import uuid
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,6 +31,7 @@ class AckBook:
     def __init__(self, folder: Path, settings: Settings, job: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.settings, self.job = folder, settings, job
+        self.life = self._life()
 
     def say(
         self,
@@ -70,11 +74,18 @@ class AckBook:
                 return
             path.unlink(missing_ok=True)
 
+    def _life(self) -> str:
+        """A name for all processes that share this folder, and for none that lost it."""
+        path = self.folder / "life.json"
+        if not path.exists():
+            write_json(path, uuid.uuid4().hex)
+        return str(read_json(path))
+
     def _append(self, row: Any) -> None:
         append_once(
             self.settings,
             "plans.acks",
             [row | {"acked_at": datetime.fromisoformat(row["acked_at"])}],
-            app_id=f"ballast.acks/{self.job}/{row['version']}/{row['status']}",
+            app_id=f"ballast.acks/{self.job}/{self.life}/{row['version']}/{row['status']}",
             app_version=1,
         )

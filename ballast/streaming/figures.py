@@ -12,6 +12,7 @@ from ballast.contracts.policy import JobPolicy, NodePolicy
 from ballast.streaming.node import GroupUse, NodeReport
 from ballast.streaming.operators import Topology
 from ballast.streaming.routing import Placement
+from ballast.streaming.speed import evened
 
 KeyGroup = tuple[str, int]
 Link = tuple[str, int, str, int]
@@ -30,13 +31,13 @@ class GroupFigures:
     bytes_in: int = 0
     bytes_out: int = 0
 
-    def plus(self, use: GroupUse) -> GroupFigures:
-        """With what one stage used; the state is what that stage left."""
+    def plus(self, use: GroupUse, cpu_ns: float) -> GroupFigures:
+        """With what one stage used, CPU time as given; the state is what that stage left."""
         return replace(
             self,
             state_bytes=use.state_bytes,
             records=self.records + use.records,
-            cpu_ms=self.cpu_ms + use.cpu_ns / 1e6,
+            cpu_ms=self.cpu_ms + cpu_ns / 1e6,
             busy_ms=self.busy_ms + use.busy_ns / 1e6,
             bytes_in=self.bytes_in + use.bytes_in,
             bytes_out=self.bytes_out + use.bytes_out,
@@ -125,7 +126,11 @@ def measured_batch(
     node_ids: Sequence[str],
     state_bytes: Mapping[KeyGroup, int],
 ) -> Measured:
-    """Add the reports of all stages up; a key group nobody reported did nothing."""
+    """Add the reports of all stages up; a key group nobody reported did nothing.
+
+    CPU times are evened out over the whole batch: what one node took longer for because the
+    processor was slower just then is no load of its key groups.
+    """
     groups = {
         name: GroupFigures(placement.node_of(*name), state_bytes.get(name, 0))
         for name in topology.all_key_groups
@@ -133,10 +138,14 @@ def measured_batch(
     traffic: dict[Link, tuple[int, int]] = {}
     answered = set()
     ids = topology.ids
-    for report in sorted(reports, key=lambda report: report.stage):
+    in_order = sorted(reports, key=lambda report: (report.stage, report.node))
+    uses = [use for report in in_order for use in report.groups.values()]
+    cpu_ns = iter(evened([use.cpu_ns for use in uses], [use.probe_ns for use in uses]))
+    for report in in_order:
         answered.add(node_ids[report.node])
         for (operator, number), use in report.groups.items():
-            groups[ids[operator], number] = groups[ids[operator], number].plus(use)
+            name = ids[operator], number
+            groups[name] = groups[name].plus(use, next(cpu_ns))
         for ((from_op, from_group), (to_op, to_group)), amount in report.traffic.items():
             link = (ids[from_op], from_group, ids[to_op], to_group)
             records, size = traffic.get(link, (0, 0))

@@ -20,6 +20,11 @@ from ballast.streaming.operators import State
 
 SUFFIX = ".json"
 
+# Old versions that stay to be written over: a key group is written once for each stage that has
+# records for it. With none kept, every second write made a file and removed another, and ext4
+# passes over inodes that were freed lately, so that the longer a job ran the more each cost.
+SPARES_KEPT = 2
+
 
 def version_name(batch_id: int, stage: int) -> str:
     """File name of a version; names sort as versions do."""
@@ -60,15 +65,14 @@ class Slot:
         return json.loads(data), data, names
 
     def save(self, state: State, before: bytes, names: Sequence[str]) -> int:
-        """Write this version unless nothing changed, drop what is not needed; bytes of state."""
+        """Write this version unless nothing changed, over one not needed; bytes of state."""
         data = encode(state, self.folder) if state else b""
         if data != before:
             # A state that was emptied is written too: an older version must not come back.
             old = prunable(names, self.batch_id)
-            spare = old.pop() if old else None
             name = version_name(self.batch_id, self.stage)
-            _write(self.folder, name, data or b"{}", spare)
-            for other in old:
+            _write(self.folder, name, data or b"{}", old[0] if old else None)
+            for other in old[1 + SPARES_KEPT :]:
                 _remove(f"{self.folder}/{other}")
         return len(data)
 

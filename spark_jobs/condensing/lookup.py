@@ -88,8 +88,8 @@ def _require_taken_up(
         columns=["plan_version"],
     )  # fmt: skip
     ran_under = pc.max(rows["plan_version"]).as_py() or 0
-    refused = any(ack["status"] == "refused"
-                  for ack in read_acks(settings, request.job, head.version))  # fmt: skip
+    acks = read_acks(settings, request.job, head.version)
+    refused = bool(acks) and acks[-1]["status"] == "refused"
     if ran_under < head.version and not refused:
         raise GateFailed(
             f"version {head.version} of job {request.job} is published but not taken up: the "

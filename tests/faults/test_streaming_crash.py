@@ -28,7 +28,7 @@ from ballast.streaming.faults import POINTS, VARIABLE
 from ballast.streaming.inspect import job_folder, placement_in_force
 from examples.flights.check import SumsReport, check_sums
 from examples.flights.feed import FlightsFolder
-from tests.unit.streaming.plans import publish
+from tests.support.streaming_plans import publish
 
 ROOT = Path(__file__).resolve().parents[2]
 JOB = "flights"

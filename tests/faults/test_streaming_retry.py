@@ -42,7 +42,7 @@ def run_job(home: Path) -> dict[str, int]:
     from ballast.contracts.spark import SHORT_LIVED_JVM, spark_conf
     from ballast.store.tables import ensure_tables
     from ballast.streaming import Operator, StreamingJob, read_states
-    from tests.unit.streaming.parts import JOB, OPERATORS, policy_of
+    from tests.support.streaming_parts import JOB, OPERATORS, policy_of
 
     settings = load_settings({"BALLAST_HOME": str(home)})
     settings = replace(settings, jars=ROOT / ".ballast" / "jars")

@@ -15,8 +15,8 @@ from ballast.store.plans import read_acks
 from ballast.store.tables import read_rows
 from ballast.streaming import Operator, StreamingJob, read_states
 from ballast.streaming.inspect import job_folder, placement_in_force
-from tests.unit.streaming.parts import JOB, OPERATORS, count, policy_of
-from tests.unit.streaming.plans import publish
+from tests.support.streaming_parts import JOB, OPERATORS, count, policy_of
+from tests.support.streaming_plans import publish
 
 POLICY = policy_of(3, window_s=1, statistics_period_s=10)
 WORDS = [f"{letter}{number}" for letter in "abcdé" for number in range(30)]

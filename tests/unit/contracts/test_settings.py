@@ -16,13 +16,11 @@ def test_defaults_stay_within_the_home_folder() -> None:
     assert settings.warehouse == "/srv/b/warehouse"
     assert settings.jars == Path("/srv/b/jars")
     assert settings.table_uri("plans.heads") == "/srv/b/warehouse/plans/heads"
-    assert settings.is_local()
 
 
 def test_an_object_store_is_a_setting_away() -> None:
     settings = load_settings({"BALLAST_WAREHOUSE": "s3a://bucket/w/"})
     assert settings.table_uri("plans.heads") == "s3a://bucket/w/plans/heads"
-    assert not settings.is_local()
 
 
 @pytest.mark.parametrize(

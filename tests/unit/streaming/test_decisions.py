@@ -14,7 +14,7 @@ from ballast.streaming.inspect import read_states
 from ballast.streaming.lock import JobLock
 from ballast.streaming.operators import Operator, build_topology
 from ballast.streaming.routing import first_placement
-from tests.unit.streaming.parts import policy_of, topology_of
+from tests.support.streaming_parts import policy_of, topology_of
 
 
 def test_a_decision_is_found_again_by_another_process(tmp_path):

@@ -4,17 +4,60 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from ballast.contracts.errors import InvalidInput
-from ballast.streaming.node import SOURCE, Delivery, Work, run_node, unpack
+from ballast.streaming.node import SOURCE, Delivery, Work, pack, run_node, unpack
 from ballast.streaming.operators import Operator, build_topology
 from ballast.streaming.routing import first_placement, key_group_of, node_indexes
 from ballast.streaming.state import StateStore
-from tests.unit.streaming.parts import JOB, OPERATORS, policy_of, topology_of
+from tests.support.streaming_parts import JOB, OPERATORS, policy_of, topology_of
 
 WORDS = [f"{letter}{number}" for letter in "abc" for number in range(20)] * 5
+
+
+class Sum(NamedTuple):
+    key: str
+    amount: int | None = None
+
+
+class Nothing(NamedTuple):
+    pass
+
+
+class Noted(Sum):
+    """Derived from a named tuple, so that an instance may hold more than its fields."""
+
+
+def noted(key, note):
+    record = Noted(key, 1)
+    record.note = note
+    return record
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [],
+        [Sum("a", 1), Sum("b"), Sum("a", 2)],
+        [Sum("a", 1), ("a", 1)],
+        [Nothing(), Nothing()],
+        [("a", [1]), ("b", [2])],
+        [{"value": 1}, None],
+    ],
+)
+def test_records_come_out_as_they_went_in(records):
+    pairs = [(f"k{number}", record) for number, record in enumerate(records)]
+    back = unpack(pack(pairs))
+    assert back == pairs
+    assert [type(record) for _, record in back] == [type(record) for record in records]
+
+
+def test_what_a_record_holds_beside_its_fields_travels_too():
+    back = unpack(pack([("k", noted("a", "x")), ("k", noted("b", "y"))]))
+    assert [record.note for _, record in back] == ["x", "y"]
 
 
 def work_of(tmp_path, batch_id=0, nodes=3):

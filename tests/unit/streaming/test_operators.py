@@ -6,7 +6,7 @@ import pytest
 
 from ballast.contracts.errors import InvalidInput
 from ballast.streaming.operators import Operator, build_topology
-from tests.unit.streaming.parts import JOB, OPERATORS, policy_of, topology_of
+from tests.support.streaming_parts import JOB, OPERATORS, policy_of, topology_of
 
 
 def test_operators_are_ordered_upstream_first_whatever_the_order_of_declaration():

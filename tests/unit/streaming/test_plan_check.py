@@ -12,7 +12,7 @@ from ballast.contracts.identity import content_hash
 from ballast.store.plans import Head
 from ballast.streaming.plan_check import checked_placement
 from ballast.streaming.routing import first_placement
-from tests.unit.streaming.parts import JOB, policy_of, topology_of
+from tests.support.streaming_parts import JOB, policy_of, topology_of
 
 POLICY = policy_of()
 TOPOLOGY = topology_of()

@@ -19,7 +19,7 @@ from ballast.streaming.routing import (
     node_indexes,
     taking_turns,
 )
-from tests.unit.streaming.parts import policy_of, topology_of
+from tests.support.streaming_parts import policy_of, topology_of
 
 
 @given(st.text(), st.integers(1, 1000))

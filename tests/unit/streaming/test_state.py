@@ -110,3 +110,20 @@ def test_what_a_broken_attempt_left_is_discarded(tmp_path):
     store.discard_from(1)
     assert store.read("node-0", "count", 1) == {"a": 1}
     assert len(list((tmp_path / "node-0" / "count" / "0000001").iterdir())) == 1
+
+
+def test_a_running_job_neither_makes_nor_removes_files(tmp_path):
+    """Both cost more the longer it runs; a key group with records in two stages has two writes."""
+    folder = tmp_path / "node" / "counts" / "0000000"
+
+    def run_batch(batch):
+        for stage in (0, 1):
+            slot = Slot(str(folder), batch, stage)
+            state, stored, names = slot.load()
+            assert state == ({"n": 2 * batch + stage} if batch or stage else {})
+            slot.save({"n": 2 * batch + stage + 1}, stored, names)
+        return {path.stat().st_ino for path in folder.iterdir()}
+
+    inodes = [run_batch(batch) for batch in range(10)]
+    assert inodes[3] == inodes[9]
+    assert len(inodes[9]) <= 5

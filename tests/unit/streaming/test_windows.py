@@ -17,7 +17,7 @@ from ballast.streaming.figures import (
 )
 from ballast.streaming.ledger import Flusher, Ledger
 from ballast.streaming.windows import covered_windows, first_open_window, window_start
-from tests.unit.streaming.parts import policy_of
+from tests.support.streaming_parts import policy_of
 
 W = 5000
 

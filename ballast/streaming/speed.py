@@ -1,0 +1,77 @@
+"""How fast the processor is right now, so that key groups are charged for work and not for luck.
+
+CPU time is not work: on a host shared with others the same loop takes 0.6 to 1.3 times its usual
+CPU time from one moment to the next, and nothing in this machine shows why. A fixed piece of work,
+timed between key groups, does show it. CPU times are divided by it and then scaled back so that
+a batch's total stays what the clock said (docs/adr/0013-speed-of-the-processor.md).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+# Between two probes the processor is taken to be as fast as they say on average: in 2 ms of CPU
+# time its speed hardly changes, and a probe of 0.08 ms costs 4 % of them.
+PROBE_EVERY_NS = 2_000_000
+
+# Text, numbers and small objects, as operators use them: arithmetic alone is slowed down by other
+# neighbours than code that allocates is.
+_TEXT = "2013,1,1,517,515,2,830,819,11,UA,1545,N14228,EWR,IAH,227,1400,5,15,10:00"
+_NAMES = tuple("abcdefghijklmnopqrs")
+_ROUNDS = 20
+
+# What a probe may say, relative to the median of its batch: one that was interrupted says more
+# about the interruption than about the key groups beside it.
+LEAST, MOST = 0.4, 2.5
+
+
+def probe_ns() -> int:
+    """CPU time of the fixed piece of work."""
+    began = time.thread_time_ns()
+    kept = []
+    for _ in range(_ROUNDS):
+        fields = dict(zip(_NAMES, _TEXT.split(","), strict=True))
+        kept.append((fields["a"], fields["j"], int(fields["d"])))
+    return time.thread_time_ns() - began
+
+
+class Pace:
+    """The probes of one task, and between which of them each key group ran."""
+
+    def __init__(self) -> None:
+        self._probes = [probe_ns()]
+        self._since = 0
+        self._before: list[int] = []
+
+    def ran(self, cpu_ns: int) -> None:
+        """A key group ran after the newest probe; probe again when enough time was used."""
+        self._before.append(len(self._probes) - 1)
+        self._since += cpu_ns
+        if self._since >= PROBE_EVERY_NS:
+            self._probes.append(probe_ns())
+            self._since = 0
+
+    def ended(self) -> list[int]:
+        """For each key group that ran, in order, the mean of the probes before and after it."""
+        if self._since:
+            self._probes.append(probe_ns())
+        last = len(self._probes) - 1
+        return [
+            (self._probes[before] + self._probes[min(before + 1, last)]) // 2
+            for before in self._before
+        ]
+
+
+def evened(cpu_ns: Sequence[float], probes_ns: Sequence[float]) -> list[float]:
+    """CPU times as if the processor had been equally fast for all; their sum stays as it is."""
+    total = sum(cpu_ns)
+    if total <= 0:
+        return list(cpu_ns)
+    usual = sorted(probes_ns)[len(probes_ns) // 2]
+    work = [
+        cpu / min(max(probe / usual, LEAST), MOST)
+        for cpu, probe in zip(cpu_ns, probes_ns, strict=True)
+    ]
+    scale = total / sum(work)
+    return [amount * scale for amount in work]
