@@ -53,7 +53,7 @@ class GroupUse:
     """What a key group used in one stage."""
 
     records: int = 0
-    cpu_ns: float = 0
+    cpu_ns: int = 0
     probe_ns: int = 1
     """CPU time of a fixed piece of work around it (ballast.streaming.speed)."""
     busy_ns: int = 0
@@ -121,7 +121,8 @@ def unpack(payload: bytes) -> list[Pair]:
 
 def _is_plain_named_tuple(kind: type) -> bool:
     """Whether its fields are all there is to it; a class derived from one may hold more."""
-    return kind.__bases__ == (tuple,) and hasattr(kind, "_make") and bool(kind._fields)
+    fields = getattr(kind, "_fields", ())
+    return kind.__bases__ == (tuple,) and hasattr(kind, "_make") and bool(fields)
 
 
 def run_node(

@@ -29,9 +29,9 @@ WANDER = 0.4
 WANDER_KEEPS = 0.9
 BURSTS = 8
 BURST_FACTOR = 4.0
-"""How unsteady the stream is was fitted, over about ten settings, so that Flux in one pass fluctuates
-about as far as in print (up to 7 points). Flux's row is therefore a fit and not a reproduction; what
-can be compared is who is steadier on the same stream, and by how much."""
+"""How unsteady the stream is was fitted, over about ten settings, so that Flux in one pass
+fluctuates about as far as in print (up to 7 points). Flux's row is therefore a fit and not a
+reproduction; what can be compared is who is steadier on the same stream, and by how much."""
 MEAN_LOAD = 0.5
 """Share of a node that is busy on average: capacity is chosen for it once, at the start."""
 
