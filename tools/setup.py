@@ -223,15 +223,26 @@ def set_up(root: Path, env: Mapping[str, str]) -> None:
 
 
 def compile_loops(environment: Environment) -> None:
-    """Fill numba's cache, so that no first solve waits for a compiler (docs/adr/0014).
-
-    Every time: it reads the cache in a second, and compiles only what is missing or has changed.
-    """
+    """Fill numba's cache, so that no first solve waits for a compiler (docs/adr/0014)."""
+    mark = environment.folder / "ballast-loops.key"
+    key = loops_key(environment.root)
+    if mark.exists() and mark.read_text() == key:
+        return
+    say("compiling the solvers' loops, about a minute")
     run(
-        [str(environment.python), "-m", "solvers.rebalance.warm"],
+        [str(environment.python), "-c", "from solvers.rebalance.warm import main; main()"],
         "see the message above",
         cwd=environment.root,
     )
+    mark.write_text(loops_key(environment.root))
+
+
+def loops_key(root: Path) -> str:
+    """What numba's cache depends on, as it sees it: the sources' times, and that it is there."""
+    folder = root / "solvers" / "rebalance"
+    sources = [f"{file.name} {file.stat().st_mtime_ns}" for file in sorted(folder.glob("*.py"))]
+    cached = sorted(file.name for file in folder.glob("__pycache__/*.nbi"))
+    return hashlib.sha256("\n".join([key_of(root), *sources, *cached]).encode()).hexdigest()
 
 
 def main() -> int:

@@ -12,7 +12,15 @@ import pytest
 
 from ballast.contracts.settings import load_settings
 from tools import setup
-from tools.setup import KEY_FILES, Environment, SetupError, jars_folder, key_of, one_at_a_time
+from tools.setup import (
+    KEY_FILES,
+    Environment,
+    SetupError,
+    compile_loops,
+    jars_folder,
+    key_of,
+    one_at_a_time,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -131,3 +139,39 @@ def test_uv_is_pinned_to_the_same_version_in_both_locks() -> None:
 def test_no_lock_holds_an_address() -> None:
     for lock in [ROOT / "requirements.lock", *(ROOT / "tools").glob("*.lock")]:
         assert not re.search(r"https?://", lock.read_text())
+
+
+@pytest.fixture
+def loops(checkout: Path) -> Path:
+    """A checkout whose loops compile by leaving a file where numba leaves its cache."""
+    folder = checkout / "solvers" / "rebalance"
+    (folder / "__pycache__").mkdir(parents=True)
+    (checkout / "solvers" / "__init__.py").write_text("")
+    (folder / "__init__.py").write_text("")
+    (folder / "warm.py").write_text(
+        "import pathlib\n"
+        "def main():\n"
+        "    folder = pathlib.Path(__file__).parent / '__pycache__'\n"
+        "    (folder / 'loop.nbi').write_text('')\n"
+        "    (folder / 'compiled').open('a').write('x')\n"
+    )
+    return folder
+
+
+def compiled(loops: Path) -> int:
+    compile_loops(Environment(loops.parents[1]))
+    return len((loops / "__pycache__" / "compiled").read_text())
+
+
+def test_loops_are_compiled_once(loops: Path) -> None:
+    assert [compiled(loops), compiled(loops)] == [1, 1]
+
+
+def test_loops_are_compiled_again_when_a_source_was_written_or_the_cache_is_gone(
+    loops: Path,
+) -> None:
+    assert compiled(loops) == 1
+    (loops / "kernels.py").write_text("# changed")
+    assert compiled(loops) == 2
+    (loops / "__pycache__" / "loop.nbi").unlink()
+    assert compiled(loops) == 3
