@@ -19,7 +19,7 @@ from embedded.processes import marked_processes
 from tests.e2e.test_embedded_airflow import free_port
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(1800)
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,12 @@ class Demonstration:
     output: str
     environment: dict[str, str]
     settings: Settings
+
+    @property
+    def missed_precision_alone(self) -> bool:
+        """Whether it went all the way round and showed everything but the measured distance."""
+        missed = [line for line in self.output.splitlines() if "NOT SHOWN" in line]
+        return bool(missed) and all("measured load distance" in line for line in missed)
 
     def ballast(self, *arguments: str) -> Any:
         """A command of the user's afterwards, as JSON."""
@@ -42,7 +48,15 @@ class Demonstration:
 
 @pytest.fixture(scope="module")
 def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Demonstration:
-    home = tmp_path_factory.mktemp("home")
+    """How near the measured load distance comes to the promised one depends on what else the
+    machine does just then; a miss is tried once more, and anything else that fails is not."""
+    first = demonstrate(tmp_path_factory.mktemp("home"))
+    if first.exit_code == 0 or not first.missed_precision_alone:
+        return first
+    return demonstrate(tmp_path_factory.mktemp("home"))
+
+
+def demonstrate(home: Path) -> Demonstration:
     ours = {
         "BALLAST_HOME": str(home),
         "BALLAST_JARS": str(ROOT / ".ballast" / "jars"),
@@ -58,12 +72,10 @@ def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Demonstration:
     return Demonstration(done.returncode, done.stdout, environment, load_settings(ours))
 
 
-def test_it_goes_all_the_way_round_and_prints_the_table(demonstration: Demonstration) -> None:
-    """How near the measured load distance comes to the promised one depends on what else the
-    machine does: ``make demo`` judges that by its exit code, this test does not."""
-    missed = [line for line in demonstration.output.splitlines() if "NOT SHOWN" in line]
-    assert all("measured load distance" in line for line in missed), demonstration.output
-    assert demonstration.exit_code == (1 if missed else 0), demonstration.output
+def test_it_goes_all_the_way_round_keeps_the_promise_and_prints_the_table(
+    demonstration: Demonstration,
+) -> None:
+    assert demonstration.exit_code == 0, demonstration.output
     for row in ("load distance measured", "moves", "taken up at batch", "seconds of each stage"):
         assert row in demonstration.output
 
