@@ -34,7 +34,7 @@ def solve(
 ) -> Result:
     """Run the methods one after another and keep the best plan and the best bound."""
     _check(params)
-    make_ready()
+    make_ready(problem.n_resources > 1)
     clock = stop.start()
     first = unchanged.solve(problem, budget, stop, seed, {})
     if not first.is_solved:

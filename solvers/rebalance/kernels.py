@@ -29,6 +29,14 @@ MANY_NODES = 500
 """Beyond this many nodes the first good partner is taken: others wait for their repair."""
 AIM = 0.3
 """With several resources: the share of its peak that a repaired node is to come down to."""
+COARSE = 8
+"""Kinds of proposals that change loads by much: what coarse loads and byte budgets need."""
+PAIRED = 12
+"""With those that put one item in the stead of another between the same two nodes."""
+ALL_KINDS = 18
+"""With rings of three nodes. Where the budget is spent, only these two still change loads finely."""
+SAMPLES = 8
+"""Items of which one is taken to leave a node, where no size says which."""
 NEAREST = 6
 """Items looked at on either side of the size that would fit best."""
 
@@ -296,14 +304,56 @@ def pick_item(node, random, home_begin, place, visitors, begin, count):  # type:
 
 
 @compiled
+def fitting_item(  # type: ignore[no-untyped-def]
+    node, values, by_size, random, load, inverse, centre, n_balanced, home_begin,
+    place, visitors, begin, count,
+):  # fmt: skip
+    """An item whose leaving brings a node with these sums about to where it should be."""
+    best, least = NOWHERE, np.inf
+    if not by_size or inverse[node, 0] <= 0.0:
+        for _ in range(SAMPLES):
+            item = pick_item(node, random, home_begin, place, visitors, begin, count)
+            if item == NOWHERE:
+                return best
+            off = 0.0
+            for r in range(n_balanced):
+                d = (values[r] - load[item, r]) * inverse[node, r] - centre[node, r]
+                off += d * d
+            if off < least:
+                best, least = item, off
+        return best
+    wanted = values[0] - centre[node, 0] / inverse[node, 0]
+    if count[node] > 0 and random_below(random, 2) == 0:
+        for at in range(min(count[node], LONGEST_SCAN)):
+            item = visitors[begin[node] + at]
+            off = abs(load[item, 0] - wanted)
+            if off < least:
+                best, least = item, off
+        return best
+    low, high = home_begin[node], home_begin[node + 1]
+    if low == high:
+        return best
+    a, b = low, high
+    while a < b:
+        middle = (a + b) // 2
+        if load[middle, 0] < wanted:
+            a = middle + 1
+        else:
+            b = middle
+    at = a + random_below(random, NEAREST) - NEAREST // 2
+    at = min(max(at, low), high - 1)
+    return at if place[at] == node else NOWHERE
+
+
+@compiled
 def anneal(  # type: ignore[no-untyped-def]
-    proposals, target, hot, cold, by_size, random,
+    proposals, kinds, target, hot, cold, by_size, random,
     load, inverse, centre, limit, n_balanced, takes, limited, allowed_start, allowed_nodes,
     home, home_begin, cost, allowance,
     place, sums, visitors, begin, room, count, slot, used, moved, moved_slot, n_moved,
     best_place, best,
 ):  # fmt: skip
-    """Metropolis over relocations, swaps and replacements; stops when the target is met.
+    """Metropolis over relocations, swaps, replacements and rings; stops when the target is met.
 
     ``best`` is [largest deviation]; ``best_place`` the places that gave it. Returns the number of
     proposals made.
@@ -329,9 +379,9 @@ def anneal(  # type: ignore[no-untyped-def]
             p = peak(other, sums, inverse, centre, n_balanced)
             if p > worst:
                 worst, i = p, other
-        kind = random_below(random, 8)
-        first, second = NOWHERE, NOWHERE
-        first_to, second_to = 0, 0
+        kind = random_below(random, kinds)
+        first, second, third = NOWHERE, NOWHERE, NOWHERE
+        first_to, second_to, third_to = 0, 0, 0
         delta = np.inf
         for u in range(UNITS):
             left[u] = allowance[u] - used[u]
@@ -376,11 +426,63 @@ def anneal(  # type: ignore[no-untyped-def]
             )  # fmt: skip
             if e - before < delta:
                 delta, second = e - before, other
+        elif kind >= PAIRED:
+            # Three nodes in a ring: each of them gives about as much as it gets.
+            if n_moved[0] == 0:
+                continue
+            if kind % 2 == 0 and count[i] > 0:
+                first = visitors[begin[i] + random_below(random, count[i])]
+            else:
+                first = moved[random_below(random, n_moved[0])]
+            h, x = home[first], place[first]
+            if h < 0 or random_below(random, 2) == 0:
+                h = random_below(random, n_nodes)
+            j = i if i != h and i != x else random_below(random, n_nodes)
+            if h == x or j == h or j == x or count[j] >= room[j] or not (takes[x] and takes[j]):
+                continue
+            if h != home[first] and (
+                count[h] >= room[h]
+                or not may_go(first, h, takes, limited, allowed_start, allowed_nodes)
+            ):
+                continue
+            for r in range(n_resources):
+                value_x[r] = sums[x, r] - load[first, r]
+                value_h[r] = sums[h, r] + load[first, r]
+            second = fitting_item(
+                h, value_h, by_size, random, load, inverse, centre, n_balanced, home_begin,
+                place, visitors, begin, count,
+            )  # fmt: skip
+            if second == NOWHERE or not may_go(
+                second, j, takes, limited, allowed_start, allowed_nodes
+            ):
+                continue
+            for u in range(UNITS):
+                left[u] -= fee(first, h, u, home, cost) - cost[first, u]
+                left[u] -= fee(second, j, u, home, cost) - fee(second, h, u, home, cost)
+            for r in range(n_resources):
+                value_h[r] -= load[second, r]
+                value_j[r] = sums[j, r] + load[second, r]
+            before = energy_at(h, sums[h], inverse, centre, limit, sums, n_balanced, target)
+            before += energy_at(x, sums[x], inverse, centre, limit, sums, n_balanced, target)
+            before += energy_at(j, sums[j], inverse, centre, limit, sums, n_balanced, target)
+            still = energy_at(h, value_h, inverse, centre, limit, sums, n_balanced, target)
+            first_to, second_to, third_to = h, j, x
+            third, e = best_item(
+                j, x, value_j, value_x, left, second, by_size, target, random,
+                load, inverse, centre, limit, n_balanced, takes, limited, allowed_start,
+                allowed_nodes, home, home_begin, cost, place, sums, visitors, begin, room, count,
+            )  # fmt: skip
+            if third == NOWHERE:
+                continue
+            delta = e + still - before
         else:
             # Replace: one item goes home, or elsewhere, and another one leaves in its stead.
             if n_moved[0] == 0:
                 continue
-            first = moved[random_below(random, n_moved[0])]
+            if kind > COARSE and count[i] > 0:
+                first = visitors[begin[i] + random_below(random, count[i])]
+            else:
+                first = moved[random_below(random, n_moved[0])]
             h, x = home[first], place[first]
             if h < 0 or random_below(random, 8) == 0:
                 h = random_below(random, n_nodes)
@@ -392,11 +494,13 @@ def anneal(  # type: ignore[no-untyped-def]
             giver, taker = h, i
             if kind == 6:
                 giver, taker = i, x
+            elif kind >= COARSE:
+                giver, taker = h, x
             elif kind == 7:
                 giver, taker = i, random_below(random, n_nodes)
                 if random_below(random, 2) == 0:
                     giver, taker = taker, giver
-            if giver == taker or (giver == h and taker == x):
+            if giver == taker or h == x:
                 continue
             for u in range(UNITS):
                 left[u] -= fee(first, h, u, home, cost) - cost[first, u]
@@ -450,6 +554,11 @@ def anneal(  # type: ignore[no-untyped-def]
         if second >= 0:
             put(
                 second, second_to, load, home, cost,
+                place, sums, visitors, begin, count, slot, used, moved, moved_slot, n_moved,
+            )  # fmt: skip
+        if third >= 0:
+            put(
+                third, third_to, load, home, cost,
                 place, sums, visitors, begin, count, slot, used, moved, moved_slot, n_moved,
             )  # fmt: skip
         energy += delta

@@ -35,7 +35,8 @@ CHUNKS = (20_000, 40_000, 100_000)
 """Proposals of one cooling, in turn: one step of the stopping rule, 10 to 50 ms. Short ones suit
 fine loads, long ones coarse loads, where few key groups decide."""
 REPAIRS = 200
-"""Repairs between two looks at the clock."""
+FEW_REPAIRS = 10
+"""Repairs between two looks at the clock; fewer where items have no order by size."""
 FALL = 0.8
 """The target of the next chunk, between the bound (0) and the best so far (1)."""
 HOT, COLD = 2.0, 0.06
@@ -48,6 +49,15 @@ BISECTIONS = 16
 TIGHT = 0.3
 KEPT_BACK = 0.4
 """Share of the moves that the construction leaves to the exchanges after it."""
+PAIR_FALL = 0.3
+"""Several resources: each aim as a share of the one before. One step to the last aim spends more
+moves; many small steps do too."""
+PAIR_MARGIN = 0.7
+"""What a pair settles to, as a share of the aim: it will be a partner again."""
+PAIR_ROUNDS = 4
+"""Rounds with new partners until every node is within the aim, or it is not to be had."""
+PAIRS = 500
+"""Pairs between two looks at the clock."""
 ORDERS = 4
 """Orders in which needless moves are looked for."""
 
@@ -68,7 +78,7 @@ def solve(
 ) -> Result:
     """Minimise load distance as far as the time or the steps allow."""
     options = _options(params)
-    loading, compiled = make_ready()
+    loading, compiled = make_ready(problem.n_resources > 1)
     clock = stop.start()
     reason = why_infeasible(problem, budget)
     if reason is not None:
@@ -179,17 +189,27 @@ class _Search:
         unit = max(target, 1e-12)
         proposals = CHUNKS[self.steps % len(CHUNKS)]
         self.kernels.anneal(
-            proposals, target, (HOT * unit) ** 2, (COLD * unit) ** 2, self.by_size, self.random,
+            proposals, self._kinds(proposals), target, (HOT * unit) ** 2, (COLD * unit) ** 2,
+            self.by_size, self.random,
             *self.fixed, *self.state.arrays(), self.best_place, self.best,
         )  # fmt: skip
 
+    def _kinds(self, proposals: int) -> int:
+        """Fine exchanges too, but in long coolings and where bytes or pauses are limited."""
+        if self.layout.n_balanced > 1:
+            return int(self.kernels.ALL_KINDS)
+        is_coarse = not self.by_size or proposals == max(CHUNKS)
+        return int(self.kernels.COARSE if is_coarse else self.kernels.ALL_KINDS)
+
     def _polish(self) -> None:
+        is_slow = not self.by_size and len(self.layout.groups) > ANNEALED
+        repairs = FEW_REPAIRS if is_slow else REPAIRS
         for partners in (8, 32) if self.by_size else (3, 12):
             stuck = np.zeros(len(self.layout.nodes), dtype=bool)
             done = 1
             while done and not self.clock.is_over():
                 done = self.kernels.polish(
-                    REPAIRS, self.floor, min(len(stuck), partners), self.by_size, self.random,
+                    repairs, self.floor, min(len(stuck), partners), self.by_size, self.random,
                     *self.fixed, *self.state.arrays(), stuck,
                 )  # fmt: skip
         self._keep_best()
@@ -200,6 +220,9 @@ class _Search:
         Where the bound is near what the whole budget reaches, every move counts. Elsewhere the
         exact fit comes from exchanges, which need moves of their own.
         """
+        if self.layout.n_balanced > 1 and len(self.layout.groups) > ANNEALED:
+            self._pair_off()
+            return
         if not self.by_size or self.layout.limited.any():
             return
         worst = float(self.best[0])
@@ -207,6 +230,26 @@ class _Search:
         if self.floor < TIGHT * reached:
             self._bisect(1.0 - KEPT_BACK, worst)
         self._note("construct")
+
+    def _pair_off(self) -> None:
+        """Lower an aim step by step; at each, nodes above it settle with nodes that mirror them."""
+        from solvers.rebalance.pairs import pair_off
+
+        aim = float(self.best[0])
+        while self.best[0] <= aim and not self._is_over():
+            aim = max(self.floor, PAIR_FALL * aim)
+            for _ in range(PAIR_ROUNDS):
+                todo = np.ones(len(self.layout.nodes), dtype=bool)
+                pairs = PAIRS
+                while pairs == PAIRS and not self.clock.is_over():
+                    pairs = pair_off(
+                        PAIRS, aim, PAIR_MARGIN * aim, todo, self.random,
+                        *self.fixed, *self.state.arrays(),
+                    )  # fmt: skip
+                self._keep_best()
+                if self.best[0] <= aim or self.clock.is_over():
+                    break
+            self._note("pairs")
 
     def _bisect(self, share: float, high: float) -> float:
         """The least distance built with this share of the moves; the state holds that plan."""

@@ -18,7 +18,7 @@ def build_with(method: str) -> Build:
         import solvers
         from solvers.rebalance.warm import make_ready
 
-        make_ready()
+        make_ready(several_resources=True)
         problem, budget = problem_of(instance)
 
         def solve(seconds: float, seed: int) -> Answer:
