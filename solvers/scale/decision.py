@@ -21,7 +21,8 @@ class Need:
 
     ``utilisation`` is what is compared with ``boundaries`` (1.0 is full); ``ahead`` is the same
     for the period to come where a policy looks that far, else the present. ``nodes`` brings the
-    larger of them to the target; ``exceeds_any`` says that no number of nodes can.
+    larger of them to the target. ``saturating`` are resources whose measured use cannot exceed
+    the capacity, so that a full window hides how much more was wanted.
     """
 
     cluster: str
@@ -29,6 +30,7 @@ class Need:
     utilisation: float
     boundaries: Boundaries
     metric: str
+    saturating: tuple[str, ...] = ()
     ahead: float | None = None
     may_shrink: bool = True
     note: str = ""

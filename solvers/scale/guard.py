@@ -80,6 +80,10 @@ def _verdict(
         return _grow(need, n, max(wanted, n + 1), policy, f"above {percent(bounds.upper)}")
     if n < policy.min_nodes:
         return _grow(need, n, policy.min_nodes, policy, f"with fewer than {policy.min_nodes} nodes")
+    for resource in need.saturating:
+        full = view.full_windows(resource)
+        if full > policy.max_full_windows:
+            return _full(need, n, max(wanted, n + 1), policy, resource, full)
     hot = observation.hot
     if hot is not None and hot.cluster == view.name and hot.utilisation > bounds.upper:
         return _for_hot_node(need, n, hot)
@@ -91,7 +95,7 @@ def _verdict(
 
 
 def _grow(need: Need, n: int, wanted: int, policy: Policy, where: str) -> Verdict:
-    largest = n + max(1, math.floor(policy.max_step_out * n))
+    largest = _largest_step(n, policy)
     to = min(wanted, largest)
     limited = f", of {wanted} needed by a step of at most {largest - n}" if to < wanted else ""
     return Verdict(
@@ -101,6 +105,21 @@ def _grow(need: Need, n: int, wanted: int, policy: Policy, where: str) -> Verdic
         f"{need.metric} is at {percent(need.utilisation)}, {where}{limited}",
         f"{need.metric} at or below {percent(need.boundaries.upper)}",
     )
+
+
+def _full(need: Need, n: int, wanted: int, policy: Policy, resource: str, share: float) -> Verdict:
+    """A use that has met its limit says "at least this much": as urgent as being above."""
+    return Verdict(
+        need,
+        min(wanted, _largest_step(n, policy)),
+        n,
+        f"{resource} was at its limit in {percent(share)} of the windows",
+        f"at most {percent(policy.max_full_windows)} of the windows at the limit",
+    )
+
+
+def _largest_step(n: int, policy: Policy) -> int:
+    return n + max(1, math.floor(policy.max_step_out * n))
 
 
 def _for_hot_node(need: Need, n: int, hot: HotNode) -> Verdict:
@@ -164,7 +183,7 @@ def _ahead(
             f"{percent(policy.min_benefit)}",
             "a forecast that needs more",
         )
-    to = min(wanted, n + max(1, math.floor(policy.max_step_out * n)))
+    to = min(wanted, _largest_step(n, policy))
     return Verdict(
         need,
         to,

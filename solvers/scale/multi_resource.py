@@ -45,6 +45,7 @@ def binding_need(view: ClusterView, policy: Policy) -> Need:
         utilisation=_pressure(fullest) * binding.boundaries.upper,
         boundaries=_tightest(candidates, binding),
         metric=binding.metric,
+        saturating=tuple(loads),
         note=f"other resources: {others}" if others else "",
         load=loads,
     )

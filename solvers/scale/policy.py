@@ -54,7 +54,9 @@ class Policy:
     ``max_nodes`` caps all clusters together (seed 003, 7.1.1); ``max_step_out`` and
     ``max_step_in`` are shares of the present nodes, never less than one node. ``billing_s`` is
     the period that is paid in full once begun (an hour in seed 003); ``None`` where use is billed
-    as it comes. ``interval_s`` is the time between two rounds.
+    as it comes. ``interval_s`` is the time between two rounds. ``max_full_windows`` is the share
+    of a period's windows in which a cluster may be full before that counts as above the boundary:
+    its measured use no longer says how much was wanted.
     """
 
     method: str = "thresholds"
@@ -74,6 +76,7 @@ class Policy:
     max_step_out: float = 1.0
     max_step_in: float = 0.5
     min_coverage: float = 0.5
+    max_full_windows: float = 0.1
     catch_up_s: float = 1800.0
     restart_s: float = 60.0
     backlog_threshold_s: float = 300.0
@@ -127,7 +130,7 @@ class Policy:
                 raise InvalidInput(f"{name} is {getattr(self, name)!r}", allowed="a number > 0")
 
     def _check_shares(self) -> None:
-        for name in ("min_benefit", "max_step_in", "min_coverage"):
+        for name in ("min_benefit", "max_step_in", "min_coverage", "max_full_windows"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InvalidInput(f"{name} is {getattr(self, name)!r}", allowed="0 to 1")
         if not (math.isfinite(self.max_step_out) and self.max_step_out > 0):

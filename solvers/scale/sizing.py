@@ -13,6 +13,8 @@ from solvers.scale.policy import Policy
 
 ROUNDING = 1e-9
 """Relative slack, so that 6.5 / 0.65 nodes are ten and not eleven."""
+FULL = 0.97
+"""A cluster that used this share of its capacity in a window was full: more may have been wanted."""
 LAUNCH_PATIENCE = 2.0
 """A node that takes this many times ``launch_s`` to come up is no longer counted on."""
 
@@ -48,6 +50,16 @@ class ClusterView:
 
     def utilisation(self, resource: str) -> float:
         return self.load(resource) / sum(self.capacities(resource))
+
+    def full_windows(self, resource: str) -> float:
+        """Share of the windows in which the nodes together were full."""
+        series = [(n.use or {})[resource] for n in self.staying]
+        if not series or self.coming:
+            return 0.0
+        limit = FULL * sum(n.capacity[resource] for n in self.staying)
+        length = min(map(len, series))
+        together = (sum(s[-i] for s in series) for i in range(1, length + 1))
+        return sum(use >= limit for use in together) / length
 
 
 def cluster_views(observation: Observation, policy: Policy) -> tuple[ClusterView, ...]:

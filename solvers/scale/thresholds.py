@@ -34,6 +34,7 @@ def needs(observation: Observation, policy: Policy, history: History) -> tuple[N
             utilisation=view.utilisation(resource),
             boundaries=boundaries,
             metric=resource,
+            saturating=(resource,),
             load=loads_of(view),
         )
         for view in cluster_views(observation, policy)
