@@ -19,10 +19,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ballast.contracts.errors import InvalidInput
-from solvers import metrics
 from solvers.budget import Budget
-from solvers.drain import choose_to_drain, due_now, levelled
+from solvers.change import NodeChange, Rules, carried_out, change_of, hot_node
+from solvers.drain import due_now
 from solvers.problem import ALIVE, DRAINING, FloatArray, Problem
 from solvers.result import Result
 from solvers.scale import Action, Decision, History, HotNode, Observation, Policy, decide
@@ -32,23 +31,6 @@ from solvers.topology import NodeSpec, that_must_move, with_nodes, with_states, 
 Allocate = Callable[[Problem, Budget], Result]
 Scaling = Callable[[Problem, Result, HotNode | None], Decision]
 """(problem, potential allocation, its fullest node where that is above the boundary)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What scaling may do in a round besides what the policy decides."""
-
-    upper: float = 0.85
-    """Nodes that stay must be levelled at or below this utilisation after a scale-in."""
-    max_drain_rounds: int = 10
-    fill_new_nodes: bool = True
-    """False where a new node takes time to launch: it is filled once it reports."""
-
-    def __post_init__(self) -> None:
-        if not 0 < self.upper <= 1:
-            raise InvalidInput(f"upper is {self.upper}", allowed="above 0, at most 1")
-        if self.max_drain_rounds < 1:
-            raise InvalidInput(f"max_drain_rounds is {self.max_drain_rounds}", allowed=">= 1")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -103,12 +85,12 @@ def plan_round(
         )
     hot = hot_node(problem, potential, rules.upper, clusters or {})
     decision = scaling(problem, potential, hot)
-    change = _change(problem, decision, budget, spares, clusters or {}, rules)
+    change = change_of(problem, decision, budget, spares, clusters or {}, rules)
     plan = RoundPlan(
         solved,
         potential,
         potential,
-        _as_carried_out(decision, change),
+        carried_out(decision, change),
         ended,
         drains=_next_drains(solved, counted),
         notes=change.notes,
@@ -136,10 +118,9 @@ def scaling_by_policy(
         seen = dataclasses.replace(
             observation,
             hot=hot,
+            # A drained node has been ended; any other that the problem lacks must stay in sight.
             nodes=tuple(
-                n
-                for n in observation.nodes
-                if n.node_id in present or n.state not in (ALIVE, DRAINING)
+                n for n in observation.nodes if n.node_id in present or n.state != DRAINING
             ),
         )
         planned = with_plan(seen, problem, potential.assignment, series)
@@ -148,108 +129,12 @@ def scaling_by_policy(
     return scaling
 
 
-def hot_node(
-    problem: Problem, plan: Result, upper: float, clusters: Mapping[str, str]
-) -> HotNode | None:
-    """The fullest node of a plan, where it is above the boundary; else None."""
-    loads = metrics.node_loads(problem, plan.assignment)
-    loads[~problem.staying] = -1.0
-    i, r = np.unravel_index(int(np.argmax(loads)), loads.shape)
-    if loads[i, r] <= upper:
-        return None
-    staying = problem.capacity[problem.staying]
-    share = (problem.load / staying.max(axis=0)).max(axis=1)
-    k = int(np.argmax(share))
-    reached = min(levelled(problem), float(loads[i, r]))
-    spare = NodeSpec(_free_name(problem), tuple(staying.mean(axis=0).tolist()))
-    return HotNode(
-        node_id=problem.node_ids[i],
-        resource=problem.resources[r],
-        utilisation=float(loads[i, r]),
-        levelled=reached,
-        with_one_more=min(reached, levelled(with_nodes(problem, [spare]))),
-        largest=float(share[k]),
-        largest_key_group=problem.key_group_ids[k],
-        largest_operator=problem.operator_ids[k],
-        cluster=clusters.get(problem.node_ids[i], ""),
-    )
-
-
-def _free_name(problem: Problem) -> str:
-    return max(problem.node_ids, key=len) + "+"
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    added: tuple[NodeSpec, ...] = ()
-    marked: tuple[str, ...] = ()
-    revived: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def is_any(self) -> bool:
-        return bool(self.added or self.marked or self.revived)
-
-
-def _change(
-    problem: Problem,
-    decision: Decision,
-    budget: Budget,
-    spares: Sequence[NodeSpec],
-    clusters: Mapping[str, str],
-    rules: Rules,
-) -> _Change:
-    """The decision as nodes by name: growing first takes draining nodes back, they have state."""
-    added: list[NodeSpec] = []
-    revived: list[str] = []
-    marked: list[str] = []
-    notes: list[str] = []
-    for cluster in decision.after:
-        wanted = decision.change(cluster)
-        if wanted > 0:
-            back = _draining_in(problem, cluster, clusters)[:wanted]
-            free = [s for s in spares if s.cluster == cluster and s.node_id not in problem.node_ids]
-            new = free[: wanted - len(back)]
-            revived += back
-            added += new
-            if len(back) + len(new) < wanted:
-                missing = wanted - len(back) - len(new)
-                notes.append(f"{missing} more nodes are wanted and the job has none to add")
-        elif wanted < 0:
-            candidates = [n for n in decision.removable if clusters.get(n, "") == cluster]
-            names, why = choose_to_drain(
-                problem,
-                candidates,
-                -wanted,
-                budget,
-                max_rounds=rules.max_drain_rounds,
-                upper=rules.upper,
-            )
-            marked += names
-            if len(names) < -wanted:
-                notes.append(f"{len(names)} of {-wanted} nodes are drained, because {why}")
-    return _Change(tuple(added), tuple(marked), tuple(revived), tuple(notes))
-
-
-def _draining_in(problem: Problem, cluster: str, clusters: Mapping[str, str]) -> list[str]:
-    """Draining nodes of a cluster, those with the most state left first."""
-    by_node = np.bincount(
-        problem.current, weights=problem.state_bytes.astype(np.float64), minlength=problem.n_nodes
-    )
-    names = [
-        (-by_node[i], problem.node_ids[i])
-        for i in np.flatnonzero(problem.draining)
-        if clusters.get(problem.node_ids[i], "") == cluster
-    ]
-    return [name for _, name in sorted(names)]
-
-
 def _allocate_again(
     plan: RoundPlan,
     problem: Problem,
     budget: Budget,
     allocate: Allocate,
-    change: _Change,
+    change: NodeChange,
     counted: Mapping[str, int],
     rules: Rules,
 ) -> RoundPlan:
@@ -263,7 +148,7 @@ def _allocate_again(
     solved = _with_deadlines(changed, budget, kept, rules)
     result = allocate(solved, budget)
     if not result.is_solved:
-        held = _as_carried_out(plan.decision, _Change())
+        held = carried_out(plan.decision, NodeChange())
         return dataclasses.replace(
             plan, decision=held, notes=(*plan.notes, f"not scaled: {result.reason}")
         )
@@ -287,25 +172,6 @@ def _with_deadlines(
 def _next_drains(problem: Problem, counted: Mapping[str, int]) -> dict[str, int]:
     draining = [problem.node_ids[i] for i in np.flatnonzero(problem.draining)]
     return {name: counted.get(name, 0) + 1 for name in draining}
-
-
-def _as_carried_out(decision: Decision, change: _Change) -> Decision:
-    """The decision with the numbers that names could be found for."""
-    if not decision.scales:
-        return decision
-    grown, shrunk = len(change.added) + len(change.revived), len(change.marked)
-    if grown == sum(max(0, decision.change(c)) for c in decision.after) and shrunk == sum(
-        max(0, -decision.change(c)) for c in decision.after
-    ):
-        return decision
-    action = Action.OUT if grown else Action.IN if shrunk else Action.HOLD
-    if len(decision.after) == 1:
-        cluster, before = next(iter(decision.before.items()))
-        return dataclasses.replace(
-            decision, action=action, after={cluster: before + grown - shrunk}
-        )
-    after = decision.before if action is Action.HOLD else decision.after
-    return dataclasses.replace(decision, action=action, after=after)
 
 
 def _unsolved(problem: Problem, result: Result, clusters: Mapping[str, str]) -> Decision:

@@ -14,7 +14,7 @@ from solvers.scale.policy import Policy
 ROUNDING = 1e-9
 """Relative slack, so that 6.5 / 0.65 nodes are ten and not eleven."""
 FULL = 0.97
-"""A cluster that used this share of its capacity in a window was full: more may have been wanted."""
+"""A cluster that used this share of its capacity was full: more may have been wanted."""
 LAUNCH_PATIENCE = 2.0
 """A node that takes this many times ``launch_s`` to come up is no longer counted on."""
 
