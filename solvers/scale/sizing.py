@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -109,13 +110,9 @@ def nodes_for(required: float, capacities: Sequence[float], new_capacity: float)
     together = sum(capacities)
     if required > together * (1 + ROUNDING):
         return len(capacities) + math.ceil((required - together) / new_capacity * (1 - ROUNDING))
-    kept = len(capacities)
-    for capacity in sorted(capacities, reverse=True):
-        together -= capacity
-        if kept == 0 or together < required * (1 - ROUNDING):
-            break
-        kept -= 1
-    return kept
+    least = itertools.accumulate(sorted(capacities), initial=0.0)
+    enough = (n for n, room in enumerate(least) if room >= required * (1 - ROUNDING))
+    return next(enough, len(capacities))
 
 
 def loads_of(view: ClusterView) -> Mapping[str, float]:
