@@ -68,12 +68,15 @@ class BlockingHistory:
 class Params:
     """How the weights follow the measurements.
 
+    A connection that does not block while another one does may only be drafting (4.2), so its zero
+    says little: it is smoothed in with the share ``draft_smoothing`` instead of ``smoothing``.
     ``max_change`` bounds what a weight may gain or lose in a round (None: nothing does);
     ``decay`` 0 gives the paper's LB-static, 0.1 its LB-adaptive. ``cut`` is the largest distance
     inside a cluster; log 2 lets two connections differ by a factor of two.
     """
 
     smoothing: float = 0.5
+    draft_smoothing: float = 0.05
     decay: float = 0.1
     delta: float = 1e-5
     min_units: int = 0
@@ -82,11 +85,13 @@ class Params:
     cut: float = math.log(2)
 
     def __post_init__(self) -> None:
-        if not (0 < self.smoothing <= 1 and 0 <= self.decay < 1):
+        if not (0 < self.smoothing <= 1 and 0 < self.draft_smoothing <= 1):
             raise InvalidInput(
-                f"smoothing {self.smoothing}, decay {self.decay}",
-                allowed="0 < smoothing <= 1 and 0 <= decay < 1",
+                f"smoothing {self.smoothing}, draft_smoothing {self.draft_smoothing}",
+                allowed="above 0, at most 1",
             )
+        if not 0 <= self.decay < 1:
+            raise InvalidInput(f"decay is {self.decay}", allowed="0 or more, below 1")
         if not 0 < self.delta < 1 / UNITS:
             raise InvalidInput(f"delta is {self.delta}", allowed=f"between 0 and {1 / UNITS}")
         if self.min_units < 0 or (self.max_change is not None and self.max_change < 1):
@@ -150,12 +155,15 @@ def replay(
         )
     raw = [r.copy() for r in learned] if learned else [RawData() for _ in history.connection_ids]
     for weights, blocking in zip(history.weights, history.blocking, strict=True):
+        someone_blocks = bool(np.nanmax(blocking, initial=0.0) > 0)
         for j, data in enumerate(raw):
             if not np.isfinite(blocking[j]):
                 continue
             data.forget_above(int(weights[j]), params.decay)
             if weights[j] > 0:
-                data.add(int(weights[j]), float(blocking[j]), params.smoothing)
+                is_drafting = someone_blocks and blocking[j] == 0
+                share = params.draft_smoothing if is_drafting else params.smoothing
+                data.add(int(weights[j]), float(blocking[j]), share)
     return raw
 
 

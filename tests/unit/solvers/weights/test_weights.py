@@ -202,6 +202,26 @@ def test_with_decay_a_worker_that_recovers_is_found_again() -> None:
     assert finals[0.1] > finals[0.0]
 
 
+def test_a_zero_while_another_blocks_says_little() -> None:
+    """Drafting: the draftee's zero hardly lowers what was once measured at that weight."""
+    names = ("a", "b")
+    weights = np.array([[500, 500], [500, 500]])
+    drafting = weights_from(BlockingHistory(names, weights, np.array([[0.4, 0.0], [0.0, 0.4]])))
+    alone = weights_from(BlockingHistory(names, weights, np.array([[0.4, 0.0], [0.0, 0.0]])))
+    assert drafting.functions[0, 500] > 0.35
+    assert alone.functions[0, 500] < 0.25
+
+
+def test_three_classes_of_64_workers_are_told_apart() -> None:
+    """Seed 001, 6.6: 20 at 100x, 20 at 5x, 24 at 1x; several times what round robin reaches."""
+    region = Region([0.01] * 20 + [0.2] * 20 + [1.0] * 24)
+    round_robin = region.throughput()
+    throughputs, _ = follow(region, 200, Params())
+    slow, middle, fast = (region.weights[a:b].mean() for a, b in ((0, 20), (20, 40), (40, 64)))
+    assert slow < middle < fast
+    assert throughputs[-50:].mean() > 4 * round_robin
+
+
 def test_what_was_learned_and_the_whole_history_give_the_same_weights() -> None:
     rng = np.random.default_rng(1)
     weights = np.array([rng.multinomial(UNITS, np.full(4, 0.25)) for _ in range(30)])
