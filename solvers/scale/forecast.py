@@ -27,6 +27,8 @@ TREND_ROUNDS = 12
 BACK_TEST_ROUNDS = 24
 COMPARE_ROUNDS = 3
 """Rounds by which today is compared with the season before."""
+STEADY = 0.5
+"""How much of the usual load is put into the comparison of today with the season before."""
 PREFER_SIMPLE = 0.9
 """A forecast replaces a simpler one only if its back-tested error is below this share of it."""
 
@@ -67,10 +69,12 @@ def time_of_day(times: FloatArray, values: FloatArray, ahead_s: float, season_s:
     compared = times[-COMPARE_ROUNDS:] - season_s
     if compared[0] < times[0] or then > times[-1]:
         return math.nan
-    before = float(np.interp(compared, times, values).sum())
+    # Added to both, so that a ratio of two nearly empty nights does not scale the morning.
+    usual = COMPARE_ROUNDS * STEADY * float(values.mean())
+    before = usual + float(np.interp(compared, times, values).sum())
     if before <= 0:
-        return math.nan
-    ratio = float(values[-COMPARE_ROUNDS:].sum()) / before
+        return 0.0
+    ratio = (usual + float(values[-COMPARE_ROUNDS:].sum())) / before
     return ratio * float(np.interp(then, times, values))
 
 
@@ -96,20 +100,22 @@ def forecast(times: FloatArray, values: FloatArray, ahead_s: float, season_s: fl
 def back_test(
     forecaster: Forecaster, times: FloatArray, values: FloatArray, ahead_s: float, season_s: float
 ) -> float:
-    """Mean absolute error of forecasts made in the last rounds; infinite where none was possible.
+    """Mean absolute error of forecasts made over the last season; infinite where not possible.
 
-    A forecaster is judged only by rounds in which it had an answer, and needs one in every round
-    of the back-test: otherwise it could win by answering where that is easy.
+    A whole season, because every forecast is good at night. A forecaster needs an answer in every
+    round of the back-test: otherwise it could win by answering where that is easy.
     """
     errors = []
-    ends = [i for i in range(len(times)) if times[i] + ahead_s <= times[-1]]
-    for i in ends[-BACK_TEST_ROUNDS:]:
+    known = np.flatnonzero(times + ahead_s <= times[-1])
+    recent = known[times[known] >= times[-1] - ahead_s - season_s]
+    recent = recent[recent >= TREND_ROUNDS]
+    if len(recent) < BACK_TEST_ROUNDS:
+        return math.inf
+    for i in recent[np.linspace(0, len(recent) - 1, BACK_TEST_ROUNDS).astype(int)]:
         predicted = forecaster(times[: i + 1], values[: i + 1], ahead_s, season_s)
         actual = float(np.interp(times[i] + ahead_s, times, values))
         errors.append(abs(predicted - actual))
-    if len(errors) < BACK_TEST_ROUNDS or not np.isfinite(errors).all():
-        return math.inf
-    return float(np.mean(errors))
+    return float(np.mean(errors)) if np.isfinite(errors).all() else math.inf
 
 
 def needs(observation: Observation, policy: Policy, history: History) -> tuple[Need, ...]:
