@@ -328,3 +328,32 @@ def test_levelled_is_a_plan_that_exists() -> None:
     problem = make([0.5, 0.5, 0.5], [0, 0, 0], nodes=2)
     assert levelled(problem) == pytest.approx(1.0)
     assert levelled(make([0.4, 0.3, 0.3], [0, 0, 0], nodes=2)) == pytest.approx(0.6)
+
+
+def test_each_cluster_grows_and_shrinks_by_itself() -> None:
+    clusters = {"n0": "a", "n1": "b", "n2": "b", "new0": "a", "new1": "b"}
+    problem = make([0.5, 0.5, 0.05, 0.05], [0, 0, 1, 2], nodes=3)
+
+    def scaling(problem: Problem, potential: Result, hot: HotNode | None) -> Decision:
+        return Decision(
+            Action.OUT,
+            {"a": 1, "b": 2},
+            {"a": 2, "b": 1},
+            "told to",
+            "cpu",
+            "",
+            removable=("n1", "n2"),
+        )
+
+    new = tuple(NodeSpec(name, (1.0,), cluster=clusters[name]) for name in ("new1", "new0"))
+    plan = plan_round(problem, Budget(), allocator(), scaling, spares=new, clusters=clusters)
+    assert plan.added == ("new0",)
+    assert plan.marked in (("n1",), ("n2",))
+    assert plan.decision.after == {"a": 2, "b": 1}
+
+
+def test_a_drained_node_that_still_reports_is_not_missed() -> None:
+    problem = make([0.3, 0.3], [0, 1], states=["alive", "alive", "draining"])
+    plan = plan_round(problem, Budget(), allocator(), by_policy(problem, Policy(resource="r0")))
+    assert plan.ended == ("n2",)
+    assert plan.decision.missing == ()

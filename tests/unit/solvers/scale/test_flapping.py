@@ -80,3 +80,22 @@ def test_a_load_that_doubles_is_met_and_the_backlog_worked_off(method: str) -> N
     w.run(40)
     assert w.backlog == pytest.approx(0, abs=1e-9)
     assert w.nodes >= 31
+
+
+def test_it_is_the_rule_on_coverage_that_keeps_a_sampled_swing_from_flapping() -> None:
+    """A step in a swing that is only sampled: without the rule, the alias is followed for ever."""
+    actions = {}
+    for min_coverage in (0.0, 0.5):
+        policy = Policy(interval_s=INTERVAL_S, min_coverage=min_coverage)
+        rng = np.random.default_rng(900)
+        base = float(rng.uniform(6, 40))
+        load = swing(
+            base,
+            period_s=INTERVAL_S * rng.uniform(0.97, 1.03),
+            phase=rng.uniform(0, 6),
+            step_at_s=50 * INTERVAL_S,
+        )
+        w = World(load, policy, start_nodes(policy, base), covers=0.1)
+        actions[min_coverage] = len(w.run(ROUNDS))
+    assert actions[0.5] <= 2
+    assert actions[0.0] > 2
