@@ -189,7 +189,9 @@ def levelled(problem: Problem) -> float:
     order = np.flatnonzero(~fixed)[np.argsort(-share[~fixed].max(axis=1), kind="stable")]
     # Plain lists: a few numbers at a time are ten times faster without numpy.
     used, room, load = sums.tolist(), problem.capacity.tolist(), problem.load.tolist()
-    heap = [(max(map(truediv, used[i], room[i])), i) for i in staying.tolist()]
+    heap: list[tuple[float, int]] = [
+        (max(map(truediv, used[i], room[i])), i) for i in staying.tolist()
+    ]
     heapq.heapify(heap)
     for k in order.tolist():
         nearest = [heapq.heappop(heap) for _ in range(min(LOOK_AT, len(heap)))]
