@@ -1,0 +1,23 @@
+"""Placing load: the methods of seeds 002 and 003, their exact model, and consistent hashing."""
+
+from __future__ import annotations
+
+from solvers.place.clb import clb
+from solvers.place.clusters import dynamic_mapping, static_mapping
+from solvers.place.elb import Placement, elb
+from solvers.place.mclb import ParetoPoint, mclb, pareto_front
+from solvers.place.ring import Ring
+from solvers.place.robust import over_windows
+
+__all__ = [
+    "ParetoPoint",
+    "Placement",
+    "Ring",
+    "clb",
+    "dynamic_mapping",
+    "elb",
+    "mclb",
+    "over_windows",
+    "pareto_front",
+    "static_mapping",
+]

@@ -1,0 +1,132 @@
+"""Operators over clusters of different size: seed 003, 6.2.
+
+Static: the greedy for number partitioning, sums divided by the cluster's number of nodes (6.2.1).
+Dynamic: Algorithm 1 (6.2.2), pairwise moves by correlation of load series, guarded by the sizes
+N1 / N2 against moving back. ``capacities`` of all ones gives the paper's variant without
+capacity, which it compares with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ballast.contracts.errors import InvalidInput
+from solvers.place.imbalance import as_assignment, as_series
+from solvers.problem import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Transmission:
+    """A move of an operator from one cluster to another."""
+
+    operator: int
+    from_cluster: int
+    to_cluster: int
+
+
+def static_mapping(load: object, nodes: object) -> IntArray:
+    """Largest operator first, each to the cluster whose average load is smallest with it.
+
+    An operator adds s_P / N_j to a cluster of N_j nodes; comparing the averages with it, and not
+    those so far, keeps a large operator from an empty cluster that is too small for it.
+    """
+    loads = as_series(load)[:, 0]
+    sizes = _sizes(nodes)
+    sums = np.zeros(len(sizes))
+    mapping = np.zeros(len(loads), dtype=np.int64)
+    for k in np.lexsort((np.arange(len(loads)), -loads)):
+        after = (sums + loads[k]) / sizes
+        cluster = int(np.argmin(after))
+        mapping[k] = cluster
+        sums[cluster] += loads[k]
+    return mapping
+
+
+def dynamic_mapping(
+    series: object,
+    current: object,
+    nodes: object,
+    *,
+    load_threshold: float,
+    correlation_threshold: float,
+    weigh_by_capacity: bool = True,
+) -> tuple[Transmission, ...]:
+    """Algorithm 1. A cluster's series is its operators' loads over its number of nodes (Eq. 1)."""
+    x = as_series(series)
+    sizes = _sizes(nodes)
+    mapping = as_assignment(current, len(x), len(sizes))
+    used = sizes if weigh_by_capacity else np.ones_like(sizes)
+    averages = np.array([x[mapping == c].sum(axis=0) for c in range(len(sizes))]) / used[:, None]
+    moves: list[Transmission] = []
+    for c1, c2 in paired_clusters(averages.mean(axis=1)):
+        difference = float(averages[c1].mean() - averages[c2].mean())
+        alike = correlation(averages[c1], averages[c2])
+        if difference > load_threshold and alike < correlation_threshold:
+            moves += _from_pair(x, mapping, averages, used, c1, c2, difference)
+    return tuple(moves)
+
+
+def paired_clusters(averages: FloatArray) -> list[tuple[int, int]]:
+    """The fullest with the emptiest, and so on; one in the middle has no partner."""
+    order = np.lexsort((np.arange(len(averages)), -averages)).tolist()
+    return [(order[i], order[-1 - i]) for i in range(len(order) // 2)]
+
+
+def correlation(a: FloatArray, b: FloatArray) -> float:
+    """Eq. 5; 0 where a series does not vary, for it then says nothing about the other."""
+    spread = float(a.std() * b.std())
+    if spread <= 1e-12 * max(1.0, float(np.abs(a).max(initial=0) * np.abs(b).max(initial=0))):
+        return 0.0
+    return float((a * b).mean() - a.mean() * b.mean()) / spread
+
+
+def _from_pair(
+    x: FloatArray,
+    mapping: IntArray,
+    averages: FloatArray,
+    sizes: FloatArray,
+    c1: int,
+    c2: int,
+    difference: float,
+) -> list[Transmission]:
+    """Lines 3-9: operators of the fuller cluster by how little they fit where they are."""
+    members = np.flatnonzero(mapping == c1).tolist()
+    # Operators that fit equally badly differ by rounding alone: then the heavier one relieves more.
+    order = sorted(
+        members,
+        key=lambda k: (-round(_misfit(x, k, averages, sizes, c1, c2), 9), -x[k].mean(), k),
+    )
+    total, moves = 0.0, []
+    for k in order:
+        average = float(x[k].mean()) / float(sizes[c1])
+        if (average + total) * float(sizes[c1] / sizes[c2]) < difference / 2:
+            moves.append(Transmission(k, c1, c2))
+            total += average
+    return moves
+
+
+def _misfit(
+    x: FloatArray, k: int, averages: FloatArray, sizes: FloatArray, c1: int, c2: int
+) -> float:
+    """(rho(S_P, S_C1) - rho(S_P, S_C2)) / 2, C1 without the operator itself."""
+    others = averages[c1] - x[k] / sizes[c1]
+    return (correlation(x[k], others) - correlation(x[k], averages[c2])) / 2
+
+
+def moved(current: object, moves: tuple[Transmission, ...]) -> IntArray:
+    """The mapping after the moves."""
+    mapping = np.array(current, dtype=np.int64)
+    for move in moves:
+        mapping[move.operator] = move.to_cluster
+    return mapping
+
+
+def _sizes(nodes: object) -> FloatArray:
+    sizes = np.array(nodes, dtype=np.float64).reshape(-1)
+    if not len(sizes) or not bool((np.isfinite(sizes) & (sizes > 0)).all()):
+        raise InvalidInput(
+            "a cluster has no node", allowed="at least one cluster, each of at least one node"
+        )
+    return sizes

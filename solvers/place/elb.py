@@ -1,0 +1,103 @@
+"""Eager load balancing, three phases, for one statistics window: seed 002, ELB.
+
+1. pi = ceil(2w / (u + v)) instances; those above and below the new average w / pi are known.
+2. From each overloaded instance the largest substreams below theta = min(l_j - average,
+   (u - v) / 2), one after another, go into a queue.
+3. The queue is emptied largest first onto underloaded instances, first fit; an instance that
+   becomes overloaded takes no more.
+
+What the slides leave open is in docs/adr/0032: which instance is removed (the least loaded), what
+"fit" means (not above the average), and where a substream goes that fits nowhere (the least
+loaded).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ballast.contracts.errors import InvalidInput
+from solvers.place.imbalance import as_assignment, as_series
+from solvers.problem import FloatArray, IntArray
+from solvers.scale.from_load import parallelism
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Placement:
+    """Where each substream goes. Instances are numbered as before, new ones after them."""
+
+    assignment: IntArray
+    instances: int
+    kept: tuple[int, ...]
+    """The instances that are used: all that there are, less those that were removed."""
+
+
+def elb(
+    load: object,
+    current: object,
+    instances: int,
+    u: float,
+    v: float,
+    *,
+    max_instances: int | None = None,
+) -> Placement:
+    """Balance one window's load, and scale to ceil(2w / (u + v)) instances."""
+    loads = as_series(load)
+    if loads.shape[1] != 1:
+        raise InvalidInput("ELB balances one window; use CLB for several")
+    y = loads[:, 0]
+    assignment = as_assignment(current, len(y), instances)
+    wanted = max(1, parallelism(float(y.sum()), u, v))
+    pi = min(wanted, max_instances or wanted)
+    kept = _phase_1(y, assignment, instances, pi)
+    average = float(y.sum()) / pi
+    queue = _phase_2(y, assignment, kept, average, (u - v) / 2)
+    _phase_3(y, assignment, kept, queue, average)
+    return Placement(assignment, max(instances, max(kept) + 1), tuple(kept))
+
+
+def _phase_1(y: FloatArray, assignment: IntArray, instances: int, pi: int) -> list[int]:
+    """The instances there will be: new ones at the end, or the least loaded removed."""
+    if pi >= instances:
+        return list(range(pi))
+    loads = np.bincount(assignment, weights=y, minlength=instances)
+    heaviest = np.lexsort((np.arange(instances), -loads))[:pi]
+    return sorted(heaviest.tolist())
+
+
+def _phase_2(
+    y: FloatArray, assignment: IntArray, kept: list[int], average: float, half_band: float
+) -> list[int]:
+    """Substreams to be assigned anew: all of removed instances, the excess of overloaded ones."""
+    stays = set(kept)
+    queue = [k for k in range(len(y)) if int(assignment[k]) not in stays]
+    for j in kept:
+        members = sorted(np.flatnonzero(assignment == j).tolist(), key=lambda k: (-y[k], k))
+        load = float(y[members].sum())
+        for k in members:
+            theta = min(load - average, half_band)
+            # One pass suffices: theta only falls, so what was too large once stays too large.
+            if 0 < y[k] < theta:
+                queue.append(k)
+                load -= float(y[k])
+    return queue
+
+
+def _phase_3(
+    y: FloatArray, assignment: IntArray, kept: list[int], queue: list[int], average: float
+) -> None:
+    waiting = set(queue)
+    loads = dict.fromkeys(kept, 0.0)
+    for k in range(len(y)):
+        if k not in waiting:
+            loads[int(assignment[k])] += float(y[k])
+    underloaded = [j for j in kept if loads[j] < average]
+    for k in sorted(queue, key=lambda k: (-y[k], k)):
+        underloaded.sort(key=lambda j: (-loads[j], j))
+        fits = (j for j in underloaded if loads[j] + y[k] <= average)
+        target = next(fits, min(underloaded or kept, key=lambda j: (loads[j], j)))
+        assignment[k] = target
+        loads[target] += float(y[k])
+        if loads[target] >= average and target in underloaded:
+            underloaded.remove(target)

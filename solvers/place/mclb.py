@@ -1,0 +1,140 @@
+"""Minimum-cost load balancing, exactly: seed 002, MCLB, which ELB and CLB approximate.
+
+Two objectives, imbalance (max - min, the largest over the windows) and state moved, as one MILP
+in PuLP with the second one bounded: the epsilon-constraint method walks down the whole Pareto
+front, for state is counted in whole bytes. NP-hard, so for small instances and as a yardstick.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ballast.contracts.errors import InvalidInput
+from solvers.place.imbalance import as_assignment, as_series, spread, state_moved
+from solvers.problem import FloatArray, IntArray
+
+TOLERANCE = 1e-7
+"""Relative to the whole load; two plans whose imbalance differs by less are the same here."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ParetoPoint:
+    """A plan that no other one beats in both, with its two figures."""
+
+    assignment: IntArray
+    imbalance: float
+    state_moved: int
+
+
+def mclb(
+    series: object,
+    state: object,
+    current: object,
+    instances: int,
+    *,
+    max_state_moved: int | None = None,
+    seconds: float | None = None,
+) -> ParetoPoint:
+    """The least imbalance within a limit on state moved, and among those the least state moved."""
+    x = as_series(series)
+    home = as_assignment(current, len(x), instances)
+    sizes = _sizes(state, len(x))
+    scale = max(float(x.sum(axis=0).max()), 1e-300)
+    model = _Model(x / scale, sizes, home, instances, max_state_moved, seconds)
+    best = model.least_imbalance()
+    cheapest = model.least_state(best + TOLERANCE)
+    return ParetoPoint(cheapest, spread(x, cheapest, instances), state_moved(sizes, home, cheapest))
+
+
+def pareto_front(
+    series: object,
+    state: object,
+    current: object,
+    instances: int,
+    *,
+    seconds: float | None = None,
+) -> tuple[ParetoPoint, ...]:
+    """All trade-offs of imbalance against state moved, from moving nothing to the best balance."""
+    points: list[ParetoPoint] = []
+    limit: int | None = None
+    while True:
+        point = mclb(series, state, current, instances, max_state_moved=limit, seconds=seconds)
+        points.append(point)
+        if point.state_moved == 0:
+            return tuple(reversed(points))
+        limit = point.state_moved - 1
+
+
+def _sizes(state: object, substreams: int) -> IntArray:
+    sizes = np.array(state)
+    if sizes.shape != (substreams,) or sizes.dtype.kind not in "iu" or bool((sizes < 0).any()):
+        raise InvalidInput("state needs whole bytes >= 0, one value a substream")
+    return sizes.astype(np.int64)
+
+
+class _Model:
+    """Assignment variables, instance loads between ``low`` and ``high`` of each window."""
+
+    def __init__(
+        self,
+        x: FloatArray,
+        sizes: IntArray,
+        home: IntArray,
+        instances: int,
+        limit: int | None,
+        seconds: float | None,
+    ) -> None:
+        import pulp
+
+        self.pulp, self.seconds = pulp, seconds
+        self.p, self.n = len(x), instances
+        self.lp = pulp.LpProblem("mclb", pulp.LpMinimize)
+        self.a = [
+            [
+                self.lp.add_variable(f"a_{k}_{i}", lowBound=0, upBound=1, cat=pulp.LpInteger)
+                for i in range(instances)
+            ]
+            for k in range(self.p)
+        ]
+        self.imbalance = self.lp.add_variable("imbalance", lowBound=0)
+        self.moved = pulp.lpSum(
+            int(sizes[k]) * (1 - self.a[k][int(home[k])]) for k in range(self.p)
+        )
+        for k in range(self.p):
+            self.lp += pulp.lpSum(self.a[k]) == 1
+        for t in range(x.shape[1]):
+            low = self.lp.add_variable(f"low_{t}", lowBound=0)
+            high = self.lp.add_variable(f"high_{t}", lowBound=0)
+            self.lp += high - low <= self.imbalance
+            for i in range(instances):
+                load = pulp.lpSum(float(x[k, t]) * self.a[k][i] for k in range(self.p))
+                self.lp += load <= high
+                self.lp += load >= low
+        if limit is not None:
+            self.lp += self.moved <= limit
+
+    def least_imbalance(self) -> float:
+        self.lp.setObjective(self.imbalance)
+        self._solve()
+        return float(self.imbalance.value())
+
+    def least_state(self, imbalance: float) -> IntArray:
+        self.imbalance.upBound = imbalance
+        self.lp.setObjective(self.moved)
+        self._solve()
+        chosen = [[self.a[k][i].value() for i in range(self.n)] for k in range(self.p)]
+        return np.array(np.argmax(np.array(chosen).reshape(self.p, self.n), axis=1), dtype=np.int64)
+
+    def _solve(self) -> None:
+        options: dict[str, Any] = {"msg": False, "gapRel": 0.0, "threads": 1}
+        if self.seconds is not None:
+            options["timeLimit"] = self.seconds
+        status = self.lp.solve(self.pulp.HiGHS(**options))
+        if self.pulp.LpStatus[status] != "Optimal":
+            raise InvalidInput(
+                f"the exact model was not solved: {self.pulp.LpStatus[status]}",
+                remedy="give it more seconds, or use clb, which is for larger instances",
+            )

@@ -1,0 +1,72 @@
+"""Deciding how many nodes: one interface, one file per policy, one guard common to all.
+
+``decide(observation, policy, history) -> Decision`` is pure: the same three give the same
+decision, and the caller keeps the history (``history.remember``). A new policy is one file with
+``NAME`` and ``needs``, and one line in ``METHODS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ballast.contracts.errors import InvalidInput
+from solvers.scale import forecast, from_load, guard, multi_resource, thresholds, true_rate
+from solvers.scale.decision import Action, Decision, History, Need, Round
+from solvers.scale.observation import (
+    LAUNCHING,
+    Edge,
+    HotNode,
+    NodeSample,
+    Observation,
+    OperatorSample,
+    SourceSample,
+)
+from solvers.scale.policy import Boundaries, Policy
+
+__all__ = [
+    "LAUNCHING",
+    "METHODS",
+    "Action",
+    "Boundaries",
+    "Decision",
+    "Edge",
+    "History",
+    "HotNode",
+    "Need",
+    "NodeSample",
+    "Observation",
+    "OperatorSample",
+    "Policy",
+    "Round",
+    "SourceSample",
+    "decide",
+]
+
+Method = Callable[[Observation, Policy, History], tuple[Need, ...]]
+
+METHODS: Mapping[str, Method] = {
+    thresholds.NAME: thresholds.needs,
+    from_load.NAME: from_load.needs,
+    true_rate.NAME: true_rate.needs,
+    multi_resource.NAME: multi_resource.needs,
+    forecast.NAME: forecast.needs,
+}
+
+
+def decide(observation: Observation, policy: Policy, history: History) -> Decision:
+    """How many nodes each cluster shall have, and why."""
+    if policy.method not in METHODS:
+        raise InvalidInput(
+            f"there is no scaling policy {policy.method!r}",
+            value=policy.method,
+            allowed=", ".join(METHODS),
+        )
+    missing = observation.missing()
+    if policy.method == true_rate.NAME:
+        missing += true_rate.missing(observation)
+    if missing:
+        return guard.hold_without_metrics(observation, missing)
+    if history.last is not None and observation.at_s < history.last.at_s:
+        return guard.hold_for_the_clock(observation, history.last.at_s)
+    needs = METHODS[policy.method](observation, policy, history)
+    return guard.judge(observation, policy, history, needs)

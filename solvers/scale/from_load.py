@@ -1,0 +1,55 @@
+"""Parallelism from load: pi = ceil(2w / (u + v)), seed 002, ELB phase 1.
+
+``u`` and ``v`` are the upper and lower load of an instance, the policy's boundaries; ``w`` is the
+whole load. The target is their middle, whatever the policy's target says.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ballast.contracts.errors import InvalidInput
+from solvers.scale.decision import History, Need
+from solvers.scale.observation import Observation
+from solvers.scale.policy import Boundaries, Policy
+from solvers.scale.sizing import (
+    ROUNDING,
+    cluster_views,
+    loads_of,
+    new_node_capacity,
+    nodes_for,
+)
+
+NAME = "from_load"
+
+
+def parallelism(w: float, u: float, v: float) -> int:
+    """ceil(2w / (u + v)): instances whose average load is in the middle of [v, u]."""
+    if not (math.isfinite(w) and w >= 0):
+        raise InvalidInput(f"the load w is {w!r}", allowed="a number >= 0")
+    if not 0 <= v < u or not math.isfinite(u):
+        raise InvalidInput(f"the bounds cross: v {v}, u {u}", allowed="0 <= v < u")
+    return math.ceil(2 * w / (u + v) * (1 - ROUNDING))
+
+
+def needs(observation: Observation, policy: Policy, history: History) -> tuple[Need, ...]:  # noqa: ARG001
+    """For each cluster ceil(2w / (u + v)), in nodes of the cluster's own size."""
+    resource = policy.resource
+    given = policy.boundaries_of(resource)
+    boundaries = Boundaries.around_middle(given.lower, given.upper)
+    return tuple(
+        Need(
+            cluster=view.name,
+            nodes=nodes_for(
+                view.load(resource) / boundaries.target,
+                view.capacities(resource),
+                new_node_capacity(view, resource, policy),
+            ),
+            utilisation=view.utilisation(resource),
+            boundaries=boundaries,
+            metric=resource,
+            saturating=(resource,),
+            load=loads_of(view),
+        )
+        for view in cluster_views(observation, policy)
+    )

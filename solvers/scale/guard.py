@@ -1,0 +1,262 @@
+"""What is common to all policies: no scaling from missing metrics, none that flaps, limits kept.
+
+Hysteresis (nothing happens between the boundaries), cool-down, stabilisation, minimum benefit,
+maximum step, minimum and maximum of nodes, hours already paid for. Only what lets nodes go, or
+adds them ahead of time, ever waits: above the upper boundary nodes are added at once.
+
+Why it does not flap: what is compared is the *level* over the whole time since the last round,
+so a swing near the scheduling interval cancels out instead of being sampled at ever other phases
+(aliasing); and a series that covers too little of that time never lets a node go. docs/adr/0030.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from solvers.problem import ALIVE
+from solvers.scale.decision import Action, Decision, History, Need
+from solvers.scale.observation import HotNode, Observation
+from solvers.scale.policy import Policy
+from solvers.scale.shrink import cooling_s, shrink
+from solvers.scale.sizing import ClusterView, cluster_views
+from solvers.scale.verdict import Verdict, percent
+
+HELPS = 0.99
+"""Another node helps a hot one if it takes at least one percent off."""
+
+
+def hold_without_metrics(observation: Observation, missing: Sequence[str]) -> Decision:
+    """Unknown is not zero: no scaling, and the names of those who are silent."""
+    counts = _counts(observation)
+    names = ", ".join(missing)
+    return Decision(
+        Action.HOLD,
+        counts,
+        counts,
+        reason=f"no scaling, because metrics are missing of {names}",
+        binding="missing metrics",
+        would_change=f"metrics of {names}",
+        missing=tuple(missing),
+    )
+
+
+def hold_for_the_clock(observation: Observation, last_s: float) -> Decision:
+    """A period that ends before the last one is not a basis for anything."""
+    counts = _counts(observation)
+    back_s = last_s - observation.at_s
+    return Decision(
+        Action.HOLD,
+        counts,
+        counts,
+        reason=f"no scaling, because the clock went back by {back_s:.0f} s since the last round",
+        binding="clock",
+        would_change="a statistics period that ends after the last one",
+    )
+
+
+def _counts(observation: Observation) -> dict[str, int]:
+    return {
+        name: sum(n.cluster == name and n.state == ALIVE for n in observation.nodes)
+        for name in observation.clusters
+    }
+
+
+def judge(
+    observation: Observation, policy: Policy, history: History, needs: Sequence[Need]
+) -> Decision:
+    """The decision, from what the policy needs and what the guard allows."""
+    views = {view.name: view for view in cluster_views(observation, policy)}
+    verdicts = [_verdict(need, views[need.cluster], observation, policy, history) for need in needs]
+    return _decision(_within_cap(verdicts, policy))
+
+
+def _verdict(
+    need: Need, view: ClusterView, observation: Observation, policy: Policy, history: History
+) -> Verdict:
+    n, bounds = view.count, need.boundaries
+    wanted = max(need.nodes, policy.min_nodes)
+    if need.utilisation > bounds.upper:
+        return _grow(need, n, max(wanted, n + 1), policy, f"above {percent(bounds.upper)}")
+    if n < policy.min_nodes:
+        return _grow(need, n, policy.min_nodes, policy, f"with fewer than {policy.min_nodes} nodes")
+    for resource in need.saturating:
+        full = view.full_windows(resource)
+        if full > policy.max_full_windows:
+            return _full(need, n, max(wanted, n + 1), policy, resource, full)
+    hot = observation.hot
+    if hot is not None and hot.cluster == view.name and hot.utilisation > bounds.upper:
+        return _for_hot_node(need, n, hot)
+    if need.ahead is not None and need.ahead > bounds.upper and wanted > n:
+        return _ahead(need, n, wanted, observation, policy, history)
+    if max(need.utilisation, need.ahead or 0.0) >= bounds.lower:
+        return _inside(need, n)
+    return shrink(need, view, wanted, observation, policy, history)
+
+
+def _grow(need: Need, n: int, wanted: int, policy: Policy, where: str) -> Verdict:
+    largest = _largest_step(n, policy)
+    to = min(wanted, largest)
+    limited = f", of {wanted} needed by a step of at most {largest - n}" if to < wanted else ""
+    return Verdict(
+        need,
+        to,
+        n,
+        f"{need.metric} is at {percent(need.utilisation)}, {where}{limited}",
+        f"{need.metric} at or below {percent(need.boundaries.upper)}",
+    )
+
+
+def _full(need: Need, n: int, wanted: int, policy: Policy, resource: str, share: float) -> Verdict:
+    """A use that has met its limit says "at least this much": as urgent as being above."""
+    return Verdict(
+        need,
+        min(wanted, _largest_step(n, policy)),
+        n,
+        f"{resource} was at its limit in {percent(share)} of the windows",
+        f"at most {percent(policy.max_full_windows)} of the windows at the limit",
+    )
+
+
+def _largest_step(n: int, policy: Policy) -> int:
+    return n + max(1, math.floor(policy.max_step_out * n))
+
+
+def _for_hot_node(need: Need, n: int, hot: HotNode) -> Verdict:
+    """The mean is fine, one node is not: more nodes if balancing cannot help and they can."""
+    upper = need.boundaries.upper
+    at = f"{hot.resource} of node {hot.node_id} is at {percent(hot.utilisation)}"
+    if hot.largest > 1:
+        return Verdict(
+            need,
+            n,
+            n,
+            f"{at}, and no plan can help: key group {hot.largest_key_group} alone needs "
+            f"{percent(hot.largest)} of a node, split operator {hot.largest_operator}",
+            f"more key groups for operator {hot.largest_operator}",
+        )
+    if hot.levelled <= upper:
+        return Verdict(
+            need,
+            n,
+            n,
+            f"{at}, which balancing brings to {percent(hot.levelled)} within the next rounds",
+            f"a node above {percent(upper)} that balancing alone cannot relieve",
+        )
+    if hot.with_one_more > hot.levelled * HELPS:
+        return Verdict(
+            need,
+            n,
+            n,
+            f"{at} and another node would not lower that, because key group "
+            f"{hot.largest_key_group} of operator {hot.largest_operator} cannot be divided",
+            f"more key groups for operator {hot.largest_operator}",
+        )
+    return Verdict(
+        need,
+        n + 1,
+        n,
+        f"{at} and balancing alone leaves it at {percent(hot.levelled)}, above {percent(upper)}",
+        f"key groups that balancing can bring below {percent(upper)}",
+    )
+
+
+def _ahead(
+    need: Need, n: int, wanted: int, observation: Observation, policy: Policy, history: History
+) -> Verdict:
+    """Nodes before they are needed: worth a wait and a minimum, for nothing is broken yet."""
+    still = cooling_s(observation, policy, history)
+    if still > 0:
+        return Verdict(
+            need,
+            n,
+            n,
+            f"{need.note}, but the last scaling was too recent",
+            f"{still:.0f} s more of cool-down",
+        )
+    if (wanted - n) / n < policy.min_benefit:
+        return Verdict(
+            need,
+            n,
+            n,
+            f"{need.note}, but {wanted - n} of {n} nodes are below the minimum benefit of "
+            f"{percent(policy.min_benefit)}",
+            "a forecast that needs more",
+        )
+    to = min(wanted, _largest_step(n, policy))
+    return Verdict(
+        need,
+        to,
+        n,
+        f"{need.note}, above {percent(need.boundaries.upper)}",
+        f"a forecast at or below {percent(need.boundaries.upper)}",
+    )
+
+
+def _inside(need: Need, n: int) -> Verdict:
+    bounds = need.boundaries
+    value = max(need.utilisation, need.ahead or 0.0)
+    return Verdict(
+        need,
+        n,
+        n,
+        f"{need.metric} is at {percent(value)}, between {percent(bounds.lower)} and "
+        f"{percent(bounds.upper)}",
+        f"{need.metric} above {percent(bounds.upper)} or below {percent(bounds.lower)}",
+    )
+
+
+def _within_cap(verdicts: list[Verdict], policy: Policy) -> list[Verdict]:
+    """Where all clusters together would be over the cap, the fullest grow first (seed 003)."""
+    if policy.max_nodes is None:
+        return verdicts
+    room = policy.max_nodes - sum(min(v.nodes, v.before) for v in verdicts)
+    capped: dict[str, Verdict] = {}
+    for v in sorted(verdicts, key=lambda v: (-v.need.utilisation, v.need.cluster)):
+        granted = max(0, min(v.nodes - v.before, room))
+        room -= granted
+        if v.nodes - v.before > granted:
+            v = Verdict(
+                v.need,
+                v.before + granted,
+                v.before,
+                f"{v.why}; {v.nodes} nodes would be needed, and the cap is {policy.max_nodes}",
+                f"a cap above {policy.max_nodes} nodes",
+            )
+        capped[v.need.cluster] = v
+    return [capped[v.need.cluster] for v in verdicts]
+
+
+def _decision(verdicts: list[Verdict]) -> Decision:
+    deciding = _deciding(verdicts)
+    grows = [v for v in verdicts if v.nodes > v.before]
+    shrinks = [v for v in verdicts if v.nodes < v.before]
+    action = Action.OUT if grows else Action.IN if shrinks else Action.HOLD
+    shown = [*grows, *shrinks] or [deciding]
+    parallelism = {k: p for v in verdicts for k, p in v.need.parallelism.items()}
+    return Decision(
+        action,
+        {v.need.cluster: v.before for v in verdicts},
+        {v.need.cluster: v.nodes for v in verdicts},
+        reason="; ".join(_sentence(v) for v in shown),
+        binding=deciding.need.metric,
+        would_change=deciding.would_change,
+        needs={v.need.cluster: v.need.nodes for v in verdicts},
+        utilisation={v.need.cluster: v.need.utilisation for v in verdicts},
+        loads={v.need.cluster: v.need.load for v in verdicts},
+        removable=tuple(name for v in shrinks for name in v.removable),
+        parallelism=parallelism,
+    )
+
+
+def _deciding(verdicts: list[Verdict]) -> Verdict:
+    """The cluster that the sentence is about: one that changes before others, then the fullest."""
+    return max(verdicts, key=lambda v: (v.nodes != v.before, v.need.utilisation))
+
+
+def _sentence(v: Verdict) -> str:
+    where = f"cluster {v.need.cluster}: " if v.need.cluster else ""
+    note = f" ({v.need.note})" if v.need.note and v.need.note not in v.why else ""
+    if v.nodes == v.before:
+        return f"{where}{v.before} nodes stay, because {v.why}{note}"
+    return f"{where}{v.before} nodes become {v.nodes}, because {v.why}{note}"

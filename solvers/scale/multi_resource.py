@@ -1,0 +1,77 @@
+"""Several resources: the one that needs the most nodes binds, and is named.
+
+Growing asks for the resource furthest above its own upper boundary; shrinking needs every
+resource below its lower one. Utilisations are brought to one scale by their upper boundaries.
+"""
+
+from __future__ import annotations
+
+from ballast.contracts.errors import InvalidInput
+from solvers.scale.decision import History, Need
+from solvers.scale.observation import Observation
+from solvers.scale.policy import Boundaries, Policy
+from solvers.scale.sizing import (
+    ClusterView,
+    cluster_views,
+    loads_of,
+    new_node_capacity,
+    nodes_for,
+)
+
+NAME = "multi_resource"
+
+
+def needs(observation: Observation, policy: Policy, history: History) -> tuple[Need, ...]:  # noqa: ARG001
+    """For each cluster, the need of its binding resource."""
+    return tuple(binding_need(view, policy) for view in cluster_views(observation, policy))
+
+
+def binding_need(view: ClusterView, policy: Policy) -> Need:
+    """The resource that needs the most nodes; among equals, the one nearest its boundary."""
+    loads = loads_of(view)
+    if not loads:
+        raise InvalidInput(f"the nodes of cluster {view.name!r} share no measured resource")
+    candidates = [need_of(view, resource, load, policy) for resource, load in loads.items()]
+    binding = max(candidates, key=lambda need: (need.nodes, _pressure(need)))
+    fullest = max(candidates, key=_pressure)
+    others = ", ".join(
+        f"{n.metric} {n.utilisation:.2f} needs {n.nodes}" for n in candidates if n is not binding
+    )
+    return Need(
+        cluster=view.name,
+        nodes=binding.nodes,
+        # A resource may be the fullest without needing the most nodes (new nodes may have more of
+        # it): comparing the fullest with the boundaries keeps every resource within its own.
+        utilisation=_pressure(fullest) * binding.boundaries.upper,
+        boundaries=_tightest(candidates, binding),
+        metric=binding.metric,
+        saturating=tuple(loads),
+        note=f"other resources: {others}" if others else "",
+        load=loads,
+    )
+
+
+def need_of(view: ClusterView, resource: str, load: float, policy: Policy) -> Need:
+    """What one resource alone would need."""
+    boundaries = policy.boundaries_of(resource)
+    capacities = view.capacities(resource)
+    return Need(
+        cluster=view.name,
+        nodes=nodes_for(
+            load / boundaries.target, capacities, new_node_capacity(view, resource, policy)
+        ),
+        utilisation=load / sum(capacities),
+        boundaries=boundaries,
+        metric=resource,
+    )
+
+
+def _pressure(need: Need) -> float:
+    return need.utilisation / need.boundaries.upper
+
+
+def _tightest(candidates: list[Need], binding: Need) -> Boundaries:
+    """The binding resource's scale, with the lower boundary at which every resource is below."""
+    upper = binding.boundaries.upper
+    lower = min(n.boundaries.lower / n.boundaries.upper for n in candidates) * upper
+    return Boundaries(lower=lower, target=binding.boundaries.target, upper=upper)

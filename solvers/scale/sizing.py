@@ -1,0 +1,122 @@
+"""From load to a number of nodes, with nodes of mixed size and nodes on their way."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ballast.contracts.errors import InvalidInput
+from solvers.problem import ALIVE, DRAINING
+from solvers.scale.observation import LAUNCHING, NodeSample, Observation
+from solvers.scale.policy import Policy
+
+ROUNDING = 1e-9
+"""Relative slack, so that 6.5 / 0.65 nodes are ten and not eleven."""
+FULL = 0.97
+"""A cluster that used this share of its capacity was full: more may have been wanted."""
+LAUNCH_PATIENCE = 2.0
+"""A node that takes this many times ``launch_s`` to come up is no longer counted on."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """A cluster's nodes by what they mean for scaling."""
+
+    name: str
+    staying: tuple[NodeSample, ...]
+    coming: tuple[NodeSample, ...]
+    draining: tuple[NodeSample, ...]
+    overdue: tuple[NodeSample, ...]
+
+    @property
+    def count(self) -> int:
+        """Nodes that stay or are on their way: what a decision is compared with."""
+        return len(self.staying) + len(self.coming)
+
+    def capacities(self, resource: str) -> list[float]:
+        nodes = (*self.staying, *self.coming)
+        lacking = [n.node_id for n in nodes if resource not in n.capacity]
+        if lacking:
+            raise InvalidInput(
+                f"node {lacking[0]!r} has no {resource} capacity",
+                remedy=f"measure {resource} on every node, or scale by another resource",
+            )
+        return [n.capacity[resource] for n in nodes]
+
+    def load(self, resource: str) -> float:
+        """Level of the whole load, with what draining nodes still carry (design, "m")."""
+        return sum(n.level(resource) for n in (*self.staying, *self.draining))
+
+    def utilisation(self, resource: str) -> float:
+        return self.load(resource) / sum(self.capacities(resource))
+
+    def full_windows(self, resource: str) -> float:
+        """Share of the windows in which the nodes together were full."""
+        series = [(n.use or {})[resource] for n in self.staying]
+        if not series or self.coming:
+            return 0.0
+        limit = FULL * sum(n.capacity[resource] for n in self.staying)
+        length = min(map(len, series))
+        together = (sum(s[-i] for s in series) for i in range(1, length + 1))
+        return sum(use >= limit for use in together) / length
+
+
+def cluster_views(observation: Observation, policy: Policy) -> tuple[ClusterView, ...]:
+    """The clusters, each with at least one node that stays or comes."""
+    views = tuple(_view(observation, name, policy) for name in observation.clusters)
+    for view in views:
+        if view.count == 0:
+            where = f"cluster {view.name!r}" if view.name else "the job"
+            raise InvalidInput(
+                f"{where} has no node that is alive and not draining",
+                remedy="add a node, or take one back from draining",
+            )
+    return views
+
+
+def _view(observation: Observation, name: str, policy: Policy) -> ClusterView:
+    nodes = [n for n in observation.nodes if n.cluster == name]
+    launching = [n for n in nodes if n.state == LAUNCHING]
+    coming = tuple(n for n in launching if not _is_overdue(n, observation.at_s, policy))
+    return ClusterView(
+        name,
+        tuple(n for n in nodes if n.state == ALIVE),
+        coming,
+        tuple(n for n in nodes if n.state == DRAINING),
+        tuple(n for n in launching if n not in coming),
+    )
+
+
+def _is_overdue(node: NodeSample, now_s: float, policy: Policy) -> bool:
+    allowed_s = LAUNCH_PATIENCE * max(policy.launch_s, policy.interval_s)
+    return node.started_at_s is not None and now_s - node.started_at_s > allowed_s
+
+
+def new_node_capacity(view: ClusterView, resource: str, policy: Policy) -> float:
+    """What an added node brings: as the policy says, else the mean of those that are there."""
+    if resource in policy.new_node_capacity:
+        return policy.new_node_capacity[resource]
+    capacities = view.capacities(resource)
+    return sum(capacities) / len(capacities)
+
+
+def nodes_for(required: float, capacities: Sequence[float], new_capacity: float) -> int:
+    """Fewest nodes with this capacity together: add new ones, or take the largest away first.
+
+    Which nodes will go is decided later, so shrinking counts on the worst case.
+    """
+    together = sum(capacities)
+    if required > together * (1 + ROUNDING):
+        return len(capacities) + math.ceil((required - together) / new_capacity * (1 - ROUNDING))
+    least = itertools.accumulate(sorted(capacities), initial=0.0)
+    enough = (n for n, room in enumerate(least) if room >= required * (1 - ROUNDING))
+    return next(enough, len(capacities))
+
+
+def loads_of(view: ClusterView) -> Mapping[str, float]:
+    """Level of every resource that all nodes of the cluster measure."""
+    measured = [set(n.capacity) for n in (*view.staying, *view.draining)]
+    shared = sorted(set.intersection(*measured)) if measured else []
+    return {resource: view.load(resource) for resource in shared}

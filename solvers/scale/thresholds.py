@@ -1,0 +1,41 @@
+"""Thresholds per cluster with an ideal load in between: seed 003, 7.1.1, Algorithm 2.
+
+As its text means it, which the printed code does not always do: every cluster has its own number
+(the print never resets I_L and applies the last one), the cap is over all clusters together (the
+print compares each with it), and shrinking aims at k x Max (the print takes Max where the text
+has k x Max, and can remove more nodes than there are). Growing aims at k x Max as well: at Max,
+as printed, the next record would trigger the next launch. See docs/adr/0031.
+
+Launch and shutdown time, the minimum of nodes, the cap and hours already paid for are kept by the
+guard, for this policy as for all others.
+"""
+
+from __future__ import annotations
+
+from solvers.scale.decision import History, Need
+from solvers.scale.observation import Observation
+from solvers.scale.policy import Policy
+from solvers.scale.sizing import cluster_views, loads_of, new_node_capacity, nodes_for
+
+NAME = "thresholds"
+
+
+def needs(observation: Observation, policy: Policy, history: History) -> tuple[Need, ...]:  # noqa: ARG001
+    """For each cluster, the nodes that bring the average load to the ideal one."""
+    resource, boundaries = policy.resource, policy.boundaries_of(policy.resource)
+    return tuple(
+        Need(
+            cluster=view.name,
+            nodes=nodes_for(
+                view.load(resource) / boundaries.target,
+                view.capacities(resource),
+                new_node_capacity(view, resource, policy),
+            ),
+            utilisation=view.utilisation(resource),
+            boundaries=boundaries,
+            metric=resource,
+            saturating=(resource,),
+            load=loads_of(view),
+        )
+        for view in cluster_views(observation, policy)
+    )

@@ -1,0 +1,42 @@
+"""Clusters of connections that behave alike: seed 001, 5.3.
+
+Distance(F_j, F_k) = max(|log w_js / w_ks|, a |log F_j(w_js) / F_k(w_ks)|,
+a |log F_j(w_jR) / F_k(w_kR)|) with a = log R / |log(R delta)|. Agglomerative, complete linkage:
+no two members of a cluster are further apart than the cut.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.cluster.hierarchy import fcluster, linkage  # type: ignore[import-untyped]
+from scipy.spatial.distance import squareform  # type: ignore[import-untyped]
+
+from solvers.problem import FloatArray, IntArray
+from solvers.weights.function import first_blocking
+
+
+def distances(functions: FloatArray, delta: float) -> FloatArray:
+    """[N, N]: the paper's distance between all pairs."""
+    units = functions.shape[1] - 1
+    alpha = math.log(units) / abs(math.log(units * delta))
+    knees = np.array([first_blocking(f, delta) for f in functions], dtype=np.int64)
+    rows = np.arange(len(functions))
+    knee = np.log(knees)
+    at_knee = alpha * np.log(functions[rows, knees])
+    at_all = alpha * np.log(functions[:, units])
+    return np.asarray(
+        np.max([np.abs(x[:, None] - x[None, :]) for x in (knee, at_knee, at_all)], axis=0)
+    )
+
+
+def cluster(functions: FloatArray, delta: float, cut: float) -> IntArray:
+    """[N]: a cluster number from 0 for each connection, in order of first appearance."""
+    if len(functions) < 2:
+        return np.zeros(len(functions), dtype=np.int64)
+    tree = linkage(squareform(distances(functions, delta), checks=False), method="complete")
+    labels = fcluster(tree, t=cut, criterion="distance")
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    order = np.argsort(np.argsort(first))
+    return np.asarray(order[inverse], dtype=np.int64)

@@ -1,0 +1,359 @@
+"""Algorithm 1 of seed 000: each of its promises, with every rebalance method."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import solvers
+from solvers import Budget, Problem, Result, Stop
+from solvers.drain import choose_to_drain, due_now, levelled
+from solvers.framework import RoundPlan, Rules, drained_nodes, plan_round, scaling_by_policy
+from solvers.scale import (
+    Action,
+    Boundaries,
+    Decision,
+    History,
+    HotNode,
+    NodeSample,
+    Observation,
+    Policy,
+)
+from solvers.topology import NodeSpec
+from solvers.verify import verify
+from tests.unit.solvers.instances import budgets, make, names, problems
+
+QUICK = settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+def allocator(method: str = "flux") -> Any:
+    def allocate(problem: Problem, budget: Budget) -> Result:
+        return solvers.solve(problem, budget, Stop(steps=50), method=method)
+
+    return allocate
+
+
+def fixed(change: int) -> Any:
+    """A scaling that always wants so many nodes more or fewer."""
+
+    def scaling(problem: Problem, potential: Result, hot: HotNode | None) -> Decision:
+        staying = [problem.node_ids[i] for i in np.flatnonzero(problem.staying)]
+        before, after = {"": len(staying)}, {"": max(1, len(staying) + change)}
+        action = Action.OUT if change > 0 else Action.IN if after != before else Action.HOLD
+        return Decision(action, before, after, "told to", "cpu", "", removable=tuple(staying))
+
+    return scaling
+
+
+def by_policy(problem: Problem, policy: Policy, windows: int = 12, history: Any = None) -> Any:
+    """The policy, seeing every node of the problem at its raw load."""
+    by_node = np.zeros(problem.n_nodes)
+    np.add.at(by_node, problem.current, problem.load[:, 0])
+    nodes = tuple(
+        NodeSample(
+            name,
+            {problem.resources[0]: float(problem.capacity[i, 0])},
+            {problem.resources[0]: (float(by_node[i]),) * windows},
+            state,
+        )
+        for i, (name, state) in enumerate(zip(problem.node_ids, problem.node_state, strict=True))
+    )
+    seen = Observation(6000.0, 50.0, nodes)
+    return scaling_by_policy(seen, policy, history or History())
+
+
+def spares(problem: Problem, count: int) -> tuple[NodeSpec, ...]:
+    room = (1.0,) * problem.n_resources
+    return tuple(NodeSpec(f"new{i}", room) for i in range(count))
+
+
+def follow(plan: RoundPlan) -> Problem:
+    """The next round's problem once the plan is in force; deadlines are not part of it."""
+    return dataclasses.replace(plan.problem, current=plan.result.assignment, allowed=None)
+
+
+# Lines 1-3
+
+
+def test_drained_nodes_are_ended_and_no_others() -> None:
+    problem = make([1, 1], [0, 1], states=["alive", "draining", "draining", "alive"])
+    assert drained_nodes(problem) == ("n2",)
+    plan = plan_round(problem, Budget(moves=0), allocator(), fixed(0))
+    assert plan.ended == ("n2",)
+    assert "n2" not in plan.problem.node_ids
+    assert "n1" in plan.problem.node_ids
+    assert "n3" in plan.problem.node_ids
+
+
+# Lines 4-5
+
+
+def test_the_decision_is_taken_from_the_potential_allocation_and_not_from_the_raw_load() -> None:
+    """One node at 120 %, which balancing brings to 60 %: no node is added."""
+    policy = Policy(resource="r0")
+    problem = make([0.4, 0.4, 0.4, 0, 0], [0, 0, 0, 1, 1], nodes=2)
+    plan = plan_round(problem, Budget(), allocator("milp"), by_policy(problem, policy))
+    assert plan.decision.action is Action.HOLD
+    assert not plan.added
+    stuck = plan_round(problem, Budget(moves=0), allocator("milp"), by_policy(problem, policy))
+    assert stuck.decision.action is Action.HOLD
+    assert "balancing brings to" in stuck.decision.reason
+
+
+def test_collocation_that_saves_load_can_make_scaling_needless() -> None:
+    """The allocation passed in may know a smaller load than the raw one."""
+    policy = Policy(resource="r0")
+    raw = make([0.9, 0.9], [0, 1])
+    saved = make([0.5, 0.5], [0, 1])
+    for problem, expected in ((raw, Action.OUT), (saved, Action.HOLD)):
+        plan = plan_round(
+            problem, Budget(), allocator(), by_policy(raw, policy), spares=spares(raw, 4)
+        )
+        assert plan.decision.action is expected
+
+
+def test_one_key_group_larger_than_a_node_names_the_operator_to_split() -> None:
+    problem = make([1.3, 0.1, 0.1, 0.1], [0, 1, 2, 3])
+    policy = Policy(resource="r0")
+    plan = plan_round(
+        problem, Budget(), allocator(), by_policy(problem, policy), spares=spares(problem, 4)
+    )
+    assert not plan.added
+    assert "no plan can help" in plan.reason
+    assert "split operator op" in plan.reason
+
+
+def test_another_node_is_added_where_balancing_alone_cannot_relieve_a_node() -> None:
+    problem = make([0.55, 0.55, 0.5], [0, 1, 1])
+    policy = Policy(resource="r0", boundaries=Boundaries(0.3, 0.7, 0.9))
+    plan = plan_round(
+        problem, Budget(), allocator("milp"), by_policy(problem, policy), spares=spares(problem, 4)
+    )
+    assert plan.added == ("new0",)
+    assert plan.result.load_distance_points_after < 30
+
+
+# Line 7
+
+
+@pytest.mark.parametrize("method", ["flux", "milp", "auto"])
+def test_new_nodes_are_filled_in_the_same_round(method: str) -> None:
+    problem = make(np.full(12, 0.15), [0, 1] * 6)
+    plan = plan_round(
+        problem, Budget(moves=6), allocator(method), fixed(1), spares=spares(problem, 2)
+    )
+    assert plan.added == ("new0",)
+    new = plan.problem.node_ids.index("new0")
+    assert (plan.result.assignment == new).any()
+    assert plan.result.moves <= 6
+
+
+def test_nodes_that_take_time_to_launch_are_filled_once_they_report() -> None:
+    problem = make(np.full(12, 0.15), [0, 1] * 6)
+    rules = Rules(fill_new_nodes=False)
+    plan = plan_round(
+        problem, Budget(), allocator(), fixed(1), spares=spares(problem, 2), rules=rules
+    )
+    assert plan.added == ("new0",)
+    assert "new0" not in plan.problem.node_ids
+
+
+def test_growing_takes_a_draining_node_back_before_a_new_one() -> None:
+    problem = make([0.3] * 6, [0, 0, 1, 1, 2, 2], states=["alive", "alive", "draining"])
+    plan = plan_round(problem, Budget(), allocator(), fixed(2), spares=spares(problem, 2))
+    assert plan.revived == ("n2",)
+    assert plan.added == ("new0",)
+    assert plan.drains == {}
+
+
+def test_without_a_node_to_add_the_plan_says_so() -> None:
+    problem = make([0.9, 0.9], [0, 1])
+    plan = plan_round(problem, Budget(), allocator(), fixed(3), spares=spares(problem, 1))
+    assert plan.added == ("new0",)
+    assert plan.decision.after == {"": 3}
+    assert "2 more nodes are wanted" in plan.reason
+
+
+# One budget, nothing into draining nodes, the bound on rounds
+
+
+@pytest.mark.parametrize("method", ["flux", "milp"])
+@given(problem=problems(max_nodes=4, max_groups=8), budget=budgets, change=st.integers(-2, 2))
+@QUICK
+def test_every_round_keeps_the_budget_and_fills_no_draining_node(
+    method: str, problem: Problem, budget: Budget, change: int
+) -> None:
+    plan = plan_round(
+        problem,
+        budget,
+        allocator(method),
+        fixed(change),
+        spares=spares(problem, 2),
+        rules=Rules(max_drain_rounds=3),
+    )
+    if not plan.result.is_solved:
+        assert plan.decision.action is Action.HOLD
+        return
+    solved = plan.problem
+    promises = plan.result.to_dict()
+    assert verify(solved, budget, names(solved, plan.result.assignment), promises) == []
+    arrived = plan.result.assignment != solved.current
+    assert not solved.draining[plan.result.assignment[arrived]].any()
+
+
+@pytest.mark.parametrize("method", ["flux", "milp", "auto"])
+@given(
+    groups=st.integers(4, 16),
+    moves=st.integers(1, 4),
+    max_rounds=st.integers(1, 6),
+    seed=st.integers(0, 10**6),
+)
+@settings(QUICK, max_examples=15)
+def test_a_drain_ends_within_the_policys_rounds(
+    method: str, groups: int, moves: int, max_rounds: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    problem = make(rng.lognormal(0, 0.8, groups) / 40, rng.integers(0, 4, groups), nodes=4)
+    budget, rules = Budget(moves=moves), Rules(max_drain_rounds=max_rounds)
+    plan = plan_round(problem, budget, allocator(method), fixed(-1), rules=rules)
+    if not plan.marked:
+        least = min(int((problem.current == i).sum()) for i in range(4))
+        assert least > moves * max_rounds
+        assert "rounds" in plan.reason
+        return
+    rounds = 1
+    while plan.problem.draining[plan.result.assignment].any():
+        rounds += 1
+        assert rounds <= max_rounds
+        plan = plan_round(
+            follow(plan), budget, allocator(method), fixed(0), drains=plan.drains, rules=rules
+        )
+        assert plan.result.moves <= moves
+    after = plan_round(follow(plan), budget, allocator(method), fixed(0), drains=plan.drains)
+    assert after.ended
+    assert after.drains == {}
+
+
+@given(seed=st.integers(0, 10**6), max_rounds=st.integers(1, 5))
+@settings(QUICK, max_examples=40)
+def test_a_drain_ends_in_time_under_a_budget_of_bytes(seed: int, max_rounds: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 100, 12)
+    problem = make(np.full(12, 0.02), rng.integers(0, 3, 12), nodes=3, state_bytes=sizes)
+    budget, rules = Budget(bytes=120), Rules(max_drain_rounds=max_rounds)
+    plan = plan_round(problem, budget, allocator(), fixed(-1), rules=rules)
+    if not plan.marked:
+        return
+    for _ in range(max_rounds - 1):
+        plan = plan_round(
+            follow(plan), budget, allocator(), fixed(0), drains=plan.drains, rules=rules
+        )
+        assert plan.result.bytes <= 120
+    assert not plan.problem.draining[plan.result.assignment].any()
+
+
+def test_an_overload_goes_before_a_drain() -> None:
+    """One move, a node at 150 % and a node to drain: the overload is more urgent (4.1)."""
+    problem = make(
+        [0.5, 0.5, 0.5, 0.2, 0.2], [0, 0, 0, 1, 2], states=["alive", "alive", "draining"]
+    )
+    plan = plan_round(problem, Budget(moves=1), allocator("milp"), fixed(0))
+    assert plan.result.moves == 1
+    moved = np.flatnonzero(plan.result.assignment != plan.problem.current)
+    assert problem.current[moved[0]] == 0
+
+
+def test_at_the_deadline_the_drain_goes_first() -> None:
+    problem = make(
+        [0.5, 0.5, 0.5, 0.2, 0.2], [0, 0, 0, 1, 2], states=["alive", "alive", "draining"]
+    )
+    assert due_now(problem, Budget(moves=1), {"n2": 3}, 4).tolist() == [4]
+    plan = plan_round(
+        problem,
+        Budget(moves=1),
+        allocator("milp"),
+        fixed(0),
+        drains={"n2": 3},
+        rules=Rules(max_drain_rounds=4),
+    )
+    assert not plan.problem.draining[plan.result.assignment].any()
+
+
+# Scale-in that should not be
+
+
+def test_no_scale_in_where_the_rest_could_not_be_balanced() -> None:
+    """Means would fit (1.5 on 2 nodes), three lumps of 0.5 do not."""
+    problem = make([0.5, 0.5, 0.5], [0, 1, 2])
+    plan = plan_round(problem, Budget(), allocator(), fixed(-1))
+    assert plan.marked == ()
+    assert plan.decision.action is Action.HOLD
+    assert "could not be balanced below 100 %" in plan.reason
+
+
+def test_a_node_with_a_pinned_key_group_is_never_drained() -> None:
+    problem = make([0.1] * 3, [0, 1, 2], pinned=np.array([True, False, True]))
+    plan = plan_round(problem, Budget(), allocator(), fixed(-1))
+    assert plan.marked == ("n1",)
+    none = plan_round(problem, Budget(), allocator(), fixed(-2))
+    assert none.marked == ("n1",)
+    assert "is pinned" in none.reason
+
+
+def test_the_cheapest_node_to_drain_is_chosen() -> None:
+    problem = make([0.1] * 4, [0, 1, 1, 2], nodes=3, state_bytes=np.array([50, 10, 10, 30]))
+    chosen, _ = choose_to_drain(problem, problem.node_ids, 1, Budget(), max_rounds=3, upper=0.9)
+    assert chosen == ("n1",)
+
+
+def test_all_nodes_draining_is_said_and_nothing_moves() -> None:
+    problem = make([0.1, 0.1], [0, 1], states=["draining", "draining"])
+    plan = plan_round(problem, Budget(), allocator(), fixed(-1))
+    assert not plan.result.is_solved
+    assert plan.decision.action is Action.HOLD
+    assert "add a node" in plan.reason
+
+
+def test_levelled_is_a_plan_that_exists() -> None:
+    problem = make([0.5, 0.5, 0.5], [0, 0, 0], nodes=2)
+    assert levelled(problem) == pytest.approx(1.0)
+    assert levelled(make([0.4, 0.3, 0.3], [0, 0, 0], nodes=2)) == pytest.approx(0.6)
+
+
+def test_each_cluster_grows_and_shrinks_by_itself() -> None:
+    clusters = {"n0": "a", "n1": "b", "n2": "b", "new0": "a", "new1": "b"}
+    problem = make([0.5, 0.5, 0.05, 0.05], [0, 0, 1, 2], nodes=3)
+
+    def scaling(problem: Problem, potential: Result, hot: HotNode | None) -> Decision:
+        return Decision(
+            Action.OUT,
+            {"a": 1, "b": 2},
+            {"a": 2, "b": 1},
+            "told to",
+            "cpu",
+            "",
+            removable=("n1", "n2"),
+        )
+
+    new = tuple(NodeSpec(name, (1.0,), cluster=clusters[name]) for name in ("new1", "new0"))
+    plan = plan_round(problem, Budget(), allocator(), scaling, spares=new, clusters=clusters)
+    assert plan.added == ("new0",)
+    assert plan.marked in (("n1",), ("n2",))
+    assert plan.decision.after == {"a": 2, "b": 1}
+
+
+def test_a_drained_node_that_still_reports_is_not_missed() -> None:
+    problem = make([0.3, 0.3], [0, 1], states=["alive", "alive", "draining"])
+    plan = plan_round(problem, Budget(), allocator(), by_policy(problem, Policy(resource="r0")))
+    assert plan.ended == ("n2",)
+    assert plan.decision.missing == ()
