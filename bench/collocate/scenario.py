@@ -64,9 +64,7 @@ def first_problem(scenario: Scenario, seed: int) -> Problem:
     )
 
 
-def _edges(
-    scenario: Scenario, weight: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _edges(scenario: Scenario, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     operators, lanes = weight.shape
     step = 2 if scenario.shape == "pairs" else 1
     source, target, rate = [], [], []

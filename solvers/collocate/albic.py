@@ -50,9 +50,7 @@ class AlbicParams:
         if self.pairs < 1:
             raise InvalidInput(f"albic.pairs is {self.pairs}", allowed="a number >= 1")
         if self.rebalance not in METHODS:
-            raise InvalidInput(
-                f"albic.rebalance is {self.rebalance!r}", allowed=", ".join(METHODS)
-            )
+            raise InvalidInput(f"albic.rebalance is {self.rebalance!r}", allowed=", ".join(METHODS))
 
 
 def solve(

@@ -61,9 +61,7 @@ def is_component(
     return is_connected and are_compatible(keys, operators)
 
 
-def advise(
-    keys: Mapping[str, frozenset[str]], edges: Sequence[Edge], *, seed: int = 0
-) -> Advice:
+def advise(keys: Mapping[str, frozenset[str]], edges: Sequence[Edge], *, seed: int = 0) -> Advice:
     """The components that keep the most traffic on its node."""
     _check(keys, edges)
     used = [(a, b, rate) for a, b, rate in edges if a != b]
@@ -173,10 +171,12 @@ class _Labelling:
         near = set().union(*(self.keys[other] for other in self.edges[name]), set())
         useful = sorted(self.keys[name] & near) or sorted(self.keys[name])[:1]
         rated = {
-            a: sum(r for other, r in self.edges[name].items() if labels.get(other) == a)
+            a: sum((r for o, r in self.edges[name].items() if labels.get(o) == a), 0.0)
             for a in useful
         }
-        return sorted(useful, key=lambda a: (-rated[a], a)) or [None]
+        ranked: list[str | None] = []
+        ranked += sorted(useful, key=lambda a: (-rated[a], a))
+        return ranked or [None]
 
     def improve(self, seed: int) -> None:
         """Restarted descent, one operator at a time, for jobs too large to prove."""
@@ -198,10 +198,11 @@ class _Labelling:
     def _one_better(self, labels: dict[str, str | None]) -> bool:
         changed = False
         for name, key in self.keys.items():
-            rated: dict[str | None, float] = dict.fromkeys(sorted(key), 0.0)
+            rated: dict[str | None, float] = dict.fromkeys([None, *sorted(key)], 0.0)
             for other, rate in self.edges[name].items():
                 if labels[other] in rated:
                     rated[labels[other]] += rate
+            del rated[None]
             if rated and max(rated.values()) > rated[labels[name]] + 1e-12:
                 labels[name] = max(rated, key=lambda a: rated[a])
                 changed = True

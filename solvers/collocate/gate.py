@@ -7,6 +7,7 @@ locality, and the promise is corrected by realised over predicted gain.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +34,9 @@ class Gate:
         for name in ("records_per_byte", "records_per_pause_s", "life", "trust"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0):
-                raise InvalidInput(f"gate.{name} is {value!r}", value=value, allowed="a number >= 0")
+                raise InvalidInput(
+                    f"gate.{name} is {value!r}", value=value, allowed="a number >= 0"
+                )
 
     def earned(self, saved_rate: float) -> float:
         """Remote records that a saving of this rate is expected to avoid."""
@@ -66,7 +69,7 @@ def learned_life(localities: Sequence[Sequence[float]], floor: float = 0.0) -> f
     """
     kept = lost = 0.0
     for ages in localities:
-        for before, after in zip(ages[:-1], ages[1:], strict=True):
+        for before, after in itertools.pairwise(ages):
             kept += max(0.0, after - floor)
             lost += max(0.0, before - floor)
     if lost <= 0:

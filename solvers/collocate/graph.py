@@ -1,4 +1,4 @@
-"""The traffic between key groups as compressed rows, so that a move costs its degree and no more."""
+"""The traffic between key groups as compressed rows, so that a move costs its degree alone."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ import numpy as np
 
 from ballast.contracts.errors import InvalidInput
 from solvers.problem import FloatArray, IntArray, Problem
+
+
+def sum_by(index: IntArray, weight: FloatArray, size: int) -> FloatArray:
+    """[size]: the weights of each index added up."""
+    return np.bincount(index, weights=weight, minlength=size).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -50,8 +55,8 @@ class TrafficGraph:
         a, b, w = source[used], target[used], rate[used]
         row, column = np.concatenate((a, b)), np.concatenate((b, a))
         code, slot = np.unique(row * np.int64(max(1, n_vertices)) + column, return_inverse=True)
-        out = np.bincount(slot[: len(a)], weights=w, minlength=len(code))
-        into = np.bincount(slot[len(a) :], weights=w, minlength=len(code))
+        out = sum_by(slot[: len(a)], w, len(code))
+        into = sum_by(slot[len(a) :], w, len(code))
         rows = code // max(1, n_vertices)
         counts = np.bincount(rows, minlength=n_vertices)
         return cls(

@@ -8,7 +8,7 @@ then the most traffic saved; weighted: the best weighted sum over a ladder of lo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ class JointParams:
     objective: str = LEXICOGRAPHIC
     traffic_weight: float = 1.0
     load_weight: float = 1.0
-    costs: TrafficCosts = TrafficCosts()
+    costs: TrafficCosts = field(default_factory=TrafficCosts)
     gate: Gate | None = None
     score_factor: float = 1.5
     target_bonus: float = 0.5
@@ -147,7 +147,7 @@ class _Round:
         target, memory = self._target()
         wishes, held = wishes_of(self.problem, self.graph, self.budget, self.options, target)
         myopic, held_myopic = wishes_of(self.problem, self.graph, self.budget, self.options, None)
-        nothing = self._nothing(wishes)
+        nothing = self._nothing()
         candidates = [nothing]
         for bound in self._ladder():
             if target is not None:
@@ -191,7 +191,7 @@ class _Round:
         proposals = 1 if kept is None else kept.proposals + 1
         return fresh, TargetMemory.of(self.problem, fresh, proposals, kept)
 
-    def _nothing(self, wishes: Any) -> _Candidate:
+    def _nothing(self) -> _Candidate:
         place = self._placement(self.start)
         return _Candidate("nothing", self.start, place.distance(), place.saved, 0.0)
 
@@ -216,9 +216,7 @@ class _Round:
         rated = Search(self._placement(self.start), judge, bound, self.seed)
         for k in np.flatnonzero(assignment != self.start).tolist():
             rated.apply(k, int(assignment[k]))
-        found = _Candidate(
-            name, assignment, rated.place.distance(), rated.place.saved, rated.score
-        )
+        found = _Candidate(name, assignment, rated.place.distance(), rated.place.saved, rated.score)
         self.trace.append((self.clock.elapsed(), name, 100.0 * found.distance))
         return found
 
@@ -241,7 +239,8 @@ class _Round:
         allowed = [
             c
             for c in candidates
-            if not is_free or (c.distance <= self.bound + 2 * TINY and c.saved >= nothing.saved - slack)
+            if not is_free
+            or (c.distance <= self.bound + 2 * TINY and c.saved >= nothing.saved - slack)
         ]
         return min(allowed, key=lambda c: self._rank(c, is_stalled))
 

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from solvers.collocate.graph import TrafficGraph
-from solvers.problem import FloatArray, IntArray, Problem
+from solvers.problem import BoolArray, FloatArray, IntArray, Problem
 
 PRICES = 60
 
@@ -54,7 +54,7 @@ class _Forest:
                 self._walk(root, children, seen)
         self.order.reverse()
 
-    def _walk(self, root: int, near: list[list[tuple[int, float]]], seen: np.ndarray) -> None:  # type: ignore[type-arg]
+    def _walk(self, root: int, near: list[list[tuple[int, float]]], seen: BoolArray) -> None:
         stack = [root]
         seen[root] = True
         while stack:

@@ -68,7 +68,8 @@ def _metis(
 def _whole(weights: FloatArray, lowest: int) -> IntArray:
     largest = min(LARGEST_WEIGHT, LARGEST_SUM // max(1, 2 * len(weights)))
     scaled = np.rint(weights * (max(1, largest) / weights.max(initial=0.0)))
-    return np.maximum(scaled, lowest).astype(np.int64)
+    whole: IntArray = np.maximum(scaled, lowest).astype(np.int64)
+    return whole
 
 
 def _fill_lightest(weight: FloatArray, n_parts: int) -> IntArray:

@@ -154,7 +154,7 @@ class Search:
     def _pair_up(self, blocked: list[int]) -> bool:
         """For what did not fit: somebody of the wanted node goes where there is room."""
         ranked = sorted(blocked, key=lambda k: (-self._priority(k), k))[:BLOCKED_TRIED]
-        return any([self._with_partner(k) for k in ranked])
+        return sum(self._with_partner(k) for k in ranked) > 0
 
     def _with_partner(self, k: int) -> bool:
         place = self.place
@@ -179,9 +179,8 @@ class Search:
         for j in place.members[node]:
             if j == but or place.is_pinned[j] or (wishes.held[j] and not wishes.leave[j]):
                 continue
-            for there in {freed, wishes.target[j]} - {node, -1}:
-                if place.may_be_on(j, there):
-                    found.append((self.worth(j, there), j, there))
+            places = {freed, wishes.target[j]} - {node, -1}
+            found += [(self.worth(j, i), j, i) for i in places if place.may_be_on(j, i)]
         found.sort(key=lambda leaver: (-leaver[0], leaver[1], leaver[2]))
         return found
 
@@ -211,7 +210,7 @@ class Search:
     def _repair_moves(self) -> list[tuple[int, int]]:
         """From the worst node, or from full and draining nodes to it, worst resource first."""
         place = self.place
-        deviation, r, worst = max(
+        _, r, worst = max(
             (abs(place.ratio[r][i] * place.room[r] / total - 1.0), r, i)
             for r, total in enumerate(place.total)
             if total > 0

@@ -72,7 +72,10 @@ def propose_target(
     score_factor: float,
     seed: int,
 ) -> ClusterTarget | None:
-    """A placement of all clusters, or None without any (or too many). ``bound`` is a share of the mean."""
+    """A placement of all clusters; None without any, or with too many.
+
+    ``bound`` is a share of the mean.
+    """
     heavy = heavy_mask(problem, graph, score_factor)
     sets = connected_sets(graph.n_vertices, graph.rows()[heavy], graph.partner[heavy])
     clustered = sum(len(members) - 1 for members in sets)

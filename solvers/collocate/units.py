@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.budget import Budget
+from solvers.collocate.graph import sum_by
 from solvers.metrics import move_pause_s
 from solvers.problem import AllowedNodes, FloatArray, IntArray, Problem
 
@@ -96,7 +97,7 @@ def _one_budget(
 
 
 def _summed(values: FloatArray, unit_of: IntArray, count: int) -> FloatArray:
-    return np.bincount(unit_of, weights=values, minlength=count)
+    return sum_by(unit_of, values, count)
 
 
 def _share(used: FloatArray, limit: float) -> FloatArray:

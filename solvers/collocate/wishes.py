@@ -8,7 +8,7 @@ import numpy as np
 
 from solvers.budget import Budget
 from solvers.collocate.gate import HeldBack
-from solvers.collocate.graph import TrafficGraph
+from solvers.collocate.graph import TrafficGraph, sum_by
 from solvers.collocate.search import Wishes
 from solvers.collocate.target import NOWHERE, ClusterTarget, move_costs
 from solvers.metrics import move_pause_s
@@ -50,16 +50,14 @@ def wishes_of(
     return wishes, held
 
 
-def _inner_rate(
-    problem: Problem, graph: TrafficGraph, target: ClusterTarget | None
-) -> FloatArray:
+def _inner_rate(problem: Problem, graph: TrafficGraph, target: ClusterTarget | None) -> FloatArray:
     """[G]: the rate between a key group and the rest of its cluster."""
     if target is None:
         return np.zeros(problem.n_key_groups)
     rows = graph.rows()
     cluster = target.cluster_of
     inside = (cluster[rows] >= 0) & (cluster[rows] == cluster[graph.partner])
-    return np.bincount(rows, weights=graph.rate * inside, minlength=problem.n_key_groups)
+    return sum_by(rows, graph.rate * inside, problem.n_key_groups)
 
 
 def _paying_clusters(
@@ -91,9 +89,7 @@ def _paying_clusters(
     return paying, tuple(held)
 
 
-def _saved_by_cluster(
-    problem: Problem, graph: TrafficGraph, target: ClusterTarget
-) -> FloatArray:
+def _saved_by_cluster(problem: Problem, graph: TrafficGraph, target: ClusterTarget) -> FloatArray:
     """[clusters]: the rate that is remote now and would be local with all members in place."""
     rows, cluster = graph.rows(), target.cluster_of
     ends = target.node_of[rows], target.node_of[graph.partner]
@@ -105,7 +101,7 @@ def _saved_by_cluster(
         & (ends[0] != NOWHERE)
     )
     count = int(cluster.max(initial=-1)) + 1
-    return np.bincount(cluster[rows[gained]], weights=graph.rate_out[gained], minlength=count)
+    return sum_by(cluster[rows[gained]], graph.rate_out[gained], count)
 
 
 def _drain_worth(problem: Problem, graph: TrafficGraph, options: JointParams) -> FloatArray:
