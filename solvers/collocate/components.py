@@ -170,13 +170,12 @@ class _Labelling:
         """Most saved first; attributes that no neighbour has are all alike, one is enough."""
         near = set().union(*(self.keys[other] for other in self.edges[name]), set())
         useful = sorted(self.keys[name] & near) or sorted(self.keys[name])[:1]
-        rated = {
-            a: sum((r for o, r in self.edges[name].items() if labels.get(o) == a), 0.0)
-            for a in useful
-        }
         ranked: list[str | None] = []
-        ranked += sorted(useful, key=lambda a: (-rated[a], a))
+        ranked += sorted(useful, key=lambda a: (-self._rate_to(name, a, labels), a))
         return ranked or [None]
+
+    def _rate_to(self, name: str, label: str, labels: Mapping[str, str | None]) -> float:
+        return sum(r for other, r in self.edges[name].items() if labels.get(other) == label)
 
     def improve(self, seed: int) -> None:
         """Restarted descent, one operator at a time, for jobs too large to prove."""

@@ -21,13 +21,18 @@ from solvers.collocate.gate import Gate, HeldBack
 from solvers.collocate.graph import TrafficGraph
 from solvers.collocate.memory import TargetMemory
 from solvers.collocate.placement import TINY, Placement
-from solvers.collocate.search import Search
-from solvers.collocate.target import ClusterTarget, propose_target
+from solvers.collocate.search import Search, Wishes
+from solvers.collocate.target import NOWHERE, ClusterTarget, propose_target
 from solvers.collocate.wishes import wishes_of
 from solvers.problem import IntArray, Problem
 from solvers.rebalance import flux
 from solvers.rebalance.bound import counting_bound
-from solvers.rebalance.start import must_move_mask, place_must_moves, why_infeasible
+from solvers.rebalance.start import (
+    must_move_mask,
+    place_must_moves,
+    why_infeasible,
+    within_budget,
+)
 from solvers.result import Result, TraceStep, infeasible_result, make_result
 from solvers.stop import Clock, Stop
 
@@ -152,6 +157,7 @@ class _Round:
         for bound in self._ladder():
             if target is not None:
                 candidates.append(self._searched("target", wishes, wishes, bound, self.start))
+                candidates += self._arrived(target, wishes, bound)
             candidates.append(self._searched("myopic", myopic, wishes, bound, self.start))
             if nothing.distance > bound + TINY:
                 rebalanced = self._rebalanced()
@@ -199,7 +205,7 @@ class _Round:
         return Placement(self.problem, self.graph, self.options.costs, self.budget, assignment)
 
     def _searched(
-        self, name: str, wishes: Any, judge: Any, bound: float, start: IntArray
+        self, name: str, wishes: Wishes, judge: Wishes, bound: float, start: IntArray
     ) -> _Candidate:
         """Repair the load if it must be, fill the budget, then undo and refill."""
         place = self._placement(start)
@@ -219,6 +225,17 @@ class _Round:
         found = _Candidate(name, assignment, rated.place.distance(), rated.place.saved, rated.score)
         self.trace.append((self.clock.elapsed(), name, 100.0 * found.distance))
         return found
+
+    def _arrived(self, target: ClusterTarget, wishes: Wishes, bound: float) -> list[_Candidate]:
+        """The target itself, where the budget reaches it: coarse loads can bar the way there."""
+        wanted = np.array(wishes.target, dtype=np.int64)
+        goal = np.where(wanted == NOWHERE, self.start, target.node_of)
+        # A target of an earlier round knows nothing of pins and lists that came since.
+        may = self.problem.permits(np.arange(len(goal)), goal) & ~self.problem.pinned_mask
+        goal = np.where(may, goal, self.start)
+        if not within_budget(self.problem, self.budget, goal):
+            return []
+        return [self._searched("target", wishes, wishes, bound, goal)]
 
     def _passes(self) -> int:
         passes = self.options.passes

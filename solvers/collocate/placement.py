@@ -178,6 +178,8 @@ class Placement:
     def distance_after(self, k: int, node: int) -> float:
         """Load distance, as a share of the mean, if ``k`` moved to ``node``."""
         old = self.node_of[k]
+        if old == node:
+            return self.distance()
         worst = 0.0
         for r, (old_change, new_change, whole) in enumerate(self.shifts(k, node)):
             mean = (self.total[r] + whole) / self.room[r]

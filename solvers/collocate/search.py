@@ -20,6 +20,8 @@ UNDO_SHARE = 0.3
 PAIRS_TRIED = 12
 BLOCKED_TRIED = 60
 NODES_TRIED = 6
+LONGEST_RING = 4
+RING_BRANCHES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,22 +164,41 @@ class Search:
             old = place.node_of[k]
             before = self.score
             self.apply(k, node)
-            for other_worth, j, there in self._leavers(node, old, k)[:PAIRS_TRIED]:
-                if worth + other_worth <= SMALL:
-                    break
-                if place.is_affordable(j, there) and place.fits(j, there, self.limit):
-                    self.apply(j, there)
-                    return True
+            if self._closed(node, old, (k,), worth):
+                return True
             place.move(k, old)
             self.score = before
         return False
 
-    def _leavers(self, node: int, freed: int, but: int) -> list[tuple[float, int, int]]:
+    def _closed(self, node: int, freed: int, gone: tuple[int, ...], worth: float) -> bool:
+        """Somebody leaves the node that was come to, or is followed in turn (a ring of moves)."""
+        place = self.place
+        leavers = [
+            leaver
+            for leaver in self._leavers(node, freed, gone)[:PAIRS_TRIED]
+            if worth + leaver[0] > SMALL and place.is_affordable(leaver[1], leaver[2])
+        ]
+        for _, j, there in leavers:
+            if place.fits(j, there, self.limit):
+                self.apply(j, there)
+                return True
+        if len(gone) >= LONGEST_RING:
+            return False
+        for other_worth, j, there in leavers[:RING_BRANCHES]:
+            before = self.score
+            self.apply(j, there)
+            if self._closed(there, freed, (*gone, j), worth + other_worth):
+                return True
+            place.move(j, node)
+            self.score = before
+        return False
+
+    def _leavers(self, node: int, freed: int, but: tuple[int, ...]) -> list[tuple[float, int, int]]:
         """(worth, key group, destination) of those on ``node``, least loss first."""
         place, wishes = self.place, self.wishes
         found = []
         for j in place.members[node]:
-            if j == but or place.is_pinned[j] or (wishes.held[j] and not wishes.leave[j]):
+            if j in but or place.is_pinned[j] or (wishes.held[j] and not wishes.leave[j]):
                 continue
             places = {freed, wishes.target[j]} - {node, -1}
             found += [(self.worth(j, i), j, i) for i in places if place.may_be_on(j, i)]
