@@ -69,6 +69,7 @@ class Placement:
     def _fixed_tables(self) -> None:
         problem, graph = self.problem, self.graph
         _, send, receive = serialisation_costs(problem, graph, self.costs)
+        self.has_racks, self.node_price = self.costs.has_racks, self.costs.saved_by_node
         self.has_serialisation = bool(send.any() or receive.any())
         self.send, self.receive = send.T.tolist(), receive.T.tolist()  # [R][G]
         self.partners = _rows_of(graph.indptr, graph.partner)
@@ -102,7 +103,7 @@ class Placement:
             for j, out, into in rates:
                 node = self.node_of[j]
                 nodes[node] = nodes.get(node, 0.0) + out + into
-                if self.costs.has_racks:
+                if self.has_racks:
                     rack = self.rack_of[node]
                     racks[rack] = racks.get(rack, 0.0) + out + into
             self.to_node.append(nodes)
@@ -113,11 +114,10 @@ class Placement:
     def _value(self, k: int, node: int) -> float:
         """Price saved by having ``k`` on ``node``, against having it in another rack."""
         here = self.to_node[k].get(node, 0.0)
-        value = self.costs.saved_by_node * here
-        if self.costs.has_racks:
-            in_rack = self.to_rack[k].get(self.rack_of[node], 0.0)
-            value += self.costs.saved_by_rack * (in_rack - here)
-        return value
+        if not self.has_racks:
+            return self.node_price * here
+        in_rack = self.to_rack[k].get(self.rack_of[node], 0.0)
+        return self.node_price * here + self.costs.saved_by_rack * (in_rack - here)
 
     def gain(self, k: int, node: int) -> float:
         """What moving ``k`` to ``node`` saves in priced records per unit of time."""
@@ -134,17 +134,16 @@ class Placement:
     def is_affordable(self, k: int, node: int) -> bool:
         """Leaving home costs, coming home refunds, going on from elsewhere is free."""
         is_new = self.node_of[k] == self.home[k] != node
-        return not is_new or self.is_forced[k] or self.fits_budget((k,))
-
-    def fits_budget(self, leaving: tuple[int, ...]) -> bool:
-        budget = self.budget
-        paying = [k for k in leaving if not self.is_forced[k]]
-        n_bytes = self.used[1] + sum(self.bytes_of[k] for k in paying)
-        pause = self.used[2] + sum(self.pause_of[k] for k in paying)
+        if not is_new or self.is_forced[k]:
+            return True
+        budget, (moves, n_bytes, pause) = self.budget, self.used
         return (
-            (budget.moves is None or self.used[0] + len(paying) <= budget.moves)
-            and (budget.bytes is None or n_bytes <= budget.bytes)
-            and (budget.pause_s is None or pause <= budget.pause_s + PAUSE_TOLERANCE_S)
+            (budget.moves is None or moves < budget.moves)
+            and (budget.bytes is None or n_bytes + self.bytes_of[k] <= budget.bytes)
+            and (
+                budget.pause_s is None
+                or pause + self.pause_of[k] <= budget.pause_s + PAUSE_TOLERANCE_S
+            )
         )
 
     def shifts(self, k: int, node: int) -> list[Shift]:
@@ -240,7 +239,7 @@ class Placement:
         rates = zip(self.partners[k], self.rates_out[k], self.rates_in[k], strict=True)
         for j, out, into in rates:
             _shift(self.to_node[j], old, new, out + into)
-            if self.costs.has_racks:
+            if self.has_racks:
                 _shift(self.to_rack[j], self.rack_of[old], self.rack_of[new], out + into)
 
     def _update_used(self, k: int, old: int, new: int) -> None:

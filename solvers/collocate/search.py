@@ -82,7 +82,7 @@ class Search:
             nodes.add(wishes.target[k])
         if wishes.leave[k] and not place.is_staying[place.node_of[k]]:
             nodes.update(self.emptiest())
-        if place.costs.has_racks:
+        if place.has_racks:
             nodes.update(self._nodes_of_racks(k))
         rated = [(self.worth(k, node), node) for node in nodes]
         good = [(w, node) for w, node in rated if w > SMALL and self._may_go(k, node, w)]

@@ -41,7 +41,8 @@ class SpaceSaving(Generic[Item]):
         self.total = 0.0
         self._counts: dict[Item, float] = {}
         self._errors: dict[Item, float] = {}
-        self._heap: list[tuple[float, int, Item]] = []
+        # Made when an item first has to leave: a summary that is never full needs no order.
+        self._heap: list[tuple[float, int, Item]] | None = None
         self._number = 0
         self._floor = 0.0  # what merging made of the bound on items that are not held
 
@@ -71,7 +72,7 @@ class SpaceSaving(Generic[Item]):
             return
         bound = self.unseen
         if len(self._counts) >= self.capacity:
-            _, _, lightest = heapq.heappop(self._heap)
+            lightest = self._lightest()[2]
             del self._counts[lightest], self._errors[lightest]
             # The item that left may weigh as much as the bound it left under.
             self._floor = max(self._floor, bound)
@@ -96,20 +97,25 @@ class SpaceSaving(Generic[Item]):
             return result
         result.total = factor * self.total
         result._floor = factor * self._floor
-        for item, estimate in self:
-            result._put(item, factor * estimate.count, factor * estimate.error)
+        result._counts = {item: factor * count for item, count in self._counts.items()}
+        result._errors = {item: factor * error for item, error in self._errors.items()}
         return result
 
     def _put(self, item: Item, count: float, error: float) -> None:
         self._counts[item], self._errors[item] = count, error
+        if self._heap is None:
+            return
         self._number += 1
         heapq.heappush(self._heap, (count, self._number, item))
         if len(self._heap) > 4 * self.capacity + 64:
+            self._heap = None
+
+    def _lightest(self) -> tuple[float, int, Item]:
+        """Entries of the heap may be outdated; those are thrown away as they come up."""
+        if self._heap is None:
             self._heap = [(c, i, held) for i, (held, c) in enumerate(self._counts.items())]
             self._number = len(self._heap)
             heapq.heapify(self._heap)
-
-    def _lightest(self) -> tuple[float, int, Item]:
         while True:
             count, number, item = self._heap[0]
             if self._counts.get(item) == count:
@@ -125,15 +131,22 @@ def merge(summaries: Sequence[SpaceSaving[Item]], capacity: int) -> SpaceSaving[
     ``unseen``.
     """
     merged: SpaceSaving[Item] = SpaceSaving(capacity)
-    items = {item: None for summary in summaries for item, _ in summary}
-    rows = []
-    for item in items:
-        found = [summary.estimate(item) for summary in summaries]
-        rows.append((sum(e.count for e in found), sum(e.error for e in found), item))
-    rows.sort(key=lambda row: -row[0])
-    dropped = rows[capacity][0] if len(rows) > capacity else 0.0
+    unseen = sum(summary.unseen for summary in summaries)
+    counts: dict[Item, float] = {}
+    errors: dict[Item, float] = {}
+    for summary in summaries:
+        # An item starts from what all summaries may hide of it, and each that holds it corrects.
+        own = summary.unseen
+        for item, count in summary._counts.items():
+            counts[item] = counts.get(item, unseen) - own + count
+            errors[item] = errors.get(item, unseen) - own + summary._errors[item]
+    dropped = 0.0
+    if len(counts) > capacity:
+        order = sorted(counts, key=lambda item: -counts[item])
+        dropped = counts[order[capacity]]
+        counts = {item: counts[item] for item in order[:capacity]}
     merged.total = sum(summary.total for summary in summaries)
-    merged._floor = max(sum(summary.unseen for summary in summaries), dropped)
-    for count, error, item in rows[:capacity]:
-        merged._put(item, count, error)
+    merged._floor = max(unseen, dropped)
+    merged._counts = counts
+    merged._errors = {item: max(0.0, errors[item]) for item in counts}
     return merged

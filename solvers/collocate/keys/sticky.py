@@ -20,7 +20,7 @@ from solvers.collocate.keys.routes import match_labels, metis_routes
 from solvers.problem import BoolArray, FloatArray, IntArray
 
 MOST_PASSES = 30
-SWAPS_TRIED = 400
+SWAPS_TRIED = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,7 @@ def place_new_keys(
     """A new key goes where most of its records come from or go to, while there is room."""
     server = before.copy()
     rates = [_rates(graph, server, side, n_servers, known) for side in (LEFT, RIGHT)]
+    has_partner = [rate.any(axis=1) for rate in rates]
     for side in (LEFT, RIGHT):
         stage = graph.stage(side)
         weight, here = graph.weight[stage], server[stage]
@@ -99,11 +100,12 @@ def place_new_keys(
         load = np.bincount(here[known[stage]], weights=weight[known[stage]], minlength=n_servers)
         cap = _cap(weight, n_servers, imbalance)
         for v in fresh[np.argsort(-weight[fresh], kind="stable")].tolist():
-            wanted = np.argsort(-rates[side][v], kind="stable")
-            room = load[wanted] + weight[v] <= cap
-            chosen = int(wanted[int(np.argmax(room))]) if room.any() else int(np.argmin(load))
-            if not rates[side][v].any() and load[here[v]] + weight[v] <= cap:
-                chosen = int(here[v])  # No partner is known: the hash is as good as any.
+            chosen = int(here[v])
+            # Without a known partner the hash is as good as any server, where it has room.
+            if has_partner[side][v] or load[chosen] + weight[v] > cap:
+                room = load + weight[v] <= cap
+                rated = np.where(room, rates[side][v], -1.0)
+                chosen = int(np.argmax(rated)) if room.any() else int(np.argmin(load))
             here[v] = chosen
             load[chosen] += weight[v]
     return server

@@ -28,7 +28,7 @@ def with_traffic(
 
 
 def pairs_apart(n_pairs: int, n_nodes: int, seed: int = 0, **rest: Any) -> Problem:
-    """Operators "a" and "b", key group i of one sends to key group i of the other, none together."""
+    """Operators a and b, key group i of one sends to key group i of the other, none together."""
     rng = np.random.default_rng(seed)
     left = rng.permutation(np.arange(n_pairs) % n_nodes)
     right = (left + 1 + np.arange(n_pairs) % (n_nodes - 1)) % n_nodes

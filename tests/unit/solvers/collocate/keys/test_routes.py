@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ballast.contracts.errors import InvalidInput
 from solvers.collocate.gate import Gate, learned_life, learned_trust
-from solvers.collocate.keys.decay import DecayedStatistics
+from solvers.collocate.keys.decay import DecayedStatistics, Router
 from solvers.collocate.keys.evaluate import quality, route_quality
 from solvers.collocate.keys.key_graph import KeyGraph
 from solvers.collocate.keys.names import LONGEST_KEY, key_bytes
@@ -217,7 +217,7 @@ def period(pairs: list[tuple[str, str, float]]) -> PairStatistics:
     return statistics
 
 
-def planner(statistics: PairStatistics):  # noqa: ANN201
+def planner(statistics: PairStatistics) -> Router:
     graph = KeyGraph.of(statistics)
     before = Routes.hashed(2).servers_of(graph)
     known = np.zeros(graph.n_vertices, dtype=bool)
