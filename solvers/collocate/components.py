@@ -174,7 +174,7 @@ class _Labelling:
         ranked += sorted(useful, key=lambda a: (-self._rate_to(name, a, labels), a))
         return ranked or [None]
 
-    def _rate_to(self, name: str, label: str, labels: Mapping[str, str | None]) -> float:
+    def _rate_to(self, name: str, label: str | None, labels: Mapping[str, str | None]) -> float:
         return sum(r for other, r in self.edges[name].items() if labels.get(other) == label)
 
     def improve(self, seed: int) -> None:

@@ -8,7 +8,7 @@ then the most traffic saved; weighted: the best weighted sum over a ladder of lo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,11 @@ import numpy as np
 from ballast.contracts.errors import InvalidInput
 from solvers import metrics
 from solvers.budget import Budget
-from solvers.collocate.costs import TrafficCosts, predicted_load
-from solvers.collocate.gate import Gate, HeldBack
+from solvers.collocate.costs import predicted_load
+from solvers.collocate.gate import HeldBack
 from solvers.collocate.graph import TrafficGraph
 from solvers.collocate.memory import TargetMemory
+from solvers.collocate.params import WEIGHTED, JointParams
 from solvers.collocate.placement import TINY, Placement
 from solvers.collocate.search import Search, Wishes
 from solvers.collocate.target import NOWHERE, ClusterTarget, propose_target
@@ -37,46 +38,8 @@ from solvers.result import Result, TraceStep, infeasible_result, make_result
 from solvers.stop import Clock, Stop
 
 NAME = "joint"
-LEXICOGRAPHIC, WEIGHTED = "lexicographic", "weighted"
 LADDER = (1.0, 0.5, 0.25)
 """Shares of the load bound that a weighted search tries."""
-
-
-@dataclass(frozen=True, slots=True)
-class JointParams:
-    """``max_load_distance`` is in percent of the mean, as the design defines load distance.
-
-    ``traffic_weight`` is per percent of traffic saved, ``load_weight`` per percent of load
-    distance (weighted mode). ``target`` is what the round before handed back.
-    """
-
-    max_load_distance: float = 10.0
-    objective: str = LEXICOGRAPHIC
-    traffic_weight: float = 1.0
-    load_weight: float = 1.0
-    costs: TrafficCosts = field(default_factory=TrafficCosts)
-    gate: Gate | None = None
-    score_factor: float = 1.5
-    target_bonus: float = 0.5
-    drain_worth: float = 1.0
-    propose_every: int = 5
-    passes: int = 12
-    target: TargetMemory | None = None
-
-    def __post_init__(self) -> None:
-        if self.objective not in (LEXICOGRAPHIC, WEIGHTED):
-            raise InvalidInput(
-                f"joint.objective is {self.objective!r}", allowed=f"{LEXICOGRAPHIC}, {WEIGHTED}"
-            )
-        if not (np.isfinite(self.max_load_distance) and self.max_load_distance > 0):
-            raise InvalidInput(
-                f"joint.max_load_distance is {self.max_load_distance!r}", allowed="a number > 0"
-            )
-        numbers = (self.traffic_weight, self.load_weight, self.score_factor, self.target_bonus)
-        if not all(np.isfinite(v) and v >= 0 for v in (*numbers, self.drain_worth)):
-            raise InvalidInput("joint's weights and factors need numbers >= 0")
-        if self.propose_every < 1 or self.passes < 0:
-            raise InvalidInput("joint.propose_every needs >= 1 and joint.passes >= 0")
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,9 +14,8 @@ STALLED_AFTER = 2
 """Rounds without more traffic saved, after which the target is given up for a new one."""
 PROGRESS = 1e-6
 """Of the whole traffic: less than this more is no progress."""
-REACHED = 0
 STALE_SHARE = 0.1
-"""Key groups without a place in the target, as a share, after which it is made anew."""
+"""Share of the target's key groups that may be gone before it is made anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class TargetMemory:
     age: int = 0
     proposals: int = 1
     stalled: int = 0
-    best_saved: float = field(default=-1.0)
+    best_saved: float = -1.0
 
     @classmethod
     def of(
@@ -50,7 +49,7 @@ class TargetMemory:
         return self.stalled >= STALLED_AFTER
 
     def resolve(self, problem: Problem) -> ClusterTarget | None:
-        """The target in this problem's indices; None if it names a node that does not stay."""
+        """The target in this problem's indices; None if nodes or key groups of it are gone."""
         index = {name: i for i, name in enumerate(problem.node_ids) if problem.staying[i]}
         node_of = np.full(problem.n_key_groups, NOWHERE, dtype=np.int64)
         cluster_of = np.full(problem.n_key_groups, -1, dtype=np.int64)
@@ -62,8 +61,8 @@ class TargetMemory:
                 return None
             node_of[k] = index[wanted]
             cluster_of[k] = self.cluster_of.get(name, -1)
-        unknown = int(np.count_nonzero(node_of == NOWHERE))
-        if unknown > len(self.node_of) * STALE_SHARE and unknown > len(node_of) - len(self.node_of):
+        known = int(np.count_nonzero(node_of != NOWHERE))
+        if known < (1.0 - STALE_SHARE) * len(self.node_of):
             return None
         return ClusterTarget(node_of, cluster_of, self.excess)
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from solvers.budget import Budget
 from solvers.collocate.gate import HeldBack
 from solvers.collocate.graph import TrafficGraph, sum_by
+from solvers.collocate.params import JointParams
 from solvers.collocate.search import Wishes
 from solvers.collocate.target import NOWHERE, ClusterTarget, move_costs
 from solvers.metrics import move_pause_s
 from solvers.problem import BoolArray, FloatArray, Problem
 from solvers.rebalance.start import normalised_loads
-
-if TYPE_CHECKING:
-    from solvers.collocate.joint import JointParams
 
 
 def wishes_of(

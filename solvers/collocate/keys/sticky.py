@@ -92,7 +92,7 @@ def place_new_keys(
     """A new key goes where most of its records come from or go to, while there is room."""
     server = before.copy()
     rates = [_rates(graph, server, side, n_servers, known) for side in (LEFT, RIGHT)]
-    has_partner = [rate.any(axis=1) for rate in rates]
+    has_partner = [rate.max(axis=1, initial=0.0) > 0 for rate in rates]
     for side in (LEFT, RIGHT):
         stage = graph.stage(side)
         weight, here = graph.weight[stage], server[stage]
