@@ -1,0 +1,85 @@
+"""Which key groups belong together: heavy edges, the sets they connect, and splitting those.
+
+"Heavy" is seed 000's score (4.3.2, step 1): more than sF times what a key group sends to a
+downstream key group on average.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from solvers.collocate.graph import TrafficGraph
+from solvers.collocate.partition import partition
+from solvers.problem import BoolArray, FloatArray, IntArray, Problem
+
+ROUNDING = 1e-9
+"""A part this much over its limit, relatively, is not split again."""
+
+
+def downstream_key_groups(problem: Problem, graph: TrafficGraph) -> IntArray:
+    """[G]: how many key groups the downstream operators of a key group's operator have.
+
+    Operators are opaque (seed 000, 4.3.2): an operator is downstream when traffic flows to it.
+    """
+    operators, of_group = np.unique(np.array(problem.operator_ids), return_inverse=True)
+    sends = graph.rate_out > 0
+    pairs = np.unique(
+        of_group[graph.rows()[sends]] * np.int64(max(1, len(operators)))
+        + of_group[graph.partner[sends]]
+    )
+    sizes = np.bincount(of_group, minlength=len(operators))
+    counts = np.bincount(
+        pairs // max(1, len(operators)),
+        weights=sizes[pairs % max(1, len(operators))],
+        minlength=len(operators),
+    )
+    return counts.astype(np.int64)[of_group]
+
+
+def heavy_mask(problem: Problem, graph: TrafficGraph, score_factor: float) -> BoolArray:
+    """[entries]: out[g_k][g_j] > avg(g_k) x sF, Algorithm 2, lines 2-8, for the row's sender."""
+    rows = graph.rows()
+    output = np.bincount(rows, weights=graph.rate_out, minlength=graph.n_vertices)
+    average = output / np.maximum(1, downstream_key_groups(problem, graph))
+    return np.asarray((graph.rate_out > 0) & (graph.rate_out > average[rows] * score_factor))
+
+
+def connected_sets(n_vertices: int, a: Iterable[int], b: Iterable[int]) -> list[IntArray]:
+    """``calcSets`` of Algorithm 2: pairs with a common key group become one set (union-find)."""
+    parent = list(range(n_vertices))
+
+    def root(v: int) -> int:
+        while parent[v] != v:
+            parent[v] = parent[parent[v]]
+            v = parent[v]
+        return v
+
+    for u, v in zip(a, b, strict=True):
+        parent[root(u)] = root(v)
+    members: dict[int, list[int]] = {}
+    for v in range(n_vertices):
+        members.setdefault(root(v), []).append(v)
+    return [np.array(vs, dtype=np.int64) for vs in members.values() if len(vs) > 1]
+
+
+def split_to_fit(
+    graph: TrafficGraph, members: IntArray, weight: FloatArray, limit: float, seed: int
+) -> list[IntArray]:
+    """Parts of a set, each with a weight of at most ``limit`` where vertices allow it.
+
+    ``weight`` is one number per member. Parts that METIS leaves too heavy are split again.
+    """
+    total = float(weight.sum())
+    if len(members) <= 1 or total <= limit * (1 + ROUNDING):
+        return [members]
+    if limit <= 0:
+        return [members[i : i + 1] for i in range(len(members))]
+    n_parts = min(len(members), max(2, int(np.ceil(total / limit))))
+    parts = partition(graph.subgraph(members), weight, n_parts, seed=seed)
+    split: list[IntArray] = []
+    for part in np.unique(parts):
+        inside = parts == part
+        split.extend(split_to_fit(graph, members[inside], weight[inside], limit, seed))
+    return split

@@ -1,0 +1,88 @@
+"""The amortisation gate: a move must earn what it costs (seed 004's open question, section 6).
+
+A key group, a key or a whole plan moves only if the remote records it saves over its expected life
+outweigh the bytes moved and the pause. The life is learned from how fast earlier plans lost their
+locality, and the promise is corrected by realised over predicted gain.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ballast.contracts.errors import InvalidInput
+
+LONGEST_LIFE = 1e6
+"""Periods: what is taken where earlier plans lost nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Prices in remote records: what one byte moved and one second of pause are worth.
+
+    ``life`` is in the unit of time of the rates; ``trust`` is realised over predicted gain so far.
+    """
+
+    records_per_byte: float
+    records_per_pause_s: float = 0.0
+    life: float = 1.0
+    trust: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("records_per_byte", "records_per_pause_s", "life", "trust"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise InvalidInput(
+                    f"gate.{name} is {value!r}", value=value, allowed="a number >= 0"
+                )
+
+    def earned(self, saved_rate: float) -> float:
+        """Remote records that a saving of this rate is expected to avoid."""
+        return self.trust * self.life * saved_rate
+
+    def price(self, n_bytes: float, pause_s: float = 0.0) -> float:
+        return self.records_per_byte * n_bytes + self.records_per_pause_s * pause_s
+
+    def pays(self, saved_rate: float, n_bytes: float, pause_s: float = 0.0) -> bool:
+        """Strictly, so that a move that saves nothing is held back even if it costs nothing."""
+        return self.earned(saved_rate) > self.price(n_bytes, pause_s)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """What the gate kept from moving, and the figures it decided by."""
+
+    what: tuple[str, ...]
+    saved_rate: float
+    bytes: int
+    reason: str
+
+
+def learned_life(localities: Sequence[Sequence[float]], floor: float = 0.0) -> float:
+    """Expected life of a plan, in periods, from the locality that earlier plans had by age.
+
+    ``localities[p][a]`` is plan p's locality at age a, and ``floor`` what no plan at all would
+    have. The advantage over the floor is taken to decay by a constant factor a period; its
+    expected total is that of a geometric series, 1 / (1 - factor).
+    """
+    kept = lost = 0.0
+    for ages in localities:
+        for before, after in itertools.pairwise(ages):
+            kept += max(0.0, after - floor)
+            lost += max(0.0, before - floor)
+    if lost <= 0:
+        return 1.0  # Nothing learned yet: a plan is sure to live for the next period alone.
+    factor = min(kept / lost, 1.0 - 1.0 / LONGEST_LIFE)
+    return 1.0 / (1.0 - factor)
+
+
+def learned_trust(realised: Sequence[float], predicted: Sequence[float]) -> float:
+    """Realised over predicted gain, over all outcomes together; 1 before there are any."""
+    promised = sum(predicted)
+    if len(realised) != len(predicted):
+        raise InvalidInput("realised and predicted gains need the same length")
+    if promised <= 0:
+        return 1.0
+    return max(0.0, sum(realised) / promised)

@@ -1,0 +1,287 @@
+"""Traffic and load searched together under one budget, with a target that is kept over rounds.
+
+Two searches start from the same placement: one walks toward a target placement of clusters
+(target.py), one looks for gain alone; the better plan wins. Lexicographic: the load bound first,
+then the most traffic saved; weighted: the best weighted sum over a ladder of load bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ballast.contracts.errors import InvalidInput
+from solvers import metrics
+from solvers.budget import Budget
+from solvers.collocate.costs import predicted_load
+from solvers.collocate.gate import HeldBack
+from solvers.collocate.graph import TrafficGraph
+from solvers.collocate.memory import TargetMemory
+from solvers.collocate.params import WEIGHTED, JointParams
+from solvers.collocate.placement import TINY, Placement
+from solvers.collocate.search import Search, Wishes
+from solvers.collocate.target import NOWHERE, ClusterTarget, propose_target
+from solvers.collocate.wishes import wishes_of
+from solvers.problem import IntArray, Problem
+from solvers.rebalance import flux
+from solvers.rebalance.bound import counting_bound
+from solvers.rebalance.start import (
+    must_move_mask,
+    place_must_moves,
+    why_infeasible,
+    within_budget,
+)
+from solvers.result import Result, TraceStep, infeasible_result, make_result
+from solvers.stop import Clock, Stop
+
+NAME = "joint"
+LADDER = (1.0, 0.5, 0.25)
+"""Shares of the load bound that a weighted search tries."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class JointPlan:
+    """The plan, the target to hand to the next round, and figures that know serialisation.
+
+    ``load_distance`` and ``load_index`` are predicted with the loads that the new placement
+    would have; ``result`` has the design's figures on the loads as measured.
+    """
+
+    result: Result
+    target: TargetMemory | None
+    load_distance: float
+    load_index: float
+    saved_rate: float  # priced records per unit of time, against doing only what must be done
+    held_back: tuple[HeldBack, ...]
+    winner: str
+
+
+def solve(
+    problem: Problem, budget: Budget, stop: Stop, seed: int, params: Mapping[str, Any]
+) -> Result:
+    """The shape of every solver; ``plan`` also hands back the target for the next round."""
+    try:
+        options = JointParams(**params)
+    except TypeError as error:
+        raise InvalidInput(f"method 'joint': {error}") from error
+    return plan(problem, budget, stop, seed, options).result
+
+
+def plan(
+    problem: Problem, budget: Budget, stop: Stop, seed: int, options: JointParams
+) -> JointPlan:
+    """Plan one round."""
+    clock = stop.start()
+    reason = why_infeasible(problem, budget)
+    if reason is not None:
+        result = infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
+        return JointPlan(result, options.target, result.load_distance, 100.0, 0.0, (), "nothing")
+    return _Round(problem, budget, stop, clock, seed, options).run()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Candidate:
+    name: str
+    assignment: IntArray
+    distance: float  # share of the mean, serialisation known
+    saved: float
+    score: float  # saved traffic, wishes granted
+
+
+class _Round:
+    """One call of ``plan``: what its steps share."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        budget: Budget,
+        stop: Stop,
+        clock: Clock,
+        seed: int,
+        options: JointParams,
+    ) -> None:
+        self.problem, self.budget, self.stop, self.clock = problem, budget, stop, clock
+        self.seed, self.options = seed, options
+        self.graph = TrafficGraph.of(problem)
+        self.bound = options.max_load_distance / 100.0
+        self.start = place_must_moves(problem)
+        self.must_move = set(np.flatnonzero(must_move_mask(problem)).tolist())
+        self.trace: list[TraceStep] = []
+
+    def run(self) -> JointPlan:
+        target, memory = self._target()
+        wishes, held = wishes_of(self.problem, self.graph, self.budget, self.options, target)
+        myopic, held_myopic = wishes_of(self.problem, self.graph, self.budget, self.options, None)
+        nothing = self._nothing()
+        candidates = [nothing]
+        for bound in self._ladder():
+            if target is not None:
+                candidates.append(self._searched("target", wishes, wishes, bound, self.start))
+                candidates += self._arrived(target, wishes, bound)
+            candidates.append(self._searched("myopic", myopic, wishes, bound, self.start))
+            if nothing.distance > bound + TINY:
+                rebalanced = self._rebalanced()
+                candidates.append(self._searched("flux", wishes, wishes, bound, rebalanced))
+        best = self._best(candidates, nothing, is_stalled=memory is not None and memory.is_stalled)
+        return self._finish(best, nothing, memory, held if target is not None else held_myopic)
+
+    def _ladder(self) -> list[float]:
+        rungs = LADDER if self.options.objective == WEIGHTED else LADDER[:1]
+        return [self.bound * rung for rung in rungs]
+
+    def _target(self) -> tuple[ClusterTarget | None, TargetMemory | None]:
+        """The kept target, or a new one when it is due, gone or clearly cheaper to reach."""
+        kept = self.options.target
+        known = None if kept is None else kept.resolve(self.problem)
+        due = kept is None or kept.is_stalled or kept.age >= self.options.propose_every
+        if known is not None and not due and kept is not None:
+            return known, kept
+        seed = self.seed + (0 if kept is None else kept.proposals)
+        fresh = propose_target(
+            self.problem,
+            self.graph,
+            self.options.costs,
+            self.budget,
+            self.start,
+            bound=self.bound,
+            score_factor=self.options.score_factor,
+            seed=seed,
+        )
+        if fresh is None:
+            return None, None
+        if known is not None and kept is not None and not kept.is_stalled:
+            # Changing one's mind costs what was walked already: only for clearly fewer moves.
+            saves = known.migrations(self.start) - fresh.migrations(self.start)
+            if saves <= 0 and fresh.excess >= known.excess - TINY:
+                return known, replace(kept, age=0)
+        proposals = 1 if kept is None else kept.proposals + 1
+        return fresh, TargetMemory.of(self.problem, fresh, proposals, kept)
+
+    def _nothing(self) -> _Candidate:
+        place = self._placement(self.start)
+        return _Candidate("nothing", self.start, place.distance(), place.saved, 0.0)
+
+    def _placement(self, assignment: IntArray) -> Placement:
+        return Placement(self.problem, self.graph, self.options.costs, self.budget, assignment)
+
+    def _searched(
+        self, name: str, wishes: Wishes, judge: Wishes, bound: float, start: IntArray
+    ) -> _Candidate:
+        """Repair the load if it must be, fill the budget, then undo and refill."""
+        place = self._placement(start)
+        search = Search(place, wishes, bound, self.seed)
+        if place.distance() > bound + TINY:
+            search.repair(bound)
+        search.limit = max(bound, place.distance())
+        search.fill()
+        for _ in range(self._passes()):
+            if self.clock.is_over():
+                break
+            search.undo_and_refill(self.must_move)
+        assignment = place.assignment()
+        rated = Search(self._placement(self.start), judge, bound, self.seed)
+        for k in np.flatnonzero(assignment != self.start).tolist():
+            rated.apply(k, int(assignment[k]))
+        found = _Candidate(name, assignment, rated.place.distance(), rated.place.saved, rated.score)
+        self.trace.append((self.clock.elapsed(), name, 100.0 * found.distance))
+        return found
+
+    def _arrived(self, target: ClusterTarget, wishes: Wishes, bound: float) -> list[_Candidate]:
+        """The target itself, where the budget reaches it: coarse loads can bar the way there."""
+        wanted = np.array(wishes.target, dtype=np.int64)
+        goal = np.where(wanted == NOWHERE, self.start, target.node_of)
+        # A target of an earlier round knows nothing of pins and lists that came since.
+        may = self.problem.permits(np.arange(len(goal)), goal) & ~self.problem.pinned_mask
+        goal = np.where(may, goal, self.start)
+        if not within_budget(self.problem, self.budget, goal):
+            return []
+        return [self._searched("target", wishes, wishes, bound, goal)]
+
+    def _passes(self) -> int:
+        passes = self.options.passes
+        return passes if self.stop.steps is None else min(passes, self.stop.steps)
+
+    def _rebalanced(self) -> IntArray:
+        """Another start where the load is out of bounds: seed 000's baseline, within the budget."""
+        result = flux.solve(self.problem, self.budget, Stop(steps=50), self.seed, {})
+        return result.assignment.copy()
+
+    def _best(
+        self, candidates: list[_Candidate], nothing: _Candidate, *, is_stalled: bool
+    ) -> _Candidate:
+        """Within the bound, never less saved than by doing nothing, then the best score."""
+        is_free = nothing.distance <= self.bound + TINY and not self.problem.draining.any()
+        # Rounding aside, "never lower" is exact: a plan that saves less is no candidate.
+        slack = 1e-9 * max(1.0, abs(nothing.saved))
+        allowed = [
+            c
+            for c in candidates
+            if not is_free
+            or (c.distance <= self.bound + 2 * TINY and c.saved >= nothing.saved - slack)
+        ]
+        return min(allowed, key=lambda c: self._rank(c, is_stalled))
+
+    def _rank(self, c: _Candidate, is_stalled: bool) -> tuple[float, float, int]:
+        over = max(0.0, c.distance - self.bound)
+        moves = int(np.count_nonzero(c.assignment != self.start))
+        if self.options.objective == WEIGHTED:
+            return 0.0, -self._weighted(c), moves
+        # A target that leads nowhere must not outvote a plan that saves more now.
+        value = c.saved if is_stalled else c.score
+        return round(over, 9), -value, moves
+
+    def _weighted(self, c: _Candidate) -> float:
+        total = self.options.costs.saved_by_node * self.graph.total_rate
+        share = 100.0 * c.saved / total if total > 0 else 0.0
+        return self.options.traffic_weight * share - self.options.load_weight * 100.0 * c.distance
+
+    def _finish(
+        self,
+        best: _Candidate,
+        nothing: _Candidate,
+        memory: TargetMemory | None,
+        held: tuple[HeldBack, ...],
+    ) -> JointPlan:
+        best, held = self._gated(best, nothing, held)
+        result = make_result(
+            self.problem,
+            best.assignment.copy(),
+            method=NAME,
+            bound=counting_bound(self.problem, self.budget),
+            seconds=self.clock.elapsed(),
+            trace=tuple(self.trace),
+            reason=f"the {best.name} plan won",
+        )
+        load = predicted_load(self.problem, self.graph, self.options.costs, best.assignment)
+        before, after = self.problem.load.sum(axis=0), load.sum(axis=0)
+        index = np.divide(after, before, out=np.ones_like(after), where=before > 0)
+        kept = None if memory is None else memory.after(best.saved, self.graph.total_rate)
+        return JointPlan(
+            result,
+            kept,
+            metrics.load_distance(replace(self.problem, load=load), best.assignment),
+            100.0 * float(index.max(initial=0.0)),
+            best.saved - nothing.saved,
+            held,
+            best.name,
+        )
+
+    def _gated(
+        self, best: _Candidate, nothing: _Candidate, held: tuple[HeldBack, ...]
+    ) -> tuple[_Candidate, tuple[HeldBack, ...]]:
+        """The whole plan must pay as well, unless load or a drain made it necessary."""
+        gate = self.options.gate
+        is_needed = nothing.distance > self.bound + TINY or self.problem.draining.any()
+        if gate is None or is_needed or best is nothing:
+            return best, held
+        moved = best.assignment != self.start
+        n_bytes = int(self.problem.state_bytes[moved].sum())
+        saved = best.saved - nothing.saved
+        if gate.pays(saved, n_bytes, metrics.pause_s(self.problem, moved)):
+            return best, held
+        names = tuple(self.problem.key_group_ids[k] for k in np.flatnonzero(moved).tolist())
+        whole = HeldBack(names, saved, n_bytes, "the plan as a whole does not pay")
+        return nothing, (*held, whole)

@@ -1,0 +1,1 @@
+"""Routing by key (seed 004): pair statistics, the key graph, and routing tables."""

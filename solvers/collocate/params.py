@@ -1,0 +1,51 @@
+"""The parameters of the joint search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ballast.contracts.errors import InvalidInput
+from solvers.collocate.costs import TrafficCosts
+from solvers.collocate.gate import Gate
+from solvers.collocate.memory import TargetMemory
+
+LEXICOGRAPHIC, WEIGHTED = "lexicographic", "weighted"
+
+
+@dataclass(frozen=True, slots=True)
+class JointParams:
+    """``max_load_distance`` is in percent of the mean, as the design defines load distance.
+
+    ``traffic_weight`` is per percent of traffic saved, ``load_weight`` per percent of load
+    distance (weighted mode). ``target`` is what the round before handed back.
+    """
+
+    max_load_distance: float = 10.0
+    objective: str = LEXICOGRAPHIC
+    traffic_weight: float = 1.0
+    load_weight: float = 1.0
+    costs: TrafficCosts = field(default_factory=TrafficCosts)
+    gate: Gate | None = None
+    score_factor: float = 1.5
+    target_bonus: float = 0.5
+    drain_worth: float = 1.0
+    propose_every: int = 5
+    passes: int = 12
+    target: TargetMemory | None = None
+
+    def __post_init__(self) -> None:
+        if self.objective not in (LEXICOGRAPHIC, WEIGHTED):
+            raise InvalidInput(
+                f"joint.objective is {self.objective!r}", allowed=f"{LEXICOGRAPHIC}, {WEIGHTED}"
+            )
+        if not (np.isfinite(self.max_load_distance) and self.max_load_distance > 0):
+            raise InvalidInput(
+                f"joint.max_load_distance is {self.max_load_distance!r}", allowed="a number > 0"
+            )
+        numbers = (self.traffic_weight, self.load_weight, self.score_factor, self.target_bonus)
+        if not all(np.isfinite(v) and v >= 0 for v in (*numbers, self.drain_worth)):
+            raise InvalidInput("joint's weights and factors need numbers >= 0")
+        if self.propose_every < 1 or self.passes < 0:
+            raise InvalidInput("joint.propose_every needs >= 1 and joint.passes >= 0")

@@ -1,0 +1,84 @@
+"""Balanced graph partitioning by METIS, with a sound answer where METIS has none.
+
+METIS wants whole positive weights and at most one part a vertex; with all weights zero, parts
+left empty or a refusal it is replaced by filling the lightest part, heaviest vertex first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ballast.contracts.errors import InvalidInput
+from solvers.collocate.graph import TrafficGraph
+from solvers.problem import FloatArray, IntArray
+
+LARGEST_WEIGHT = 100_000
+"""Weights are scaled so that the largest is this: METIS sums them in 32 bits."""
+LARGEST_SUM = 2**31 - 1
+RECURSIVE_UP_TO = 8
+"""METIS advises recursive bisection for few parts and k-way for many."""
+
+
+def partition(
+    graph: TrafficGraph,
+    weight: FloatArray,
+    n_parts: int,
+    *,
+    imbalance: float = 1.03,
+    seed: int = 0,
+) -> IntArray:
+    """[vertices]: a part of 0..n_parts-1 each, few cut edges, part weights about even."""
+    if n_parts < 1 or imbalance < 1.0:
+        raise InvalidInput("a partition needs n_parts >= 1 and imbalance >= 1")
+    n = graph.n_vertices
+    if n_parts == 1 or n == 0:
+        return np.zeros(n, dtype=np.int64)
+    if n_parts >= n:
+        return np.arange(n, dtype=np.int64)
+    if not weight.max(initial=0.0) > 0 or not len(graph.partner):
+        return _fill_lightest(weight, n_parts)
+    parts = _metis(graph, weight, n_parts, imbalance, seed)
+    if parts is None or len(np.unique(parts)) < n_parts:
+        return _fill_lightest(weight, n_parts)
+    return parts
+
+
+def _metis(
+    graph: TrafficGraph, weight: FloatArray, n_parts: int, imbalance: float, seed: int
+) -> IntArray | None:
+    import pymetis
+
+    options = pymetis.Options()
+    options.seed = seed % 2**31
+    options.ufactor = max(1, round((imbalance - 1.0) * 1000))
+    try:
+        answer = pymetis.part_graph(
+            n_parts,
+            adjacency=pymetis.CSRAdjacency(graph.indptr, graph.partner),
+            vweights=_whole(weight, lowest=0),
+            eweights=_whole(graph.rate, lowest=1),
+            recursive=n_parts <= RECURSIVE_UP_TO,
+            options=options,
+        )
+    except RuntimeError:
+        return None  # METIS refused the instance.
+    return np.array(answer[1], dtype=np.int64)
+
+
+def _whole(weights: FloatArray, lowest: int) -> IntArray:
+    largest = min(LARGEST_WEIGHT, LARGEST_SUM // max(1, 2 * len(weights)))
+    scaled = np.rint(weights * (max(1, largest) / weights.max(initial=0.0)))
+    whole: IntArray = np.maximum(scaled, lowest).astype(np.int64)
+    return whole
+
+
+def _fill_lightest(weight: FloatArray, n_parts: int) -> IntArray:
+    parts = np.zeros(len(weight), dtype=np.int64)
+    filled, count = np.zeros(n_parts), np.zeros(n_parts)
+    for vertex in np.argsort(-weight, kind="stable"):
+        # The count breaks ties, so that vertices without weight spread as well.
+        lightest = int(np.lexsort((count, filled))[0])
+        parts[vertex] = lightest
+        filled[lightest] += weight[vertex]
+        count[lightest] += 1
+    return parts

@@ -1,0 +1,270 @@
+"""A plan while it is being changed: node loads, saved traffic and budget, kept move by move.
+
+A move costs work in proportion to the key group's degree: the loads of its partners change too,
+because a record that stays on its node is not serialised (costs.py).
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from solvers.budget import Budget
+from solvers.collocate.costs import TrafficCosts, serialisation_costs
+from solvers.collocate.extremes import Extremes
+from solvers.collocate.graph import TrafficGraph
+from solvers.metrics import forced_mask, move_pause_s
+from solvers.problem import IntArray, Problem
+from solvers.rebalance.start import PAUSE_TOLERANCE_S
+
+TINY = 1e-9
+"""Slack on load limits, in units of the mean, for sums that were kept by adding and taking."""
+
+ROUNDING = 1e-9
+"""What is left of a rate that was added and taken away again, relatively."""
+
+Shift = tuple[float, float, float]
+"""(change on the old node, change on the new node, change of the whole), for one resource."""
+
+
+class Placement:
+    """Key groups on nodes. Lists and dictionaries, because single entries change all the time."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        graph: TrafficGraph,
+        costs: TrafficCosts,
+        budget: Budget,
+        assignment: IntArray,
+    ) -> None:
+        self.problem, self.graph, self.costs, self.budget = problem, graph, costs, budget
+        self._fixed_tables()
+        self.node_of: list[int] = problem.current.tolist()
+        self.members: list[set[int]] = [set() for _ in range(problem.n_nodes)]
+        for k, node in enumerate(self.node_of):
+            self.members[node].add(k)
+        self.load = [list(column) for column in problem.load.T.tolist()]  # [R][G]
+        self.sums = [
+            np.bincount(
+                problem.current, weights=problem.load[:, r], minlength=problem.n_nodes
+            ).tolist()
+            for r in range(problem.n_resources)
+        ]
+        self.total = [float(sum(column)) for column in self.sums]
+        self.ratio = [
+            [s / c for s, c in zip(column, self.capacity[r], strict=True)]
+            for r, column in enumerate(self.sums)
+        ]
+        staying = np.flatnonzero(problem.staying).tolist()
+        self.extremes = [Extremes(column, staying) for column in self.ratio]
+        self.used = [0, 0, 0.0]  # moves, bytes, seconds of pause, without forced ones
+        self._connect()
+        for k in np.flatnonzero(assignment != problem.current).tolist():
+            self.move(k, int(assignment[k]))
+
+    def _fixed_tables(self) -> None:
+        problem, graph = self.problem, self.graph
+        _, send, receive = serialisation_costs(problem, graph, self.costs)
+        self.has_racks, self.node_price = self.costs.has_racks, self.costs.saved_by_node
+        self.has_serialisation = bool(send.any() or receive.any())
+        self.send, self.receive = send.T.tolist(), receive.T.tolist()  # [R][G]
+        self.partners = _rows_of(graph.indptr, graph.partner)
+        self.rates_out = _rows_of(graph.indptr, graph.rate_out)
+        self.rates_in = _rows_of(graph.indptr, graph.rate_in)
+        self.home: list[int] = problem.current.tolist()
+        self.is_staying: list[bool] = problem.staying.tolist()
+        self.is_dead: list[bool] = problem.dead.tolist()
+        self.is_forced: list[bool] = forced_mask(problem).tolist()
+        self.is_pinned: list[bool] = problem.pinned_mask.tolist()
+        self.capacity = problem.capacity.T.tolist()  # [R][N]
+        self.room = problem.capacity[problem.staying].sum(axis=0).tolist()
+        self.bytes_of: list[int] = problem.state_bytes.tolist()
+        self.pause_of: list[float] = move_pause_s(problem).tolist()
+        racks = {name: i for i, name in enumerate(dict.fromkeys(problem.rack))}
+        self.rack_of = [racks[name] for name in problem.rack]
+        self.allowed: dict[int, frozenset[int]] = {}
+        if problem.allowed is not None:
+            for k in np.flatnonzero(problem.allowed.restricted).tolist():
+                self.allowed[k] = frozenset(problem.allowed.row(k).tolist())
+
+    def _connect(self) -> None:
+        """Rate between each key group and each node (and rack) that holds partners of it."""
+        self.to_node: list[dict[int, float]] = []
+        self.to_rack: list[dict[int, float]] = []
+        doubled = 0.0
+        for k, partners in enumerate(self.partners):
+            nodes: dict[int, float] = {}
+            racks: dict[int, float] = {}
+            rates = zip(partners, self.rates_out[k], self.rates_in[k], strict=True)
+            for j, out, into in rates:
+                node = self.node_of[j]
+                nodes[node] = nodes.get(node, 0.0) + out + into
+                if self.has_racks:
+                    rack = self.rack_of[node]
+                    racks[rack] = racks.get(rack, 0.0) + out + into
+            self.to_node.append(nodes)
+            self.to_rack.append(racks)
+            doubled += self._value(k, self.node_of[k])
+        self.saved = doubled / 2.0
+
+    def _value(self, k: int, node: int) -> float:
+        """Price saved by having ``k`` on ``node``, against having it in another rack."""
+        here = self.to_node[k].get(node, 0.0)
+        if not self.has_racks:
+            return self.node_price * here
+        in_rack = self.to_rack[k].get(self.rack_of[node], 0.0)
+        return self.node_price * here + self.costs.saved_by_rack * (in_rack - here)
+
+    def gain(self, k: int, node: int) -> float:
+        """What moving ``k`` to ``node`` saves in priced records per unit of time."""
+        return self._value(k, node) - self._value(k, self.node_of[k])
+
+    def may_be_on(self, k: int, node: int) -> bool:
+        """Pins, allowed nodes, and nothing new onto draining or dead nodes."""
+        if node == self.home[k]:
+            return not self.is_dead[node] and (k not in self.allowed or node in self.allowed[k])
+        if self.is_pinned[k] or not self.is_staying[node]:
+            return False
+        return k not in self.allowed or node in self.allowed[k]
+
+    def is_affordable(self, k: int, node: int) -> bool:
+        """Leaving home costs, coming home refunds, going on from elsewhere is free."""
+        is_new = self.node_of[k] == self.home[k] != node
+        if not is_new or self.is_forced[k]:
+            return True
+        budget, (moves, n_bytes, pause) = self.budget, self.used
+        return (
+            (budget.moves is None or moves < budget.moves)
+            and (budget.bytes is None or n_bytes + self.bytes_of[k] <= budget.bytes)
+            and (
+                budget.pause_s is None
+                or pause + self.pause_of[k] <= budget.pause_s + PAUSE_TOLERANCE_S
+            )
+        )
+
+    def shifts(self, k: int, node: int) -> list[Shift]:
+        """Per resource: how the load of the old node, the new one and the whole would change."""
+        old = self.node_of[k]
+        result: list[Shift] = []
+        for r, loads in enumerate(self.load):
+            old_change, new_change, own = -loads[k], loads[k], 0.0
+            if self.has_serialisation:
+                parted, joined, own = self._partner_changes(k, old, node, r)
+                old_change += parted
+                new_change += joined + own
+            result.append((old_change, new_change, old_change + new_change))
+        return result
+
+    def _partner_changes(self, k: int, old: int, new: int, r: int) -> tuple[float, float, float]:
+        """Load that partners on the old node gain, that those on the new one lose, and k's own."""
+        send, receive = self.send[r], self.receive[r]
+        parted = joined = own = 0.0
+        rates = zip(self.partners[k], self.rates_out[k], self.rates_in[k], strict=True)
+        for j, out, into in rates:
+            node = self.node_of[j]
+            if node == old:
+                parted += out * receive[j] + into * send[j]
+                own += out * send[k] + into * receive[k]
+            elif node == new:
+                joined -= out * receive[j] + into * send[j]
+                own -= out * send[k] + into * receive[k]
+        return parted, joined, own
+
+    def distance_after(self, k: int, node: int) -> float:
+        """Load distance, as a share of the mean, if ``k`` moved to ``node``."""
+        old = self.node_of[k]
+        if old == node:
+            return self.distance()
+        worst = 0.0
+        for r, (old_change, new_change, whole) in enumerate(self.shifts(k, node)):
+            mean = (self.total[r] + whole) / self.room[r]
+            if mean <= 0:
+                continue
+            for i, change in ((old, old_change), (node, new_change)):
+                if self.is_staying[i]:
+                    load = (self.sums[r][i] + change) / self.capacity[r][i]
+                    worst = max(worst, abs(load / mean - 1.0))
+            worst = max(worst, self._others(r, mean, (old, node)))
+        return worst
+
+    def _others(self, r: int, mean: float, but: tuple[int, ...] = ()) -> float:
+        high, low = self.extremes[r].largest(but), self.extremes[r].smallest(but)
+        if high is None or low is None:
+            return 0.0
+        return max(high / mean - 1.0, 1.0 - low / mean)
+
+    def distance(self) -> float:
+        """Load distance now, as a share of the mean."""
+        means = [total / room for total, room in zip(self.total, self.room, strict=True)]
+        return max((self._others(r, mean) for r, mean in enumerate(means) if mean > 0), default=0.0)
+
+    def fits(self, k: int, node: int, limit: float) -> bool:
+        return self.distance_after(k, node) <= limit + TINY
+
+    def move(self, k: int, node: int) -> None:
+        """Put ``k`` on ``node`` and bring every figure up to date."""
+        old = self.node_of[k]
+        if old == node:
+            return
+        self.saved += self.gain(k, node)
+        for r, (old_change, new_change, whole) in enumerate(self.shifts(k, node)):
+            self.total[r] += whole
+            for i, change in ((old, old_change), (node, new_change)):
+                self.sums[r][i] += change
+                self.ratio[r][i] = self.sums[r][i] / self.capacity[r][i]
+                if self.is_staying[i]:
+                    self.extremes[r].changed(i)
+        if self.has_serialisation:
+            self._update_loads(k, old, node)
+        self.node_of[k] = node
+        self.members[old].discard(k)
+        self.members[node].add(k)
+        self._update_connections(k, old, node)
+        self._update_used(k, old, node)
+
+    def _update_loads(self, k: int, old: int, new: int) -> None:
+        for r, loads in enumerate(self.load):
+            send, receive = self.send[r], self.receive[r]
+            rates = zip(self.partners[k], self.rates_out[k], self.rates_in[k], strict=True)
+            for j, out, into in rates:
+                sign = {old: 1.0, new: -1.0}.get(self.node_of[j], 0.0)
+                loads[j] += sign * (out * receive[j] + into * send[j])
+                loads[k] += sign * (out * send[k] + into * receive[k])
+
+    def _update_connections(self, k: int, old: int, new: int) -> None:
+        rates = zip(self.partners[k], self.rates_out[k], self.rates_in[k], strict=True)
+        for j, out, into in rates:
+            _shift(self.to_node[j], old, new, out + into)
+            if self.has_racks:
+                _shift(self.to_rack[j], self.rack_of[old], self.rack_of[new], out + into)
+
+    def _update_used(self, k: int, old: int, new: int) -> None:
+        if self.is_forced[k]:
+            return
+        sign = (old == self.home[k]) - (new == self.home[k])
+        self.used[0] += sign
+        self.used[1] += sign * self.bytes_of[k]
+        self.used[2] += sign * self.pause_of[k]
+
+    def assignment(self) -> IntArray:
+        return np.array(self.node_of, dtype=np.int64)
+
+
+def _shift(rates: dict[int, float], old: int, new: int, rate: float) -> None:
+    if old == new:
+        return
+    left = rates.get(old, 0.0) - rate
+    if left > ROUNDING * rate:
+        rates[old] = left
+    else:
+        rates.pop(old, None)
+    rates[new] = rates.get(new, 0.0) + rate
+
+
+def _rows_of(indptr: IntArray, values: npt.NDArray[Any]) -> list[list[Any]]:
+    flat, ends = values.tolist(), indptr.tolist()
+    return [flat[a:b] for a, b in itertools.pairwise(ends)]

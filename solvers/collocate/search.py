@@ -1,0 +1,281 @@
+"""One round of moves: by gain per cost with a pull toward the target, inside the load limit.
+
+Moves that do not fit alone are tried in pairs (one comes, one goes); then some moves are undone
+and the budget is filled again, and the better of the two is kept.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from solvers.collocate.placement import TINY, Placement
+
+FREE_MOVE = 0.05
+"""Cost of re-routing a key group that moves anyway, so that scores per cost stay finite."""
+SMALL = 1e-12
+UNDO_SHARE = 0.3
+PAIRS_TRIED = 12
+BLOCKED_TRIED = 60
+NODES_TRIED = 6
+LONGEST_RING = 4
+RING_BRANCHES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the search is after besides saved traffic, per key group, in the same unit.
+
+    ``target[k]`` is a node or -1, ``pull[k]`` what being there is worth, ``leave[k]`` what
+    leaving a draining node is worth, ``cost[k]`` the cost of a move, 1 on average. ``held[k]``
+    says that the gate lets k move neither by itself nor with its cluster.
+    """
+
+    target: list[int]
+    pull: list[float]
+    leave: list[float]
+    cost: list[float]
+    held: list[bool]
+    pays: Callable[[int, float], bool] = field(default=lambda _k, _gain: True)
+
+
+class Search:
+    """Changes a placement in place; ``score`` is saved traffic and wishes granted, together."""
+
+    def __init__(self, place: Placement, wishes: Wishes, limit: float, seed: int) -> None:
+        self.place, self.wishes, self.limit = place, wishes, limit
+        self.random = random.Random(seed)
+        self.score = 0.0
+
+    def worth(self, k: int, node: int) -> float:
+        """How much better the plan is with ``k`` on ``node`` instead of where it is."""
+        place, wishes = self.place, self.wishes
+        old = place.node_of[k]
+        worth = place.gain(k, node)
+        if wishes.pull[k]:
+            worth += wishes.pull[k] * ((node == wishes.target[k]) - (old == wishes.target[k]))
+        if wishes.leave[k]:
+            worth += wishes.leave[k] * (place.is_staying[node] - place.is_staying[old])
+        return worth
+
+    def _cost(self, k: int) -> float:
+        place = self.place
+        return self.wishes.cost[k] if place.node_of[k] == place.home[k] else FREE_MOVE
+
+    def _may_go(self, k: int, node: int, worth: float) -> bool:
+        place, wishes = self.place, self.wishes
+        if node == place.node_of[k] or not place.may_be_on(k, node):
+            return False
+        if node == place.home[k]:
+            return True
+        if wishes.held[k] and not (wishes.leave[k] or wishes.pays(k, place.gain(k, node))):
+            return False
+        return worth > SMALL
+
+    def options(self, k: int) -> list[tuple[float, int]]:
+        """(worth, node), best first: nodes of partners, the target, and room for what drains."""
+        place, wishes = self.place, self.wishes
+        nodes = set(place.to_node[k])
+        if wishes.target[k] >= 0:
+            nodes.add(wishes.target[k])
+        if wishes.leave[k] and not place.is_staying[place.node_of[k]]:
+            nodes.update(self.emptiest())
+        if place.has_racks:
+            nodes.update(self._nodes_of_racks(k))
+        rated = [(self.worth(k, node), node) for node in nodes]
+        good = [(w, node) for w, node in rated if w > SMALL and self._may_go(k, node, w)]
+        good.sort(key=lambda option: (-option[0], option[1]))
+        return good
+
+    def _nodes_of_racks(self, k: int) -> list[int]:
+        """Where racks count, being near is worth something: the emptier nodes of such racks."""
+        place = self.place
+        racks = {r for r, rate in place.to_rack[k].items() if rate > 0}
+        near = [i for i, r in enumerate(place.rack_of) if r in racks and place.is_staying[i]]
+        return sorted(near, key=lambda i: place.ratio[0][i])[:NODES_TRIED]
+
+    def emptiest(self, r: int = 0) -> list[int]:
+        place = self.place
+        staying = [i for i, stays in enumerate(place.is_staying) if stays]
+        return heapq.nsmallest(NODES_TRIED, staying, key=lambda i: place.ratio[r][i])
+
+    def apply(self, k: int, node: int) -> None:
+        self.score += self.worth(k, node)
+        self.place.move(k, node)
+
+    def fill(self) -> None:
+        """Best moves first until the budget or the good moves are used up."""
+        waiting = list(range(len(self.place.node_of)))
+        while waiting:
+            moved, blocked = self._fill_once(waiting)
+            paired = self._pair_up(blocked) if blocked else False
+            if not (moved or paired):
+                return
+            waiting = blocked
+
+    def _fill_once(self, groups: list[int]) -> tuple[bool, list[int]]:
+        """One pass by a heap whose entries may be outdated: re-rated when they come up."""
+        heap = [(-p, k) for k in groups if (p := self._priority(k)) > 0]
+        heapq.heapify(heap)
+        blocked: dict[int, None] = {}
+        moved = False
+        while heap:
+            negative, k = heapq.heappop(heap)
+            options = self._affordable_options(k)
+            if not options:
+                continue
+            priority = options[0][0] / self._cost(k)
+            if priority < -negative - SMALL:
+                heapq.heappush(heap, (-priority, k))
+                continue
+            node = next((i for _, i in options if self.place.fits(k, i, self.limit)), None)
+            if node is None:
+                blocked[k] = None
+                continue
+            self.apply(k, node)
+            moved = True
+            for j in (k, *self.place.partners[k]):
+                if (p := self._priority(j)) > 0:
+                    heapq.heappush(heap, (-p, j))
+        return moved, list(blocked)
+
+    def _priority(self, k: int) -> float:
+        options = self._affordable_options(k)
+        return options[0][0] / self._cost(k) if options else 0.0
+
+    def _affordable_options(self, k: int) -> list[tuple[float, int]]:
+        place = self.place
+        if place.is_pinned[k]:
+            return []
+        if place.node_of[k] == place.home[k] and not place.is_affordable(k, -1):
+            return []
+        return self.options(k)
+
+    def _pair_up(self, blocked: list[int]) -> bool:
+        """For what did not fit: somebody of the wanted node goes where there is room."""
+        ranked = sorted(blocked, key=lambda k: (-self._priority(k), k))[:BLOCKED_TRIED]
+        return sum(self._with_partner(k) for k in ranked) > 0
+
+    def _with_partner(self, k: int) -> bool:
+        place = self.place
+        for worth, node in self._affordable_options(k)[:2]:
+            old = place.node_of[k]
+            before = self.score
+            self.apply(k, node)
+            if self._closed(node, old, (k,), worth):
+                return True
+            place.move(k, old)
+            self.score = before
+        return False
+
+    def _closed(self, node: int, freed: int, gone: tuple[int, ...], worth: float) -> bool:
+        """Somebody leaves the node that was come to, or is followed in turn (a ring of moves)."""
+        place = self.place
+        leavers = [
+            leaver
+            for leaver in self._leavers(node, freed, gone)[:PAIRS_TRIED]
+            if worth + leaver[0] > SMALL and place.is_affordable(leaver[1], leaver[2])
+        ]
+        for _, j, there in leavers:
+            if place.fits(j, there, self.limit):
+                self.apply(j, there)
+                return True
+        if len(gone) >= LONGEST_RING:
+            return False
+        for other_worth, j, there in leavers[:RING_BRANCHES]:
+            before = self.score
+            self.apply(j, there)
+            if self._closed(there, freed, (*gone, j), worth + other_worth):
+                return True
+            place.move(j, node)
+            self.score = before
+        return False
+
+    def _leavers(self, node: int, freed: int, but: tuple[int, ...]) -> list[tuple[float, int, int]]:
+        """(worth, key group, destination) of those on ``node``, least loss first."""
+        place, wishes = self.place, self.wishes
+        found = []
+        for j in place.members[node]:
+            if j in but or place.is_pinned[j] or (wishes.held[j] and not wishes.leave[j]):
+                continue
+            places = {freed, wishes.target[j]} - {node, -1}
+            found += [(self.worth(j, i), j, i) for i in places if place.may_be_on(j, i)]
+        found.sort(key=lambda leaver: (-leaver[0], leaver[1], leaver[2]))
+        return found
+
+    def repair(self, bound: float) -> None:
+        """Bring load distance down to ``bound`` as far as the budget goes, at the least loss."""
+        place = self.place
+        while place.distance() > bound + TINY:
+            best = max(self._repairs(bound), default=None)
+            if best is None:
+                return
+            _, _, k, node = best
+            self.apply(k, node)
+
+    def _repairs(self, bound: float) -> list[tuple[float, float, int, int]]:
+        place = self.place
+        found = []
+        for k, node in self._repair_moves():
+            if node == place.node_of[k] or not place.may_be_on(k, node):
+                continue
+            if not place.is_affordable(k, node):
+                continue
+            relief = self._relief(k, node, bound)
+            if relief > SMALL:
+                found.append((round(relief, 9), self.worth(k, node), k, node))
+        return found
+
+    def _repair_moves(self) -> list[tuple[int, int]]:
+        """From the worst node, or from full and draining nodes to it, worst resource first."""
+        place = self.place
+        _, r, worst = max(
+            (abs(place.ratio[r][i] * place.room[r] / total - 1.0), r, i)
+            for r, total in enumerate(place.total)
+            if total > 0
+            for i, stays in enumerate(place.is_staying)
+            if stays
+        )
+        if place.ratio[r][worst] * place.room[r] / place.total[r] > 1.0:
+            return [(k, i) for k in place.members[worst] for i in self.emptiest(r)]
+        full = heapq.nlargest(
+            NODES_TRIED, range(len(place.is_staying)), key=lambda i: place.ratio[r][i]
+        )
+        draining = [i for i, stays in enumerate(place.is_staying) if not stays]
+        return [(k, worst) for i in {*full, *draining} for k in place.members[i]]
+
+    def _relief(self, k: int, node: int, bound: float) -> float:
+        """By how much the squared excesses of the two nodes shrink, over all resources."""
+        place = self.place
+        old = place.node_of[k]
+        relief = 0.0
+        for r, (old_change, new_change, _) in enumerate(place.shifts(k, node)):
+            if place.total[r] <= 0:
+                continue
+            for i, change in ((old, old_change), (node, new_change)):
+                if place.is_staying[i]:
+                    scale = place.room[r] / (place.total[r] * place.capacity[r][i])
+                    before = place.sums[r][i] * scale - 1.0
+                    after = (place.sums[r][i] + change) * scale - 1.0
+                    relief += max(0.0, abs(before) - bound) ** 2 - max(0.0, abs(after) - bound) ** 2
+        return relief
+
+    def undo_and_refill(self, keep: set[int]) -> bool:
+        """Send some moves home and fill again; ``keep`` has to stay moved. True if better."""
+        place = self.place
+        before, score = list(place.node_of), self.score
+        moved = [k for k, i in enumerate(place.node_of) if i != place.home[k] and k not in keep]
+        if not moved:
+            return False
+        for k in self.random.sample(moved, max(1, round(UNDO_SHARE * len(moved)))):
+            if place.may_be_on(k, place.home[k]):
+                self.apply(k, place.home[k])
+        self.fill()
+        if self.score > score + SMALL and place.distance() <= self.limit + TINY:
+            return True
+        for k, node in enumerate(before):
+            place.move(k, node)
+        self.score = score
+        return False
