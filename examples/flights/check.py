@@ -108,9 +108,10 @@ def _input_sums(folder: FlightsFolder) -> tuple[Sums, Sums]:
 
 
 def _read(path: Path) -> pd.DataFrame:
+    missing: Any = {8: [""], 11: [""]}  # by position, which the stubs of pandas do not know
     frame = pd.read_csv(
         path, header=None, usecols=list(COLUMNS), dtype={0: str, 11: str, 13: str},
-        keep_default_na=False, na_values={8: [""], 11: [""]},
+        keep_default_na=False, na_values=missing,
     )  # fmt: skip
     return frame.rename(columns=COLUMNS)
 

@@ -38,4 +38,6 @@ def over_windows(problem: Problem, series: FloatArray) -> Problem:
         resources=tuple(f"{problem.resources[r]}@{t}" for r, t in pairs),
         load=np.column_stack([loads[:, r, t] for r, t in pairs]),
         capacity=np.column_stack([problem.capacity[:, r] for r, _ in pairs]),
+        weight=np.array([problem.weights[r] for r, _ in pairs]),
+        balanced=np.array([problem.balanced_mask[r] for r, _ in pairs]),
     )
