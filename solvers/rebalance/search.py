@@ -59,7 +59,9 @@ PAIR_ROUNDS = 4
 PAIRS = 500
 """Pairs between two looks at the clock."""
 ORDERS = 4
-"""Orders in which needless moves are looked for."""
+"""Orders in which needless moves are looked for; one with very many items."""
+ENDING_S = 1.5e-6
+"""Seconds a key group that are kept for needless moves and for the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def solve(
     plans = [start]
     trace: tuple[TraceStep, ...] = ()
     if metrics.load_distance(problem, start) > 0 or problem.draining.any():
-        search = _Search(problem, budget, start, bound, seed, stop, clock)
+        search = _Search(problem, budget, start, bound, seed, stop, _until_the_end(clock, problem))
         search.run()
         found = search.finished_plan(options.tolerance)
         trace = tuple(search.trace)
@@ -103,6 +105,14 @@ def solve(
         trace=trace,
         reason=f"compiled its loops in {loading:.0f} s (no cache)" if compiled else "",
     )
+
+
+def _until_the_end(clock: Clock, problem: Problem) -> Clock:
+    """The clock of the search proper: what comes after it takes its time with many key groups."""
+    if clock.seconds is None:
+        return clock
+    ending = min(ENDING_S * problem.n_key_groups, 0.2 * clock.seconds)
+    return Clock(clock.seconds - ending, clock.started)
 
 
 def _options(params: Mapping[str, Any]) -> SearchParams:
@@ -291,7 +301,8 @@ class _Search:
         y = self.layout
         ceiling = float(self.best[0]) + tolerance / 200.0
         best: State | None = None
-        for way in range(ORDERS if y.n_balanced else 0):
+        ways = ORDERS if len(y.groups) <= ANNEALED else 1
+        for way in range(ways if y.n_balanced else 0):
             state = State(y, self.best_place)
             self.kernels.send_home(ceiling, self._order(state, way), *self.fixed, *state.arrays())
             if best is None or state.used[0] < best.used[0]:
