@@ -91,8 +91,9 @@ class World:
 class Method:
     """A routing method over weeks: ``learn`` after each week, ``route`` the next one."""
 
-    def __init__(self, kind: str, n_pairs: int, price: float, seed: int) -> None:
+    def __init__(self, kind: str, n_pairs: int, price: float, imbalance: float, seed: int) -> None:
         self.kind, self.n_pairs, self.seed, self.price = kind, n_pairs, seed, price
+        self.imbalance = imbalance
         self.world = World()
         self.table: dict[tuple[int, bytes], int] = {}
         self.fallback = Routes.hashed(SERVERS)
@@ -158,14 +159,18 @@ class Method:
         # Statistics decayed by d weigh 1 / (1 - d) weeks. A plan is taken to live as long as
         # its statistics remember, so that the two cancel out.
         gate = Gate(records_per_byte=self.price)
-        plan = sticky_routes(graph, before, known, SERVERS, StickyParams(gate=gate), seed=self.seed)
+        plan = sticky_routes(
+            graph, before, known, SERVERS, StickyParams(self.imbalance, gate), seed=self.seed
+        )
         self._set(graph, plan.server, keep=True)
 
     def _backtest_plan(self, statistics: PairStatistics) -> Callable[[KeyGraph], np.ndarray]:
         graph = KeyGraph.of(statistics)
         before = self.fallback.servers_of(graph)
         known = np.zeros(graph.n_vertices, dtype=bool)
-        plan = sticky_routes(graph, before, known, SERVERS, StickyParams(), seed=self.seed)
+        plan = sticky_routes(
+            graph, before, known, SERVERS, StickyParams(self.imbalance), seed=self.seed
+        )
         return Routes.of(graph, plan.server, SERVERS).servers_of
 
     def _now(self, graph: KeyGraph) -> tuple[np.ndarray, np.ndarray]:
@@ -179,8 +184,10 @@ class Method:
         self.table = {**self.table, **fresh} if keep else fresh
 
 
-def measure(kind: str, weeks: list[Counts], n_pairs: int, price: float, seed: int) -> list[float]:
-    method = Method(kind, n_pairs, price, seed)
+def measure(
+    kind: str, weeks: list[Counts], n_pairs: int, price: float, imbalance: float, seed: int
+) -> list[float]:
+    method = Method(kind, n_pairs, price, imbalance, seed)
     came = []
     for number, week in enumerate(weeks):
         figures = method.world.live(week, method.route)
@@ -206,6 +213,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=1_000_000)
     parser.add_argument("--weeks", type=int, default=53)
+    parser.add_argument("--imbalance", type=float, default=1.1, help="bound for ours")
     parser.add_argument("--seed-base", type=int, default=1)
     parser.add_argument("--streams", type=int, nargs="*", default=[0, 1, 2])
     parser.add_argument("--methods", nargs="*", default=[kind for kind, _ in METHODS])
@@ -217,7 +225,7 @@ def main() -> int:
         print(f"\n{name}: {'method':16} locality %  moved %  imbalance  worst")
         for kind, price in METHODS:
             if kind in args.methods:
-                row = measure(kind, weeks, args.pairs, price, args.seed_base)
+                row = measure(kind, weeks, args.pairs, price, args.imbalance, args.seed_base)
                 print(
                     f"  {kind:16} {row[0]:8.1f} {row[1]:8.1f} {row[2]:9.2f} {row[3]:7.2f}",
                     flush=True,

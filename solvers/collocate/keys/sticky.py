@@ -27,7 +27,7 @@ SWAPS_TRIED = 300
 class StickyParams:
     """``imbalance``: most records of a server over the mean, for each stage by itself."""
 
-    imbalance: float = 1.05
+    imbalance: float = 1.1
     gate: Gate = field(default_factory=lambda: Gate(records_per_byte=0.0))
     try_metis: bool = True
 
