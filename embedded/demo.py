@@ -277,10 +277,11 @@ def wait_for_take_up(stack: Stack, head: Head) -> dict[str, Any]:
 
     def look() -> dict[str, Any] | None:
         stack.look()
-        acks = {ack["status"]: ack for ack in read_acks(stack.settings, JOB, head.version)}
-        if "refused" in acks:
-            raise EmbeddedError(f"the job refused the plan: {acks['refused']['reason']}")
-        return acks.get("applied")
+        acks = read_acks(stack.settings, JOB, head.version)
+        last = acks[-1] if acks else {"status": ""}
+        if last["status"] == "refused":
+            raise EmbeddedError(f"the job refused the plan: {last['reason']}")
+        return last if last["status"] == "applied" else None
 
     ack = wait_until(look, f"version {head.version} was not taken up", TAKE_UP_LIMIT_S)
     say(f"taken up at batch {ack['batch_id']}: {ack['moved_key_groups']} key groups, "

@@ -6,12 +6,14 @@ No Spark, no Airflow, no files, and nothing printed. PuLP and HiGHS are imported
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ballast.contracts.errors import InvalidInput
 from solvers.budget import Budget
 from solvers.problem import AllowedNodes, Problem
 from solvers.rebalance import METHODS
+from solvers.rebalance.warm import make_ready
 from solvers.result import Result, Status
 from solvers.stop import Stop
 
@@ -40,4 +42,9 @@ def solve(
         raise InvalidInput(
             f"there is no method {method!r}", value=method, allowed=", ".join(METHODS)
         )
-    return METHODS[method](problem, budget, stop, seed, params or {})
+    seconds, compiled = make_ready(problem.n_resources > 1)
+    result = METHODS[method](problem, budget, stop, seed, params or {})
+    if not compiled:
+        return result
+    note = f"compiled its loops in {seconds:.0f} s before, for there was no cache"
+    return replace(result, reason=f"{note}; {result.reason}" if result.reason else note)

@@ -17,6 +17,7 @@ import solvers
 from ballast.contracts.errors import InvalidInput
 from solvers.budget import Budget
 from solvers.problem import Problem
+from solvers.rebalance.warm import make_ready
 from solvers.result import Result
 from solvers.stop import Stop
 
@@ -83,6 +84,7 @@ def sweep(
         raise InvalidInput(
             f"points is {points}", value=points, allowed=f"{MIN_POINTS} to {MAX_POINTS}"
         )
+    make_ready(problem.n_resources > 1)  # Before the clock runs: the points share its time.
     clock = stop.start()
     free = replace(budget, **{unit: None})
 

@@ -105,9 +105,10 @@ def find_applied(settings: Settings, job: str) -> Applied | None:
     if head is None:
         progress.info("nothing to measure: job %s has no plan in force", job)
         return None
-    acks = {ack["status"]: ack for ack in read_acks(settings, job, head.version)}
-    if "applied" not in acks:
-        progress.info("nothing to measure: %s", _why_not_applied(head.version, acks))
+    acks = read_acks(settings, job, head.version)
+    last = acks[-1] if acks else None
+    if last is None or last["status"] != "applied":
+        progress.info("nothing to measure: %s", _why_not_applied(head.version, last))
         return None
     plan = read_plan(settings, job, head.plan_id)
     where = [("snapshot_id", "=", plan["snapshot_id"])]
@@ -120,7 +121,7 @@ def find_applied(settings: Settings, job: str) -> Applied | None:
         )
     policy = policy_from_json(snapshots[0]["policy_json"])
     nodes = read_rows(settings, "snapshots.nodes", job=job, where=where)
-    return Applied(plan, acks["applied"], policy, nodes)
+    return Applied(plan, last, policy, nodes)
 
 
 def _measure(
@@ -167,10 +168,11 @@ def _outcomes(settings: Settings, applied: Applied, run_id: str) -> list[Row]:
     return [row for row in rows if row["run_id"] == run_id]
 
 
-def _why_not_applied(version: int, acks: dict[str, Row]) -> str:
-    if "refused" in acks:
-        return f"the streaming job refused version {version}: {acks['refused']['reason']}"
-    if "accepted" in acks:
+def _why_not_applied(version: int, last: Row | None) -> str:
+    """A job that lost its folder says everything again: its last word counts."""
+    if last is not None and last["status"] == "refused":
+        return f"the streaming job refused version {version}: {last['reason']}"
+    if last is not None:
         return f"the streaming job accepted version {version} and has not applied it yet"
     return f"the streaming job has not answered to version {version} yet"
 

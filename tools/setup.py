@@ -229,6 +229,9 @@ def compile_loops(environment: Environment) -> None:
     if mark.exists() and mark.read_text() == key:
         return
     say("compiling the solvers' loops, about a minute")
+    # numba looks at a function's own file; what was compiled into it may be from another one.
+    for stale in environment.root.glob("solvers/rebalance/__pycache__/*.nb[ic]"):
+        stale.unlink()
     run(
         [str(environment.python), "-c", "from solvers.rebalance.warm import main; main()"],
         "see the message above",
@@ -238,9 +241,12 @@ def compile_loops(environment: Environment) -> None:
 
 
 def loops_key(root: Path) -> str:
-    """What numba's cache depends on, as it sees it: the sources' times, and that it is there."""
+    """What the compiled loops depend on: the sources as they are, and that the cache is there."""
     folder = root / "solvers" / "rebalance"
-    sources = [f"{file.name} {file.stat().st_mtime_ns}" for file in sorted(folder.glob("*.py"))]
+    sources = [
+        f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}"
+        for file in sorted(folder.glob("*.py"))
+    ]
     cached = sorted(file.name for file in folder.glob("__pycache__/*.nbi"))
     return hashlib.sha256("\n".join([key_of(root), *sources, *cached]).encode()).hexdigest()
 

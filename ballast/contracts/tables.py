@@ -135,7 +135,9 @@ METRICS_KEY_GROUPS = Table(
         Column("node_id", "string", "Node that held the key group at the window's end"),
         *WINDOW_COLUMNS,
         _count("records", "Records processed", "records"),
-        _figure("cpu_ms", "CPU time of the thread that processed them", "ms", maximum=LARGEST_MS),
+        _figure(
+            "cpu_ms", "CPU time of the thread, evened out by its speed", "ms", maximum=LARGEST_MS
+        ),
         _figure("busy_ms", "Wall time spent processing", "ms", maximum=LARGEST_MS),
         _count("state_bytes", "Size of the state at the window's end", "bytes"),
         _count("bytes_in", "Serialised bytes received from other nodes", "bytes"),

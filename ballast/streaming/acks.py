@@ -1,4 +1,4 @@
-"""The job's word on plan versions: each (version, status) once, whatever crashes in between.
+"""The job's word on plan versions: each (version, status) once in the life of the job's folder.
 
 An acknowledgement is first a file, then a row; the row's commit carries a mark of its own, so a
 repetition after a crash adds nothing. If the table cannot be reached the file waits. A job whose

@@ -16,10 +16,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyspark import cloudpickle
+
 from ballast.contracts.errors import InvalidInput
 from ballast.streaming.operators import KeyOf, Topology
 from ballast.streaming.routing import key_group_of
-from ballast.streaming.speed import Pace
+from ballast.streaming.speed import Pace, probe_ns
 from ballast.streaming.state import Slot
 
 Pair = tuple[str, Any]
@@ -104,9 +106,14 @@ def pack(pairs: list[Pair]) -> bytes:
     keys, records = zip(*pairs, strict=True) if pairs else ((), ())
     kinds = set(map(type, records))
     kind = kinds.pop() if len(kinds) == 1 else object
-    if not _is_plain_named_tuple(kind):
-        return pickle.dumps((None, pairs), protocol=5)
-    return pickle.dumps((kind, (keys, tuple(zip(*records, strict=True)))), protocol=5)
+    content = (keys, tuple(zip(*records, strict=True))) if _is_plain_named_tuple(kind) else None
+    whole = (None, pairs) if content is None else (kind, content)
+    try:
+        return pickle.dumps(whole, protocol=5)
+    except (pickle.PicklingError, AttributeError):
+        # A class that workers cannot import, such as one of the job's own script, goes by value.
+        by_value: bytes = cloudpickle.dumps(whole, protocol=5)
+        return by_value
 
 
 def unpack(payload: bytes) -> list[Pair]:
@@ -121,8 +128,9 @@ def unpack(payload: bytes) -> list[Pair]:
 
 def _is_plain_named_tuple(kind: type) -> bool:
     """Whether its fields are all there is to it; a class derived from one may hold more."""
+    own = vars(kind).keys() & {"__iter__", "__reduce__", "__reduce_ex__", "__getstate__"}
     fields = getattr(kind, "_fields", ())
-    return kind.__bases__ == (tuple,) and hasattr(kind, "_make") and bool(fields)
+    return kind.__bases__ == (tuple,) and hasattr(kind, "_make") and bool(fields) and not own
 
 
 def run_node(
@@ -165,9 +173,11 @@ def _warm_up(work: Work, node: int, stage: int, inbox: dict[Group, list[Delivery
     """Do the first key group's reading once unmeasured.
 
     A task starts with cold caches; the key group that comes first would pay for all of them, by
-    half a millisecond a batch, and a plan that moves it would move a load that stays.
+    half a millisecond a batch, and a plan that moves it would move a load that stays. Likewise
+    the first probe of the processor's speed.
     """
     if inbox:
+        probe_ns()
         first = min(inbox)
         work.slot(node, first, stage).load()
         pack(inbox[first][0].open())

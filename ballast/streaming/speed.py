@@ -66,9 +66,10 @@ class Pace:
 def evened(cpu_ns: Sequence[float], probes_ns: Sequence[float]) -> list[float]:
     """CPU times as if the processor had been equally fast for all; their sum stays as it is."""
     total = sum(cpu_ns)
-    if total <= 0:
+    usual = sorted(probes_ns)[len(probes_ns) // 2] if probes_ns else 0
+    # Where the clock of CPU time is coarse, a probe may read 0: there is nothing to go by then.
+    if total <= 0 or usual <= 0:
         return list(cpu_ns)
-    usual = sorted(probes_ns)[len(probes_ns) // 2]
     work = [
         cpu / min(max(probe / usual, LEAST), MOST)
         for cpu, probe in zip(cpu_ns, probes_ns, strict=True)

@@ -19,6 +19,8 @@ from ballast.streaming.files import TEMPORARY_PREFIX, write_atomically
 from ballast.streaming.operators import State
 
 SUFFIX = ".json"
+EMPTY = b"{}"
+"""A state that was emptied; it weighs nothing."""
 
 # Old versions that stay to be written over: a key group is written once for each stage that has
 # records for it. With none kept, every second write made a file and removed another, and ext4
@@ -62,7 +64,7 @@ class Slot:
         if name is None:
             return {}, b"", names
         data = _read(f"{self.folder}/{name}")
-        return json.loads(data), data, names
+        return json.loads(data), b"" if data == EMPTY else data, names
 
     def save(self, state: State, before: bytes, names: Sequence[str]) -> int:
         """Write this version unless nothing changed, over one not needed; bytes of state."""
@@ -71,7 +73,7 @@ class Slot:
             # A state that was emptied is written too: an older version must not come back.
             old = prunable(names, self.batch_id)
             name = version_name(self.batch_id, self.stage)
-            _write(self.folder, name, data or b"{}", old[0] if old else None)
+            _write(self.folder, name, data or EMPTY, old[0] if old else None)
             for other in old[1 + SPARES_KEPT :]:
                 _remove(f"{self.folder}/{other}")
         return len(data)
@@ -109,7 +111,8 @@ class StateStore:
         """Bytes of the newest version of a key group on a node."""
         folder = self.folder(node, operator_id, key_group)
         names = _versions(str(folder))
-        return (folder / max(names)).stat().st_size if names else 0
+        size = (folder / max(names)).stat().st_size if names else 0
+        return 0 if size == len(EMPTY) else size
 
     def read(self, node: str, operator_id: str, key_group: int) -> State:
         """The newest version of a key group on a node."""
@@ -133,7 +136,7 @@ class StateStore:
         data = (origin / name).read_bytes()
         destination.mkdir(parents=True, exist_ok=True)
         write_atomically(destination / name, data)
-        return len(data)
+        return 0 if data == EMPTY else len(data)
 
     def forget(self, node: str, operator_id: str, key_group: int) -> None:
         """Remove what a node still holds of a key group that it no longer owns."""

@@ -43,7 +43,11 @@ NEAREST = 6
 
 def compiled(function: Callable[..., Any]) -> Any:
     """``numba.njit`` with the cache, and without the interpreter's lock."""
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # nowhere to write a cache to: every process compiles for itself
+        return numba.njit(**options)(function)
 
 
 @compiled

@@ -80,7 +80,7 @@ def solve(
 ) -> Result:
     """Minimise load distance as far as the time or the steps allow."""
     options = _options(params)
-    loading, compiled = make_ready(problem.n_resources > 1)
+    make_ready(problem.n_resources > 1)
     clock = stop.start()
     reason = why_infeasible(problem, budget)
     if reason is not None:
@@ -94,8 +94,8 @@ def solve(
         search.run()
         found = search.finished_plan(options.tolerance)
         trace = tuple(search.trace)
-        # Running sums of bytes and pauses round; what is over the budget by a hair is still over.
-        plans += [p for p in (search.best_plan(), found) if within_budget(problem, budget, p)]
+        # Running sums round; what is over the budget or a cap by a hair is still over it.
+        plans += [p for p in (search.best_plan(), found) if _is_kept(problem, budget, p)]
     return make_result(
         problem,
         without_useless_moves(problem, _fewest_moves(problem, plans, options.tolerance)),
@@ -103,8 +103,12 @@ def solve(
         bound=bound,
         seconds=clock.elapsed(),
         trace=trace,
-        reason=f"compiled its loops in {loading:.0f} s (no cache)" if compiled else "",
     )
+
+
+def _is_kept(problem: Problem, budget: Budget, plan: IntArray) -> bool:
+    over = metrics.over_cap(problem, plan).any()
+    return within_budget(problem, budget, plan) and not over
 
 
 def _until_the_end(clock: Clock, problem: Problem) -> Clock:

@@ -55,6 +55,24 @@ def test_records_come_out_as_they_went_in(records):
     assert [type(record) for _, record in back] == [type(record) for record in records]
 
 
+def test_a_class_that_no_worker_can_import_travels_by_value():
+    class Local(NamedTuple):
+        key: str
+
+    back = unpack(pack([("k", Local("a")), ("k", Local("b"))]))
+    assert [record.key for _, record in back] == ["a", "b"]
+
+
+def test_a_named_tuple_with_a_way_of_its_own_to_be_pickled_keeps_it():
+    class Secret(NamedTuple):
+        key: str
+
+        def __reduce__(self):
+            return str, ("hidden",)
+
+    assert unpack(pack([("k", Secret("a"))])) == [("k", "hidden")]
+
+
 def test_what_a_record_holds_beside_its_fields_travels_too():
     back = unpack(pack([("k", noted("a", "x")), ("k", noted("b", "y"))]))
     assert [record.note for _, record in back] == ["x", "y"]

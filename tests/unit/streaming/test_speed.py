@@ -37,6 +37,10 @@ def test_a_batch_without_cpu_time_stays_as_it_is(times):
     assert evened(times, [80] * len(times)) == times
 
 
+def test_a_clock_too_coarse_for_probes_changes_nothing():
+    assert evened([10.0, 20.0], [0, 0]) == [10.0, 20.0]
+
+
 def test_a_key_group_is_between_the_probes_before_and_after_it(monkeypatch):
     counted = itertools.count(100, 100)
     monkeypatch.setattr(speed, "probe_ns", lambda: next(counted))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from ballast.contracts.errors import InvalidInput
@@ -110,6 +112,23 @@ def test_what_a_broken_attempt_left_is_discarded(tmp_path):
     store.discard_from(1)
     assert store.read("node-0", "count", 1) == {"a": 1}
     assert len(list((tmp_path / "node-0" / "count" / "0000001").iterdir())) == 1
+
+
+def test_an_emptied_state_is_written_once_and_weighs_nothing(tmp_path):
+    step(tmp_path, 0)
+    here = slot(tmp_path, 1)
+    _, stored, names = here.load()
+    assert here.save({}, stored, names) == 0
+    store = StateStore(tmp_path)
+    assert store.size("node-0", "count", 1) == 0
+    before = sorted(os.listdir(here.folder))
+    later = slot(tmp_path, 2)
+    state, stored, names = later.load()
+    assert state == {}
+    later.save(state, stored, names)
+    assert sorted(os.listdir(here.folder)) == before
+    assert store.copy("count", 1, "node-0", "node-1", 3) == 0
+    assert store.read("node-1", "count", 1) == {}
 
 
 def test_a_running_job_neither_makes_nor_removes_files(tmp_path):
