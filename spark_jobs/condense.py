@@ -9,7 +9,6 @@ missing or broken; one line says what is missing and when enough will be there.
 from __future__ import annotations
 
 import importlib
-import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -64,7 +63,7 @@ from spark_jobs.condensing.rows import is_good, of_job_since, with_facts, with_r
 from spark_jobs.condensing.write import frame_of, write_details, write_snapshot
 from spark_jobs.faults import fault_point
 from spark_jobs.log import Event, append_event
-from spark_jobs.program import progress, run_program, spark_session
+from spark_jobs.program import leave, progress, run_program, spark_session
 from spark_jobs.tables import read_table
 
 KEY_GROUPS, NODES, TRAFFIC = "metrics.key_groups", "metrics.nodes", "metrics.traffic"
@@ -293,4 +292,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

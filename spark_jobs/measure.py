@@ -8,7 +8,6 @@ windows is no failure: it is said, and the next run measures.
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +35,7 @@ from spark_jobs.outcomes import (
     windows_needed,
 )
 from spark_jobs.problems import Row
-from spark_jobs.program import progress, run_program, spark_session
+from spark_jobs.program import leave, progress, run_program, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -207,4 +206,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

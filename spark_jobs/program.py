@@ -7,11 +7,12 @@ needs one, so that a run that has nothing to do costs no JVM session.
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from ballast.contracts.errors import BallastError
 from ballast.contracts.settings import Settings, load_settings
@@ -50,6 +51,19 @@ def run_program(
         print(f"{name}: {type(error).__name__}: {message}", file=sys.stderr, flush=True)
         return error.exit_code
     return 0
+
+
+def leave(exit_code: int) -> NoReturn:
+    """End the process at once, with everything it said written out.
+
+    By now the session is stopped and every commit is made. The interpreter's own end would still
+    take native libraries down beneath their threads, which on a busy machine aborted a program
+    that had done its work (exit code 134), and its task would have been tried again.
+    """
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(exit_code)
 
 
 @contextmanager

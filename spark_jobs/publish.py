@@ -6,7 +6,6 @@ completes the log of a publisher that died in between, so a retry finds its work
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -21,7 +20,7 @@ from spark_jobs.faults import fault_point
 from spark_jobs.heads import compare_and_set, is_same, when_in_force
 from spark_jobs.log import Event, append_event, published_event, says_published
 from spark_jobs.problems import Row, violations_of
-from spark_jobs.program import progress, run_program
+from spark_jobs.program import leave, progress, run_program
 
 
 def publish_plan(
@@ -176,4 +175,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -10,7 +10,6 @@ draft, however often the task is retried and wherever it was killed.
 from __future__ import annotations
 
 import json
-import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -36,7 +35,7 @@ from spark_jobs.problems import (
     plan_row,
     violations_of,
 )
-from spark_jobs.program import progress, run_program
+from spark_jobs.program import leave, progress, run_program
 
 
 class Infeasible(BallastError):
@@ -231,4 +230,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())
