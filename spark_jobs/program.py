@@ -57,8 +57,8 @@ def leave(exit_code: int) -> NoReturn:
     """End the process at once, with everything it said written out.
 
     By now the session is stopped and every commit is made. The interpreter's own end would still
-    take native libraries down beneath their threads, which on a busy machine aborted a program
-    that had done its work (exit code 134), and its task would have been tried again.
+    take native libraries down beneath their threads, which may abort a program that has done its
+    work (exit code 134), and its task would be tried again.
     """
     logging.shutdown()
     sys.stdout.flush()

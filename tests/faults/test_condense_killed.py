@@ -51,7 +51,7 @@ def test_a_killed_condense_that_is_retried_takes_one_snapshot(settings: Settings
 
     end = write_windows(settings, POLICY, end, 1)
     retried = submit(settings, "condense", *arguments, "--as-of", end.isoformat())
-    assert retried.returncode == 0, retried.stderr[-2000:]
+    assert retried.returncode == 0, retried.stdout[-2000:] + retried.stderr[-2000:]
     (snapshot,) = rows(settings, "snapshots.snapshots")
     assert f"snapshot {snapshot['snapshot_id']} of 6 windows is in force" in retried.stdout
     for table, size in DETAILS.items():
