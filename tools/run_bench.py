@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: no such benchmark: {' '.join(unknown)}", file=sys.stderr)
         return 2
     codes = [
-        run_quick() if name == QUICK else run([sys.executable, f"bench/{name}.py"])
+        run_quick() if name == QUICK else run([sys.executable, "-m", f"bench.{name}"])
         for name in wanted
     ]
     return max(codes)

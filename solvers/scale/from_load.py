@@ -12,13 +12,7 @@ from ballast.contracts.errors import InvalidInput
 from solvers.scale.decision import History, Need
 from solvers.scale.observation import Observation
 from solvers.scale.policy import Boundaries, Policy
-from solvers.scale.sizing import (
-    ROUNDING,
-    cluster_views,
-    loads_of,
-    new_node_capacity,
-    nodes_for,
-)
+from solvers.scale.sizing import ROUNDING, needs_at
 
 NAME = "from_load"
 
@@ -34,22 +28,6 @@ def parallelism(w: float, u: float, v: float) -> int:
 
 def needs(observation: Observation, policy: Policy, history: History) -> tuple[Need, ...]:  # noqa: ARG001
     """For each cluster ceil(2w / (u + v)), in nodes of the cluster's own size."""
-    resource = policy.resource
-    given = policy.boundaries_of(resource)
+    given = policy.boundaries_of(policy.resource)
     boundaries = Boundaries.around_middle(given.lower, given.upper)
-    return tuple(
-        Need(
-            cluster=view.name,
-            nodes=nodes_for(
-                view.load(resource) / boundaries.target,
-                view.capacities(resource),
-                new_node_capacity(view, resource, policy),
-            ),
-            utilisation=view.utilisation(resource),
-            boundaries=boundaries,
-            metric=resource,
-            saturating=(resource,),
-            load=loads_of(view),
-        )
-        for view in cluster_views(observation, policy)
-    )
+    return needs_at(observation, policy, boundaries)

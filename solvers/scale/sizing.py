@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from ballast.contracts.errors import InvalidInput
 from solvers.problem import ALIVE, DRAINING
+from solvers.scale.decision import Need
 from solvers.scale.observation import LAUNCHING, NodeSample, Observation
-from solvers.scale.policy import Policy
+from solvers.scale.policy import Boundaries, Policy
 
 ROUNDING = 1e-9
 """Relative slack, so that 6.5 / 0.65 nodes are ten and not eleven."""
@@ -113,6 +114,27 @@ def nodes_for(required: float, capacities: Sequence[float], new_capacity: float)
     least = itertools.accumulate(sorted(capacities), initial=0.0)
     enough = (n for n, room in enumerate(least) if room >= required * (1 - ROUNDING))
     return next(enough, len(capacities))
+
+
+def needs_at(observation: Observation, policy: Policy, boundaries: Boundaries) -> tuple[Need, ...]:
+    """For each cluster, the nodes that bring the policy's resource to the boundaries' target."""
+    resource = policy.resource
+    return tuple(
+        Need(
+            cluster=view.name,
+            nodes=nodes_for(
+                view.load(resource) / boundaries.target,
+                view.capacities(resource),
+                new_node_capacity(view, resource, policy),
+            ),
+            utilisation=view.utilisation(resource),
+            boundaries=boundaries,
+            metric=resource,
+            saturating=(resource,),
+            load=loads_of(view),
+        )
+        for view in cluster_views(observation, policy)
+    )
 
 
 def loads_of(view: ClusterView) -> Mapping[str, float]:

@@ -15,27 +15,11 @@ from __future__ import annotations
 from solvers.scale.decision import History, Need
 from solvers.scale.observation import Observation
 from solvers.scale.policy import Policy
-from solvers.scale.sizing import cluster_views, loads_of, new_node_capacity, nodes_for
+from solvers.scale.sizing import needs_at
 
 NAME = "thresholds"
 
 
 def needs(observation: Observation, policy: Policy, history: History) -> tuple[Need, ...]:  # noqa: ARG001
     """For each cluster, the nodes that bring the average load to the ideal one."""
-    resource, boundaries = policy.resource, policy.boundaries_of(policy.resource)
-    return tuple(
-        Need(
-            cluster=view.name,
-            nodes=nodes_for(
-                view.load(resource) / boundaries.target,
-                view.capacities(resource),
-                new_node_capacity(view, resource, policy),
-            ),
-            utilisation=view.utilisation(resource),
-            boundaries=boundaries,
-            metric=resource,
-            saturating=(resource,),
-            load=loads_of(view),
-        )
-        for view in cluster_views(observation, policy)
-    )
+    return needs_at(observation, policy, policy.boundaries_of(policy.resource))
