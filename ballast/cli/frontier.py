@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ballast.cli.chart import BOUND, LINE, MUTED, Chart, Series, to_svg
 from ballast.cli.convert import to_problem
 from ballast.cli.render import text_table, to_json
-from ballast.contracts.errors import InvalidInput, ProblemError
+from ballast.contracts.errors import InvalidInput, NotFound, ProblemError
 from ballast.contracts.settings import check_job_name, load_settings
 
 if TYPE_CHECKING:
@@ -105,7 +105,13 @@ def read_target(target: str) -> tuple[Problem, Budget]:
 
     settings = load_settings()
     job = check_job_name(target)
-    policy, columns = read_snapshot(settings, newest_snapshot(settings, job))
+    snapshot = newest_snapshot(settings, job)
+    if snapshot is None:
+        raise NotFound(
+            f"job {job} has no snapshot in warehouse {settings.warehouse}", value=job,
+            remedy=f"trigger reoptimize__{job} in Airflow, or set BALLAST_WAREHOUSE",
+        )  # fmt: skip
+    policy, columns = read_snapshot(settings, snapshot)
     limits = policy.budgets
     return Problem(**columns), Budget(limits.moves, limits.bytes, limits.pause_s)
 

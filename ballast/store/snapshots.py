@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ballast.contracts.errors import InvalidInput, NotFound
+from ballast.contracts.errors import InvalidInput
 from ballast.contracts.policy import JobPolicy, policy_from_json
 from ballast.contracts.settings import Settings
 from ballast.store.tables import read_rows, table_exists
@@ -39,17 +39,12 @@ RESOURCES: Mapping[str, ResourceColumns] = {
 }
 
 
-def newest_snapshot(settings: Settings, job: str) -> Row:
-    """The job's last snapshot."""
-    rows: list[Row] = []
-    if table_exists(settings, "snapshots.snapshots"):
-        rows = read_rows(settings, "snapshots.snapshots", job=job).to_pylist()
-    if not rows:
-        raise NotFound(
-            f"job {job} has no snapshot in warehouse {settings.warehouse}", value=job,
-            remedy=f"trigger reoptimize__{job} in Airflow, or set BALLAST_WAREHOUSE",
-        )  # fmt: skip
-    return max(rows, key=lambda row: (row["created_at"], row["snapshot_id"]))
+def newest_snapshot(settings: Settings, job: str) -> Row | None:
+    """The job's snapshot of the latest period; None without any."""
+    if not table_exists(settings, "snapshots.snapshots"):
+        return None
+    rows = read_rows(settings, "snapshots.snapshots", job=job).to_pylist()
+    return max(rows, key=lambda row: (row["period_end_at"], row["created_at"]), default=None)
 
 
 def read_snapshot(settings: Settings, snapshot: Row) -> tuple[JobPolicy, dict[str, Any]]:

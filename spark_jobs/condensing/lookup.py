@@ -14,6 +14,7 @@ from ballast.contracts.errors import GateFailed
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings
 from ballast.store.plans import Head, read_acks, read_head
+from ballast.store.snapshots import newest_snapshot
 from ballast.store.tables import ensure_tables, open_table, read_rows
 from expectations.policy_rules import CLOCK_SKEW_S
 from spark_jobs.condensing.request import (
@@ -96,12 +97,6 @@ def _require_taken_up(
             f"window up to {iso(newest)} still ran under version {ran_under}; wait for the job's "
             f"next batches, or see `ballast plans show {request.job}`, then start a new run"
         )
-
-
-def newest_snapshot(settings: Settings, job: str) -> Row | None:
-    """The job's snapshot of the latest period."""
-    rows = read_rows(settings, SNAPSHOTS, job=job).to_pylist()
-    return max(rows, key=lambda row: (row["period_end_at"], row["created_at"]), default=None)
 
 
 def nodes_of_snapshot(settings: Settings, job: str, snapshot: Row | None) -> dict[str, Row]:
