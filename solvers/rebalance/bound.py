@@ -70,13 +70,15 @@ def _indivisible(problem: Problem, r: int, mean: float) -> float:
 
 
 def _whole(problem: Problem, r: int, mean: float) -> float:
-    """Whole-numbered loads: no node gets closer to its share than the nearest whole number."""
+    """Whole-numbered loads: no node gets closer to its share than the nearest multiple of their
+    largest common divisor."""
     load = problem.load[:, r]
     if not (float(load.sum()) < EXACT_WHOLE and bool(np.all(load == np.floor(load)))):
         return 0.0
     share = problem.capacity[problem.staying, r] * mean
+    unit = max(1, int(np.gcd.reduce(load.astype(np.int64))))
     slack = 8 * np.finfo(np.float64).eps * share
-    away = np.maximum(0.0, np.abs(share - np.round(share)) - slack)
+    away = np.maximum(0.0, np.abs(share - unit * np.round(share / unit)) - slack)
     return float((away / share).max(initial=0.0))
 
 

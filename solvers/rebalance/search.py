@@ -1,19 +1,22 @@
 """Search over relocations, swaps and replacements: the method for every size of cluster.
 
-Three parts work on one plan that is valid at every moment. *Polish* repairs the worst node by the
+Three parts work on plans that are valid at every moment. *Polish* repairs the worst node by the
 best exchange with a node that mirrors its deviation. *Anneal* accepts exchanges that lower the
 excess over a target below the best so far, and some that do not; it pays up to some ten thousand
-key groups. In the end, moves that the result does not need are undone, and what is left of the
-budget empties draining nodes. The loops are compiled (docs/adr/0014).
+key groups, and two walkers do it side by side, each on a plan of its own. In the end, moves that
+the result does not need are undone, and what is left of the budget empties draining nodes. The
+loops are compiled (docs/adr/0014).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ballast.contracts.errors import InvalidInput
 from solvers import metrics
@@ -39,10 +42,18 @@ FEW_REPAIRS = 10
 """Repairs between two looks at the clock; fewer where items have no order by size."""
 FALL = 0.8
 """The target of the next chunk, between the bound (0) and the best so far (1)."""
-HOT, COLD = 2.0, 0.06
-"""Temperature at the start and at the end of a chunk, as deviations in units of the target."""
+COOLINGS = ((2.0, 0.06), (8.0, 0.05))
+"""Temperature at the start and at the end of a chunk, as deviations in units of the target, one
+pair a walker. Heat finds the better plans where loads are fine, cold where they are coarse."""
+COOLING_OF_SEVERAL = (1.0, 0.02)
+"""With several resources."""
+COOLING_OF_COSTS = (0.5, 0.005)
+"""Where bytes or pauses are limited: few key groups decide, and each exchange of them counts."""
 IDLE_CHUNKS = 200
 """Without any limit the search ends after so many chunks without a better plan."""
+WALKERS = len(COOLINGS)
+"""Plans that are annealed side by side, by threads. A constant: were it the number of processors,
+the same seed and steps would give another plan on another machine."""
 ANNEALED = 30_000
 """Beyond this many items annealing gains nothing in seconds; polishing alone goes on."""
 BISECTIONS = 16
@@ -134,8 +145,31 @@ def _fewest_moves(problem: Problem, plans: list[IntArray], tolerance: float) -> 
     return last if metrics.load_distance(problem, last) <= allowed else best
 
 
+@dataclass(eq=False, slots=True)
+class _Walker:
+    """A plan at hand, its own random numbers, and the best places it has seen."""
+
+    number: int
+    state: State
+    random: npt.NDArray[np.uint64]
+    best_place: IntArray
+    best: FloatArray  # [1]: the loops write to it
+
+    @classmethod
+    def at(cls, layout: Layout, place: IntArray, seed: int, number: int) -> _Walker:
+        from solvers.rebalance.layout import State
+
+        random = np.array([_scrambled(seed, number)], dtype=np.uint64)
+        return cls(number, State(layout, place), random, place.copy(), np.array([np.inf]))
+
+    def keep_if_better(self, distance: float) -> None:
+        if distance < self.best[0]:
+            self.best[0] = distance
+            self.best_place[:] = self.state.place
+
+
 class _Search:
-    """One search: the layout, the plan at hand, and the best so far."""
+    """One search: the layout, the walkers on it, and the best plan that any of them has seen."""
 
     def __init__(
         self,
@@ -148,42 +182,67 @@ class _Search:
         clock: Clock,
     ) -> None:
         from solvers.rebalance import kernels
-        from solvers.rebalance.layout import Layout, State
+        from solvers.rebalance.layout import Layout
 
         self.kernels = kernels
-        self.problem, self.stop, self.clock = problem, stop, clock
+        self.problem, self.seed, self.stop, self.clock = problem, seed, stop, clock
         self.floor = bound / 100.0
         self.layout: Layout = Layout.of(problem, budget)
         self.start = self.layout.places_of(start)
-        self.state: State = State(self.layout, self.start)
         self.fixed = self.layout.arrays()
         layout = self.layout
         self.by_size = layout.load.shape[1] == 1 and bool(np.isinf(layout.allowance[1:]).all())
-        self.random = np.array([_scrambled(seed)], dtype=np.uint64)
-        self.best_place = self.state.place.copy()
-        self.best: FloatArray = np.array([self._distance()])
+        self.lead = _Walker.at(layout, self.start, seed, 0)
+        self.best = self._distance(self.lead.state)
+        self.best_place = self.start.copy()
         self.steps = 0
-        self.trace: list[TraceStep] = [(clock.elapsed(), "start", 100.0 * float(self.best[0]))]
+        self.trace: list[TraceStep] = [(clock.elapsed(), "start", 100.0 * self.best)]
 
     def run(self) -> None:
         if not len(self.layout.groups) or not self.layout.n_balanced:
             return
         self._construct()
-        self._polish()
+        self._polish(self.lead)
+        self._gather([self.lead])
         self._note("polish")
+        if len(self.layout.groups) <= ANNEALED:
+            with ThreadPoolExecutor(WALKERS) as threads:
+                self._walk(threads)
+
+    def _walk(self, threads: ThreadPoolExecutor) -> None:
+        """Step by step all walkers go on from where they are; the best that any saw is kept."""
+        walkers = [self.lead]
+        for number in range(1, WALKERS):
+            place = self.lead.state.place
+            walkers.append(_Walker.at(self.layout, place, self.seed, number))
         idle = 0
-        while not self._is_over() and len(self.layout.groups) <= ANNEALED:
-            before = float(self.best[0])
-            self._anneal()
-            self._polish()
+        while not self._is_over():
+            before = self.best
+            # Read before any of them starts: what one finds must not steer the other by chance.
+            target = max(self.floor, self.floor + FALL * (before - self.floor), FALL * before)
+            for walker in walkers:
+                walker.best[0] = before
+            list(threads.map(self._step, walkers, [target] * len(walkers)))
+            self._gather(walkers)
             self.steps += 1
             self._note(f"step {self.steps}", before)
-            idle = 0 if self.best[0] < before else idle + 1
+            idle = 0 if self.best < before else idle + 1
             if self._has_no_limit() and idle >= IDLE_CHUNKS:
                 return
 
+    def _step(self, walker: _Walker, target: float) -> None:
+        self._anneal(walker, target)
+        self._polish(walker)
+
+    def _gather(self, walkers: Sequence[_Walker]) -> None:
+        """Keep the best plan that one of them saw; of equals that of the first."""
+        ahead = min(walkers, key=lambda walker: float(walker.best[0]))
+        if ahead.best[0] < self.best:
+            self.best = float(ahead.best[0])
+            self.best_place[:] = ahead.best_place
+
     def _is_over(self) -> bool:
-        if self.best[0] <= self.floor + PROOF_TOLERANCE / 200.0:
+        if self.best <= self.floor + PROOF_TOLERANCE / 200.0:
             return True
         return self.clock.is_over() or (
             self.stop.steps is not None and self.steps >= self.stop.steps
@@ -192,21 +251,25 @@ class _Search:
     def _has_no_limit(self) -> bool:
         return self.stop.steps is None and self.stop.seconds is None
 
-    def _distance(self) -> float:
+    def _distance(self, state: State) -> float:
         y = self.layout
-        worst, _ = self.kernels.worst_node(self.state.sums, y.inverse, y.centre, y.n_balanced)
+        worst, _ = self.kernels.worst_node(state.sums, y.inverse, y.centre, y.n_balanced)
         return float(worst)
 
-    def _anneal(self) -> None:
-        best = float(self.best[0])
-        target = max(self.floor, self.floor + FALL * (best - self.floor), FALL * best)
+    def _anneal(self, walker: _Walker, target: float) -> None:
         unit = max(target, 1e-12)
+        hot, cold = self._cooling(walker)
         proposals = CHUNKS[self.steps % len(CHUNKS)]
         self.kernels.anneal(
-            proposals, self._kinds(proposals), target, (HOT * unit) ** 2, (COLD * unit) ** 2,
-            self.by_size, self.random,
-            *self.fixed, *self.state.arrays(), self.best_place, self.best,
+            proposals, self._kinds(proposals), target, (hot * unit) ** 2, (cold * unit) ** 2,
+            self.by_size, walker.random,
+            *self.fixed, *walker.state.arrays(), walker.best_place, walker.best,
         )  # fmt: skip
+
+    def _cooling(self, walker: _Walker) -> tuple[float, float]:
+        if self.by_size:
+            return COOLINGS[walker.number]
+        return COOLING_OF_SEVERAL if self.layout.n_balanced > 1 else COOLING_OF_COSTS
 
     def _kinds(self, proposals: int) -> int:
         """Fine exchanges too, but in long coolings and where bytes or pauses are limited."""
@@ -215,7 +278,7 @@ class _Search:
         is_coarse = not self.by_size or proposals == max(CHUNKS)
         return int(self.kernels.COARSE if is_coarse else self.kernels.ALL_KINDS)
 
-    def _polish(self) -> None:
+    def _polish(self, walker: _Walker) -> None:
         is_slow = not self.by_size and len(self.layout.groups) > ANNEALED
         repairs = FEW_REPAIRS if is_slow else REPAIRS
         for partners in (8, 32) if self.by_size else (3, 12):
@@ -223,10 +286,10 @@ class _Search:
             done = 1
             while done and not self.clock.is_over():
                 done = self.kernels.polish(
-                    repairs, self.floor, min(len(stuck), partners), self.by_size, self.random,
-                    *self.fixed, *self.state.arrays(), stuck,
+                    repairs, self.floor, min(len(stuck), partners), self.by_size, walker.random,
+                    *self.fixed, *walker.state.arrays(), stuck,
                 )  # fmt: skip
-        self._keep_best()
+        walker.keep_if_better(self._distance(walker.state))
 
     def _construct(self) -> None:
         """Start from the least distance that can be built; keep moves back where they pay later.
@@ -239,7 +302,7 @@ class _Search:
             return
         if not self.by_size or self.layout.limited.any():
             return
-        worst = float(self.best[0])
+        worst = self.best
         reached = self._bisect(1.0, worst)
         if self.floor < TIGHT * reached:
             self._bisect(1.0 - KEPT_BACK, worst)
@@ -249,24 +312,24 @@ class _Search:
         """Lower an aim step by step; at each, nodes above it settle with nodes that mirror them."""
         from solvers.rebalance.pairs import pair_off
 
-        aim = float(self.best[0])
-        while self.best[0] <= aim and not self._is_over():
+        aim = self.best
+        while self.best <= aim and not self._is_over():
             aim = max(self.floor, PAIR_FALL * aim)
             for _ in range(PAIR_ROUNDS):
                 todo = np.ones(len(self.layout.nodes), dtype=bool)
                 pairs = PAIRS
                 while pairs == PAIRS and not self.clock.is_over():
                     pairs = pair_off(
-                        PAIRS, aim, PAIR_MARGIN * aim, todo, self.random,
-                        *self.fixed, *self.state.arrays(),
+                        PAIRS, aim, PAIR_MARGIN * aim, todo, self.lead.random,
+                        *self.fixed, *self.lead.state.arrays(),
                     )  # fmt: skip
-                self._keep_best()
-                if self.best[0] <= aim or self.clock.is_over():
+                self._keep_lead()
+                if self.best <= aim or self.clock.is_over():
                     break
             self._note("pairs")
 
     def _bisect(self, share: float, high: float) -> float:
-        """The least distance built with this share of the moves; the state holds that plan."""
+        """The least distance built with this share of the moves; the lead holds that plan."""
         from solvers.rebalance.construct import construct
         from solvers.rebalance.layout import State
 
@@ -279,21 +342,19 @@ class _Search:
             middle = low + (high - low) / 2
             state = State(self.layout, self.start)
             if construct(middle, *fixed, *state.arrays()):
-                self.state, high = state, middle
-                self._keep_best()
+                self.lead.state, high = state, middle
+                self._keep_lead()
             else:
                 low = middle
         return high
 
-    def _keep_best(self) -> None:
-        now = self._distance()
-        if now < self.best[0]:
-            self.best[0] = now
-            self.best_place[:] = self.state.place
+    def _keep_lead(self) -> None:
+        self.lead.keep_if_better(self._distance(self.lead.state))
+        self._gather([self.lead])
 
     def _note(self, step: str, before: float = np.inf) -> None:
-        if self.best[0] < before:
-            self.trace.append((self.clock.elapsed(), step, 100.0 * float(self.best[0])))
+        if self.best < before:
+            self.trace.append((self.clock.elapsed(), step, 100.0 * self.best))
 
     def best_plan(self) -> IntArray:
         return self.layout.assignment_of(self.problem, self.best_place)
@@ -303,7 +364,7 @@ class _Search:
         from solvers.rebalance.layout import State
 
         y = self.layout
-        ceiling = float(self.best[0]) + tolerance / 200.0
+        ceiling = self.best + tolerance / 200.0
         best: State | None = None
         ways = ORDERS if len(y.groups) <= ANNEALED else 1
         for way in range(ways if y.n_balanced else 0):
@@ -329,6 +390,7 @@ class _Search:
         return np.random.default_rng(way).permutation(away)
 
 
-def _scrambled(seed: int) -> int:
-    """Any seed, also 0, as a state of xorshift, which must not be 0."""
-    return int(np.random.SeedSequence(abs(seed)).generate_state(1, np.uint64)[0]) | 1
+def _scrambled(seed: int, number: int) -> int:
+    """Any seed, also 0, as a state of xorshift, which must not be 0; another for each walker."""
+    words = np.random.SeedSequence([abs(seed), number]).generate_state(1, np.uint64)
+    return int(words[0]) | 1

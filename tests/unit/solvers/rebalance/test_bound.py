@@ -68,6 +68,10 @@ def test_whole_numbers_cannot_meet_a_fraction() -> None:
     assert counting_bound(make([1, 1, 1], [0, 0, 1]), Budget()) == pytest.approx(100 / 3)
 
 
+def test_whole_numbers_with_a_common_divisor_cannot_meet_a_fraction_of_it() -> None:
+    assert counting_bound(make([3, 3, 3], [0, 0, 1]), Budget()) == pytest.approx(100 / 3)
+
+
 def test_bytes_bound_what_moves_would_not() -> None:
     problem = make([4, 4], [0, 0], nodes=2, state_bytes=np.array([100, 100]))
     assert counting_bound(problem, Budget(bytes=100)) == pytest.approx(0, abs=1e-6)
