@@ -25,7 +25,7 @@ def progress(trace: Sequence[Sequence[object]]) -> str:
     if not better:
         return ""
     shown = better if len(better) <= MOST_STEPS else [better[0], *better[-(MOST_STEPS - 1) :]]
-    return ", ".join(f"{pct:.2f} % after {s:.2f} s ({step})" for s, step, pct in shown)
+    return ", ".join(f"{_points(pct)} % after {s:.2f} s ({step})" for s, step, pct in shown)
 
 
 def _improvements(trace: Sequence[Sequence[object]]) -> list[tuple[float, str, float]]:
@@ -38,6 +38,6 @@ def _improvements(trace: Sequence[Sequence[object]]) -> list[tuple[float, str, f
     return better
 
 
-def _points(gap: float) -> str:
-    """Two digits that mean something, however small the gap is."""
-    return f"{gap:.2f}" if gap >= 0.01 else f"{gap:.1g}"
+def _points(percent: float) -> str:
+    """Digits that mean something, however small the figure is."""
+    return f"{percent:.2f}" if percent >= 0.1 or percent == 0 else f"{percent:.2g}"

@@ -1,6 +1,7 @@
 """Scale-in with and without integration (seed 000, 5.1, Figure 5), round by round.
 
-Integrated: the solver gets the draining nodes and decides itself what each round's budget is for.
+Integrated: the solver gets the draining nodes and decides itself what each round's budget is for,
+within a bound on the rounds that a drain may take (docs/adr/0035).
 Apart: as in print, scale-in comes first as a process of its own that spreads the key groups of the
 draining nodes evenly over the others, and balancing gets the budget once they are empty.
 """
@@ -15,13 +16,18 @@ import numpy as np
 from bench.rebalance.cells import seed000_loads
 from bench.simulator.cluster import Balancer, Cluster
 from solvers import Budget
+from solvers.drain import due_now
 from solvers.problem import FloatArray, IntArray
+from solvers.topology import that_must_move
 
 NODES = 60
 PER_NODE = 20
 REMOVED = 10
 MOVES = 20
 MEAN_LOAD = 0.5
+DRAIN_ROUNDS = 12
+"""Ten are the fewest: ten nodes of 20 key groups, 20 moves a round. With ten, nothing is left for
+balancing."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +57,16 @@ def overloaded_cluster(seed: int, overloaded: int) -> tuple[Cluster, FloatArray]
 
 
 def run_integrated(cluster: Cluster, load: FloatArray, rounds: int, balance: Balancer) -> Rounds:
+    budget = Budget(moves=MOVES)
+    passed = 0
+
     def step() -> IntArray:
-        return balance(cluster.problem(load, _bytes(load)), Budget(moves=MOVES))
+        nonlocal passed
+        problem = cluster.problem(load, _bytes(load))
+        drains = dict.fromkeys(problem.node_ids, passed)
+        passed += 1
+        due = due_now(problem, budget, drains, DRAIN_ROUNDS)
+        return balance(that_must_move(problem, due), budget)
 
     return _run(cluster, load, rounds, step)
 

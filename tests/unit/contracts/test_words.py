@@ -27,6 +27,11 @@ def test_progress_names_the_steps_that_helped() -> None:
     assert words.progress([]) == ""
 
 
+def test_small_steps_of_a_progress_can_be_told_apart() -> None:
+    said = words.progress([[0.1, "search", 0.0042], [0.2, "search", 0.00067]])
+    assert said == "0.0042 % after 0.10 s (search), 0.00067 % after 0.20 s (search)"
+
+
 def test_a_long_progress_keeps_its_start_and_its_end() -> None:
     said = words.progress([[s, "search", 100.0 - s] for s in range(50)])
     assert said.startswith("100.00 % after 0.00 s")
