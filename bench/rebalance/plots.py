@@ -88,6 +88,10 @@ def _panel(axis: object, cell: Cell, outcomes: Sequence[Outcome]) -> None:
                 label=peer.name,
                 color=COLOURS[peer.name],
                 linewidth=2.0 if peer.name == OURS else 1.2,
+                # A peer that tells nothing on its way has its end alone: a point must be seen.
+                marker="o",
+                markersize=3.5,
+                markevery=[len(points) - 1],
             )
     axis.set_xscale("log")  # type: ignore[attr-defined]
     axis.set_yscale("log")  # type: ignore[attr-defined]
