@@ -133,22 +133,9 @@ def construct(  # type: ignore[no-untyped-def]
             n_rest += 1
             continue
         put(
-            item,
-            node,
-            load,
-            home,
-            cost,
-            place,
-            sums,
-            visitors,
-            begin,
-            count,
-            slot,
-            used,
-            moved,
-            moved_slot,
-            n_moved,
-        )
+            item, node, load, home, cost, place, sums, visitors, begin, count, slot, used,
+            moved, moved_slot, n_moved,
+        )  # fmt: skip
         lack[node] -= load[item, 0]
         if lack[node] > 0.0:
             settle(needy, lack, n_needy)
@@ -165,22 +152,9 @@ def construct(  # type: ignore[no-untyped-def]
         if load[item, 0] > headroom[node] or node == home[item] or count[node] >= room[node]:
             return False
         put(
-            item,
-            node,
-            load,
-            home,
-            cost,
-            place,
-            sums,
-            visitors,
-            begin,
-            count,
-            slot,
-            used,
-            moved,
-            moved_slot,
-            n_moved,
-        )
+            item, node, load, home, cost, place, sums, visitors, begin, count, slot, used,
+            moved, moved_slot, n_moved,
+        )  # fmt: skip
         headroom[node] -= load[item, 0]
         settle(roomy, headroom, n_roomy)
     # Who is still short gets from whoever has most to spare.
@@ -207,22 +181,9 @@ def construct(  # type: ignore[no-untyped-def]
         if count[node] >= room[node] or not affordable(item, used, cost, allowance):
             return False
         put(
-            item,
-            node,
-            load,
-            home,
-            cost,
-            place,
-            sums,
-            visitors,
-            begin,
-            count,
-            slot,
-            used,
-            moved,
-            moved_slot,
-            n_moved,
-        )
+            item, node, load, home, cost, place, sums, visitors, begin, count, slot, used,
+            moved, moved_slot, n_moved,
+        )  # fmt: skip
         spare[giver] -= load[item, 0]
         settle(givers, spare, n_givers)
         lack[node] -= load[item, 0]

@@ -219,20 +219,9 @@ def best_item(  # type: ignore[no-untyped-def]
                 fits = False
         if fits:
             e = energy_with(
-                item,
-                giver,
-                taker,
-                give,
-                take,
-                load,
-                inverse,
-                centre,
-                limit,
-                sums,
-                n_balanced,
-                target,
-                energy,
-            )
+                item, giver, taker, give, take, load, inverse, centre, limit, sums, n_balanced,
+                target, energy,
+            )  # fmt: skip
             if e < energy:
                 best, energy = item, e
     # What has been here from the start: one more move.
@@ -268,20 +257,9 @@ def best_item(  # type: ignore[no-untyped-def]
         if place[item] != giver or item == skip:
             continue
         e = energy_with(
-            item,
-            giver,
-            taker,
-            give,
-            take,
-            load,
-            inverse,
-            centre,
-            limit,
-            sums,
-            n_balanced,
-            target,
-            energy,
-        )
+            item, giver, taker, give, take, load, inverse, centre, limit, sums, n_balanced,
+            target, energy,
+        )  # fmt: skip
         if e >= energy:
             continue
         if cost[item, 0] > left[0] or cost[item, 1] > left[1] or cost[item, 2] > left[2]:
