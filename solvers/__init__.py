@@ -11,6 +11,7 @@ from typing import Any
 
 from ballast.contracts.errors import InvalidInput
 from solvers.budget import Budget
+from solvers.checks import is_whole
 from solvers.problem import AllowedNodes, Problem
 from solvers.rebalance import METHODS
 from solvers.rebalance.warm import make_ready
@@ -42,6 +43,8 @@ def solve(
         raise InvalidInput(
             f"there is no method {method!r}", value=method, allowed=", ".join(METHODS)
         )
+    if not is_whole(seed, at_least=0):
+        raise InvalidInput(f"seed is {seed!r}", value=seed, allowed="a whole number >= 0")
     seconds, compiled = make_ready(problem.n_resources > 1)
     result = METHODS[method](problem, budget, stop, seed, params or {})
     if not compiled:

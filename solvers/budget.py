@@ -5,11 +5,13 @@ Forced moves (off dead nodes) are outside the budget and reported apart, as the 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from numbers import Integral, Real
 
 from ballast.contracts.errors import InvalidInput
+from solvers.checks import is_finite, is_whole
+
+LARGEST = 2**63
+"""Moves and bytes are counted in 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,23 +27,27 @@ class Budget:
             _check_whole_number(name, getattr(self, name))
         _check_seconds(self.pause_s)
 
+    @property
+    def pause_slack_s(self) -> float:
+        """Sums of pauses round: what is over the limit by no more than this is within it."""
+        return max(1e-9, 1e-11 * (self.pause_s or 0.0))
+
 
 def _check_whole_number(name: str, value: object) -> None:
     if value is None:
         return
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 0:
+    if not is_whole(value, at_least=0, below=LARGEST):
         raise InvalidInput(
             f"budget.{name} is {value!r}",
             value=value,
-            allowed="a whole number >= 0, or absent for no limit",
+            allowed=f"a whole number >= 0 and < {LARGEST}, or absent for no limit",
         )
 
 
 def _check_seconds(value: object) -> None:
     if value is None:
         return
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(float(value)) or float(value) < 0:  # type: ignore[arg-type]
+    if not is_finite(value):
         raise InvalidInput(
             f"budget.pause_s is {value!r}",
             value=value,

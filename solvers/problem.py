@@ -25,6 +25,7 @@ ALIVE = "alive"
 DRAINING = "draining"
 DEAD = "dead"
 NODE_STATES = (ALIVE, DRAINING, DEAD)
+LARGEST_TOTAL = 2.0**63
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -240,6 +241,14 @@ class Problem:
         state_bytes = _as_ints("state_bytes", self.state_bytes)
         _check_length("state_bytes", state_bytes, groups, "key group")
         _check_rows("state_bytes", state_bytes >= 0, self.key_group_ids, state_bytes, ">= 0")
+        # Sums of them are kept in 64 bits everywhere; one that wraps would pass any budget.
+        if float(state_bytes.sum(dtype=np.float64)) >= LARGEST_TOTAL:
+            raise InvalidInput(
+                "the total of state_bytes does not fit into 64 bits",
+                value=int(state_bytes.max()),
+                allowed=f"a total below {LARGEST_TOTAL:.0f}",
+                remedy="use larger units, for the budget of bytes too",
+            )
         _freeze(self, "state_bytes", state_bytes)
         current = _as_ints("current", self.current)
         _check_length("current", current, groups, "key group")
@@ -278,6 +287,9 @@ class Problem:
         rate = _as_floats("traffic_rate", self.traffic_rate, (len(given[0]),))
         if not bool(np.all(np.isfinite(rate) & (rate >= 0))):
             raise InvalidInput("traffic_rate has a rate that is not a number >= 0")
+        with np.errstate(over="ignore"):
+            if not np.isfinite(rate.sum()):
+                raise InvalidInput("the total of traffic_rate overflows", remedy="use larger units")
         _freeze(self, "traffic_rate", rate)
 
     def _check_pause(self) -> None:

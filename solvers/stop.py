@@ -5,11 +5,11 @@ A stop by steps is repeatable; a stop by the clock is not (design, "Identity").
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass, field
 
 from ballast.contracts.errors import InvalidInput
+from solvers.checks import is_finite, is_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +20,13 @@ class Stop:
     steps: int | None = None
 
     def __post_init__(self) -> None:
-        if self.seconds is not None and not (math.isfinite(self.seconds) and self.seconds > 0):
+        if self.seconds is not None and not (is_finite(self.seconds) and self.seconds > 0):
             raise InvalidInput(
                 f"stop.seconds is {self.seconds!r}",
                 value=self.seconds,
                 allowed="a finite number of seconds > 0, or absent",
             )
-        if self.steps is not None and (isinstance(self.steps, bool) or self.steps < 1):
+        if self.steps is not None and not is_whole(self.steps, at_least=1):
             raise InvalidInput(
                 f"stop.steps is {self.steps!r}", value=self.steps, allowed="a whole number >= 1"
             )

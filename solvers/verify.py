@@ -9,6 +9,7 @@ of a million key groups takes seconds.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -353,7 +354,9 @@ def _close(a: float, b: float, rounding: float = 0.0) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    # Compared, not converted: a whole number may be beyond what a float can hold.
+    return is_number and -sys.float_info.max <= value <= sys.float_info.max
 
 
 def _check_figures(promises: Mapping[str, Any], facts: _Facts) -> Iterator[Violation]:

@@ -131,6 +131,10 @@ def _sweep_all(
     }
 
 
+def _limit(point: Point) -> str:
+    return "no limit" if point.limit is None else f"at most {point.limit:,}"
+
+
 class _Progress:
     """One line on standard error for each budget that was solved."""
 
@@ -139,7 +143,7 @@ class _Progress:
 
     def __call__(self, point: Point, count: int) -> None:
         self.done += 1
-        limit = "no limit" if point.limit is None else f"at most {point.limit:,}"
+        limit = _limit(point)
         result = point.result
         found = f"load distance {result.load_distance:.4g} %" if result.is_solved else "infeasible"
         print(
@@ -174,7 +178,7 @@ def _sweep_text(unit: Unit, points: Sequence[Point]) -> str:
         text_table((f"{unit} allowed", *TABLE[1:]), rows),
     ]
     lines += [
-        f"at most {point.limit:,} {unit}: {point.result.reason}"
+        f"{_limit(point)} of {unit}: {point.result.reason}"
         for point in points
         if not point.result.is_solved
     ]

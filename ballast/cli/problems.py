@@ -25,6 +25,8 @@ EXIT_SOLVED = 0
 EXIT_INFEASIBLE = 3
 EXIT_BROKEN_PROMISE = VerificationFailed.exit_code
 DEFAULT_SECONDS = 10.0
+PROMISED = ("status", "method", "load_distance", "bound", "gap", "moves", "bytes")
+"""What a solved result has to say: what is left out could not be found broken."""
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -136,7 +138,9 @@ def _violations(problem: Problem, budget: Budget, result: ResultFolder) -> list[
 
     status = result.figures.get("status")
     if result.assignment is not None:
-        return verify(problem, budget, result.assignment, result.figures)
+        missing = [name for name in PROMISED if result.figures.get(name) is None]
+        unsaid = [Violation(name, "result.json does not say it") for name in missing]
+        return unsaid + verify(problem, budget, result.assignment, result.figures)
     if status == "infeasible":
         return verify_infeasible(problem, budget)
     return [Violation("assignment", f"assignment.parquet is missing, and the status is {status!r}")]

@@ -55,11 +55,14 @@ class Columns:
 
     def text(self, name: str) -> pa.Array:
         """A column of names; whole numbers are taken as names too."""
-        column = self._without_nulls(name)
+        return self.as_text(name, self._without_nulls(name))
+
+    def as_text(self, name: str, values: pa.Array) -> pa.Array:
+        """Values of a column as names, if they are."""
         kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer)
-        if not any(is_kind(column.type) for is_kind in kinds):
-            raise self._wrong_type(name, column, "text")
-        return column.cast(pa.string())
+        if not any(is_kind(values.type) for is_kind in kinds):
+            raise self._wrong_type(name, values, "text")
+        return values.cast(pa.string())
 
     def ids(self, name: str) -> pa.Array:
         """A column of names, each of them once and none empty."""

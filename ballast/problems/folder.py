@@ -7,7 +7,7 @@ the first thing that is wrong is named.
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,9 @@ from ballast.problems.columns import BoolArray, Columns, FloatArray, IntArray
 OBJECTIVES = ("balance", "collocate", "joint")
 NODE_STATES = ("alive", "draining", "dead")
 BUDGETS = ("moves", "bytes", "pause_s")
+SETTINGS = ("objective", "budget", "pause_c0_s", "pause_s_per_byte", "weights", "caps", "params")
+LARGEST = 2**63
+LONGEST_SHOWN = 60
 
 DEFAULT_PAUSE_C0_S = 0.1
 DEFAULT_PAUSE_S_PER_BYTE = 1e-8
@@ -116,6 +119,7 @@ def read_problem(folder: str | Path) -> ProblemFolder:
     caps = _caps(settings.pop("caps", []), resources)
     nodes = _nodes(node_file, resources)
     key_groups = _key_groups(group_file, nodes, resources)
+    _check_settings(settings)
     return ProblemFolder(
         resources=resources,
         nodes=nodes,
@@ -131,16 +135,32 @@ def read_problem(folder: str | Path) -> ProblemFolder:
     )
 
 
+def _check_settings(rest: dict[str, Any]) -> None:
+    """A misspelt name must not turn into no limit."""
+    unknown = sorted(set(rest) - {"params"})
+    if unknown:
+        raise ProblemError(f"problem.json has {unknown}", allowed=", ".join(SETTINGS))
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """One JSON object, or an error that says where it is not one."""
     if not path.is_file():
         raise ProblemError(f"{path} is missing", remedy="see docs/solvers.md for the format")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_each_once)
+    except (OSError, ValueError, RecursionError) as error:
         raise ProblemError(f"{path} cannot be read as JSON: {error}") from error
     if not isinstance(content, dict):
         raise ProblemError(f"{path} holds {type(content).__name__}", allowed="a JSON object")
+    return content
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r} is there more than once")
     return content
 
 
@@ -165,20 +185,27 @@ def _whole(name: str, value: Any) -> int | None:
     if value is None:
         return None
     is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    if isinstance(value, bool) or not is_whole or value < 0:
+    if isinstance(value, bool) or not is_whole or not 0 <= value < LARGEST:
         raise ProblemError(
-            f"problem.json: budget.{name} is {value!r}", value=value, allowed="a whole number >= 0"
+            f"problem.json: budget.{name} is {_shortened(value)}",
+            allowed=f"a whole number >= 0 and < {LARGEST}, or absent for no limit",
         )
     return int(value)
 
 
 def _number(name: str, value: Any) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or value < 0:
+    # Compared, not converted: a whole number of JSON may be beyond what a float can hold.
+    if not is_number or not 0 <= value <= sys.float_info.max:
         raise ProblemError(
-            f"problem.json: {name} is {value!r}", value=value, allowed="a number >= 0"
+            f"problem.json: {name} is {_shortened(value)}", allowed="a finite number >= 0"
         )
     return float(value)
+
+
+def _shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}... ({len(text)} signs)"
 
 
 def _weights(content: Any, resources: tuple[str, ...]) -> dict[str, float]:
@@ -255,7 +282,7 @@ def _rack(file: Columns) -> pa.Array:
     column = file.raw("rack")
     if pa.types.is_null(column.type):
         return pa.array([""] * file.n_rows, pa.string())
-    return column.cast(pa.string()).fill_null("")
+    return file.as_text("rack", column).fill_null("")
 
 
 def _matrix(
@@ -300,7 +327,10 @@ def _allowed(file: Columns, node_ids: pa.Array) -> AllowedColumns | None:
     if pa.types.is_dictionary(names.type):
         names = names.dictionary_decode()
     nodes = file.index_of_values(
-        "allowed_nodes", names.cast(pa.string()), node_ids, "node of nodes.parquet"
+        "allowed_nodes",
+        file.as_text("allowed_nodes", names),
+        node_ids,
+        "node of nodes.parquet",
     )
     return AllowedColumns(np.concatenate(([0], np.cumsum(lengths))), nodes, restricted)
 

@@ -17,6 +17,7 @@ import numpy as np
 from ballast.contracts.errors import InvalidInput
 from solvers import metrics
 from solvers.budget import Budget
+from solvers.checks import options_of
 from solvers.collocate.clusters import connected_sets, heavy_mask
 from solvers.collocate.graph import TrafficGraph
 from solvers.collocate.partition import partition
@@ -58,10 +59,7 @@ def solve(
 ) -> Result:
     """One invocation of ALBIC."""
     clock = stop.start()
-    try:
-        options = AlbicParams(**params)
-    except TypeError as error:
-        raise InvalidInput(f"method 'albic': {error}") from error
+    options = options_of(AlbicParams, NAME, params)
     reason = why_infeasible(problem, budget)
     if reason is not None:
         return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())

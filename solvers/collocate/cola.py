@@ -18,6 +18,7 @@ import numpy as np
 from ballast.contracts.errors import InvalidInput
 from solvers import metrics
 from solvers.budget import Budget
+from solvers.checks import options_of
 from solvers.collocate.graph import TrafficGraph
 from solvers.collocate.partition import partition
 from solvers.problem import FloatArray, IntArray, Problem
@@ -45,10 +46,7 @@ def solve(
 ) -> Result:
     """Place everything anew; infeasible when that takes more than the budget."""
     clock = stop.start()
-    try:
-        options = ColaParams(**params)
-    except TypeError as error:
-        raise InvalidInput(f"method 'cola': {error}") from error
+    options = options_of(ColaParams, NAME, params)
     reason = why_infeasible(problem, budget)
     if reason is not None:
         return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ballast.contracts.errors import InvalidInput
 from solvers import metrics
 from solvers.budget import Budget
+from solvers.checks import options_of
 from solvers.collocate.costs import predicted_load
 from solvers.collocate.gate import HeldBack
 from solvers.collocate.graph import TrafficGraph
@@ -63,10 +63,7 @@ def solve(
     problem: Problem, budget: Budget, stop: Stop, seed: int, params: Mapping[str, Any]
 ) -> Result:
     """The shape of every solver; ``plan`` also hands back the target for the next round."""
-    try:
-        options = JointParams(**params)
-    except TypeError as error:
-        raise InvalidInput(f"method 'joint': {error}") from error
+    options = options_of(JointParams, NAME, params)
     return plan(problem, budget, stop, seed, options).result
 
 

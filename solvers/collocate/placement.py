@@ -18,7 +18,6 @@ from solvers.collocate.extremes import Extremes
 from solvers.collocate.graph import TrafficGraph
 from solvers.metrics import forced_mask, move_pause_s
 from solvers.problem import IntArray, Problem
-from solvers.rebalance.start import PAUSE_TOLERANCE_S
 
 TINY = 1e-9
 """Slack on load limits, in units of the mean, for sums that were kept by adding and taking."""
@@ -142,7 +141,7 @@ class Placement:
             and (budget.bytes is None or n_bytes + self.bytes_of[k] <= budget.bytes)
             and (
                 budget.pause_s is None
-                or pause + self.pause_of[k] <= budget.pause_s + PAUSE_TOLERANCE_S
+                or pause + self.pause_of[k] <= budget.pause_s + budget.pause_slack_s
             )
         )
 

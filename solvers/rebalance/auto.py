@@ -12,6 +12,7 @@ from typing import Any
 
 from ballast.contracts.errors import InvalidInput
 from solvers.budget import Budget
+from solvers.checks import options_of
 from solvers.problem import Problem
 from solvers.rebalance import flux, milp, search, unchanged
 from solvers.rebalance.compare import Score, best_index
@@ -76,6 +77,10 @@ def _check(params: Mapping[str, Any]) -> None:
             f"method 'auto' does not know the parameters {unknown}",
             allowed="flux, search and milp, each with the parameters of that method",
         )
+    # At once: whether a method is reached depends on the clock, and a mistake must not.
+    options_of(flux.FluxParams, flux.NAME, params.get("flux", {}))
+    options_of(search.SearchParams, search.NAME, params.get("search", {}))
+    options_of(milp.MilpParams, milp.NAME, params.get("milp", {}))
 
 
 def _share(stop: Stop, clock: Clock, share: float) -> Stop:

@@ -27,7 +27,7 @@ import numpy as np
 from solvers import metrics
 from solvers.budget import Budget
 from solvers.problem import BoolArray, FloatArray, IntArray, Problem
-from solvers.rebalance.start import PAUSE_TOLERANCE_S, movable_mask, must_move_mask
+from solvers.rebalance.start import movable_mask, must_move_mask
 
 BISECTIONS = 45
 EXACT_WHOLE = 2.0**50
@@ -246,7 +246,7 @@ def _limited_units(problem: Problem, budget: Budget) -> list[tuple[FloatArray, f
     if budget.bytes is not None:
         units.append((problem.state_bytes.astype(np.float64), float(budget.bytes)))
     if budget.pause_s is not None:
-        units.append((metrics.move_pause_s(problem), budget.pause_s + PAUSE_TOLERANCE_S))
+        units.append((metrics.move_pause_s(problem), budget.pause_s + budget.pause_slack_s))
     return units
 
 

@@ -18,7 +18,6 @@ from solvers import metrics
 from solvers.budget import Budget
 from solvers.problem import BoolArray, FloatArray, IntArray, Problem
 
-PAUSE_TOLERANCE_S = 1e-9
 MAX_STEPS = 2_000
 """Tries before it gives up: seconds at ten thousand nodes, complete on a handful."""
 MAX_DEPTH = 200
@@ -116,7 +115,7 @@ def keep_caps(problem: Problem, plan: IntArray, stripped: IntArray) -> IntArray:
 
 def _limits(budget: Budget) -> FloatArray:
     limits = (budget.moves, budget.bytes, budget.pause_s)
-    slack = (0.0, 0.0, PAUSE_TOLERANCE_S)
+    slack = (0.0, 0.0, budget.pause_slack_s)
     return np.array(
         [np.inf if limit is None else limit + s for limit, s in zip(limits, slack, strict=True)]
     )

@@ -24,9 +24,10 @@ import numpy.typing as npt
 from ballast.contracts.errors import InvalidInput
 from solvers import metrics
 from solvers.budget import Budget
+from solvers.checks import is_whole, options_of
 from solvers.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.rebalance.bound import counting_bound
-from solvers.rebalance.caps import PAUSE_TOLERANCE_S, keep_caps
+from solvers.rebalance.caps import keep_caps
 from solvers.rebalance.compare import TIE, without_useless_moves
 from solvers.rebalance.start import movable_mask, place_must_moves, why_infeasible
 from solvers.result import Result, TraceStep, infeasible_result, make_result
@@ -43,8 +44,8 @@ class FluxParams:
     patience: int = 8
 
     def __post_init__(self) -> None:
-        if self.patience < 1:
-            raise InvalidInput(f"flux.patience is {self.patience}", allowed="a number >= 1")
+        if not is_whole(self.patience, at_least=1):
+            raise InvalidInput(f"flux.patience is {self.patience!r}", allowed="a whole number >= 1")
 
 
 def solve(
@@ -56,7 +57,7 @@ def solve(
 ) -> Result:
     """Balance with Flux. Nothing in it is random, so the seed has no effect."""
     clock = stop.start()
-    options = _options(params)
+    options = options_of(FluxParams, NAME, params)
     reason = why_infeasible(problem, budget)
     if reason is not None:
         return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
@@ -75,13 +76,6 @@ def solve(
     )
 
 
-def _options(params: Mapping[str, Any]) -> FluxParams:
-    try:
-        return FluxParams(**params)
-    except TypeError as error:
-        raise InvalidInput(f"method 'flux': {error}", allowed="patience") from error
-
-
 class _Purse:
     """What is left of the budget. A key group sent home again gives its cost back."""
 
@@ -93,7 +87,7 @@ class _Purse:
             for limit, cost, slack in (
                 (budget.moves, np.ones(problem.n_key_groups), 0.0),
                 (budget.bytes, problem.state_bytes.astype(np.float64), 0.0),
-                (budget.pause_s, metrics.move_pause_s(problem), PAUSE_TOLERANCE_S),
+                (budget.pause_s, metrics.move_pause_s(problem), budget.pause_slack_s),
             )
             if limit is not None
         ]

@@ -63,6 +63,10 @@ class MipOutcome:
     trace: tuple[tuple[float, float], ...] = ()
 
 
+class ModelRefused(Exception):
+    """The numbers of a model are beyond what the solver takes; there may be a plan all the same."""
+
+
 def task_of(lp: Any) -> MipTask:
     """Translate a PuLP model (to be minimised), and set ``index`` on its variables."""
     import pulp
@@ -105,7 +109,7 @@ def _run_here(task: MipTask, report: Callable[[MipOutcome], None] | None = None)
         if highs.setOptionValue(name, value) == highspy.HighsStatus.kError:
             raise RuntimeError(f"HiGHS refuses the option {name} = {value!r}")
     if highs.passModel(_highs_lp(task)) == highspy.HighsStatus.kError:
-        raise RuntimeError("HiGHS refuses the model")
+        raise ModelRefused("HiGHS refuses the model: its numbers are too large or too far apart")
     columns = np.arange(len(task.start), dtype=np.int32)
     highs.setSolution(len(columns), columns, task.start)
     watcher = _Watcher(report)

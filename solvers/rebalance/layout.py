@@ -2,7 +2,8 @@
 
 Nodes are put into an order of their own, by what is on them and not by their index, so that
 renaming nodes changes nothing. Loads are divided by the mean and multiplied by the resource's
-weight: deviations come out in units of load distance, and scaling all loads changes nothing.
+weight: deviations come out in units of load distance, and scaling all loads by a power of two
+changes nothing (by another factor, no more than rounding does).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from solvers import metrics
 from solvers.budget import Budget
 from solvers.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.rebalance.kernels import NOWHERE
-from solvers.rebalance.start import PAUSE_TOLERANCE_S, Cost, movable_mask, must_move_mask
+from solvers.rebalance.start import Cost, movable_mask, must_move_mask
 
 SPARE = 16
 """Free slots of every node beside its share; a node that is full takes no more."""
@@ -204,5 +205,5 @@ def _allowance(problem: Problem, budget: Budget) -> FloatArray:
     )
     left = np.array([np.inf if limit is None else float(limit - spent) for limit, spent in limits])
     # The running sum of pauses rounds; the plan itself is checked exactly in the end.
-    left[2] += PAUSE_TOLERANCE_S / 2
+    left[2] += budget.pause_slack_s / 2
     return left

@@ -9,6 +9,7 @@ A weight per resource scales its rows; a resource that is a cap has rows of its 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,11 +19,12 @@ import numpy as np
 from ballast.contracts.errors import InvalidInput
 from solvers import metrics
 from solvers.budget import Budget
+from solvers.checks import is_whole, options_of
 from solvers.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.rebalance.bound import counting_bound, most_moves
 from solvers.rebalance.caps import keep_caps
 from solvers.rebalance.compare import best_plan, without_useless_moves
-from solvers.rebalance.highs import MipOutcome, run, task_of
+from solvers.rebalance.highs import MipOutcome, ModelRefused, run, task_of
 from solvers.rebalance.start import (
     misplaced_mask,
     movable_mask,
@@ -65,8 +67,10 @@ class MilpParams:
     start: IntArray | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        if self.threads < 1 or self.max_terms < 1:
-            raise InvalidInput("milp.threads and milp.max_terms need numbers >= 1")
+        for name in ("threads", "max_terms"):
+            value = getattr(self, name)
+            if not is_whole(value, at_least=1):
+                raise InvalidInput(f"milp.{name} is {value!r}", allowed="a whole number >= 1")
 
 
 def solve(
@@ -74,12 +78,15 @@ def solve(
 ) -> Result:
     """Minimise load distance exactly, as far as the time allows."""
     clock = stop.start()
-    options = _options(params)
+    options = options_of(MilpParams, NAME, params)
     reason = why_infeasible(problem, budget)
     if reason is not None:
         return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
     start = _start(problem, budget, options)
-    answer = _solve_feasible(problem, budget, stop, clock, seed, options, start)
+    try:
+        answer = _solve_feasible(problem, budget, stop, clock, seed, options, start)
+    except ModelRefused as error:
+        answer = _Answer(reason=str(error))
     # HiGHS keeps rows within a tolerance; what is over a limit by a hair is still over it.
     plans = [plan for plan in answer.plans if _keeps_limits(problem, budget, plan)]
     best = best_plan(problem, [start, *plans])
@@ -92,15 +99,6 @@ def solve(
         trace=answer.trace,
         reason=answer.reason,
     )
-
-
-def _options(params: Mapping[str, Any]) -> MilpParams:
-    try:
-        return MilpParams(**params)
-    except TypeError as error:
-        raise InvalidInput(
-            f"method 'milp': {error}", allowed="threads, max_terms, start"
-        ) from error
 
 
 def _start(problem: Problem, budget: Budget, options: MilpParams) -> IntArray:
@@ -301,6 +299,8 @@ class _Model:
     def _row(self, terms: list[tuple[Any, float]], sense: int, right: float, name: str) -> None:
         import pulp
 
+        if not (math.isfinite(right) and all(math.isfinite(factor) for _, factor in terms)):
+            raise ModelRefused(f"the row {name} of the model has a number that is not finite")
         self.lp.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), sense, name, right))
 
     def _add_each_group_once(self) -> None:

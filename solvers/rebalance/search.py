@@ -21,6 +21,7 @@ import numpy.typing as npt
 from ballast.contracts.errors import InvalidInput
 from solvers import metrics
 from solvers.budget import Budget
+from solvers.checks import is_finite, options_of
 from solvers.problem import FloatArray, IntArray, Problem
 from solvers.rebalance.bound import counting_bound
 from solvers.rebalance.compare import best_plan, without_useless_moves
@@ -82,15 +83,17 @@ class SearchParams:
     tolerance: float = 1e-4
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.tolerance) and self.tolerance >= 0):
-            raise InvalidInput("search.tolerance needs a number >= 0")
+        if not is_finite(self.tolerance):
+            raise InvalidInput(
+                f"search.tolerance is {self.tolerance!r}", allowed="a finite number >= 0"
+            )
 
 
 def solve(
     problem: Problem, budget: Budget, stop: Stop, seed: int, params: Mapping[str, Any]
 ) -> Result:
     """Minimise load distance as far as the time or the steps allow."""
-    options = _options(params)
+    options = options_of(SearchParams, NAME, params)
     make_ready(problem.n_resources > 1)
     clock = stop.start()
     reason = why_infeasible(problem, budget)
@@ -128,13 +131,6 @@ def _until_the_end(clock: Clock, problem: Problem) -> Clock:
         return clock
     ending = min(ENDING_S * problem.n_key_groups, 0.2 * clock.seconds)
     return Clock(clock.seconds - ending, clock.started)
-
-
-def _options(params: Mapping[str, Any]) -> SearchParams:
-    try:
-        return SearchParams(**params)
-    except TypeError as error:
-        raise InvalidInput(f"method 'search': {error}", allowed="tolerance") from error
 
 
 def _fewest_moves(problem: Problem, plans: list[IntArray], tolerance: float) -> IntArray:
@@ -392,5 +388,5 @@ class _Search:
 
 def _scrambled(seed: int, number: int) -> int:
     """Any seed, also 0, as a state of xorshift, which must not be 0; another for each walker."""
-    words = np.random.SeedSequence([abs(seed), number]).generate_state(1, np.uint64)
+    words = np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)
     return int(words[0]) | 1

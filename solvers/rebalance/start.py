@@ -7,13 +7,20 @@ place is a plan; only caps can ask for more (see ``caps``).
 
 from __future__ import annotations
 
+import heapq
+from weakref import WeakKeyDictionary
+
 import numpy as np
 
 from solvers import metrics
 from solvers.budget import Budget
 from solvers.problem import BoolArray, FloatArray, IntArray, Problem
-from solvers.rebalance.caps import PAUSE_TOLERANCE_S as PAUSE_TOLERANCE_S
 from solvers.rebalance.caps import CapRepair
+
+FEW_SIZES = 32
+"""Capacities up to which looking at the emptiest node of each is faster than at every node."""
+
+_greedy: WeakKeyDictionary[Problem, IntArray] = WeakKeyDictionary()
 
 
 def misplaced_mask(problem: Problem) -> BoolArray:
@@ -116,7 +123,7 @@ class Cost:
         return (
             (budget.moves is None or self.moves <= budget.moves)
             and (budget.bytes is None or self.bytes <= budget.bytes)
-            and (budget.pause_s is None or self.pause_s <= budget.pause_s + PAUSE_TOLERANCE_S)
+            and (budget.pause_s is None or self.pause_s <= budget.pause_s + budget.pause_slack_s)
         )
 
 
@@ -131,7 +138,7 @@ def movable_mask(problem: Problem, budget: Budget) -> BoolArray:
     if budget.bytes is not None:
         affordable &= problem.state_bytes <= budget.bytes
     if budget.pause_s is not None:
-        affordable &= metrics.move_pause_s(problem) <= budget.pause_s + PAUSE_TOLERANCE_S
+        affordable &= metrics.move_pause_s(problem) <= budget.pause_s + budget.pause_slack_s
     return movable & (affordable | must_move_mask(problem))
 
 
@@ -163,7 +170,16 @@ def _place_under_caps(problem: Problem, budget: Budget) -> tuple[IntArray, bool]
 
 
 def _place_greedily(problem: Problem) -> IntArray:
-    """Each to where the weighted load stays lowest, among those where it keeps the caps."""
+    """Each to where the weighted load stays lowest, among those where it keeps the caps.
+
+    Every method starts from it, and ``auto`` runs several on one problem, so it is kept with it.
+    """
+    if problem not in _greedy:
+        _greedy[problem] = _placed_greedily(problem)
+    return _greedy[problem].copy()
+
+
+def _placed_greedily(problem: Problem) -> IntArray:
     assignment = problem.current.copy()
     must_move = np.flatnonzero(must_move_mask(problem))
     if not len(must_move):
@@ -175,7 +191,12 @@ def _place_greedily(problem: Problem) -> IntArray:
     sums = _sums_without(problem, must_move, shares)
     caps = _CapCheck(problem, must_move)
     anywhere = np.flatnonzero(problem.staying)
-    for k in must_move[np.argsort(-shares[must_move].max(axis=1), kind="stable")]:
+    order = must_move[np.argsort(-shares[must_move].max(axis=1), kind="stable")]
+    is_plain = shares.shape[1] == 1 and not caps.load.shape[1] and problem.allowed is None
+    if is_plain and len(np.unique(room[anywhere])) <= FEW_SIZES:
+        assignment[order] = _emptiest_nodes(shares[order, 0], room[:, 0], sums[:, 0], anywhere)
+        return assignment
+    for k in order:
         targets = anywhere if problem.allowed is None else problem.targets_of(int(k))
         above = (((sums[targets] + shares[k]) / room[targets] - 1.0) * weights).max(axis=1)
         target = int(targets[int(np.argmin(caps.prefer_room(above, k, targets)))])
@@ -183,6 +204,26 @@ def _place_greedily(problem: Problem) -> IntArray:
         sums[target] += shares[k]
         caps.carried[target] += caps.load[k]
     return assignment
+
+
+def _emptiest_nodes(
+    shares: FloatArray, room: FloatArray, sums: FloatArray, targets: IntArray
+) -> IntArray:
+    """Where each goes, one after another. Of nodes of one size only the emptiest can be the best,
+    so that a key group costs a look at a heap for each size and not at every node."""
+    heaps: list[tuple[float, list[tuple[float, int]]]] = []
+    for size in np.unique(room[targets]).tolist():
+        nodes = targets[room[targets] == size]
+        heaps.append((size, list(zip(sums[nodes].tolist(), nodes.tolist(), strict=True))))
+        heapq.heapify(heaps[-1][1])
+    chosen = []
+    for share in shares.tolist():
+        fills = [((heap[0][0] + share) / size, heap[0][1]) for size, heap in heaps]
+        heap = heaps[fills.index(min(fills))][1]
+        load, node = heap[0]
+        heapq.heapreplace(heap, (load + share, node))
+        chosen.append(node)
+    return np.array(chosen, dtype=np.int64)
 
 
 class _CapCheck:

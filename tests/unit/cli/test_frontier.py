@@ -116,6 +116,17 @@ def test_an_infeasible_problem_says_why(tmp_path: Path, capsys: pytest.CaptureFi
     assert "no node is alive" in capsys.readouterr().err
 
 
+def test_a_sweep_that_the_other_limit_makes_infeasible_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two key groups have to move, and one move is allowed: no budget of bytes helps."""
+    lists = np.array([[False, True], [False, True], [True, True]])
+    problem = make([1.0, 2.0, 3.0], [0, 0, 0], nodes=2, allowed=lists)
+    write_problem(tmp_path / "p", to_folder(problem, Budget(moves=1)))
+    assert main(["frontier", str(tmp_path / "p"), *QUICK, "--no-picture"]) == 0
+    assert "no limit of bytes: 2 key group(s)" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("largest", "ticks"),
     [(0.0, [0.0, 1.0]), (7.0, [0, 2, 4, 6, 8]), (50.0, [0, 10, 20, 30, 40, 50])],

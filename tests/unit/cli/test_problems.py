@@ -90,6 +90,29 @@ def test_verify_names_every_broken_promise(
     assert "moves" in [v["promise"] for v in found["violations"]]
 
 
+def test_verify_wants_the_figures_said(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    ballast("solve", folder, "--method", "flux", "--out", out)
+    (out / "result.json").write_text("{}")
+    capsys.readouterr()
+    assert ballast("verify", folder, out) == 5
+    assert "bound: result.json does not say it" in capsys.readouterr().err
+
+
+def test_verify_takes_no_number_that_is_beyond_all_measure(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    ballast("solve", folder, "--method", "flux", "--out", out)
+    figures = json.loads((out / "result.json").read_text())
+    (out / "result.json").write_text(json.dumps({**figures, "load_distance": 10**400}))
+    capsys.readouterr()
+    assert ballast("verify", folder, out) == 5
+    assert "load_distance: promised 1000" in capsys.readouterr().err
+
+
 def test_verify_misses_no_assignment(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -24,10 +24,15 @@ from tests.unit.solvers.instances import make
         ({"states": ["alive", "ill"]}, "node_state of 'n1'"),
         ({"state_bytes": np.array([1, -1])}, "state_bytes of 'k1'"),
         ({"state_bytes": np.array([1])}, "state_bytes has 1"),
+        ({"state_bytes": np.array([2**62, 2**62])}, "total of state_bytes.*64 bits"),
         ({"pinned": np.array([True])}, "pinned has 1"),
         ({"allowed": np.ones((1, 2), dtype=bool)}, "allowed has 1"),
         ({"pause_c0_s": -1.0}, "pause_c0_s"),
         ({"traffic_from": np.array([0])}, "same length"),
+        (
+            {"traffic_from": [0, 0], "traffic_to": [1, 1], "traffic_rate": [1e308, 1e308]},
+            "total of traffic_rate overflows",
+        ),
         ({"weight": [0.0]}, "weight of 'r0'"),
         ({"weight": [float("nan")]}, "weight of 'r0'"),
         ({"weight": [1.0, 1.0]}, "weight has the shape"),
@@ -62,13 +67,21 @@ def test_allowed_rows_answer_like_the_mask_they_came_from() -> None:
     assert not allowed.restricted[3]
 
 
-@pytest.mark.parametrize("bad", [{"moves": -1}, {"bytes": 1.5}, {"pause_s": -0.1}, {"moves": True}])
+@pytest.mark.parametrize(
+    "bad",
+    [{"moves": -1}, {"bytes": 1.5}, {"pause_s": -0.1}, {"moves": True}, {"moves": 10**400},
+     {"bytes": 2**63}, {"pause_s": 10**400}, {"pause_s": "1"}],
+)  # fmt: skip
 def test_a_bad_budget_is_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=next(iter(bad))):
         Budget(**bad)
 
 
-@pytest.mark.parametrize("bad", [{"seconds": 0}, {"seconds": float("nan")}, {"steps": 0}])
+@pytest.mark.parametrize(
+    "bad",
+    [{"seconds": 0}, {"seconds": float("nan")}, {"seconds": True}, {"seconds": "10"}, {"steps": 0},
+     {"steps": float("nan")}, {"steps": 1.5}, {"steps": "3"}],
+)  # fmt: skip
 def test_a_bad_stop_is_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=next(iter(bad))):
         Stop(**bad)

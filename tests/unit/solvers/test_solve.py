@@ -14,6 +14,7 @@ from ballast.contracts.errors import InvalidInput
 from ballast.contracts.policy import BUILT_METHODS
 from solvers import Budget, Status, Stop, metrics
 from solvers.rebalance import highs
+from solvers.rebalance.start import place_must_moves
 from solvers.verify import verify
 from tests.unit.solvers.instances import make, names
 
@@ -241,6 +242,22 @@ def test_unknown_parameters_are_refused(method: str) -> None:
         solvers.solve(make([1], [0]), Budget(), Stop(), method=method, params={"nonsense": 1})
 
 
+@pytest.mark.parametrize(
+    ("method", "params", "message"),
+    [
+        ("search", {"tolerance": "x"}, "search.tolerance is 'x'"),
+        ("flux", {"patience": 0}, "flux.patience is 0"),
+        ("milp", {"threads": "x"}, "milp.threads is 'x'"),
+        ("auto", {"milp": {"threads": "x"}}, "milp.threads is 'x'"),
+    ],
+)
+def test_bad_values_of_parameters_are_named(
+    method: str, params: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        solvers.solve(make([1], [0]), Budget(), Stop(), method=method, params=params)
+
+
 def test_an_unknown_method_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InvalidInput, match=", ".join(solvers.METHODS)):
         solvers.solve(make([1], [0]), Budget(), Stop(), method="magic")
@@ -258,3 +275,62 @@ def test_the_exact_figures_of_a_hand_made_plan() -> None:
     assert result.load_distance == pytest.approx(20)
     assert result.load_distance_points_after == pytest.approx(100)
     assert result.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "x", None, True])
+def test_a_bad_seed_is_refused(seed: object) -> None:
+    with pytest.raises(InvalidInput, match="seed is"):
+        solvers.solve(make([1, 2], [0, 0], nodes=2), Budget(), Stop(steps=1), seed=seed)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("capacity", "load"), [([1e-20, 1, 1], [1, 2.5, 3, 4]), ([1e-200, 1e200, 1e200], [1, 2, 3, 4])]
+)
+def test_a_model_that_is_refused_costs_no_plan(capacity: list[float], load: list[float]) -> None:
+    """HiGHS and PuLP refuse such numbers; the other methods have a plan."""
+    problem = make(load, [0, 0, 0, 1], nodes=3, capacity=np.array(capacity)[:, None])
+    with np.errstate(all="ignore"):
+        result = solvers.solve(problem, Budget(), Stop(steps=1))
+        alone = solvers.solve(problem, Budget(), Stop(steps=1), method="milp")
+    assert result.is_solved
+    assert result.load_distance <= result.load_distance_before
+    assert alone.is_solved
+    assert "model" in alone.reason
+
+
+def test_a_pause_budget_of_years_is_used_to_its_end() -> None:
+    """Where one bit of the sum is more than any fixed tolerance: no plan may be lost for it."""
+    pause = 7373755.49924593
+    rng = np.random.default_rng(5)
+    problem = make(
+        rng.lognormal(0, 1, 60), rng.integers(0, 5, 60), nodes=5, pause_c0_s=pause,
+        pause_s_per_byte=0.0,
+    )  # fmt: skip
+    for moves in range(5, 25):
+        result = solvers.solve(
+            problem, Budget(pause_s=moves * pause), Stop(steps=1), method="search"
+        )
+        by_moves = solvers.solve(problem, Budget(moves=moves), Stop(steps=1), method="search")
+        assert result.moves <= moves
+        assert result.load_distance < result.load_distance_before / 2
+        assert by_moves.moves <= moves
+
+
+@pytest.mark.parametrize("sizes", [(1.0,), (1.0, 2.0, 4.0)])
+def test_dead_nodes_are_emptied_to_where_the_load_stays_lowest(sizes: tuple[float, ...]) -> None:
+    """The quick way for one resource, against looking at every node for every key group."""
+    rng = np.random.default_rng(8)
+    nodes, groups = 12, 200
+    capacity = rng.choice(sizes, nodes)
+    load, current = rng.lognormal(0, 0.8, groups), rng.integers(0, nodes, groups)
+    states = ["dead"] * 3 + ["alive"] * 9
+    problem = make(load, current, nodes=nodes, states=states, capacity=capacity[:, None])
+    found = place_must_moves(problem)
+    sums = np.bincount(current[current >= 3], load[current >= 3], nodes)
+    expected = current.copy()
+    forced = np.flatnonzero(current < 3)
+    for k in forced[np.argsort(-load[forced], kind="stable")]:
+        target = 3 + int(np.argmin((sums[3:] + load[k]) / capacity[3:]))
+        expected[k] = target
+        sums[target] += load[k]
+    assert found.tolist() == expected.tolist()
