@@ -2,8 +2,8 @@
 
 Takes the raw arrays of the problem and names of key groups and nodes; recomputes each figure in
 its own way (sorted slices, not the running counts of ``metrics``). Nothing from ``solvers`` is
-imported but the two input types, and those only for type checking. Whole columns at a time: a plan
-of a million key groups takes seconds.
+imported but the three input types, and those only for type checking. Whole columns at a time: a
+plan of a million key groups takes seconds.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     from solvers.budget import Budget
+    from solvers.objective import Objective
     from solvers.problem import Problem
 
 RELATIVE_TOLERANCE = 1e-6
@@ -53,13 +54,17 @@ class Violation:
 
 
 def verify(
-    problem: Problem, budget: Budget, assignment_names: Assignment, promises: Mapping[str, Any]
+    problem: Problem,
+    budget: Budget,
+    assignment_names: Assignment,
+    promises: Mapping[str, Any],
+    objective: Objective | None = None,
 ) -> list[Violation]:
     """All the promises that the plan breaks; an empty list means that it keeps them.
 
     ``assignment_names`` is a mapping or a pair of columns (key_group_ids, node_ids); only columns
     can show a key group that is listed twice. ``promises`` is what result.json says; figures that
-    it leaves out are not checked.
+    it leaves out are not checked. ``objective`` is what the plan is for: balance unless given.
     """
     ids, nodes = _columns(assignment_names)
     violations = list(_check_rows(problem, ids, nodes))
@@ -75,7 +80,7 @@ def verify(
         *_check_figures(promises, facts),
         *_check_bound(promises, facts),
         *_check_status(promises, facts),
-        *_check_better_than_nothing(problem, facts),
+        *_check_better_than_nothing(problem, facts, objective),
     ]
 
 
@@ -409,19 +414,49 @@ def _check_status(promises: Mapping[str, Any], facts: _Facts) -> Iterator[Violat
         yield Violation("status", f"says optimal at {distance:.9g}, but the bound is {bound!r}")
 
 
-def _check_better_than_nothing(problem: Problem, facts: _Facts) -> Iterator[Violation]:
+def _check_better_than_nothing(
+    problem: Problem, facts: _Facts, objective: Objective | None
+) -> Iterator[Violation]:
     """With dead nodes "nothing" is impossible: compare with the plan's necessary moves alone.
 
-    Where those alone are over a cap they are no plan, and there is nothing to compare with.
+    Where those alone are over a cap they are no plan, and there is nothing to compare with. A
+    joint plan may trade load within its bound for traffic, and then has to save some.
     """
     necessary = facts.was_dead | ~_is_listed(problem, facts.before)
-    least = _sum_by_node(problem, np.where(necessary, facts.plan, facts.before))
-    if np.any(least > facts.cap_limits):
+    least = np.where(necessary, facts.plan, facts.before)
+    sums = _sum_by_node(problem, least)
+    if np.any(sums > facts.cap_limits):
         return
-    without = _distance(problem, least, relative=True)
+    without = _distance(problem, sums, relative=True)
     distance = facts.number("load_distance")
-    if distance > without and not _close(distance, without):
+    is_worse = distance > without and not _close(distance, without)
+    if objective is None or not objective.is_joint:
+        if is_worse:
+            yield Violation(
+                "better_than_nothing",
+                f"load distance {distance:.9g} % with the plan, {without:.9g} % without",
+            )
+        return
+    bound = objective.max_load_distance
+    if is_worse and distance > bound and not _close(distance, bound):
+        yield Violation(
+            "max_load_distance",
+            f"load distance {distance:.9g} % with the plan, {without:.9g} % without, allowed "
+            f"{bound:.9g} %",
+        )
+    yield from _check_traffic_is_kept(problem, facts, least, is_level=without <= bound)
+
+
+def _check_traffic_is_kept(
+    problem: Problem, facts: _Facts, least: Ints, *, is_level: bool
+) -> Iterator[Violation]:
+    """Traffic is given up only to level the load, or to empty a node that drains."""
+    before, after = _collocated(problem, least), facts.figures["collocation_factor"]
+    drains = "draining" in problem.node_state
+    if before is None or after is None or not is_level or drains:
+        return
+    if after < before and not _close(after, before):
         yield Violation(
             "better_than_nothing",
-            f"load distance {distance:.9g} % with the plan, {without:.9g} % without",
+            f"collocation factor {after:.9g} % with the plan, {before:.9g} % without",
         )

@@ -10,6 +10,7 @@ from ballast.contracts.settings import Settings
 from ballast.store.snapshots import read_snapshot
 from ballast.store.tables import read_rows, table_exists
 from solvers import Problem
+from solvers.collocate.memory import TargetMemory
 from spark_jobs.problems import Row
 
 
@@ -53,6 +54,15 @@ def read_problem(settings: Settings, snapshot: Row) -> tuple[JobPolicy, Problem]
     """The policy as it was, and the problem that the snapshot states."""
     policy, columns = read_snapshot(settings, snapshot)
     return policy, Problem(**columns)
+
+
+def target_in_force(settings: Settings, snapshot: Row) -> TargetMemory | None:
+    """The placement that the plan in force was walking to, if it was."""
+    plan_id = snapshot["head_plan_id"]
+    found = plan_id and _first(settings, "plans.plans", snapshot["job"], plan_id=plan_id)
+    if not found or not found["target_json"]:
+        return None
+    return TargetMemory.from_json(found["target_json"])
 
 
 def read_content(settings: Settings, draft: Row) -> pa.Table:

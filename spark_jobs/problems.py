@@ -20,6 +20,8 @@ from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.tables import TABLES
 from ballast.store.snapshots import key_group_names, problem_columns
 from solvers import Budget, Problem, Result
+from solvers.collocate.memory import TargetMemory
+from solvers.objective import Objective
 from solvers.verify import Violation, verify
 
 Row = dict[str, Any]
@@ -39,6 +41,7 @@ PROMISES: Mapping[str, str] = {
     "forced_moves": "forced_moves",
     "forced_bytes": "forced_bytes",
     "pause_s": "pause_s",
+    "collocation_factor_before_pct": "collocation_factor_before",
     "collocation_factor_pct": "collocation_factor",
 }
 
@@ -86,9 +89,11 @@ def plan_row(
     plan_id: str,
     content_hash: str,
     result: Result,
+    objective: Objective,
     budget: Budget,
     seed: int,
     created_at: datetime,
+    memory: TargetMemory | None = None,
 ) -> Row:
     """The row of plans.plans: what the plan promises and what it costs."""
     return {
@@ -99,6 +104,7 @@ def plan_row(
         "parent_version": snapshot["head_version"],
         "parent_plan_id": snapshot["head_plan_id"],
         "content_hash": content_hash,
+        "objective": objective.kind,
         "method": result.method,
         "status": result.status.value,
         "reason": result.reason,
@@ -113,6 +119,8 @@ def plan_row(
         "forced_moves": result.forced_moves,
         "forced_bytes": result.forced_bytes,
         "pause_s": result.pause_s,
+        "max_load_distance_pct": objective.max_load_distance if objective.is_joint else None,
+        "collocation_factor_before_pct": result.collocation_factor_before,
         "collocation_factor_pct": result.collocation_factor,
         "budget_moves": budget.moves,
         "budget_bytes": budget.bytes,
@@ -120,12 +128,23 @@ def plan_row(
         "solver_seconds": result.seconds,
         "seed": seed,
         "trace_json": json.dumps([list(step) for step in result.trace]),
+        "target_json": None if memory is None else memory.to_json(),
         "created_at": created_at,
     }
 
 
-def violations_of(problem: Problem, plan: Row, assignment: pa.Table) -> list[Violation]:
-    """Every promise of a draft that its own rows do not keep; empty if it may be published."""
+def objective_of(policy: JobPolicy) -> Objective:
+    """What plans of this job are for."""
+    return Objective(policy.objective.kind, policy.objective.max_load_distance_pct)
+
+
+def violations_of(
+    problem: Problem, plan: Row, assignment: pa.Table, objective: Objective
+) -> list[Violation]:
+    """Every promise of a draft that its own rows do not keep; empty if it may be published.
+
+    The objective is the policy's: a plan cannot excuse itself by claiming another.
+    """
     content = content_hash_of(assignment)
     if content != plan["content_hash"]:
         return [Violation("content_hash", f"promised {plan['content_hash']}, is {content}")]
@@ -135,7 +154,12 @@ def violations_of(problem: Problem, plan: Row, assignment: pa.Table) -> list[Vio
     budget = Budget(plan["budget_moves"], plan["budget_bytes"], plan["budget_pause_s"])
     names = key_group_names(assignment["operator_id"], assignment["key_group"]).to_pylist()
     promises = {promise: plan[column] for column, promise in PROMISES.items()}
-    return verify(problem, budget, (names, assignment["node_id"].to_pylist()), promises)
+    placed = (names, assignment["node_id"].to_pylist())
+    found = verify(problem, budget, placed, promises, objective)
+    if plan["objective"] != objective.kind:
+        said = f"promised {plan['objective']!r}, the policy says {objective.kind!r}"
+        return [Violation("objective", said), *found]
+    return found
 
 
 def _split(names: tuple[str, ...]) -> tuple[list[str], list[int]]:

@@ -19,7 +19,7 @@ from spark_jobs.drafts import find_snapshot, read_content, read_problem, require
 from spark_jobs.faults import fault_point
 from spark_jobs.heads import compare_and_set, is_same, when_in_force
 from spark_jobs.log import Event, append_event, published_event, says_published
-from spark_jobs.problems import Row, violations_of
+from spark_jobs.problems import Row, objective_of, violations_of
 from spark_jobs.program import leave, progress, run_program
 
 
@@ -82,8 +82,9 @@ def already_published(settings: Settings, wanted: Head) -> bool:
 
 def check_draft(settings: Settings, snapshot: Row, draft: Row) -> None:
     """Recompute the content's hash and every promise from what is stored; refuse a broken one."""
-    _, problem = read_problem(settings, snapshot)
-    violations = violations_of(problem, draft, read_content(settings, draft))
+    policy, problem = read_problem(settings, snapshot)
+    content = read_content(settings, draft)
+    violations = violations_of(problem, draft, content, objective_of(policy))
     if not violations:
         progress.info("verified plan %s: every promise holds", draft["plan_id"])
         return

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -19,19 +20,28 @@ import pyarrow as pa
 
 from ballast.contracts import identity, words
 from ballast.contracts.errors import BallastError, VerificationFailed
-from ballast.contracts.policy import ThresholdPolicy
+from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings
 from ballast.store.tables import append_once, ensure_tables
-from solvers import Budget, Problem, Result, Status, Stop, solve
+from solvers import Budget, Problem, Result, Status, Stop
+from solvers.objective import JOINT
+from solvers.planning import Planned, plan_for
 from solvers.result import make_result
 from spark_jobs.choice import Choice, add_arguments
-from spark_jobs.drafts import find_draft, find_snapshot, read_problem, required_draft
+from spark_jobs.drafts import (
+    find_draft,
+    find_snapshot,
+    read_problem,
+    required_draft,
+    target_in_force,
+)
 from spark_jobs.faults import fault_point
 from spark_jobs.log import Event, append_event
 from spark_jobs.problems import (
     Row,
     assignment_rows,
     content_hash_of_result,
+    objective_of,
     plan_row,
     violations_of,
 )
@@ -69,13 +79,16 @@ def make_draft(settings: Settings, snapshot: Row, choice: Choice) -> tuple[Row, 
     )  # fmt: skip
     budget = choice.budget(policy)
     seed = policy.solver.seed if choice.seed is None else choice.seed
-    result = solve(
+    planned = plan_for(
+        objective_of(policy),
         problem,
         budget,
         Stop(seconds=choice.solver_seconds or policy.solver.seconds),
         seed,
         choice.method or policy.solver.method,
+        memory=target_in_force(settings, snapshot),
     )
+    result = planned.result
     progress.info("solved in %.1f s: %s by %s", result.seconds, result.status, result.method)
     if not result.is_solved:
         _refuse(settings, snapshot, None, f"infeasible: {result.reason}")
@@ -83,13 +96,13 @@ def make_draft(settings: Settings, snapshot: Row, choice: Choice) -> tuple[Row, 
             f"no plan for job {snapshot['job']} keeps every rule: {result.reason}; "
             "to fix it: raise the budget, or add nodes to the policy"
         )
-    return _verified(settings, snapshot, problem, decide(problem, result, policy.thresholds),
-                     budget, seed)  # fmt: skip
+    decided = replace(planned, result=decide(problem, result, policy))
+    return _verified(settings, snapshot, problem, policy, decided, budget, seed)
 
 
-def decide(problem: Problem, result: Result, thresholds: ThresholdPolicy) -> Result:
+def decide(problem: Problem, result: Result, policy: JobPolicy) -> Result:
     """The result, or the placement as it is where the result is not worth its moves."""
-    reason = why_unchanged(problem, result, thresholds)
+    reason = why_unchanged(problem, result, policy)
     if reason is None:
         return result
     return make_result(
@@ -103,7 +116,7 @@ def decide(problem: Problem, result: Result, thresholds: ThresholdPolicy) -> Res
     )
 
 
-def why_unchanged(problem: Problem, result: Result, thresholds: ThresholdPolicy) -> str | None:
+def why_unchanged(problem: Problem, result: Result, policy: JobPolicy) -> str | None:
     """Why nothing is to be moved, or None where the plan is worth it.
 
     What leaves a dead or a draining node is not weighed against a gain in balance: the last key
@@ -113,6 +126,9 @@ def why_unchanged(problem: Problem, result: Result, thresholds: ThresholdPolicy)
         return "no plan within the budget is better than leaving everything where it is"
     if _frees_a_node(problem, result):
         return None
+    if policy.objective.kind == JOINT:
+        return _why_not_joint(result, policy)
+    thresholds = policy.thresholds
     before, gain = result.load_distance_before, result.load_distance_before - result.load_distance
     if before <= thresholds.good_enough_pct:
         return (
@@ -125,6 +141,25 @@ def why_unchanged(problem: Problem, result: Result, thresholds: ThresholdPolicy)
             f"{before:.2f} % (min_improvement_pct is {thresholds.min_improvement_pct:g})"
         )
     return None
+
+
+def _why_not_joint(result: Result, policy: JobPolicy) -> str | None:
+    """A joint plan is worth it for the load it levels, or else for the traffic it saves."""
+    allowed, thresholds = policy.objective.max_load_distance_pct, policy.thresholds
+    before = result.load_distance_before
+    lowered = before - result.load_distance
+    if before > allowed and lowered >= thresholds.min_improvement_pct:
+        return None
+    was, will_be = result.collocation_factor_before, result.collocation_factor
+    gain = 0.0 if was is None or will_be is None else will_be - was
+    if gain >= thresholds.min_collocation_gain_pct:
+        return None
+    return (
+        f"the best plan brings {gain:.2f} percent more of the traffic within nodes "
+        f"(min_collocation_gain_pct is {thresholds.min_collocation_gain_pct:g}) and the load "
+        f"distance from {before:.2f} % to {result.load_distance:.2f} % (max_load_distance_pct is "
+        f"{allowed:g})"
+    )
 
 
 def write_draft(settings: Settings, plan: Row, content: pa.Table) -> None:
@@ -169,12 +204,23 @@ def report(draft: Row) -> list[str]:
     forced = f" and {draft['forced_moves']} forced" if draft["forced_moves"] else ""
     n_bytes = draft["bytes"] + draft["forced_bytes"]
     moves = f"moves {draft['moves']} key groups{forced}, {n_bytes} bytes"
+    after = f"{draft['load_distance_pct']:.2f} % of the mean{_traffic(draft)}"
     return [
-        f"{head}: load distance from {before} to {draft['load_distance_pct']:.2f} % of the mean",
+        f"{head}: load distance from {before} to {after}",
         f"{moves}, pause {draft['pause_s']:.3f} s",
         f"{quality}; {solved}",
         *_path(draft),
     ]
+
+
+def _traffic(draft: Row) -> str:
+    """What becomes of the traffic, where that is what the plan is for."""
+    if draft["objective"] != JOINT or draft["collocation_factor_pct"] is None:
+        return ""
+    return (
+        f" (allowed {draft['max_load_distance_pct']:g} %), traffic within nodes from "
+        f"{draft['collocation_factor_before_pct']:.1f} to {draft['collocation_factor_pct']:.1f} %"
+    )
 
 
 def _path(draft: Row) -> list[str]:
@@ -189,13 +235,23 @@ def actor(run_id: str) -> str:
 
 
 def _verified(
-    settings: Settings, snapshot: Row, problem: Problem, result: Result, budget: Budget, seed: int
+    settings: Settings,
+    snapshot: Row,
+    problem: Problem,
+    policy: JobPolicy,
+    planned: Planned,
+    budget: Budget,
+    seed: int,
 ) -> tuple[Row, pa.Table]:
+    result, objective = planned.result, objective_of(policy)
     content_hash = content_hash_of_result(problem, result)
     plan_id = identity.plan_id(snapshot["job"], snapshot["snapshot_id"], content_hash)
     content = assignment_rows(snapshot["job"], plan_id, problem, result)
-    plan = plan_row(snapshot, plan_id, content_hash, result, budget, seed, datetime.now(UTC))
-    violations = violations_of(problem, plan, content)
+    plan = plan_row(
+        snapshot, plan_id, content_hash, result, objective, budget, seed, datetime.now(UTC),
+        planned.memory,
+    )  # fmt: skip
+    violations = violations_of(problem, plan, content, objective)
     if violations:
         broken = "; ".join(map(str, violations))
         _refuse(settings, snapshot, plan_id, f"verification failed: {broken}")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ballast.contracts.errors import ProblemError
+
 if TYPE_CHECKING:
     from ballast.problems import AllowedColumns, ProblemFolder, TrafficColumns
     from solvers import Budget, Problem
+    from solvers.objective import Objective
 
 
 def to_problem(folder: ProblemFolder) -> tuple[Problem, Budget]:
@@ -40,6 +43,19 @@ def to_problem(folder: ProblemFolder) -> tuple[Problem, Budget]:
     )
     limits = folder.budget
     return problem, solvers.Budget(limits.moves, limits.bytes, limits.pause_s)
+
+
+def to_objective(folder: ProblemFolder) -> Objective:
+    """What a plan for the folder is for; what is not built yet is refused."""
+    from solvers.objective import DEFAULT_MAX_LOAD_DISTANCE, OBJECTIVES, Objective
+
+    if folder.objective not in OBJECTIVES:
+        raise ProblemError(
+            f"problem.json: objective {folder.objective!r} is not solved by this version",
+            value=folder.objective,
+            allowed=", ".join(OBJECTIVES),
+        )
+    return Objective(folder.objective, folder.max_load_distance or DEFAULT_MAX_LOAD_DISTANCE)
 
 
 def to_folder(problem: Problem, budget: Budget) -> ProblemFolder:

@@ -22,9 +22,10 @@ from ballast.store.plans import (
 
 Row = dict[str, Any]
 PLAN_FIGURES = (
-    "method", "status", "reason", "load_distance_before_pct", "load_distance_pct", "bound_pct",
-    "gap_pct", "moves", "bytes", "forced_moves", "forced_bytes", "pause_s",
-    "collocation_factor_pct", "budget_moves", "budget_bytes", "budget_pause_s", "solver_seconds",
+    "objective", "method", "status", "reason", "load_distance_before_pct", "load_distance_pct",
+    "max_load_distance_pct", "bound_pct", "gap_pct", "moves", "bytes", "forced_moves",
+    "forced_bytes", "pause_s", "collocation_factor_before_pct", "collocation_factor_pct",
+    "budget_moves", "budget_bytes", "budget_pause_s", "solver_seconds",
     "parent_version", "run_id", "snapshot_id", "content_hash", "created_at",
 )  # fmt: skip
 

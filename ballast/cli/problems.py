@@ -12,13 +12,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ballast.cli.convert import to_problem
+from ballast.cli.convert import to_objective, to_problem
 from ballast.contracts import words
 from ballast.contracts.errors import ProblemError, VerificationFailed
 
 if TYPE_CHECKING:
     from ballast.problems import ProblemFolder, ResultFolder
     from solvers import Budget, Problem, Result
+    from solvers.objective import Objective
     from solvers.verify import Violation
 
 EXIT_SOLVED = 0
@@ -64,15 +65,15 @@ def run_solve(args: argparse.Namespace) -> int:
     import solvers
     from ballast.problems import read_problem, write_result
     from ballast.problems.results import check_target
+    from solvers.planning import plan_for
 
     stop = solvers.Stop(_seconds(args), args.steps)
     check_target(args.out)
     folder = read_problem(args.folder)
-    _check_objective(folder)
+    objective = to_objective(folder)
     problem, budget = to_problem(folder)
-    result = solvers.solve(
-        problem, budget, stop, args.seed, args.method, _params(folder, args.method)
-    )
+    params = _params(folder, args.method)
+    result = plan_for(objective, problem, budget, stop, args.seed, args.method, params).result
     figures = result.to_dict()
     write_result(args.out, figures, _assignment(folder, result))
     print(json.dumps(figures, indent=2) if args.json else _summary(result, args.out))
@@ -86,7 +87,7 @@ def run_verify(args: argparse.Namespace) -> int:
     folder = read_problem(args.folder)
     problem, budget = to_problem(folder)
     result = read_result(args.out)
-    violations = _violations(problem, budget, result)
+    violations = _violations(problem, budget, result, to_objective(folder))
     if args.json:
         findings = [{"promise": v.promise, "message": v.message} for v in violations]
         print(json.dumps({"ok": not violations, "violations": findings}, indent=2))
@@ -103,15 +104,6 @@ def _seconds(args: argparse.Namespace) -> float | None:
     if args.seconds is not None:
         return float(args.seconds)
     return None if args.steps is not None else DEFAULT_SECONDS
-
-
-def _check_objective(folder: ProblemFolder) -> None:
-    if folder.objective != "balance":
-        raise ProblemError(
-            f"problem.json: objective {folder.objective!r} is not solved by this version",
-            value=folder.objective,
-            allowed="balance",
-        )
 
 
 def _params(folder: ProblemFolder, method: str) -> dict[str, Any]:
@@ -133,17 +125,26 @@ def _assignment(folder: ProblemFolder, result: Result) -> tuple[Any, Any] | None
     return groups.cast(folder.key_groups.id_type), nodes.cast(folder.nodes.id_type)
 
 
-def _violations(problem: Problem, budget: Budget, result: ResultFolder) -> list[Violation]:
+def _violations(
+    problem: Problem, budget: Budget, result: ResultFolder, objective: Objective
+) -> list[Violation]:
     from solvers.verify import Violation, verify, verify_infeasible
 
     status = result.figures.get("status")
     if result.assignment is not None:
         missing = [name for name in PROMISED if result.figures.get(name) is None]
         unsaid = [Violation(name, "result.json does not say it") for name in missing]
-        return unsaid + verify(problem, budget, result.assignment, result.figures)
+        return unsaid + verify(problem, budget, result.assignment, result.figures, objective)
     if status == "infeasible":
         return verify_infeasible(problem, budget)
     return [Violation("assignment", f"assignment.parquet is missing, and the status is {status!r}")]
+
+
+def _traffic(result: Result) -> str:
+    before, after = result.collocation_factor_before, result.collocation_factor
+    if before is None or after is None:
+        return ""
+    return f"traffic within nodes {before:.2f} % -> {after:.2f} %\n"
 
 
 def _summary(result: Result, out: str) -> str:
@@ -154,6 +155,7 @@ def _summary(result: Result, out: str) -> str:
         f"{result.status.value} by {result.method}: load distance "
         f"{result.load_distance_before:.4g} % -> {result.load_distance:.4g} %, "
         f"{words.quality(result.bound or 0.0, result.gap or 0.0)}\n"
+        f"{_traffic(result)}"
         f"{result.moves} moves{forced}, {result.bytes} bytes, pause {result.pause_s:.3g} s, "
         f"in {result.seconds:.2f} s -> {Path(out)}"
     )

@@ -26,9 +26,10 @@ NonNegative = Annotated[float, Field(strict=True, ge=0, le=1e15, allow_inf_nan=F
 Resource = Literal["cpu", "memory", "network"]
 Weight = Annotated[float, Field(strict=True, gt=0, le=1e6, allow_inf_nan=False)]
 
-BUILT_OBJECTIVES = ("balance",)
+BUILT_OBJECTIVES = ("balance", "joint")
 BUILT_REVIEW_MODES = ("automatic",)
 BUILT_METHODS = ("auto", "search", "milp", "flux", "unchanged")
+JOINT_METHODS = ("auto",)
 RESOURCES = ("cpu", "memory", "network")
 
 
@@ -80,6 +81,10 @@ class ObjectivePolicy(_Strict):
     """How much a deviation of a resource counts beside the others; 1 where it is not named."""
     caps: tuple[Resource, ...] = ()
     """Resources that only have to fit each node's capacity and are not balanced."""
+    max_load_distance_pct: Annotated[
+        float, Field(strict=True, gt=0, le=1000, allow_inf_nan=False)
+    ] = 10.0
+    """Joint plans keep traffic within nodes as far as the load distance stays at or below this."""
 
 
 class BudgetPolicy(_Strict):
@@ -118,6 +123,9 @@ class ThresholdPolicy(_Strict):
     """A plan must lower the load distance by at least this much, in percent of the mean."""
     good_enough_pct: NonNegative = 2.0
     """At or below this load distance nothing is changed, in percent of the mean."""
+    min_collocation_gain_pct: NonNegative = 1.0
+    """Where the objective is joint, a plan that does not level the load must bring at least so many
+    more percent of the traffic within nodes."""
     complete_windows_share: Annotated[
         float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)
     ] = 0.8
@@ -267,7 +275,8 @@ def _policy_error(file: str, error: ValidationError) -> PolicyError:
 def _refuse_unbuilt(policy: JobPolicy, file: str) -> None:
     _refuse_outside(file, "objective.kind", policy.objective.kind, BUILT_OBJECTIVES)
     _refuse_outside(file, "review.mode", policy.review.mode, BUILT_REVIEW_MODES)
-    _refuse_outside(file, "solver.method", policy.solver.method, BUILT_METHODS)
+    methods = JOINT_METHODS if policy.objective.kind == "joint" else BUILT_METHODS
+    _refuse_outside(file, "solver.method", policy.solver.method, methods)
 
 
 def _refuse_outside(file: str, field: str, value: str, built: tuple[str, ...]) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 ALIVE_STATES = ("alive", "draining")
 NODE_STATES = ("alive", "draining", "dead")
 SOLVER_STATUSES = ("optimal", "feasible", "unchanged")
+OBJECTIVES = ("balance", "joint")
 LOG_EVENTS = (
     "gate_failed",
     "drafted",
@@ -322,6 +323,7 @@ PLANS_PLANS = Table(
         Column("parent_plan_id", "string", "Plan of that version; NULL before the first",
                nullable=True),
         Column("content_hash", "string", "Hash of the canonical rows of its content"),
+        Column("objective", "string", "What it is for", allowed=OBJECTIVES),
         Column("method", "string", "Solver that found it"),
         Column("status", "string", "What the solver says of it", allowed=SOLVER_STATUSES),
         Column("reason", "string", "Why it is what it is, in a sentence"),
@@ -336,6 +338,10 @@ PLANS_PLANS = Table(
         _count("forced_moves", "Key groups that leave dead nodes", "key groups"),
         _count("forced_bytes", "State they carry", "bytes"),
         _figure("pause_s", "Pause predicted", "s"),
+        _figure("max_load_distance_pct", "Load distance that a joint plan may have; else NULL",
+                "% of mean", nullable=True),
+        _figure("collocation_factor_before_pct", "Traffic within nodes without the plan", "%",
+                nullable=True, maximum=100.000001),
         _figure("collocation_factor_pct", "Traffic within nodes; NULL without traffic", "%",
                 nullable=True, maximum=100.000001),
         _count("budget_moves", "Moves allowed; NULL if not limited", "key groups", nullable=True),
@@ -344,6 +350,8 @@ PLANS_PLANS = Table(
         _figure("solver_seconds", "Time the solver took", "s"),
         _count("seed", "Seed of whatever is random in the solver", "seed"),
         Column("trace_json", "string", "Best load distance over time, as JSON"),
+        Column("target_json", "string", "Placement that joint plans walk to, for the next round",
+               nullable=True),
         Column("created_at", "timestamp", "When it was drafted"),
     ),
     key=("job", "run_id", "snapshot_id"),
@@ -352,7 +360,9 @@ PLANS_PLANS = Table(
         "moves_within_budget": "budget_moves IS NULL OR moves <= budget_moves",
         "bytes_within_budget": "budget_bytes IS NULL OR bytes <= budget_bytes",
         "never_worse": "forced_moves > 0 "
-        "OR load_distance_pct <= load_distance_before_pct + 0.000001",
+        "OR load_distance_pct <= load_distance_before_pct + 0.000001 "
+        "OR (max_load_distance_pct IS NOT NULL "
+        "AND load_distance_pct <= max_load_distance_pct + 0.000001)",
     },
 )  # fmt: skip
 

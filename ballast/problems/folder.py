@@ -23,7 +23,10 @@ from ballast.problems.columns import BoolArray, Columns, FloatArray, IntArray
 OBJECTIVES = ("balance", "collocate", "joint")
 NODE_STATES = ("alive", "draining", "dead")
 BUDGETS = ("moves", "bytes", "pause_s")
-SETTINGS = ("objective", "budget", "pause_c0_s", "pause_s_per_byte", "weights", "caps", "params")
+SETTINGS = (
+    "objective", "max_load_distance", "budget", "pause_c0_s", "pause_s_per_byte", "weights", "caps",
+    "params",
+)  # fmt: skip
 LARGEST = 2**63
 LONGEST_SHOWN = 60
 
@@ -93,6 +96,7 @@ class ProblemFolder:
     pause_s_per_byte: float = DEFAULT_PAUSE_S_PER_BYTE
     weights: Mapping[str, float] = field(default_factory=dict)  # by resource; absent: 1
     caps: tuple[str, ...] = ()  # resources that must fit and are not balanced
+    max_load_distance: float | None = None  # percent; what a joint plan may have
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -108,6 +112,7 @@ def read_problem(folder: str | Path) -> ProblemFolder:
         raise ProblemError(
             f"problem.json: objective is {objective!r}", allowed=", ".join(OBJECTIVES)
         )
+    max_distance = _max_load_distance(objective, settings.pop("max_load_distance", None))
     c0 = _number("pause_c0_s", settings.pop("pause_c0_s", DEFAULT_PAUSE_C0_S))
     per_byte = _number(
         "pause_s_per_byte", settings.pop("pause_s_per_byte", DEFAULT_PAUSE_S_PER_BYTE)
@@ -131,6 +136,7 @@ def read_problem(folder: str | Path) -> ProblemFolder:
         pause_s_per_byte=per_byte,
         weights=weights,
         caps=caps,
+        max_load_distance=max_distance,
         extra=settings,
     )
 
@@ -206,6 +212,18 @@ def _number(name: str, value: Any) -> float:
 def _shortened(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}... ({len(text)} signs)"
+
+
+def _max_load_distance(objective: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    number = _number("max_load_distance", value)
+    if number == 0 or objective != "joint":
+        raise ProblemError(
+            f"problem.json: max_load_distance is {value!r} and the objective {objective!r}",
+            allowed="a number > 0, where the objective is joint",
+        )
+    return number
 
 
 def _weights(content: Any, resources: tuple[str, ...]) -> dict[str, float]:
@@ -369,6 +387,7 @@ def _settings_text(problem: ProblemFolder) -> str:
         "pause_s_per_byte": problem.pause_s_per_byte,
         **({"weights": dict(problem.weights)} if problem.weights else {}),
         **({"caps": list(problem.caps)} if problem.caps else {}),
+        **({"max_load_distance": problem.max_load_distance} if problem.max_load_distance else {}),
         **problem.extra,
     }
     return json.dumps(settings, indent=2, allow_nan=False) + "\n"

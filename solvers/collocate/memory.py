@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -43,6 +44,13 @@ class TargetMemory:
             proposals=proposals,
             best_saved=-1.0 if before is None else before.best_saved,
         )
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> TargetMemory:
+        return cls(**json.loads(text))
 
     @property
     def is_stalled(self) -> bool:

@@ -36,6 +36,10 @@ class JointParams:
     target: TargetMemory | None = None
 
     def __post_init__(self) -> None:
+        for name, kind in (("costs", TrafficCosts), ("gate", Gate), ("target", TargetMemory)):
+            value = getattr(self, name)
+            if not (isinstance(value, kind) or (value is None and name != "costs")):
+                raise InvalidInput(f"joint.{name} is {value!r}", allowed=f"a {kind.__name__}")
         if self.objective not in (LEXICOGRAPHIC, WEIGHTED):
             raise InvalidInput(
                 f"joint.objective is {self.objective!r}", allowed=f"{LEXICOGRAPHIC}, {WEIGHTED}"

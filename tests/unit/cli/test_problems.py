@@ -151,8 +151,8 @@ def test_bad_arguments_end_with_2_and_leave_no_out(
 
 
 def test_a_bad_folder_ends_with_2_and_leaves_no_out(folder: Path, tmp_path: Path) -> None:
-    (folder / "problem.json").write_text('{"objective": "joint"}')
-    with pytest.raises(ProblemError, match="joint"):
+    (folder / "problem.json").write_text('{"objective": "collocate"}')
+    with pytest.raises(ProblemError, match="collocate"):
         ballast("solve", folder, "--out", tmp_path / "out")
     with pytest.raises(ProblemError, match="is not a folder"):
         ballast("solve", tmp_path / "nowhere", "--out", tmp_path / "out")
@@ -187,3 +187,26 @@ def test_names_keep_the_type_they_have_in_the_problem(folder: Path, tmp_path: Pa
     schema = pq.read_schema(tmp_path / "out" / "assignment.parquet")
     assert schema.field("key_group_id").type == pa.int64()
     assert ballast("verify", folder, tmp_path / "out") == 0
+
+
+def test_a_joint_folder_is_solved_and_verified_as_one(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = json.loads((folder / "problem.json").read_text())
+    joint = {**settings, "objective": "joint", "max_load_distance": 60.0}
+    (folder / "problem.json").write_text(json.dumps(joint))
+    out = tmp_path / "out"
+    assert ballast("solve", folder, "--seed", "1", "--steps", "5", "--out", out) == 0
+    assert "traffic within nodes" in capsys.readouterr().out
+    figures = json.loads((out / "result.json").read_text())
+    assert figures["method"] == "joint"
+    assert figures["collocation_factor"] > figures["collocation_factor_before"]
+    assert ballast("verify", folder, out) == 0
+    with pytest.raises(InvalidInput, match="knows nothing of traffic"):
+        ballast("solve", folder, "--method", "flux", "--out", tmp_path / "other")
+
+
+def test_a_load_bound_without_a_joint_objective_is_refused(folder: Path, tmp_path: Path) -> None:
+    (folder / "problem.json").write_text('{"max_load_distance": 5}')
+    with pytest.raises(ProblemError, match="where the objective is joint"):
+        ballast("solve", folder, "--out", tmp_path / "out")

@@ -135,7 +135,6 @@ def test_a_missing_field_is_named() -> None:
     ("path", "value", "field"),
     [
         (["objective"], {"kind": "collocate"}, "objective.kind"),
-        (["objective"], {"kind": "joint"}, "objective.kind"),
         (["review"], {"mode": "person"}, "review.mode"),
         (["review"], {"mode": "automatic_within_limits"}, "review.mode"),
         (["solver"], {"method": "magic"}, "solver.method"),
@@ -147,6 +146,16 @@ def test_a_feature_that_is_not_built_is_refused_not_ignored(
     with pytest.raises(FeatureNotBuilt, match="not built in this version; allowed: ") as caught:
         parse_policy(changed(path, value), "clicks.yaml")
     assert caught.value.field == field
+
+
+def test_a_joint_objective_has_its_own_methods() -> None:
+    joint = changed(["objective"], {"kind": "joint", "max_load_distance_pct": 12.5})
+    assert parse_policy(joint, "clicks.yaml").objective.max_load_distance_pct == 12.5
+    with pytest.raises(FeatureNotBuilt, match="allowed: auto"):
+        parse_policy({**joint, "solver": {"method": "milp"}}, "clicks.yaml")
+    bad = changed(["objective"], {"kind": "joint", "max_load_distance_pct": 0})
+    with pytest.raises(PolicyError, match="max_load_distance_pct"):
+        parse_policy(bad, "clicks.yaml")
 
 
 def test_the_file_must_be_named_like_the_job(tmp_path: Path) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from ballast.contracts.policy import ThresholdPolicy
 from solvers import Budget, Problem, Status, Stop, solve
 from solvers.result import make_result
 from spark_jobs.solve import decide, why_unchanged
+from tests.support.policies import small_policy
 
 
 def problem(loads, current, states=("alive", "alive")):
@@ -28,7 +30,7 @@ def problem(loads, current, states=("alive", "alive")):
 
 def decided(of, plan, **thresholds):
     result = make_result(of, np.array(plan), method="test", bound=0.0, seconds=0.1)
-    return decide(of, result, ThresholdPolicy(**thresholds))
+    return decide(of, result, small_policy(thresholds=thresholds))
 
 
 UNEVEN = problem([3, 1, 1, 1], [0, 0, 1, 1])
@@ -55,7 +57,7 @@ def test_a_gain_below_the_least_improvement_moves_nothing():
 def test_what_the_solver_leaves_alone_is_unchanged():
     level = problem([1, 1], [0, 1])
     result = solve(level, Budget(), Stop(seconds=1))
-    assert why_unchanged(level, result, ThresholdPolicy()) is not None
+    assert why_unchanged(level, result, small_policy()) is not None
 
 
 @pytest.mark.parametrize("state", ["dead", "draining"])
@@ -67,4 +69,36 @@ def test_thresholds_do_not_keep_a_key_group_on_a_node_that_goes(state):
 
 def test_the_bound_of_the_solver_stays_with_an_unchanged_draft():
     result = make_result(UNEVEN, np.array([0, 1, 1, 1]), method="test", bound=0.0, seconds=0.1)
-    assert decide(UNEVEN, result, ThresholdPolicy(good_enough_pct=50)).bound == result.bound
+    policy = small_policy(thresholds={"good_enough_pct": 50})
+    assert decide(UNEVEN, result, policy).bound == result.bound
+
+
+TALKING = replace(
+    problem([1, 1, 1, 1], [0, 0, 1, 1]),
+    traffic_from=np.array([0, 1]),
+    traffic_to=np.array([2, 3]),
+    traffic_rate=np.array([5.0, 5.0]),
+)
+
+
+def jointly(of, plan, **thresholds):
+    result = make_result(of, np.array(plan), method="joint", bound=0.0, seconds=0.1)
+    policy = small_policy(objective={"kind": "joint"}, thresholds=thresholds)
+    return decide(of, result, policy)
+
+
+def test_a_joint_plan_is_worth_it_for_the_traffic_it_saves():
+    assert jointly(TALKING, [0, 1, 0, 1]).moves == 2
+
+
+def test_a_joint_plan_that_saves_too_little_moves_nothing():
+    unchanged = jointly(TALKING, [0, 1, 0, 1], min_collocation_gain_pct=100.5)
+    assert unchanged.status is Status.UNCHANGED
+    assert "brings 100.00 percent more of the traffic within nodes" in unchanged.reason
+
+
+def test_a_joint_plan_is_worth_it_for_the_load_it_levels():
+    far = replace(TALKING, current=np.array([0, 0, 0, 1]))
+    assert jointly(far, [0, 1, 0, 1], min_collocation_gain_pct=100).moves == 1
+    small_gain = jointly(far, [0, 1, 0, 1], min_improvement_pct=60, min_collocation_gain_pct=60)
+    assert small_gain.status is Status.UNCHANGED

@@ -13,6 +13,7 @@ from ballast.contracts.policy import JobPolicy
 from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.tables import TABLES
 from solvers import Budget, Stop, metrics, solve
+from solvers.objective import Objective
 from spark_jobs.problems import (
     assignment_rows,
     build_problem,
@@ -24,6 +25,7 @@ from spark_jobs.problems import (
 from tests.support.policies import small_policy
 from tests.support.snapshots import snapshot_rows, uneven
 
+BALANCE = Objective()
 PARTS = ("snapshots.key_groups", "snapshots.nodes", "snapshots.traffic")
 
 
@@ -49,7 +51,8 @@ def drafted():
     snapshot = rows["snapshots.snapshots"][0]
     content = content_hash_of_result(problem, result)
     plan_id = identity.plan_id("probe", snapshot["snapshot_id"], content)
-    plan = plan_row(snapshot, plan_id, content, result, Budget(moves=4), 3, datetime.now(UTC))
+    budget = Budget(moves=4)
+    plan = plan_row(snapshot, plan_id, content, result, BALANCE, budget, 3, datetime.now(UTC))
     return problem, plan, assignment_rows("probe", plan_id, problem, result)
 
 
@@ -116,7 +119,7 @@ def test_traffic_of_an_unknown_key_group_is_named():
 
 def test_a_drafts_rows_keep_its_promises(drafted):
     problem, plan, content = drafted
-    assert violations_of(problem, plan, content) == []
+    assert violations_of(problem, plan, content, BALANCE) == []
     assert content_hash_of(content) == plan["content_hash"]
     backwards = content.take(list(range(content.num_rows))[::-1])
     assert content_hash_of(backwards) == plan["content_hash"]
@@ -140,10 +143,16 @@ def test_a_drafts_rows_keep_its_promises(drafted):
 )
 def test_every_broken_promise_of_a_draft_is_found(drafted, change, promise):
     problem, plan, content = drafted
-    violations = violations_of(problem, {**plan, **change}, content)
+    violations = violations_of(problem, {**plan, **change}, content, BALANCE)
     assert promise in [violation.promise for violation in violations]
 
 
 def test_a_row_left_out_of_the_content_is_found(drafted):
     problem, plan, content = drafted
-    assert violations_of(problem, plan, content.slice(1))[0].promise == "content_hash"
+    assert violations_of(problem, plan, content.slice(1), BALANCE)[0].promise == "content_hash"
+
+
+def test_a_plan_cannot_claim_another_objective_than_the_policy_has(drafted):
+    problem, plan, content = drafted
+    found = violations_of(problem, {**plan, "objective": "joint"}, content, BALANCE)
+    assert [v.promise for v in found] == ["objective"]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 import spark_jobs.solve
-from ballast.contracts.errors import NotFound, VerificationFailed
+from ballast.contracts.errors import InvalidInput, NotFound, VerificationFailed
 from ballast.store.plans import read_assignment, read_log, read_plans
 from solvers.verify import Violation
 from spark_jobs.choice import Choice
-from spark_jobs.drafts import read_content
+from spark_jobs.drafts import read_content, target_in_force
 from spark_jobs.problems import content_hash_of
+from spark_jobs.publish import publish_plan
 from spark_jobs.solve import Infeasible, draft_plan, report
 from tests.support.policies import small_policy
 from tests.support.snapshots import uneven, write_snapshot
@@ -129,3 +130,62 @@ def test_dead_nodes_are_left_even_when_the_rest_is_level(settings):
     plan = draft(settings)
     assert (plan["forced_moves"], plan["moves"], plan["status"]) == (2, 0, "optimal")
     assert plan["collocation_factor_pct"] is None
+
+
+# ------------------------------------------------------------------ load and traffic together
+
+
+def apart(policy):
+    """Each key group of ``count`` on the other node than the one of ``parse`` that it hears."""
+    return {
+        (operator, number): f"node-{(number + shift) % 2}"
+        for operator, shift in (("parse", 0), ("count", 1))
+        for number in range(4)
+    }
+
+
+@pytest.fixture
+def joint():
+    return small_policy(JOB, objective={"kind": "joint"}, budgets={"moves": 2})
+
+
+def test_a_joint_draft_brings_traffic_within_nodes(settings, joint):
+    write_snapshot(settings, joint, RUN, placement=apart(joint))
+    plan = draft(settings)
+    assert (plan["objective"], plan["method"], plan["max_load_distance_pct"]) == (
+        "joint", "joint", 10.0,
+    )  # fmt: skip
+    assert plan["collocation_factor_before_pct"] == 0.0
+    assert plan["collocation_factor_pct"] == pytest.approx(50.0)
+    assert (plan["moves"], plan["load_distance_pct"]) == (2, pytest.approx(0.0))
+    assert "traffic within nodes from 0.0 to 50.0 %" in " ".join(report(plan))
+
+
+def test_the_next_round_walks_on_to_the_same_target(settings, joint):
+    write_snapshot(settings, joint, RUN, placement=apart(joint))
+    first = draft(settings)
+    head = publish_plan(settings, JOB, RUN)
+    placed = {
+        (row["operator_id"], row["key_group"]): row["node_id"]
+        for row in read_assignment(settings, JOB, first["plan_id"])
+    }
+    snapshot = write_snapshot(settings, joint, "run-2", placement=placed, head=head)
+    memory = target_in_force(settings, snapshot)
+    assert memory is not None
+    assert memory.to_json() == first["target_json"]
+    second = draft(settings, run_id="run-2")
+    assert second["collocation_factor_pct"] == pytest.approx(100.0)
+    assert publish_plan(settings, JOB, "run-2").version == 2
+
+
+def test_a_joint_policy_without_traffic_levels_the_load(settings, joint):
+    write_snapshot(settings, joint, RUN, placement=uneven(joint), traffic=False)
+    plan = draft(settings)
+    assert plan["load_distance_pct"] < plan["load_distance_before_pct"]
+    assert plan["reason"].startswith("no traffic was measured")
+
+
+def test_a_method_that_knows_nothing_of_traffic_is_refused(settings, joint):
+    write_snapshot(settings, joint, RUN, placement=apart(joint))
+    with pytest.raises(InvalidInput, match="'flux' knows nothing of traffic"):
+        draft(settings, Choice(method="flux"))

@@ -1,0 +1,66 @@
+"""One round for an objective: the rebalance methods, or load and traffic searched together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ballast.contracts.errors import InvalidInput
+from solvers import solve
+from solvers.budget import Budget
+from solvers.checks import options_of
+from solvers.collocate import joint
+from solvers.collocate.memory import TargetMemory
+from solvers.collocate.params import JointParams
+from solvers.objective import Objective
+from solvers.problem import Problem
+from solvers.result import Result
+from solvers.stop import Stop
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Planned:
+    """The result, and what the next round of a joint search is to know."""
+
+    result: Result
+    memory: TargetMemory | None = None
+
+
+def plan_for(
+    objective: Objective,
+    problem: Problem,
+    budget: Budget,
+    stop: Stop,
+    seed: int = 0,
+    method: str = AUTO,
+    params: Mapping[str, Any] | None = None,
+    memory: TargetMemory | None = None,
+) -> Planned:
+    """Plan a round. ``params`` are those of the method, or with ``auto`` those of each by name."""
+    if not objective.is_joint:
+        return Planned(solve(problem, budget, stop, seed, method, params))
+    if method not in (AUTO, joint.NAME):
+        raise InvalidInput(
+            f"method {method!r} knows nothing of traffic",
+            value=method,
+            allowed=f"{AUTO} or {joint.NAME} where the objective is joint",
+        )
+    given = dict(params or {})
+    own = given.get(joint.NAME, {}) if method == AUTO else given
+    options = options_of(JointParams, joint.NAME, own)
+    if problem.traffic_rate is None or not problem.traffic_rate.any():
+        others = {name: of for name, of in given.items() if name != joint.NAME}
+        result = solve(problem, budget, stop, seed, AUTO, others if method == AUTO else {})
+        reason = f"no traffic was measured, so only the load was levelled; {result.reason}"
+        return Planned(replace(result, reason=reason), memory)
+    made = joint.plan(
+        problem,
+        budget,
+        stop,
+        seed,
+        replace(options, max_load_distance=objective.max_load_distance, target=memory),
+    )
+    return Planned(made.result, made.target)

@@ -1,0 +1,113 @@
+"""A round for an objective, and what the verifier makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ballast.contracts.errors import InvalidInput
+from solvers import Budget, Problem, Stop
+from solvers.objective import Objective
+from solvers.planning import plan_for
+from solvers.verify import verify
+from tests.unit.solvers.instances import make, names
+
+JOINT = Objective("joint", max_load_distance=30.0)
+
+
+def pairs(**changes: Any) -> Problem:
+    """Six pairs that talk, on three nodes, each of them apart; loads 1.0 and 0.8."""
+    given: dict[str, Any] = {
+        "load": [1.0] * 6 + [0.8] * 6,
+        "current": [0, 0, 1, 1, 2, 2, 1, 1, 2, 2, 0, 0],
+        "nodes": 3,
+        "traffic_from": np.arange(6),
+        "traffic_to": np.arange(6, 12),
+        "traffic_rate": np.full(6, 10.0),
+    }
+    return make(**{**given, **changes})
+
+
+def broken(problem: Problem, plan: Any, objective: Objective | None, **budget: Any) -> list[str]:
+    found = verify(problem, Budget(**budget), names(problem, plan), {}, objective)
+    return [violation.promise for violation in found]
+
+
+def test_a_joint_round_saves_traffic_within_its_load_bound() -> None:
+    problem = pairs()
+    made = plan_for(JOINT, problem, Budget(moves=2), Stop(steps=5), seed=1)
+    assert made.result.collocation_factor == pytest.approx(100 / 3)
+    assert made.result.load_distance <= 30.0
+    placed = names(problem, made.result.assignment)
+    assert verify(problem, Budget(moves=2), placed, made.result.to_dict(), JOINT) == []
+    assert made.memory is not None
+
+
+def test_rounds_with_the_memory_of_the_last_bring_everything_together() -> None:
+    problem, memory = pairs(), None
+    for _ in range(4):
+        made = plan_for(JOINT, problem, Budget(moves=2), Stop(steps=5), seed=1, memory=memory)
+        problem, memory = replace(problem, current=made.result.assignment.copy()), made.memory
+    assert made.result.collocation_factor == 100.0
+
+
+def test_load_may_be_traded_for_traffic_within_the_bound_alone() -> None:
+    problem = pairs()
+    one_over = problem.current.copy()
+    one_over[6] = 0  # beside its partner
+    assert broken(problem, one_over, JOINT) == []
+    assert broken(problem, one_over, None) == ["better_than_nothing"]
+    assert broken(problem, one_over, Objective("joint", max_load_distance=5.0)) == [
+        "max_load_distance"
+    ]
+
+
+def test_traffic_is_not_given_up_for_a_load_that_is_level_enough() -> None:
+    problem = pairs(current=[0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2])
+    apart = problem.current.copy()
+    apart[[0, 2]] = [1, 0]
+    assert broken(problem, apart, JOINT) == ["better_than_nothing"]
+    drains = replace(problem, node_state=("alive", "alive", "draining"))
+    assert broken(drains, apart, JOINT) == []
+
+
+def test_a_balance_round_is_what_it_always_was() -> None:
+    made = plan_for(Objective(), pairs(), Budget(moves=0), Stop(steps=5))
+    assert (made.result.moves, made.memory) == (0, None)
+
+
+def test_a_method_without_a_word_on_traffic_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="'milp' knows nothing of traffic"):
+        plan_for(JOINT, pairs(), Budget(), Stop(steps=1), method="milp")
+
+
+@pytest.mark.parametrize("rates", [None, np.zeros(6)])
+def test_without_traffic_the_load_is_levelled(rates: Any) -> None:
+    ends = {} if rates is not None else {"traffic_from": None, "traffic_to": None}
+    problem = pairs(current=[0] * 12, traffic_rate=rates, **ends)
+    made = plan_for(JOINT, problem, Budget(), Stop(steps=20))
+    assert made.result.load_distance < 20
+    assert made.result.reason.startswith("no traffic was measured")
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"kind": "speed"}, "objective is 'speed'"),
+        ({"kind": "joint", "max_load_distance": 0}, "max_load_distance is 0"),
+        ({"kind": "joint", "max_load_distance": float("nan")}, "max_load_distance is nan"),
+    ],
+)
+def test_a_bad_objective_is_named(bad: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        Objective(**bad)
+
+
+@pytest.mark.parametrize("name", ["costs", "gate", "target"])
+def test_parameters_that_are_no_plain_numbers_are_refused_from_outside(name: str) -> None:
+    params = {"joint": {name: {"a": 1}}}
+    with pytest.raises(InvalidInput, match=f"joint.{name}"):
+        plan_for(JOINT, pairs(), Budget(), Stop(steps=1), params=params)
