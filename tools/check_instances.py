@@ -27,11 +27,15 @@ import solvers
 from ballast.cli.convert import to_folder
 from ballast.problems import write_problem
 from solvers import AllowedNodes, Budget, Problem, Stop
+from solvers.objective import BALANCE, JOINT, OBJECTIVES, Objective
+from solvers.planning import plan_for
 from solvers.rebalance.bound import counting_bound
 from solvers.verify import verify, verify_infeasible
 
 SIZES = ((4, 10), (12, 80), (40, 400))
 """Most nodes and most key groups of a tiny, a small and a middling cluster."""
+SILENT = {BALANCE: 0.8, JOINT: 0.1}
+"""Share of the instances that have no traffic."""
 HANG_S = 20.0
 """A method that takes this much longer than it was given hangs, as far as a user can tell."""
 PROGRESS_S = 10.0
@@ -50,8 +54,10 @@ class Finding:
     violations: tuple[str, ...]
 
 
-def random_instance(seed: int, number: int) -> tuple[Problem, Budget]:
-    """Instance ``number`` of a seed: size, loads, rules and budget all drawn."""
+def random_instance(
+    seed: int, number: int, kind: str = BALANCE
+) -> tuple[Problem, Budget, Objective]:
+    """Instance ``number`` of a seed: size, loads, rules, budget and load bound all drawn."""
     rng = np.random.default_rng([seed, number])
     most_nodes, most_groups = SIZES[rng.integers(len(SIZES))]
     n_nodes = int(rng.integers(1, most_nodes + 1))
@@ -78,9 +84,10 @@ def random_instance(seed: int, number: int) -> tuple[Problem, Budget]:
         pause_s_per_byte=float(rng.choice([0.0, 1e-8, 1e-3])),
         weight=rng.choice([0.25, 1.0, 3.0], n_resources) if rng.random() < 0.3 else None,
         balanced=balanced,
-        **_traffic(rng, n_groups),
+        **_traffic(rng, n_groups, SILENT[kind]),
     )
-    return problem, _budget(rng, problem)
+    budget = _budget(rng, problem)
+    return problem, budget, Objective(kind, float(rng.choice([2.0, 10.0, 50.0])))
 
 
 def _loads(rng: np.random.Generator, n_groups: int, n_resources: int) -> Floats:
@@ -176,8 +183,8 @@ def _allowed(
     return AllowedNodes(np.concatenate(([0], np.cumsum(lengths, dtype=int))), nodes, restricted)
 
 
-def _traffic(rng: np.random.Generator, n_groups: int) -> dict[str, Any]:
-    if n_groups < 2 or rng.random() < 0.8:
+def _traffic(rng: np.random.Generator, n_groups: int, silent: float) -> dict[str, Any]:
+    if n_groups < 2 or rng.random() < silent:
         return {}
     ends = rng.integers(0, n_groups, (2, 2 * n_groups))
     rate = rng.random(2 * n_groups)
@@ -215,19 +222,19 @@ def kinds_of(problem: Problem, budget: Budget) -> tuple[str, ...]:
     return tuple(name for name, is_so in facts.items() if is_so)
 
 
-def check(number: int, *, seed: int, method: str, stop: Stop) -> Finding:
+def check(number: int, *, seed: int, method: str, stop: Stop, objective: str = BALANCE) -> Finding:
     """Solve one instance and verify what came out; whatever is raised is a violation too."""
-    problem, budget = random_instance(seed, number)
+    problem, budget, aim = random_instance(seed, number, objective)
     kinds = kinds_of(problem, budget)
     began = time.monotonic()
     try:
-        result = solvers.solve(problem, budget, stop, number, method)
+        result = plan_for(aim, problem, budget, stop, number, method).result
     except Exception as error:  # noqa: BLE001 - an instance is good input: anything raised is a bug
         return Finding(number, "raised", method, kinds, (f"{type(error).__name__}: {error}",))
     seconds = time.monotonic() - began
     if result.is_solved:
         nodes = np.array(problem.node_ids, dtype=object)[result.assignment].tolist()
-        broken = verify(problem, budget, (problem.key_group_ids, nodes), result.to_dict())
+        broken = verify(problem, budget, (problem.key_group_ids, nodes), result.to_dict(), aim)
     else:
         broken = verify_infeasible(problem, budget)
     violations = [str(violation) for violation in broken]
@@ -249,6 +256,7 @@ def check_all(args: argparse.Namespace) -> Iterator[Finding]:
         seed=args.seed,
         method=args.method,
         stop=Stop(args.seconds if args.steps is None else None, args.steps),
+        objective=args.objective,
     )
     numbers = range(args.start, args.start + args.count)
     if args.workers == 1:
@@ -259,15 +267,15 @@ def check_all(args: argparse.Namespace) -> Iterator[Finding]:
 
 
 def report_failure(finding: Finding, args: argparse.Namespace) -> None:
-    problem, budget = random_instance(args.seed, finding.number)
+    problem, budget, aim = random_instance(args.seed, finding.number, args.objective)
     folder = Path(tempfile.mkdtemp(prefix=f"instance-{args.seed}-{finding.number}-", dir=args.out))
-    write_problem(folder, to_folder(problem, budget))
+    write_problem(folder, to_folder(problem, budget, aim))
     print(f"instance {finding.number} of seed {args.seed} ({', '.join(finding.kinds)}):")
     for violation in finding.violations:
         print(f"  {violation}")
     print(
         f"written to {folder}; again: python -m tools.check_instances --seed {args.seed} "
-        f"--start {finding.number} --count 1 --method {args.method}"
+        f"--start {finding.number} --count 1 --method {args.method} --objective {args.objective}"
     )
 
 
@@ -303,6 +311,7 @@ def main(argv: list[str] | None = None) -> int:
     add("--start", type=int, default=0, help="number of the first one")
     add("--seed", type=int, default=0, help="another seed gives other instances")
     add("--method", default="auto", choices=list(solvers.METHODS))
+    add("--objective", default=BALANCE, choices=OBJECTIVES)
     add("--seconds", type=float, default=0.05, help="time limit of each (default 0.05)")
     add("--steps", type=int, help="stop each after so many steps instead, which is repeatable")
     add("--workers", type=int, default=1, help="processes side by side")

@@ -58,7 +58,9 @@ def to_objective(folder: ProblemFolder) -> Objective:
     return Objective(folder.objective, folder.max_load_distance or DEFAULT_MAX_LOAD_DISTANCE)
 
 
-def to_folder(problem: Problem, budget: Budget) -> ProblemFolder:
+def to_folder(
+    problem: Problem, budget: Budget, objective: Objective | None = None
+) -> ProblemFolder:
     """A problem as the columns of a folder, to write it down for somebody else."""
     import pyarrow as pa
 
@@ -80,6 +82,10 @@ def to_folder(problem: Problem, budget: Budget) -> ProblemFolder:
             state_bytes=problem.state_bytes,
             pinned=problem.pinned_mask,
             allowed=_allowed(problem),
+        ),
+        objective="balance" if objective is None else objective.kind,
+        max_load_distance=(
+            objective.max_load_distance if objective is not None and objective.is_joint else None
         ),
         budget=BudgetSpec(budget.moves, budget.bytes, budget.pause_s),
         traffic=_traffic(problem),

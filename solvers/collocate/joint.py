@@ -104,7 +104,7 @@ class _Round:
         self.seed, self.options = seed, options
         self.graph = TrafficGraph.of(problem)
         self.bound = options.max_load_distance / 100.0
-        self.start = place_must_moves(problem)
+        self.start = place_must_moves(problem, budget)
         self.must_move = set(np.flatnonzero(must_move_mask(problem)).tolist())
         self.trace: list[TraceStep] = []
 
@@ -122,6 +122,9 @@ class _Round:
             if nothing.distance > bound + TINY:
                 rebalanced = self._rebalanced()
                 candidates.append(self._searched("flux", wishes, wishes, bound, rebalanced))
+        candidates = [
+            c for c in candidates if not metrics.over_cap(self.problem, c.assignment).any()
+        ]
         best = self._best(candidates, nothing, is_stalled=memory is not None and memory.is_stalled)
         return self._finish(best, nothing, memory, held if target is not None else held_myopic)
 

@@ -1,7 +1,8 @@
 """Balanced graph partitioning by METIS, with a sound answer where METIS has none.
 
 METIS wants whole positive weights and at most one part a vertex; with all weights zero, parts
-left empty or a refusal it is replaced by filling the lightest part, heaviest vertex first.
+left empty or a refusal it is replaced by filling the lightest part, heaviest vertex first. A
+vertex that fills a part gets one of its own.
 """
 
 from __future__ import annotations
@@ -37,10 +38,36 @@ def partition(
         return np.arange(n, dtype=np.int64)
     if not weight.max(initial=0.0) > 0 or not len(graph.partner):
         return _fill_lightest(weight, n_parts)
-    parts = _metis(graph, weight, n_parts, imbalance, seed)
-    if parts is None or len(np.unique(parts)) < n_parts:
+    giants = _giants(weight, n_parts)
+    if len(giants):
+        rest = np.setdiff1d(np.arange(n), giants)
+        parts: IntArray = np.empty(n, dtype=np.int64)
+        parts[giants] = np.arange(len(giants))
+        left = n_parts - len(giants)
+        parts[rest] = len(giants) + partition(
+            graph.subgraph(rest), weight[rest], left, imbalance=imbalance, seed=seed
+        )
+        return parts
+    found = _metis(graph, weight, n_parts, imbalance, seed)
+    if found is None or len(np.unique(found)) < n_parts:
         return _fill_lightest(weight, n_parts)
-    return parts
+    return found
+
+
+def _giants(weight: FloatArray, n_parts: int) -> IntArray:
+    """Vertices that fill a part alone, heaviest first, as long as a part is left for the others.
+
+    METIS cannot cut them, leaves parts empty for them, and says so on the standard output.
+    """
+    order = np.argsort(-weight, kind="stable")
+    total = float(weight.sum())
+    found: list[int] = []
+    for vertex in order[: n_parts - 1].tolist():
+        if weight[vertex] * (n_parts - len(found)) < total:
+            break
+        found.append(vertex)
+        total -= float(weight[vertex])
+    return np.array(found, dtype=np.int64)
 
 
 def _metis(

@@ -16,7 +16,7 @@ from solvers.budget import Budget
 from solvers.collocate.costs import TrafficCosts, serialisation_costs
 from solvers.collocate.extremes import Extremes
 from solvers.collocate.graph import TrafficGraph
-from solvers.metrics import forced_mask, move_pause_s
+from solvers.metrics import CAP_TOLERANCE, forced_mask, move_pause_s
 from solvers.problem import IntArray, Problem
 
 TINY = 1e-9
@@ -60,6 +60,9 @@ class Placement:
         ]
         staying = np.flatnonzero(problem.staying).tolist()
         self.extremes = [Extremes(column, staying) for column in self.ratio]
+        self.over_cap: set[tuple[int, int]] = set()  # (resource, node)
+        for i in staying:
+            self._note_caps(i)
         self.used = [0, 0, 0.0]  # moves, bytes, seconds of pause, without forced ones
         self._connect()
         for k in np.flatnonzero(assignment != problem.current).tolist():
@@ -80,6 +83,11 @@ class Placement:
         self.is_forced: list[bool] = forced_mask(problem).tolist()
         self.is_pinned: list[bool] = problem.pinned_mask.tolist()
         self.capacity = problem.capacity.T.tolist()  # [R][N]
+        # A resource that is a cap has no weight in the load distance.
+        self.weight = np.where(problem.balanced_mask, problem.weights, 0.0).tolist()
+        self.balanced = np.flatnonzero(problem.balanced_mask).tolist()
+        self.capped = np.flatnonzero(~problem.balanced_mask).tolist()
+        self.cap = (problem.cap_limit * (1.0 + CAP_TOLERANCE)).T.tolist()  # [R][N]
         self.room = problem.capacity[problem.staying].sum(axis=0).tolist()
         self.bytes_of: list[int] = problem.state_bytes.tolist()
         self.pause_of: list[float] = move_pause_s(problem).tolist()
@@ -179,15 +187,18 @@ class Placement:
         if old == node:
             return self.distance()
         worst = 0.0
-        for r, (old_change, new_change, whole) in enumerate(self.shifts(k, node)):
+        shifts = self.shifts(k, node)
+        for r in self.balanced:
+            old_change, new_change, whole = shifts[r]
             mean = (self.total[r] + whole) / self.room[r]
             if mean <= 0:
                 continue
+            away = self._others(r, mean, (old, node))
             for i, change in ((old, old_change), (node, new_change)):
                 if self.is_staying[i]:
                     load = (self.sums[r][i] + change) / self.capacity[r][i]
-                    worst = max(worst, abs(load / mean - 1.0))
-            worst = max(worst, self._others(r, mean, (old, node)))
+                    away = max(away, abs(load / mean - 1.0))
+            worst = max(worst, self.weight[r] * away)
         return worst
 
     def _others(self, r: int, mean: float, but: tuple[int, ...] = ()) -> float:
@@ -199,10 +210,34 @@ class Placement:
     def distance(self) -> float:
         """Load distance now, as a share of the mean."""
         means = [total / room for total, room in zip(self.total, self.room, strict=True)]
-        return max((self._others(r, mean) for r, mean in enumerate(means) if mean > 0), default=0.0)
+        return max(
+            (self.weight[r] * self._others(r, means[r]) for r in self.balanced if means[r] > 0),
+            default=0.0,
+        )
 
     def fits(self, k: int, node: int, limit: float) -> bool:
-        return self.distance_after(k, node) <= limit + TINY
+        return self.distance_after(k, node) <= limit + TINY and self.keeps_caps(k, node)
+
+    def keeps_caps(self, k: int, node: int) -> bool:
+        """No node would be over a cap if ``k`` moved to ``node``."""
+        if not self.capped:
+            return True
+        old = self.node_of[k]
+        if any(i not in (old, node) for _, i in self.over_cap):
+            return False
+        shifts = self.shifts(k, node)
+        return not any(
+            self.sums[r][i] + change > self.cap[r][i]
+            for r in self.capped
+            for i, change in ((old, shifts[r][0]), (node, shifts[r][1]))
+        )
+
+    def _note_caps(self, i: int) -> None:
+        for r in self.capped:
+            if self.sums[r][i] > self.cap[r][i]:
+                self.over_cap.add((r, i))
+            else:
+                self.over_cap.discard((r, i))
 
     def move(self, k: int, node: int) -> None:
         """Put ``k`` on ``node`` and bring every figure up to date."""
@@ -217,6 +252,8 @@ class Placement:
                 self.ratio[r][i] = self.sums[r][i] / self.capacity[r][i]
                 if self.is_staying[i]:
                     self.extremes[r].changed(i)
+        self._note_caps(old)
+        self._note_caps(node)
         if self.has_serialisation:
             self._update_loads(k, old, node)
         self.node_of[k] = node

@@ -94,12 +94,15 @@ class Search:
         place = self.place
         racks = {r for r, rate in place.to_rack[k].items() if rate > 0}
         near = [i for i, r in enumerate(place.rack_of) if r in racks and place.is_staying[i]]
-        return sorted(near, key=lambda i: place.ratio[0][i])[:NODES_TRIED]
+        ratio = place.ratio[place.balanced[0]]
+        return sorted(near, key=lambda i: ratio[i])[:NODES_TRIED]
 
-    def emptiest(self, r: int = 0) -> list[int]:
+    def emptiest(self, r: int | None = None) -> list[int]:
+        """Of a resource, or of the first one that is balanced."""
         place = self.place
+        ratio = place.ratio[place.balanced[0] if r is None else r]
         staying = [i for i, stays in enumerate(place.is_staying) if stays]
-        return heapq.nsmallest(NODES_TRIED, staying, key=lambda i: place.ratio[r][i])
+        return heapq.nsmallest(NODES_TRIED, staying, key=lambda i: ratio[i])
 
     def apply(self, k: int, node: int) -> None:
         self.score += self.worth(k, node)
@@ -221,7 +224,7 @@ class Search:
         for k, node in self._repair_moves():
             if node == place.node_of[k] or not place.may_be_on(k, node):
                 continue
-            if not place.is_affordable(k, node):
+            if not (place.is_affordable(k, node) and place.keeps_caps(k, node)):
                 continue
             relief = self._relief(k, node, bound)
             if relief > SMALL:
@@ -232,9 +235,9 @@ class Search:
         """From the worst node, or from full and draining nodes to it, worst resource first."""
         place = self.place
         _, r, worst = max(
-            (abs(place.ratio[r][i] * place.room[r] / total - 1.0), r, i)
-            for r, total in enumerate(place.total)
-            if total > 0
+            (place.weight[r] * abs(place.ratio[r][i] * place.room[r] / place.total[r] - 1.0), r, i)
+            for r in place.balanced
+            if place.total[r] > 0
             for i, stays in enumerate(place.is_staying)
             if stays
         )
@@ -247,19 +250,23 @@ class Search:
         return [(k, worst) for i in {*full, *draining} for k in place.members[i]]
 
     def _relief(self, k: int, node: int, bound: float) -> float:
-        """By how much the squared excesses of the two nodes shrink, over all resources."""
+        """By how much the squared excesses of the two nodes shrink, over all balanced resources."""
         place = self.place
         old = place.node_of[k]
         relief = 0.0
-        for r, (old_change, new_change, _) in enumerate(place.shifts(k, node)):
+        shifts = place.shifts(k, node)
+        for r in place.balanced:
             if place.total[r] <= 0:
                 continue
+            old_change, new_change, _ = shifts[r]
+            weight = place.weight[r]
             for i, change in ((old, old_change), (node, new_change)):
                 if place.is_staying[i]:
                     scale = place.room[r] / (place.total[r] * place.capacity[r][i])
                     before = place.sums[r][i] * scale - 1.0
                     after = (place.sums[r][i] + change) * scale - 1.0
-                    relief += max(0.0, abs(before) - bound) ** 2 - max(0.0, abs(after) - bound) ** 2
+                    relief += max(0.0, weight * abs(before) - bound) ** 2
+                    relief -= max(0.0, weight * abs(after) - bound) ** 2
         return relief
 
     def undo_and_refill(self, keep: set[int]) -> bool:
@@ -273,7 +280,8 @@ class Search:
             if place.may_be_on(k, place.home[k]):
                 self.apply(k, place.home[k])
         self.fill()
-        if self.score > score + SMALL and place.distance() <= self.limit + TINY:
+        is_valid = place.distance() <= self.limit + TINY and not place.over_cap
+        if self.score > score + SMALL and is_valid:
             return True
         for k, node in enumerate(before):
             place.move(k, node)

@@ -84,6 +84,7 @@ def propose_target(
         return None
     joined = _as_if_together(problem, sets)
     shares = _mean_shares(problem, predicted_load(problem, graph, costs, joined))
+    shares = shares[:, problem.balanced_mask]
     heaviest = shares.max(axis=1)
     clusters = [
         part
@@ -133,7 +134,7 @@ class _Packing:
             problem, bound, assignment, shares,
         )  # fmt: skip
         self.nodes = np.flatnonzero(problem.staying)
-        staying = problem.capacity[self.nodes]
+        staying = problem.capacity[self.nodes][:, problem.balanced_mask]
         self.room = staying / staying.mean(axis=0)
         self.move_cost = np.where(forced_mask(problem), 0.0, move_costs(problem, budget))
         self.may_come = _may_come(problem, self.nodes)

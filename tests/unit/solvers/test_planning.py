@@ -111,3 +111,19 @@ def test_parameters_that_are_no_plain_numbers_are_refused_from_outside(name: str
     params = {"joint": {name: {"a": 1}}}
     with pytest.raises(InvalidInput, match=f"joint.{name}"):
         plan_for(JOINT, pairs(), Budget(), Stop(steps=1), params=params)
+
+
+def test_a_cap_is_kept_while_traffic_is_saved() -> None:
+    """Memory only has to fit: node 0 has room for one more key group, not for two."""
+    load = np.column_stack(([1.0] * 6 + [0.8] * 6, np.ones(12)))
+    problem = pairs(
+        load=load,
+        capacity=np.array([[1.0, 5.0], [1.0, 4.0], [1.0, 4.0]]),
+        balanced=np.array([True, False]),
+    )
+    made = plan_for(Objective("joint", 80.0), problem, Budget(), Stop(steps=5), seed=1)
+    on_node = np.bincount(made.result.assignment, minlength=3)
+    assert on_node[0] <= 5
+    assert on_node[1:].max() <= 4
+    assert made.result.collocation_factor is not None
+    assert made.result.collocation_factor > 0
