@@ -1,7 +1,7 @@
 """``ballast frontier``: what each budget buys, so that a person can choose one.
 
 Takes a problem folder, or a job: then the problem of its newest snapshot is swept, read without a
-JVM. Nothing is written but the picture.
+JVM. It is about load distance, whatever the objective is. Nothing is written but the picture.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ballast.cli.chart import BOUND, LINE, MUTED, Chart, Series, to_svg
-from ballast.cli.convert import to_problem
 from ballast.cli.render import text_table, to_json
-from ballast.contracts.errors import InvalidInput, NotFound, ProblemError
-from ballast.contracts.settings import check_job_name, load_settings
+from ballast.cli.targets import read_target
+from ballast.contracts.errors import InvalidInput
 
 if TYPE_CHECKING:
     from solvers import Budget, Problem
@@ -65,7 +64,8 @@ def run(args: argparse.Namespace) -> int:
 
     stop = Stop(args.seconds)
     picture = _picture_path(args)
-    problem, budget = read_target(args.target)
+    target = read_target(args.target)
+    problem, budget = target.problem, target.budget
     units: list[Unit] = ["moves", "bytes"] if args.by == "both" else [args.by]
     sweeps = _sweep_all(problem, budget, units, stop, args)
     if not any(point.result.is_solved for points in sweeps.values() for point in points):
@@ -83,37 +83,6 @@ def run(args: argparse.Namespace) -> int:
         picture.write_text(to_svg(_charts(sweeps)), encoding="utf-8")
         print(f"picture: {picture}", file=sys.stderr)
     return 0
-
-
-def read_target(target: str) -> tuple[Problem, Budget]:
-    """The problem of a folder, or of a job's newest snapshot, with the budget it has."""
-    if Path(target).is_dir():
-        from ballast.problems import read_problem
-
-        folder = read_problem(target)
-        if folder.objective != "balance":
-            raise ProblemError(
-                f"problem.json: objective {folder.objective!r} is not solved by this version",
-                value=folder.objective,
-                allowed="balance",
-            )
-        return to_problem(folder)
-    if "/" in target or target in (".", ".."):
-        raise ProblemError(f"{target} is not a folder", remedy="give a problem folder or a job")
-    from ballast.store.snapshots import newest_snapshot, read_snapshot
-    from solvers import Budget, Problem
-
-    settings = load_settings()
-    job = check_job_name(target)
-    snapshot = newest_snapshot(settings, job)
-    if snapshot is None:
-        raise NotFound(
-            f"job {job} has no snapshot in warehouse {settings.warehouse}", value=job,
-            remedy=f"trigger reoptimize__{job} in Airflow, or set BALLAST_WAREHOUSE",
-        )  # fmt: skip
-    policy, columns = read_snapshot(settings, snapshot)
-    limits = policy.budgets
-    return Problem(**columns), Budget(limits.moves, limits.bytes, limits.pause_s)
 
 
 def _sweep_all(

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 
 from ballast import __version__
-from ballast.cli import frontier, plans, policy, problems, status, tables
+from ballast.cli import frontier, plans, policy, problems, status, tables, what_if
 from ballast.contracts.errors import BallastError
 
-COMMAND_MODULES = (plans, status, policy, problems, frontier, tables)
+COMMAND_MODULES = (plans, status, policy, problems, frontier, what_if, tables)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -39,11 +39,12 @@ RESOURCES: Mapping[str, ResourceColumns] = {
 }
 
 
-def newest_snapshot(settings: Settings, job: str) -> Row | None:
-    """The job's snapshot of the latest period; None without any."""
+def newest_snapshot(settings: Settings, job: str, run_id: str | None = None) -> Row | None:
+    """The job's snapshot of the latest period, of all runs or of one; None without any."""
     if not table_exists(settings, "snapshots.snapshots"):
         return None
-    rows = read_rows(settings, "snapshots.snapshots", job=job).to_pylist()
+    where = [] if run_id is None else [("run_id", "=", run_id)]
+    rows = read_rows(settings, "snapshots.snapshots", job=job, where=where).to_pylist()
     return max(rows, key=lambda row: (row["period_end_at"], row["created_at"]), default=None)
 
 

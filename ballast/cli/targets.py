@@ -1,0 +1,64 @@
+"""What a command is about: a problem folder, or a job and one of its snapshots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ballast.cli.convert import to_objective, to_problem
+from ballast.contracts.errors import NotFound, ProblemError
+from ballast.contracts.settings import check_job_name, load_settings
+
+if TYPE_CHECKING:
+    from solvers import Budget, Problem
+    from solvers.objective import Objective
+
+
+@dataclass(frozen=True)
+class Target:
+    """A problem, with the budget and the objective that its folder or policy has."""
+
+    problem: Problem
+    budget: Budget
+    objective: Objective
+    method: str = "auto"
+
+
+def read_target(target: str, run_id: str | None = None) -> Target:
+    """The problem of a folder, or of a job's newest snapshot, or of that of a run."""
+    if Path(target).is_dir():
+        from ballast.problems import read_problem
+
+        if run_id is not None:
+            raise ProblemError(f"{target} is a folder, which has no runs", remedy="name a job")
+        folder = read_problem(target)
+        objective = to_objective(folder)
+        problem, budget = to_problem(folder)
+        return Target(problem, budget, objective)
+    if "/" in target or target in (".", ".."):
+        raise ProblemError(f"{target} is not a folder", remedy="give a problem folder or a job")
+    return _of_job(check_job_name(target), run_id)
+
+
+def _of_job(job: str, run_id: str | None) -> Target:
+    from ballast.store.snapshots import newest_snapshot, read_snapshot
+    from solvers import Budget, Problem
+    from solvers.objective import Objective
+
+    settings = load_settings()
+    snapshot = newest_snapshot(settings, job, run_id)
+    if snapshot is None:
+        of_run = "" if run_id is None else f" of run {run_id}"
+        raise NotFound(
+            f"job {job} has no snapshot{of_run} in warehouse {settings.warehouse}", value=job,
+            remedy=f"trigger reoptimize__{job} in Airflow, or set BALLAST_WAREHOUSE",
+        )  # fmt: skip
+    policy, columns = read_snapshot(settings, snapshot)
+    limits, aim = policy.budgets, policy.objective
+    return Target(
+        Problem(**columns),
+        Budget(limits.moves, limits.bytes, limits.pause_s),
+        Objective(aim.kind, aim.max_load_distance_pct),
+        policy.solver.method,
+    )

@@ -1,0 +1,113 @@
+"""``ballast what-if`` answers beside today and leaves everything as it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ballast.cli.main import main
+from ballast.contracts.settings import Settings, load_settings
+from ballast.store.plans import read_head
+from ballast.store.tables import ensure_tables, open_table
+from bench.make_problem import main as make_problem
+from tests.support.policies import small_policy
+from tests.support.snapshots import uneven, write_snapshot
+
+QUICK = ["--seconds", "0.3"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    size = [
+        "--key-groups",
+        "100",
+        "--nodes",
+        "10",
+        "--moves",
+        "10",
+        "--traffic",
+        "2",
+        "--seed",
+        "1",
+    ]
+    make_problem([*size, "--out", str(tmp_path / "p")])
+    return tmp_path / "p"
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setenv("BALLAST_HOME", str(tmp_path))
+    monkeypatch.delenv("BALLAST_WAREHOUSE", raising=False)
+    monkeypatch.chdir(tmp_path)
+    settings = load_settings()
+    ensure_tables(settings)
+    return settings
+
+
+def test_two_of_ten_nodes_gone(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nodes = "node-0,node-1"
+    assert main(["what-if", str(folder), "--without", nodes, *QUICK]) == 0
+    said = capsys.readouterr().out
+    assert "forced moves" in said
+    assert "node-0  dead" in said
+    assert said.rstrip().endswith("Nothing was changed.")
+    assert main(["what-if", str(folder), "--without", nodes, *QUICK, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["today"]["nodes"], answer["asked"]["nodes"]) == (10, 8)
+    assert answer["asked"]["forced_moves"] > 0
+    assert answer["asked"]["load_distance_pct"] < answer["asked"]["load_distance_before_pct"]
+    gone = [node for node in answer["asked_nodes"] if node["state"] == "dead"]
+    assert [node["load_pct"] for node in gone] == [0.0, 0.0]
+
+
+def test_a_job_is_asked_about_and_its_head_stays(
+    warehouse: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy = small_policy("probe")
+    write_snapshot(warehouse, policy, "run-1", loads={("parse", 0): 0.3})
+    write_snapshot(warehouse, policy, "run-2", placement=uneven(policy))
+    version = open_table(warehouse, "plans.heads").version()
+    asked = ["what-if", "probe", "--load-of", "run-1", "--scale", "parse=2", "--add", "1"]
+    assert main([*asked, "--hold", "70", "--json", *QUICK]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["asked"]["nodes"] == 3
+    assert answer["hold"]["nodes"] >= 2
+    assert answer["hold"]["fullest_node_pct"] <= 70
+    assert read_head(warehouse, "probe") is None
+    assert open_table(warehouse, "plans.heads").version() == version
+
+
+def test_another_objective_and_budget(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["what-if", str(folder), "--objective", "joint", "--moves", "none", *QUICK]
+    assert main([*asked, "--bytes", "100000000", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)["asked"]
+    assert answer["method"] == "joint"
+    assert answer["bytes"] <= 100_000_000
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--without", "node-77"], 2, "there is no node 'node-77'"),
+        (["--scale", "1.5"], 2, "NAME=FACTOR"),
+        (["--resize", "node-1=much"], 2, "NAME=FACTOR"),
+        (["--moves", "few"], 2, "a number or none"),
+        (["--moves", "-1"], 2, "budget.moves is -1"),
+        (["--load-of", "run-1"], 2, "which has no runs"),
+        (["--method", "magic"], 2, "there is no method 'magic'"),
+        (["--hold", "0"], 2, "utilisation is 0"),
+    ],
+)
+def test_what_cannot_be_asked_is_named(
+    folder: Path, words: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["what-if", str(folder), *words, *QUICK]) == code
+    assert message in capsys.readouterr().err
+
+
+def test_all_nodes_gone_has_no_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    everyone = ",".join(f"node-{i}" for i in range(10))
+    assert main(["what-if", str(folder), "--without", everyone, *QUICK]) == 3
+    assert "what is asked has no plan: no node is alive" in capsys.readouterr().out
