@@ -37,8 +37,11 @@ QUICK = settings(
 
 
 def allocator(method: str = "flux") -> Any:
+    # A step of the search, which is part of auto, is thousands of proposals.
+    stop = Stop(steps=5 if method == "auto" else 50)
+
     def allocate(problem: Problem, budget: Budget) -> Result:
-        return solvers.solve(problem, budget, Stop(steps=50), method=method)
+        return solvers.solve(problem, budget, stop, method=method)
 
     return allocate
 

@@ -81,9 +81,9 @@ def test_no_rule_is_broken_in_plain_words(method: str, problem: Problem, budget:
 @given(problem=problems(max_nodes=4, max_groups=10), budget=budgets)
 @settings(QUICK, max_examples=40)
 def test_auto_is_never_worse_than_any_other_method(problem: Problem, budget: Budget) -> None:
-    auto = solvers.solve(problem, budget, Stop(steps=50))
+    auto = solvers.solve(problem, budget, Stop(steps=20))
     for method in METHODS:
-        other = solvers.solve(problem, budget, Stop(steps=50), method=method)
+        other = solvers.solve(problem, budget, Stop(steps=20), method=method)
         assert auto.is_solved == other.is_solved
         assert auto.load_distance <= other.load_distance + 1e-5
 
