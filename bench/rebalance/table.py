@@ -136,13 +136,17 @@ def markdown(
     heads = ["cell", "instance", "start", "bound"]
     heads += [f"{peer} {limit:g} s" for peer, limit in columns] + list(titles)
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    ours = next((column for column in columns if column[0] == OURS), None)
     for cell in cells:
         rows = [row for row in outcomes if row.cell == cell.name]
         if not rows:
             continue
         figures = figures_of(rows)
-        texts = [cell.name, cell.words, _number(median_of(row.before for row in rows))]
-        texts.append(_number(median_of(r.extra.get("bound") for r in rows if r.peer == OURS)))
+        # Once an instance: the first one has further runs of ours, for the plots.
+        before = {row.index: row.before for row in rows if not math.isnan(row.before)}
+        bounds = {r.index: r.extra.get("bound") for r in rows if (r.peer, r.limit) == ours}
+        texts = [cell.name, cell.words]
+        texts += [_number(median_of(before.values())), _number(median_of(bounds.values()))]
         texts += [figures[key].text() if key in figures else "-" for key in columns]
         texts += [_verdict_text(column, cell.name) for column in verdicts]
         lines.append("| " + " | ".join(texts) + " |")

@@ -125,3 +125,14 @@ def test_a_curve_falls_and_ends_at_the_last_moment() -> None:
         "ours", "1", 0, 0, 1, OK, 0.5, 50.0, seconds=1.0, trace=((0.1, 3.0), (0.2, 4.0), (0.4, 1.0))
     )
     assert curve([row]) == [(0.1, 3.0), (0.4, 1.0), (1.0, 0.5), (1.0, 0.5)]
+
+
+def test_an_instance_with_more_runs_weighs_no_more_in_the_bound() -> None:
+    rows = [
+        Outcome("ours", "1", index, 0, limit, OK, bound, bound + 10, extra={"bound": bound})
+        for index, limit, bound in (
+            (0, 1, 9.0), (0, 5, 9.0), (0, 20, 9.0), (1, 1, 1.0), (2, 1, 2.0),
+        )
+    ]  # fmt: skip
+    line = markdown(TEN_CELLS[:1], rows, [("ours", 1)], [], []).splitlines()[-1]
+    assert [cell.strip() for cell in line.split("|")[3:5]] == ["12", "2"]
