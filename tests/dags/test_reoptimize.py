@@ -119,7 +119,7 @@ def test_schedules_can_be_left_to_people(
     ("change", "said"),
     [
         (("window_s: 5", "window_s: 0"), "window_s"),
-        (("kind: balance", "kind: joint"), "not built"),
+        (("kind: balance", "kind: collocate"), "not built"),
         (('schedule: "*/10 * * * *"', 'schedule: "61 * * * *"'), "schedule"),
     ],
 )
