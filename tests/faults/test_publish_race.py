@@ -24,6 +24,7 @@ from ballast.contracts.tables import TABLES
 from ballast.store.plans import Head, read_head
 from ballast.store.tables import append, ensure_tables, read_rows
 from solvers import Budget, Stop, solve
+from solvers.objective import Objective
 from spark_jobs.problems import (
     assignment_rows,
     build_problem,
@@ -79,7 +80,8 @@ def draft_rows(each: Round, racer: str) -> dict[str, list[dict[str, Any]]]:
     result = solve(problem, Budget(), Stop(seconds=1), method="flux")
     snapshot, content = rows["snapshots.snapshots"][0], content_hash_of_result(problem, result)
     plan_id = identity.plan_id(each.job, snapshot["snapshot_id"], content)
-    plan = plan_row(snapshot, plan_id, content, result, Budget(), 0, datetime.now(UTC))
+    made_at = datetime.now(UTC)
+    plan = plan_row(snapshot, plan_id, content, result, Objective(), Budget(), 0, made_at)
     assignment = assignment_rows(each.job, plan_id, problem, result).to_pylist()
     return {**rows, "plans.assignments": assignment, "plans.plans": [plan]}
 
