@@ -1,4 +1,4 @@
-"""Take pictures of the Airflow UI: ``python tools/screenshots.py --out docs/images``.
+"""Take pictures of the Airflow UI: ``python -m tools.screenshots --out docs/images``.
 
 Needs a stack that runs (``make run``) and Debian's chromium; nothing else of the project does.
 """
