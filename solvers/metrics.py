@@ -6,6 +6,8 @@ of load and the load index are seed 000's (section 4.3.1 and 5).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from solvers.problem import BoolArray, FloatArray, IntArray, Problem
@@ -72,11 +74,22 @@ CAP_TOLERANCE = 1e-9
 """Relative: sums of the same loads in another order differ by less, and no cap is so exact."""
 
 
-def over_cap(problem: Problem, assignment: IntArray) -> BoolArray:
-    """[N, R]: the node carries more of a capped resource than it may (and than it had before)."""
+def load_index(before: FloatArray, after: FloatArray) -> float:
+    """100 x total load after / total load before, for the resource that it falls least of."""
+    was, now = before.sum(axis=0), after.sum(axis=0)
+    index = np.divide(now, was, out=np.ones_like(was), where=was > 0)
+    return 100.0 * float(index[was > 0].max(initial=0.0)) if (was > 0).any() else 100.0
+
+
+def over_cap(problem: Problem, assignment: IntArray, load: FloatArray | None = None) -> BoolArray:
+    """[N, R]: the node carries more of a capped resource than it may (and than it had before).
+
+    ``load`` are the loads under the assignment, where they depend on it.
+    """
     if problem.balanced_mask.all():
         return np.zeros((problem.n_nodes, problem.n_resources), dtype=bool)
-    sums = node_loads(problem, assignment) * problem.capacity
+    loaded = problem if load is None else replace(problem, load=load)
+    sums = node_loads(loaded, assignment) * problem.capacity
     return np.asarray(sums > problem.cap_limit * (1 + CAP_TOLERANCE))
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ballast.contracts.errors import InvalidInput
 from solvers.checks import is_finite
+from solvers.collocate.costs import TrafficCosts
+from solvers.collocate.gate import Gate
 
 BALANCE, JOINT = "balance", "joint"
 OBJECTIVES = (BALANCE, JOINT)
@@ -15,10 +17,15 @@ DEFAULT_MAX_LOAD_DISTANCE = 10.0
 @dataclass(frozen=True, slots=True)
 class Objective:
     """*balance*: the least load distance. *joint*: the most traffic that stays within nodes, with
-    the load distance at most ``max_load_distance`` percent of the mean."""
+    the load distance at most ``max_load_distance`` percent of the mean.
+
+    ``costs`` and ``gate`` are a joint plan's alone: what a record between nodes costs, by which
+    the load under the plan is predicted, and what a move has to earn (no gate: nothing)."""
 
     kind: str = BALANCE
     max_load_distance: float = DEFAULT_MAX_LOAD_DISTANCE
+    costs: TrafficCosts = field(default_factory=TrafficCosts)
+    gate: Gate | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in OBJECTIVES:

@@ -11,6 +11,7 @@ from solvers import solve
 from solvers.budget import Budget
 from solvers.checks import options_of
 from solvers.collocate import joint
+from solvers.collocate.gate import HeldBack
 from solvers.collocate.memory import TargetMemory
 from solvers.collocate.params import JointParams
 from solvers.objective import Objective
@@ -23,10 +24,11 @@ AUTO = "auto"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Planned:
-    """The result, and what the next round of a joint search is to know."""
+    """The result, what the next round of a joint search is to know, and what did not pay."""
 
     result: Result
     memory: TargetMemory | None = None
+    held_back: tuple[HeldBack, ...] = ()
 
 
 def plan_for(
@@ -61,6 +63,12 @@ def plan_for(
         budget,
         stop,
         seed,
-        replace(options, max_load_distance=objective.max_load_distance, target=memory),
+        replace(
+            options,
+            max_load_distance=objective.max_load_distance,
+            costs=objective.costs,
+            gate=objective.gate,
+            target=memory,
+        ),
     )
-    return Planned(made.result, made.target)
+    return Planned(made.result, made.target, made.held_back)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from solvers import metrics
-from solvers.problem import IntArray, Problem
+from solvers.problem import FloatArray, IntArray, Problem
 
 PROOF_TOLERANCE = 1e-5
 """Percentage points of load distance. A plan this close to a proven bound counts as optimal: it
@@ -34,7 +34,9 @@ class Result:
     ``bound`` is a proven lower bound on the load distance of every assignment that keeps the
     budget; ``gap`` = load_distance - bound in percentage points, 0 where optimality is proven.
     ``moves`` and ``bytes`` are what the budget counts; forced moves are apart; ``pause_s`` is the
-    pause of the whole plan, of which ``forced_pause_s`` is due to forced moves.
+    pause of the whole plan, of which ``forced_pause_s`` is due to forced moves. ``load_index`` is
+    the total load under the plan in percent of the total as it is, for the resource that it
+    lowers least: below 100 where records that stay on a node need not be serialised.
     An infeasible result carries the current assignment, neither bound nor gap, and the reason.
     """
 
@@ -56,6 +58,7 @@ class Result:
     draining_load: float
     collocation_factor_before: float | None
     collocation_factor: float | None
+    load_index: float
     seconds: float
     trace: tuple[TraceStep, ...] = ()
     reason: str = ""
@@ -85,6 +88,7 @@ class Result:
             "draining_load": self.draining_load,
             "collocation_factor_before": self.collocation_factor_before,
             "collocation_factor": self.collocation_factor,
+            "load_index": self.load_index,
             "seconds": round(self.seconds, 3),
             "trace": [[round(s, 3), step, objective] for s, step, objective in self.trace],
         }
@@ -99,9 +103,14 @@ def make_result(
     seconds: float,
     trace: tuple[TraceStep, ...] = (),
     reason: str = "",
+    load: FloatArray | None = None,
 ) -> Result:
-    """Compute every figure from the assignment itself, never from a solver's floats."""
-    distance = metrics.load_distance(problem, assignment)
+    """Compute every figure from the assignment itself, never from a solver's floats.
+
+    ``load`` are the loads under the assignment, where they depend on it.
+    """
+    after = problem if load is None else replace(problem, load=load)
+    distance = metrics.load_distance(after, assignment)
     proven = min(max(0.0, bound), distance)
     gap = distance - proven
     is_optimal = gap <= PROOF_TOLERANCE
@@ -109,6 +118,7 @@ def make_result(
     return _result(
         problem,
         assignment,
+        after=after,
         method=method,
         status=_status(any_move=bool(moved.any()), is_optimal=is_optimal),
         bound=proven,
@@ -124,6 +134,7 @@ def infeasible_result(problem: Problem, *, method: str, reason: str, seconds: fl
     return _result(
         problem,
         problem.current.copy(),
+        after=problem,
         method=method,
         status=Status.INFEASIBLE,
         bound=None,
@@ -144,6 +155,7 @@ def _result(
     problem: Problem,
     assignment: IntArray,
     *,
+    after: Problem,
     method: str,
     status: Status,
     bound: float | None,
@@ -162,9 +174,9 @@ def _result(
         status=status,
         assignment=assignment,
         load_distance_before=metrics.load_distance(problem, current),
-        load_distance=metrics.load_distance(problem, assignment),
+        load_distance=metrics.load_distance(after, assignment),
         load_distance_points_before=metrics.load_distance_points(problem, current),
-        load_distance_points_after=metrics.load_distance_points(problem, assignment),
+        load_distance_points_after=metrics.load_distance_points(after, assignment),
         bound=bound,
         gap=gap,
         moves=int(voluntary.sum()),
@@ -173,9 +185,10 @@ def _result(
         forced_bytes=int(problem.state_bytes[forced].sum()),
         pause_s=metrics.pause_s(problem, moved),
         forced_pause_s=metrics.pause_s(problem, forced),
-        draining_load=metrics.draining_load(problem, assignment),
+        draining_load=metrics.draining_load(after, assignment),
         collocation_factor_before=metrics.collocation_factor(problem, current),
         collocation_factor=metrics.collocation_factor(problem, assignment),
+        load_index=metrics.load_index(problem.load, after.load),
         seconds=seconds if math.isfinite(seconds) else 0.0,
         trace=trace,
         reason=reason,

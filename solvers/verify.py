@@ -71,7 +71,7 @@ def verify(
     if violations:
         return violations  # Figures of a broken assignment would only be noise.
     plan = _place(problem, ids, nodes)
-    facts = _Facts(problem, plan)
+    facts = _Facts(problem, plan, objective)
     return [
         *_check_nodes(problem, facts),
         *_check_rules(problem, facts),
@@ -116,7 +116,7 @@ def _place_first_fit(problem: Problem, groups: Ints) -> Ints | None:
     """
     plan = np.array(problem.current)
     alive = np.flatnonzero(np.array(problem.node_state) == "alive")
-    sums = _sum_by_node(problem, plan)
+    sums = _sum_by_node(problem, plan, problem.load)
     room = _cap_limits(problem, sums) - sums
     for k in groups.tolist():
         room[plan[k]] += problem.load[k]
@@ -203,32 +203,36 @@ def _place(problem: Problem, ids: list[Any], nodes: list[Any]) -> Ints:
 class _Facts:
     """Every figure of the plan, recomputed from the raw arrays."""
 
-    def __init__(self, problem: Problem, plan: Ints) -> None:
+    def __init__(self, problem: Problem, plan: Ints, objective: Objective | None) -> None:
         states = np.array(problem.node_state)
         before = np.asarray(problem.current)
+        load = _load_under(problem, plan, objective)
         self.plan = plan
         self.before = before
         self.moved = plan != before
         self.was_dead = states[before] == "dead"
         self.forced = self.moved & self.was_dead
         self.chosen = self.moved & ~self.was_dead
-        self.sums = _sum_by_node(problem, plan)
-        sums_before = _sum_by_node(problem, before)
+        self.sums = _sum_by_node(problem, plan, load)
+        sums_before = _sum_by_node(problem, before, problem.load)
         self.cap_limits = _cap_limits(problem, sums_before)
         self.figures: dict[str, float | None] = {
-            "load_distance_before": _distance(problem, sums_before, relative=True),
-            "load_distance": _distance(problem, self.sums, relative=True),
-            "load_distance_points_before": _distance(problem, sums_before, relative=False),
-            "load_distance_points_after": _distance(problem, self.sums, relative=False),
+            "load_distance_before": _distance(problem, sums_before, problem.load, relative=True),
+            "load_distance": _distance(problem, self.sums, load, relative=True),
+            "load_distance_points_before": _distance(
+                problem, sums_before, problem.load, relative=False
+            ),
+            "load_distance_points_after": _distance(problem, self.sums, load, relative=False),
             "moves": int(np.count_nonzero(self.chosen)),
             "bytes": _bytes(problem, self.chosen),
             "forced_moves": int(np.count_nonzero(self.forced)),
             "forced_bytes": _bytes(problem, self.forced),
             "pause_s": _pause(problem, self.moved),
             "forced_pause_s": _pause(problem, self.forced),
-            "draining_load": _draining_share(problem, self.sums),
+            "draining_load": _draining_share(problem, self.sums, load),
             "collocation_factor": _collocated(problem, plan),
             "collocation_factor_before": _collocated(problem, before),
+            "load_index": _load_index(problem, load),
         }
         self.chosen_pause_s = _pause(problem, self.chosen)
         largest = 100.0 * float(np.max(sums_before / problem.capacity, initial=0.0))
@@ -243,18 +247,50 @@ class _Facts:
         return 0.0 if value is None else float(value)
 
 
-def _sum_by_node(problem: Problem, plan: Ints) -> Floats:
+def _load_under(problem: Problem, plan: Ints, objective: Objective | None) -> Floats:
+    """[G, R]: the loads under the plan. Measured ones hold what serialising cost as it was.
+
+    Edge by edge: a record that no longer changes nodes costs its sender and its receiver nothing.
+    Where the costs are more than all that was measured of a key group, they are cut to that.
+    """
+    if objective is None or not objective.is_joint or problem.traffic_rate is None:
+        return problem.load
+    costs = objective.costs
+    load = np.array(problem.load, dtype=np.float64)
+    for r in range(len(problem.resources)):
+        charged = [np.zeros(len(plan)), np.zeros(len(plan))]
+        for place, charge in zip((problem.current, plan), charged, strict=True):
+            apart = place[problem.traffic_from] != place[problem.traffic_to]
+            rate = np.where(apart, problem.traffic_rate, 0.0)
+            if costs.send:
+                np.add.at(charge, problem.traffic_from, rate * costs.send[r])
+            if costs.receive:
+                np.add.at(charge, problem.traffic_to, rate * costs.receive[r])
+        was, will_be = charged
+        too_much = was > problem.load[:, r]
+        cut = np.ones(len(plan))
+        cut[too_much] = problem.load[too_much, r] / was[too_much]
+        load[:, r] = np.maximum(problem.load[:, r] - cut * was, 0.0) + cut * will_be
+    return load
+
+
+def _load_index(problem: Problem, load: Floats) -> float:
+    totals = zip(problem.load.sum(axis=0).tolist(), load.sum(axis=0).tolist(), strict=True)
+    return max((100.0 * now / was for was, now in totals if was > 0), default=100.0)
+
+
+def _sum_by_node(problem: Problem, plan: Ints, load: Floats) -> Floats:
     """[N, R] by sorting and summing slices, pairwise and so with little rounding."""
     order = np.argsort(plan, kind="stable")
     nodes, cuts = np.unique(plan[order], return_index=True)
     sums = np.zeros((len(problem.node_ids), len(problem.resources)))
     if len(nodes):
         for r in range(len(problem.resources)):
-            sums[nodes, r] = np.add.reduceat(problem.load[order, r], cuts)
+            sums[nodes, r] = np.add.reduceat(load[order, r], cuts)
     return sums
 
 
-def _distance(problem: Problem, sums: Floats, *, relative: bool) -> float:
+def _distance(problem: Problem, sums: Floats, load: Floats, *, relative: bool) -> float:
     """100 x the largest |load - m| of a staying node and a balanced resource.
 
     Over m and times the resource's weight where ``relative``; in points of load otherwise.
@@ -265,7 +301,7 @@ def _distance(problem: Problem, sums: Floats, *, relative: bool) -> float:
         if not len(stays) or not (problem.balanced is None or problem.balanced[r]):
             continue
         room = problem.capacity[stays, r]
-        mean = float(np.sum(problem.load[:, r])) / float(np.sum(room))
+        mean = float(np.sum(load[:, r])) / float(np.sum(room))
         if mean == 0.0:
             continue
         away = float(np.max(np.abs(sums[stays, r] / room - mean)))
@@ -283,9 +319,9 @@ def _pause(problem: Problem, which: npt.NDArray[np.bool_]) -> float:
     return problem.pause_c0_s * count + problem.pause_s_per_byte * _bytes(problem, which)
 
 
-def _draining_share(problem: Problem, sums: Floats) -> float:
+def _draining_share(problem: Problem, sums: Floats, load: Floats) -> float:
     left = sums[np.array(problem.node_state) == "draining"].sum(axis=0)
-    totals = problem.load.sum(axis=0)
+    totals = load.sum(axis=0)
     return 100.0 * max(
         (float(a / b) for a, b in zip(left, totals, strict=True) if b > 0), default=0.0
     )
@@ -424,10 +460,11 @@ def _check_better_than_nothing(
     """
     necessary = facts.was_dead | ~_is_listed(problem, facts.before)
     least = np.where(necessary, facts.plan, facts.before)
-    sums = _sum_by_node(problem, least)
+    load = _load_under(problem, least, objective)
+    sums = _sum_by_node(problem, least, load)
     if np.any(sums > facts.cap_limits):
         return
-    without = _distance(problem, sums, relative=True)
+    without = _distance(problem, sums, load, relative=True)
     distance = facts.number("load_distance")
     is_worse = distance > without and not _close(distance, without)
     if objective is None or not objective.is_joint:
@@ -444,19 +481,30 @@ def _check_better_than_nothing(
             f"load distance {distance:.9g} % with the plan, {without:.9g} % without, allowed "
             f"{bound:.9g} %",
         )
-    yield from _check_traffic_is_kept(problem, facts, least, is_level=without <= bound)
+    if without <= bound and "draining" not in problem.node_state:
+        yield from _check_traffic_is_kept(problem, facts, least, objective)
 
 
 def _check_traffic_is_kept(
-    problem: Problem, facts: _Facts, least: Ints, *, is_level: bool
+    problem: Problem, facts: _Facts, least: Ints, objective: Objective
 ) -> Iterator[Violation]:
     """Traffic is given up only to level the load, or to empty a node that drains."""
-    before, after = _collocated(problem, least), facts.figures["collocation_factor"]
-    drains = "draining" in problem.node_state
-    if before is None or after is None or not is_level or drains:
-        return
-    if after < before and not _close(after, before):
+    before = _traffic_price(problem, least, objective)
+    after = _traffic_price(problem, facts.plan, objective)
+    if after > before and not _close(after, before):
         yield Violation(
             "better_than_nothing",
-            f"collocation factor {after:.9g} % with the plan, {before:.9g} % without",
+            f"traffic between nodes costs {after:.9g} with the plan, {before:.9g} without",
         )
+
+
+def _traffic_price(problem: Problem, plan: Ints, objective: Objective) -> float:
+    """What a hundred records cost on average by how far they go."""
+    if problem.traffic_rate is None or not float(np.sum(problem.traffic_rate)) > 0:
+        return 0.0
+    ends = plan[problem.traffic_from], plan[problem.traffic_to]
+    racks = np.array(problem.rack) if problem.rack else np.zeros(len(problem.node_ids))
+    price = np.full(len(problem.traffic_rate), objective.costs.between_racks)
+    price[racks[ends[0]] == racks[ends[1]]] = objective.costs.within_rack
+    price[ends[0] == ends[1]] = objective.costs.within_node
+    return 100.0 * float(np.average(price, weights=problem.traffic_rate))

@@ -25,7 +25,7 @@ from solvers.collocate.placement import TINY, Placement
 from solvers.collocate.search import Search, Wishes
 from solvers.collocate.target import NOWHERE, ClusterTarget, propose_target
 from solvers.collocate.wishes import wishes_of
-from solvers.problem import IntArray, Problem
+from solvers.problem import FloatArray, IntArray, Problem
 from solvers.rebalance import flux
 from solvers.rebalance.bound import counting_bound
 from solvers.rebalance.start import (
@@ -44,16 +44,13 @@ LADDER = (1.0, 0.5, 0.25)
 
 @dataclass(frozen=True, eq=False, slots=True)
 class JointPlan:
-    """The plan, the target to hand to the next round, and figures that know serialisation.
+    """The plan, the target to hand to the next round, and what the gate held back.
 
-    ``load_distance`` and ``load_index`` are predicted with the loads that the new placement
-    would have; ``result`` has the design's figures on the loads as measured.
+    The figures of ``result`` are those of the loads that the new placement would have.
     """
 
     result: Result
     target: TargetMemory | None
-    load_distance: float
-    load_index: float
     saved_rate: float  # priced records per unit of time, against doing only what must be done
     held_back: tuple[HeldBack, ...]
     winner: str
@@ -75,7 +72,7 @@ def plan(
     reason = why_infeasible(problem, budget)
     if reason is not None:
         result = infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
-        return JointPlan(result, options.target, result.load_distance, 100.0, 0.0, (), "nothing")
+        return JointPlan(result, options.target, 0.0, (), "nothing")
     return _Round(problem, budget, stop, clock, seed, options).run()
 
 
@@ -122,11 +119,16 @@ class _Round:
             if nothing.distance > bound + TINY:
                 rebalanced = self._rebalanced()
                 candidates.append(self._searched("flux", wishes, wishes, bound, rebalanced))
-        candidates = [
-            c for c in candidates if not metrics.over_cap(self.problem, c.assignment).any()
-        ]
+        candidates = [c for c in candidates if self._fits(c.assignment)]
         best = self._best(candidates, nothing, is_stalled=memory is not None and memory.is_stalled)
         return self._finish(best, nothing, memory, held if target is not None else held_myopic)
+
+    def _fits(self, assignment: IntArray) -> bool:
+        load = self._load_under(assignment)
+        return not metrics.over_cap(self.problem, assignment, load).any()
+
+    def _load_under(self, assignment: IntArray) -> FloatArray:
+        return predicted_load(self.problem, self.graph, self.options.costs, assignment)
 
     def _ladder(self) -> list[float]:
         rungs = LADDER if self.options.objective == WEIGHTED else LADDER[:1]
@@ -250,24 +252,21 @@ class _Round:
             self.problem,
             best.assignment.copy(),
             method=NAME,
-            bound=counting_bound(self.problem, self.budget),
+            bound=self._bound(),
             seconds=self.clock.elapsed(),
             trace=tuple(self.trace),
             reason=f"the {best.name} plan won",
+            load=self._load_under(best.assignment),
         )
-        load = predicted_load(self.problem, self.graph, self.options.costs, best.assignment)
-        before, after = self.problem.load.sum(axis=0), load.sum(axis=0)
-        index = np.divide(after, before, out=np.ones_like(after), where=before > 0)
         kept = None if memory is None else memory.after(best.saved, self.graph.total_rate)
-        return JointPlan(
-            result,
-            kept,
-            metrics.load_distance(replace(self.problem, load=load), best.assignment),
-            100.0 * float(index.max(initial=0.0)),
-            best.saved - nothing.saved,
-            held,
-            best.name,
-        )
+        return JointPlan(result, kept, best.saved - nothing.saved, held, best.name)
+
+    def _bound(self) -> float:
+        """Of the load distance; none is known where the load depends on the placement."""
+        costs = self.options.costs
+        if any(costs.send) or any(costs.receive):
+            return 0.0
+        return counting_bound(self.problem, self.budget)
 
     def _gated(
         self, best: _Candidate, nothing: _Candidate, held: tuple[HeldBack, ...]

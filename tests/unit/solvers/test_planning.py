@@ -10,6 +10,8 @@ import pytest
 
 from ballast.contracts.errors import InvalidInput
 from solvers import Budget, Problem, Stop
+from solvers.collocate.costs import TrafficCosts
+from solvers.collocate.gate import Gate
 from solvers.objective import Objective
 from solvers.planning import plan_for
 from solvers.verify import verify
@@ -127,3 +129,54 @@ def test_a_cap_is_kept_while_traffic_is_saved() -> None:
     assert on_node[1:].max() <= 4
     assert made.result.collocation_factor is not None
     assert made.result.collocation_factor > 0
+
+
+def test_the_promise_knows_what_serialising_costs_and_the_verifier_agrees() -> None:
+    """Each record between nodes costs its sender 0.01 and its receiver 0.02 of load."""
+    problem = pairs()
+    costs = TrafficCosts(send=(0.01,), receive=(0.02,))
+    objective = Objective("joint", max_load_distance=30.0, costs=costs)
+    made = plan_for(objective, problem, Budget(), Stop(steps=5), seed=1)
+    assert made.result.collocation_factor == 100.0
+    # Six edges of rate 10: 60 records at 0.03 are saved of a load of 10.8.
+    assert made.result.load_index == pytest.approx(100.0 * (10.8 - 1.8) / 10.8)
+    placed = names(problem, made.result.assignment)
+    promises = made.result.to_dict()
+    assert verify(problem, Budget(), placed, promises, objective) == []
+    without_costs = Objective("joint", max_load_distance=30.0)
+    found = {v.promise for v in verify(problem, Budget(), placed, promises, without_costs)}
+    assert "load_index" in found
+
+
+def test_costs_beyond_the_measured_load_are_cut_to_it() -> None:
+    problem = pairs()
+    objective = Objective("joint", 30.0, TrafficCosts(send=(5.0,), receive=(0.0,)))
+    made = plan_for(objective, problem, Budget(), Stop(steps=5), seed=1)
+    placed = names(problem, made.result.assignment)
+    assert verify(problem, Budget(), placed, made.result.to_dict(), objective) == []
+    # The senders' load was all serialisation: only the receivers' 6 x 0.8 is left.
+    assert made.result.load_index == pytest.approx(100.0 * 4.8 / 10.8)
+
+
+def test_the_gate_holds_back_what_does_not_pay_and_says_so() -> None:
+    problem = pairs(state_bytes=[1000] * 12)
+    dear = Objective("joint", 30.0, gate=Gate(records_per_byte=1.0, life=10.0))
+    held = plan_for(dear, problem, Budget(), Stop(steps=5), seed=1)
+    assert held.result.moves == 0
+    assert held.held_back
+    assert "costs the worth of 1000" in held.held_back[0].reason
+    cheap = Objective("joint", 30.0, gate=Gate(records_per_byte=0.05, life=10.0))
+    let_through = plan_for(cheap, problem, Budget(), Stop(steps=5), seed=1)
+    assert let_through.result.collocation_factor == 100.0
+
+
+def test_traffic_may_move_nearer_by_racks_but_not_farther() -> None:
+    problem = pairs(rack=("a", "a", "b"))
+    near = TrafficCosts(within_node=0.0, within_rack=0.5, between_racks=1.0)
+    objective = Objective("joint", 300.0, near)
+    made = plan_for(objective, problem, Budget(moves=1), Stop(steps=5), seed=1)
+    placed = names(problem, made.result.assignment)
+    assert verify(problem, Budget(moves=1), placed, made.result.to_dict(), objective) == []
+    apart = problem.current.copy()
+    apart[0] = 2  # its partner is on node 1, so that their records now cross racks
+    assert "better_than_nothing" in broken(problem, apart, objective)

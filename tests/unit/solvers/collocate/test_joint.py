@@ -106,7 +106,7 @@ def test_the_predicted_load_is_that_of_loads_recomputed_from_scratch(
     assert (load >= -1e-9).all()
     again = dataclasses.replace(problem, load=np.maximum(load, 0.0))
     expected = metrics.load_distance(again, made.result.assignment)
-    assert made.load_distance == pytest.approx(expected, abs=1e-6)
+    assert made.result.load_distance == pytest.approx(expected, abs=1e-6)
 
 
 def test_pairs_come_together_within_the_budget() -> None:
@@ -146,8 +146,8 @@ def test_saved_serialisation_lowers_the_load_index_as_in_real_job_2() -> None:
     options = JointParams(max_load_distance=10, costs=costs)
     made = plan(problem, Budget(), Stop(), 1, options)
     assert made.result.collocation_factor == pytest.approx(100.0)
-    assert made.load_index == pytest.approx(50.0)
-    assert made.load_distance == pytest.approx(0.0, abs=1e-9)
+    assert made.result.load_index == pytest.approx(50.0)
+    assert made.result.load_distance == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_load_out_of_bounds_is_repaired_first() -> None:
