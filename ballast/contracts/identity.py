@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
 ID_LENGTH = 16
 
@@ -19,10 +22,35 @@ def digest(*parts: str) -> str:
     return sha.hexdigest()
 
 
-def content_hash(assignments: Iterable[tuple[str, int, str]]) -> str:
-    """Hash of a plan's content: rows of (operator_id, key_group, node_id), in any order."""
+def content_hash(
+    assignments: Iterable[tuple[str, int, str]], routes: Iterable[tuple[str, str, int]] = ()
+) -> str:
+    """Hash of a plan's content, rows in any order.
+
+    Rows of (operator_id, key_group, node_id) and of (operator_id, key, key_group). Without routes
+    it is the hash of the assignments alone, so plans made before there were routes keep theirs.
+    """
     rows = sorted((operator, int(group), node) for operator, group, node in assignments)
-    return digest(*(json.dumps(row, ensure_ascii=True, separators=(",", ":")) for row in rows))
+    return digest(*map(_canonical, rows), *_route_parts(routes))
+
+
+def _route_parts(routes: Iterable[tuple[str, str, int]]) -> list[str]:
+    """All keys of an operator in one part, then all their key groups: a plan may have a million.
+
+    No part of an assignment looks like these: those are lists that begin with a string and go on
+    with a number.
+    """
+    rows = sorted((operator, key, int(group)) for operator, key, group in routes)
+    parts = []
+    for operator, of_operator in groupby(rows, key=itemgetter(0)):
+        _, keys, groups = zip(*of_operator, strict=True)
+        parts += [_canonical(["routes of", operator]), _canonical(keys), _canonical(groups)]
+    return parts
+
+
+def _canonical(value: Any) -> str:
+    """JSON in ASCII: every string has one form, also one that is no valid Unicode."""
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
 
 
 def plan_id(job: str, snapshot_id: str, content: str) -> str:

@@ -25,6 +25,11 @@ LOG_EVENTS = (
     "rolled_back",
 )
 ACK_STATUSES = ("refused", "accepted", "applied")
+KEY_PAIR_KINDS = ("pair", "key", "other_pairs", "other_keys")
+
+# A longer key is never routed by a table nor counted as one of a pair: it goes by its hash, and
+# tables, counters and joins stay of a known size.
+LONGEST_ROUTED_KEY_BYTES = 1024
 
 COLUMN_TYPES = ("string", "long", "double", "timestamp", "date", "array<string>")
 
@@ -143,6 +148,14 @@ METRICS_KEY_GROUPS = Table(
         _count("state_bytes", "Size of the state at the window's end", "bytes"),
         _count("bytes_in", "Serialised bytes received from other nodes", "bytes"),
         _count("bytes_out", "Serialised bytes sent to other nodes", "bytes"),
+        _figure(
+            "wire_ms",
+            "Part of cpu_ms that packed records for other nodes and opened those from them; "
+            "NULL in rows of versions that did not measure it",
+            "ms",
+            nullable=True,
+            maximum=LARGEST_MS,
+        ),
     ),
     key=("job", "operator_id", "key_group", "window_start_at"),
     partition_by=("job", "window_date"),
@@ -170,6 +183,44 @@ METRICS_TRAFFIC = Table(
     ),
     partition_by=("job", "window_date"),
     retention_days=30,
+    trusted=False,
+)  # fmt: skip
+
+KEY_PAIR_COLUMNS = (
+    Column(
+        "kind", "string",
+        "pair: records of from_key that went on under to_key. key: records processed under "
+        "from_key. other_pairs, other_keys: those of the edge or operator without a row",
+        allowed=KEY_PAIR_KINDS,
+    ),
+    Column("from_operator_id", "string", "Sending operator; of a key, its operator"),
+    Column("from_key", "string", "Key at that operator; NULL for all others", nullable=True),
+    Column("to_operator_id", "string", "Receiving operator; NULL unless of a pair or other pairs",
+           nullable=True),
+    Column("to_key", "string", "Key at the receiving operator; NULL unless of a pair",
+           nullable=True),
+)  # fmt: skip
+
+METRICS_KEY_PAIRS = Table(
+    name="metrics.key_pairs",
+    doc="The heaviest keys and pairs of keys of a window, between operators that keep their state "
+    "by key. The true count is at least records and at most records + error_records; a pair or "
+    "key without a row has at most the error_records of the row for the others, whose records "
+    "are all that no other row counts. Keys above 1,024 bytes are only among the others.",
+    written_by="streaming job",
+    columns=(
+        JOB,
+        *KEY_PAIR_COLUMNS,
+        *WINDOW_COLUMNS,
+        _count("records", "Records counted, never too many", "records"),
+        _count("error_records", "At most so many were missed", "records"),
+    ),
+    key=(
+        "job", "kind", "from_operator_id", "from_key", "to_operator_id", "to_key",
+        "window_start_at",
+    ),
+    partition_by=("job", "window_date"),
+    retention_days=3,
     trusted=False,
 )  # fmt: skip
 
@@ -310,6 +361,23 @@ SNAPSHOTS_TRAFFIC = Table(
     ),
 )  # fmt: skip
 
+SNAPSHOTS_KEY_PAIRS = Table(
+    name="snapshots.key_pairs",
+    doc="Rate of the heaviest keys and pairs of keys of a snapshot, with bounds as in "
+    "metrics.key_pairs.",
+    written_by="condense",
+    columns=(
+        JOB,
+        SNAPSHOT_ID,
+        *KEY_PAIR_COLUMNS,
+        _figure("records_per_s", "Records counted a second, mean of the period", "records/s"),
+        _figure("error_records_per_s", "At most so many a second were missed", "records/s"),
+    ),
+    key=(
+        "job", "snapshot_id", "kind", "from_operator_id", "from_key", "to_operator_id", "to_key",
+    ),
+)  # fmt: skip
+
 PLANS_PLANS = Table(
     name="plans.plans",
     doc="A plan as drafted: what it promises and what it costs. Its life is in plans.log.",
@@ -344,6 +412,14 @@ PLANS_PLANS = Table(
                 nullable=True, maximum=100.000001),
         _figure("collocation_factor_pct", "Traffic within nodes; NULL without traffic", "%",
                 nullable=True, maximum=100.000001),
+        _figure("load_index_pct", "Load under the plan; below 100 where less is serialised",
+                "% of before", nullable=True),
+        _figure("wire_bytes_before_per_s", "Between nodes without the plan; NULL without traffic",
+                "bytes/s", nullable=True),
+        _figure("wire_bytes_per_s", "Between nodes; NULL without traffic", "bytes/s",
+                nullable=True),
+        _figure("serialise_us", "CPU time of a record between nodes that a joint plan reckoned "
+                "with; else NULL", "us/record", nullable=True),
         _count("budget_moves", "Moves allowed; NULL if not limited", "key groups", nullable=True),
         _count("budget_bytes", "Bytes allowed; NULL if not limited", "bytes", nullable=True),
         _figure("budget_pause_s", "Pause allowed; NULL if not limited", "s", nullable=True),
@@ -351,6 +427,8 @@ PLANS_PLANS = Table(
         _count("seed", "Seed of whatever is random in the solver", "seed"),
         Column("trace_json", "string", "Best load distance over time, as JSON"),
         Column("target_json", "string", "Placement that joint plans walk to, for the next round",
+               nullable=True),
+        Column("held_back_json", "string", "What would have saved traffic and did not pay, as JSON",
                nullable=True),
         Column("created_at", "timestamp", "When it was drafted"),
     ),
@@ -380,6 +458,22 @@ PLANS_ASSIGNMENTS = Table(
         _count("state_bytes", "State it had then", "bytes"),
     ),
     key=("job", "plan_id", "operator_id", "key_group"),
+    retention_days=3650,
+)
+
+PLANS_ROUTES = Table(
+    name="plans.routes",
+    doc="The content of a plan beside its assignments: keys that belong to another key group than "
+    "the one of their hash. Keys without a row go by hash. Visible through plans.heads only.",
+    written_by="solve",
+    columns=(
+        JOB,
+        PLAN_ID,
+        Column("operator_id", "string", "Operator that keeps its state by key"),
+        Column("key", "string", "The key, at most 1,024 bytes of UTF-8"),
+        _key_group("key_group", "Key group it belongs to"),
+    ),
+    key=("job", "plan_id", "operator_id", "key"),
     retention_days=3650,
 )
 
@@ -472,14 +566,17 @@ TABLES: dict[str, Table] = {
     for table in (
         METRICS_KEY_GROUPS,
         METRICS_TRAFFIC,
+        METRICS_KEY_PAIRS,
         METRICS_NODES,
         METRICS_REJECTED,
         SNAPSHOTS_SNAPSHOTS,
         SNAPSHOTS_KEY_GROUPS,
         SNAPSHOTS_NODES,
         SNAPSHOTS_TRAFFIC,
+        SNAPSHOTS_KEY_PAIRS,
         PLANS_PLANS,
         PLANS_ASSIGNMENTS,
+        PLANS_ROUTES,
         PLANS_HEADS,
         PLANS_LOG,
         PLANS_ACKS,

@@ -46,6 +46,19 @@ def read_assignment(settings: Settings, job: str, plan_id: str) -> list[Row]:
     return sorted(rows, key=lambda row: (row["operator_id"], row["key_group"]))
 
 
+def read_routes(settings: Settings, job: str, plan_id: str) -> list[tuple[str, str, int]]:
+    """The routes of a plan as (operator_id, key, key_group), in no order; most plans have none.
+
+    As tuples and not as rows: there may be a million.
+    """
+    if not table_exists(settings, "plans.routes"):
+        return []
+    columns = ["operator_id", "key", "key_group"]
+    where = [("plan_id", "=", plan_id)]
+    found = read_rows(settings, "plans.routes", job=job, where=where, columns=columns)
+    return list(zip(*(found[name].to_pylist() for name in columns), strict=True))
+
+
 def read_plan(settings: Settings, job: str, plan_id: str) -> Row:
     """What a plan promises and costs."""
     rows = _rows(settings, "plans.plans", job, ("plan_id", "=", plan_id))

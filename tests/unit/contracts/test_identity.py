@@ -28,6 +28,35 @@ def test_any_change_of_a_row_matters() -> None:
     assert content_hash([*ROWS, ROWS[0]]) != content_hash(ROWS)
 
 
+def test_a_plan_without_routes_keeps_the_hash_it_had_before_there_were_routes() -> None:
+    assert content_hash(ROWS) == "ac34e3418975924eb7668f0554abea257b570207c422a5e76d0e50296b95412e"
+    assert content_hash(ROWS, []) == content_hash(ROWS)
+
+
+def test_routes_are_content_in_any_order_and_with_any_key() -> None:
+    keys = ["", "q\"'", "line\nbreak", "\udc80", "ü", "x" * 2**20]
+    routes = [(operator, key, 1) for operator in ("a", "b") for key in keys]
+    whole = content_hash(ROWS, routes)
+    assert whole == content_hash(ROWS, reversed(routes))
+    for number, (operator, key, group) in enumerate(routes):
+        rest = routes[:number] + routes[number + 1 :]
+        changed = {
+            content_hash(ROWS, rest),
+            content_hash(ROWS, [*rest, (operator, key, group + 1)]),
+            content_hash(ROWS, [*rest, (operator, key + "?", group)]),
+            content_hash(ROWS, [*routes, routes[number]]),
+        }
+        assert len(changed) == 4
+        assert whole not in changed
+
+
+def test_a_key_is_routed_at_its_own_operator() -> None:
+    assert content_hash(ROWS, [("a", "k", 0)]) != content_hash(ROWS, [("b", "k", 0)])
+    assert content_hash(ROWS, [("a", "k", 0), ("b", "l", 0)]) != content_hash(
+        ROWS, [("a", "l", 0), ("b", "k", 0)]
+    )
+
+
 def test_parts_do_not_run_together() -> None:
     assert digest("ab", "c") != digest("a", "bc")
 
