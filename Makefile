@@ -13,7 +13,7 @@ BENCH ?=
 export PYTHON
 
 .PHONY: help setup run demo test lint bench bench-rebalance bench-rebalance-full bench-seed000 \
-	clean lock
+	bench-collocation clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ bench-rebalance-full: setup ## The same, peers also at 20 s, 5 seeds, large inst
 
 bench-seed000: setup ## Reproduce the figures of seed 000, sections 5.1 and 5.2, in the simulator
 	@$(VENV)/python -m bench.seed000
+
+bench-collocation: setup ## Rounds until what talks is together: ours, ALBIC, COLA (20 minutes)
+	@$(VENV)/python -m bench.collocation
 
 clean: ## Remove what running left: warehouse, run folders, caches (keeps .venv and the jars)
 	@tools/clean.sh

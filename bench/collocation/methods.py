@@ -1,0 +1,83 @@
+"""The methods that are compared, each as a step from a problem to an assignment.
+
+All get the same budget of moves and the same bound on load distance. ALBIC balances by our search
+with a fixed number of steps, in the place of the paper's MILP: it repeats exactly, and is the
+better balancer at this size (docs/bench-rebalance.md). COLA knows no budget and gets none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench.simulator.traffic import Scenario
+from solvers import Budget, Problem, Stop
+from solvers.collocate import albic, cola, joint
+from solvers.collocate.memory import TargetMemory
+from solvers.problem import IntArray
+
+OURS, ALBIC_M, ALBIC, COLA = "ours", "albic-m", "albic", "cola"
+METHODS = (OURS, ALBIC_M, ALBIC, COLA)
+WORDS = {
+    OURS: "ours",
+    ALBIC_M: "ALBIC, M pairs a round",
+    ALBIC: "ALBIC",
+    COLA: "COLA",
+}
+BALANCE = "search"
+BALANCE_STEPS = 1
+
+Step = Callable[[Problem, int], IntArray]
+"""A round's problem and seed in, the assignment out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """``bound``: load distance that is allowed, in percent of the mean."""
+
+    name: str
+    scenario: Scenario
+    moves: int
+    bound: float = 10.0
+
+
+def step_of(method: str, setting: Setting) -> Step:
+    """A fresh method: it remembers nothing of another run."""
+    if method == OURS:
+        return _ours(setting)
+    if method == COLA:
+        return _cola(setting)
+    return _albic(setting, setting.moves if method == ALBIC_M else 1)
+
+
+def _ours(setting: Setting) -> Step:
+    target: TargetMemory | None = None
+
+    def step(problem: Problem, seed: int) -> IntArray:
+        nonlocal target
+        params = joint.JointParams(max_load_distance=setting.bound, target=target)
+        made = joint.plan(problem, Budget(moves=setting.moves), Stop(), seed, params)
+        target = made.target
+        return made.result.assignment.copy()
+
+    return step
+
+
+def _albic(setting: Setting, pairs: int) -> Step:
+    def step(problem: Problem, seed: int) -> IntArray:
+        mean = float(problem.load.sum()) / problem.n_nodes
+        # ALBIC's maxLD is in points of load; the bound of all methods in percent of the mean.
+        params = {"max_ld": setting.bound * mean, "pairs": pairs, "rebalance": BALANCE}
+        stop = Stop(steps=BALANCE_STEPS)
+        result = albic.solve(problem, Budget(moves=setting.moves), stop, seed, params)
+        return result.assignment.copy()
+
+    return step
+
+
+def _cola(setting: Setting) -> Step:
+    def step(problem: Problem, seed: int) -> IntArray:
+        params = {"max_load_distance": setting.bound}
+        return cola.solve(problem, Budget(), Stop(), seed, params).assignment.copy()
+
+    return step

@@ -1,0 +1,136 @@
+"""What seed 000, 5.3, prints about ALBIC and COLA, beside the same setting in the simulator.
+
+The text prints one number: ALBIC has up to ten percent more collocation than COLA. The rest of it
+is words on who is better; Figures 10 and 11 are curves, and nothing is read off them here. Not
+printed either: the topology (here pairs of operators), COLA's bound on load (here that of all),
+how many rounds ALBIC had (here until it gets no further), and 5.1's ``varies`` (here 0).
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.collocation.methods import ALBIC, COLA, OURS
+from bench.collocation.rounds import History, Run
+from bench.collocation.settings import SIZES, name_of
+
+FIGURE_10 = {
+    0: name_of(40, "pairs-full"),
+    25: name_of(40, "pairs-25"),
+    50: name_of(40, "pairs-50"),
+    75: name_of(40, "pairs-75"),
+    100: name_of(40, "pairs"),
+}
+"""Maximum collocation in percent, and the setting that has it."""
+FIGURE_11 = {nodes: name_of(nodes, "pairs-50") for nodes in SIZES}
+PRINTED_AT_MOST = 10.0
+LAST = 10
+"""Rounds at the end of a history whose mean is its figure: one round alone has luck in it."""
+EQUAL = 0.5
+"""Points within which two collocation factors or load distances are called alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Where a method ends: means over the last rounds, and the median over the seeds."""
+
+    collocation: float
+    load_distance: float
+
+    def text(self) -> str:
+        return f"{self.collocation:.1f} / {self.load_distance:.1f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A printed sentence, what the simulator gives, and whether that agrees."""
+
+    printed: str
+    found: str
+    agrees: bool
+
+    def text(self) -> str:
+        return f"| {self.printed} | {self.found} | {'yes' if self.agrees else 'no'} |"
+
+
+def end_of(histories: Sequence[History]) -> End:
+    lasts = [history[-LAST:] for history in histories]
+    return End(
+        statistics.median(statistics.mean(r.collocation for r in last) for last in lasts),
+        statistics.median(statistics.mean(r.load_distance for r in last) for last in lasts),
+    )
+
+
+def ends(runs: Sequence[Run], names: Mapping[int, str]) -> dict[int, dict[str, End]]:
+    """By the figure's axis and the method; settings that were not run are left out."""
+    found: dict[int, dict[str, End]] = {}
+    for at, name in names.items():
+        mine = [run for run in runs if run.setting.name == name]
+        if mine:
+            methods = (ALBIC, COLA, OURS)
+            found[at] = {m: end_of([run.histories[m] for run in mine]) for m in methods}
+    return found
+
+
+def claims(runs: Sequence[Run]) -> list[Claim]:
+    figure_10, figure_11 = ends(runs, FIGURE_10), ends(runs, FIGURE_11)
+    found = []
+    if figure_10:
+        found.append(_lower_distance("Figure 10: ALBIC has a smaller load distance", figure_10))
+        found.append(_more_collocation(figure_10))
+    if figure_11:
+        found.append(_lower_distance("Figure 11: ALBIC's load distance is smaller", figure_11))
+        found.append(_never_less("Figure 11: ALBIC's collocation is higher", figure_11))
+    return found
+
+
+def _lower_distance(printed: str, figure: Mapping[int, Mapping[str, End]]) -> Claim:
+    wins = [at for at, by in figure.items() if by[ALBIC].load_distance < by[COLA].load_distance]
+    return Claim(printed, f"at {len(wins)} of {len(figure)} points", len(wins) == len(figure))
+
+
+def _differences(figure: Mapping[int, Mapping[str, End]]) -> list[float]:
+    return [by[ALBIC].collocation - by[COLA].collocation for by in figure.values()]
+
+
+def _more_collocation(figure: Mapping[int, Mapping[str, End]]) -> Claim:
+    found = _differences(figure)
+    return Claim(
+        "Figure 10: ALBIC has up to ten percent more collocation than COLA",
+        f"{min(found):+.1f} to {max(found):+.1f} points",
+        min(found) > -EQUAL and EQUAL < max(found) <= PRINTED_AT_MOST + EQUAL,
+    )
+
+
+def _never_less(printed: str, figure: Mapping[int, Mapping[str, End]]) -> Claim:
+    found = _differences(figure)
+    return Claim(printed, f"{min(found):+.1f} to {max(found):+.1f} points", min(found) > EQUAL)
+
+
+def section(runs: Sequence[Run]) -> str:
+    """Both figures as tables, and the claims; empty where none of their settings was run."""
+    parts = []
+    for title, axis, names in (
+        ("Figure 10, 40 nodes", "maximum collocation, %", FIGURE_10),
+        ("Figure 11, maximum collocation 50 %", "nodes", FIGURE_11),
+    ):
+        figure = ends(runs, names)
+        if figure:
+            lines = [
+                f"{title}; collocation / load distance, both in %, mean of the last {LAST} rounds",
+                "",
+                f"| {axis} | printed | ALBIC | COLA | ours |",
+                "|---|---|---|---|---|",
+            ]
+            lines += [
+                f"| {at} | a curve | {by[ALBIC].text()} | {by[COLA].text()} | {by[OURS].text()} |"
+                for at, by in figure.items()
+            ]
+            parts.append("\n".join(lines))
+    found = claims(runs)
+    if found:
+        heads = ["| printed in words | simulator | agrees |", "|---|---|---|"]
+        parts.append("\n".join([*heads, *(claim.text() for claim in found)]))
+    return "\n\n".join(parts)

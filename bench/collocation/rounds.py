@@ -1,0 +1,116 @@
+"""Runs one method round by round, and says how soon it had what could be had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bench.collocation.methods import Setting, Step
+from bench.simulator.traffic import TrafficSimulation
+from solvers import metrics
+from solvers.collocate.lower_bound import fewest_rounds
+
+SHARE_WANTED = 0.9
+"""Of the obtainable collocation; the rounds until then are what is compared."""
+TOGETHER = 99.999
+PATIENCE = 60
+"""Rounds without a higher collocation after which a method is taken to get no further."""
+SLACK = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Collocation factor and load distance (percent) after a round, and the moves it took."""
+
+    collocation: float
+    load_distance: float
+    moves: int
+
+
+History = Sequence[Round]
+
+
+def simulate(step: Step, setting: Setting, seed: int, rounds: int) -> list[Round]:
+    """Up to so many rounds; ends early once all is together or nothing has come for long.
+
+    Figures are recomputed from the assignment: a solver's own word is not asked for.
+    """
+    world = TrafficSimulation(setting.scenario, seed)
+    history: list[Round] = []
+    for number in range(rounds):
+        problem = world.problem()
+        assignment = step(problem, seed + number)
+        collocation = metrics.collocation_factor(problem, assignment) or 0.0
+        distance = metrics.load_distance(problem, assignment)
+        history.append(Round(collocation, distance, world.follow(assignment).moves))
+        if collocation >= TOGETHER or is_stuck(history):
+            break
+    return history
+
+
+def is_stuck(history: History) -> bool:
+    """None of the last rounds had more than the best before them."""
+    if len(history) <= PATIENCE:
+        return False
+    before = max(r.collocation for r in history[:-PATIENCE])
+    return max(r.collocation for r in history[-PATIENCE:]) <= before + SLACK
+
+
+def rounds_to(history: History, wanted: float) -> int | None:
+    """The first round after which the collocation is there; None if it never is."""
+    return next((i for i, r in enumerate(history, 1) if r.collocation >= wanted - SLACK), None)
+
+
+def best_within(history: History, bound: float) -> float:
+    """The highest collocation that the history had within the load bound."""
+    within = [r.collocation for r in history if r.load_distance <= bound + SLACK]
+    return max(within, default=0.0)
+
+
+def obtainable(histories: Iterable[History], bound: float) -> float:
+    """The most that any method had in any round within the load bound."""
+    return max((best_within(history, bound) for history in histories), default=0.0)
+
+
+def over_budget(history: History, moves: int) -> int:
+    return sum(r.moves > moves for r in history)
+
+
+def over_bound(history: History, bound: float) -> int:
+    """Rounds that ended over the load bound after the first one that kept it.
+
+    A start beyond the bound may take some rounds to repair; after that there is no excuse, not
+    even that the loads drifted since the last plan.
+    """
+    late = [r.load_distance > bound + SLACK for r in history]
+    repaired = late.index(False) if False in late else 0
+    return sum(late[repaired:])
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """All methods on one instance. ``fewest``: the proven lower bound on rounds."""
+
+    setting: Setting
+    seed: int
+    index: int
+    wanted: float
+    fewest: int
+    histories: Mapping[str, History]
+
+    def rounds_of(self, method: str) -> int | None:
+        return rounds_to(self.histories[method], self.wanted)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def run_of(setting: Setting, seed: int, index: int, histories: Mapping[str, History]) -> Run:
+    """The wanted collocation, and the bound on the rounds until it is there."""
+    wanted = SHARE_WANTED * obtainable(histories.values(), setting.bound)
+    problem = TrafficSimulation(setting.scenario, seed).problem()
+    assert problem.traffic_rate is not None
+    rate = wanted / 100.0 * float(problem.traffic_rate.sum())
+    fewest = max(1, fewest_rounds(problem, rate, setting.moves))
+    return Run(setting, seed, index, wanted, fewest, dict(histories))

@@ -1,0 +1,76 @@
+"""The tables: rounds needed by setting and method, and figures round by round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from bench.collocation.methods import METHODS, OURS, WORDS
+from bench.collocation.rounds import History, Run, best_within
+from bench.collocation.verdicts import Verdict
+
+SHOWN_ROUNDS = (1, 5, 10, 15, 20, 25, 30, 40, 60, 100, 200, 400)
+"""Rounds that the table by round shows; the files have all of them."""
+
+
+def rounds_table(runs: Sequence[Run]) -> str:
+    """A line a setting; where there are several seeds, one figure each, in the order of seeds."""
+    heads = ["setting", "wanted, %", "lower bound", *(WORDS[m] for m in METHODS)]
+    lines = [_line(heads), _line(["---"] * len(heads))]
+    for name in dict.fromkeys(run.setting.name for run in runs):
+        mine = [run for run in runs if run.setting.name == name]
+        cells = [
+            name,
+            " / ".join(f"{run.wanted:.1f}" for run in mine),
+            " / ".join(str(run.fewest) for run in mine),
+            *(" / ".join(reached(run, method) for run in mine) for method in METHODS),
+        ]
+        lines.append(_line(cells))
+    return "\n".join(lines)
+
+
+def reached(run: Run, method: str) -> str:
+    """Rounds needed, or the best it had and in how many rounds."""
+    history = run.histories[method]
+    needed = run.rounds_of(method)
+    if needed is not None:
+        return str(needed)
+    return f"not in {len(history)} ({best_within(history, run.setting.bound):.0f} %)"
+
+
+def progress_table(run: Run) -> str:
+    """Collocation, load distance and moves by round; empty where a method had ended."""
+    methods = [m for m in METHODS if m in run.histories]
+    heads = ["round", *(WORDS[m] for m in methods)]
+    lines = [_line(heads), _line(["---"] * len(heads))]
+    longest = max(len(run.histories[m]) for m in methods)
+    lines += [
+        _line([str(number), *(_at(run.histories[m], number) for m in methods)])
+        for number in SHOWN_ROUNDS
+        if number <= longest
+    ]
+    return "\n".join(lines)
+
+
+def _at(history: History, number: int) -> str:
+    if number > len(history):
+        return ""
+    found = history[number - 1]
+    return f"{found.collocation:.1f} / {found.load_distance:.1f} / {found.moves}"
+
+
+def verdict_table(found: Sequence[Verdict]) -> str:
+    heads = ["ours", "limit", "worst", "where", "verdict"]
+    return "\n".join([_line(heads), _line(["---"] * len(heads)), *(v.text() for v in found)])
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def said(run: Run) -> str:
+    """One line of progress for a finished instance."""
+    figures = ", ".join(f"{WORDS[m]} {reached(run, m)}" for m in METHODS if m != OURS)
+    return (
+        f"{run.setting.name}, seed {run.index + 1}: 90 % is {run.wanted:.1f} %, lower bound "
+        f"{run.fewest}, ours {reached(run, OURS)}, {figures}"
+    )

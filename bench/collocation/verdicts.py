@@ -1,0 +1,112 @@
+"""What ours must hold, each with its figure and its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bench.collocation.methods import ALBIC_M, OURS
+from bench.collocation.rounds import SLACK, Run, best_within, over_bound, over_budget
+from bench.simulator.traffic import CHAINS, ONE_TO_ONE, PAIRS, Scenario
+
+LATER_AT_MOST = 1
+"""Rounds that ours may need more than ALBIC with M pairs a round."""
+TIMES_THE_BOUND = {PAIRS: 1.1, CHAINS: 1.3}
+"""Of the proven lower bound, where neither load nor traffic is skewed and all is one to one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``figure``: the worst over the runs; ``where``: the run that had it."""
+
+    what: str
+    limit: str
+    figure: str
+    where: str
+    holds: bool
+
+    def text(self) -> str:
+        word = "holds" if self.holds else "DOES NOT HOLD"
+        return f"| {self.what} | {self.limit} | {self.figure} | {self.where} | {word} |"
+
+
+Measure = Callable[[Run], float]
+
+
+def verdicts(runs: Sequence[Run]) -> list[Verdict]:
+    """Every run counts: no seed is averaged away."""
+    found = [
+        _worst(
+            "rounds more than ALBIC with M pairs",
+            runs,
+            rounds_later,
+            f"at most {LATER_AT_MOST}",
+            lambda x: x <= LATER_AT_MOST,
+        ),
+        _worst(
+            "points of collocation below the best of ALBIC with M pairs after as many rounds",
+            runs,
+            points_below,
+            "0",
+            lambda x: x <= SLACK,
+        ),
+    ]
+    for shape, times in TIMES_THE_BOUND.items():
+        plain = [run for run in runs if has_a_limit(run.setting.scenario, shape)]
+        if plain:
+            found.append(
+                _worst(
+                    f"times the lower bound on rounds, unskewed {shape}",
+                    plain,
+                    times_the_bound,
+                    f"at most {times:g}",
+                    lambda x, most=times: x <= most + SLACK,  # type: ignore[misc]
+                )
+            )
+    found.append(_worst("rounds over the budget", runs, _over_budget, "0", lambda x: x == 0))
+    found.append(_worst("rounds over the load bound", runs, _over_bound, "0", lambda x: x == 0))
+    return found
+
+
+def _worst(
+    what: str, runs: Sequence[Run], measure: Measure, limit: str, keeps: Callable[[float], bool]
+) -> Verdict:
+    worst = max(runs, key=measure)
+    figure = measure(worst)
+    where = f"{worst.setting.name}, seed {worst.index + 1}"
+    return Verdict(what, limit, f"{figure:.4g}", where, keeps(figure))
+
+
+def rounds_later(run: Run) -> float:
+    """Rounds that ours needs more than ALBIC-M; without end if it never gets there alone."""
+    ours, theirs = run.rounds_of(OURS), run.rounds_of(ALBIC_M)
+    if ours is None:
+        return float("inf") if theirs is not None else 0.0
+    # ALBIC-M did not get there in all its rounds: it would need at least one more.
+    return float(ours - (theirs or len(run.histories[ALBIC_M]) + 1))
+
+
+def points_below(run: Run) -> float:
+    """By how much the best of ours stays below the best of ALBIC-M within as many rounds."""
+    ours, theirs = run.histories[OURS], run.histories[ALBIC_M]
+    bound = run.setting.bound
+    return max(0.0, best_within(theirs[: len(ours)], bound) - best_within(ours, bound))
+
+
+def has_a_limit(scenario: Scenario, shape: str) -> bool:
+    """The lower bound counts cycles as collocated, so it is near only where there are none."""
+    is_plain = scenario.pattern == ONE_TO_ONE and scenario.collocatable == 1.0
+    return is_plain and scenario.shape == shape and not scenario.skew
+
+
+def times_the_bound(run: Run) -> float:
+    ours = run.rounds_of(OURS)
+    return float("inf") if ours is None else ours / run.fewest
+
+
+def _over_budget(run: Run) -> float:
+    return float(over_budget(run.histories[OURS], run.setting.moves))
+
+
+def _over_bound(run: Run) -> float:
+    return float(over_bound(run.histories[OURS], run.setting.bound))
