@@ -14,13 +14,16 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from ballast.contracts.errors import BallastError, InvalidInput
-from ballast.contracts.policy import load_policy
+from ballast.contracts.policy import JobPolicy, load_policy
 from ballast.contracts.settings import Settings, load_settings
 from ballast.contracts.spark import SHORT_LIVED_JVM, spark_conf
 from ballast.streaming import RunningJob, stop_on_signals
 from ballast.streaming.inspect import job_folder
 from examples.flights.feed import CHUNK_RECORDS, Feeder, FlightsFolder
 from examples.flights.operators import FLIGHTS
+from examples.flights.real_jobs import REAL_JOB_4, REAL_JOBS, real_job_policy
+from examples.flights.results import store_results
+from examples.flights.weather import flight_lines, merged_lines
 
 log = logging.getLogger("ballast.flights")
 
@@ -28,14 +31,16 @@ log = logging.getLogger("ballast.flights")
 # each period then sees every flight twice, and two periods differ by how long things took alone.
 RATE = 336_776 / 30
 TRIGGER_S = 2.0
+JOBS = {FLIGHTS.job: FLIGHTS, **REAL_JOBS}
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m examples.flights", description=__doc__)
+    parser.add_argument("--job", choices=list(JOBS), default=FLIGHTS.job, help="(%(default)s)")
     parser.add_argument("--rate", type=float, default=RATE, help="records a second (%(default).0f)")
     parser.add_argument("--trigger", type=float, default=TRIGGER_S, help="seconds between batches")
-    parser.add_argument("--policy", type=Path, help="policy file (BALLAST_POLICIES/flights.yaml)")
+    parser.add_argument("--policy", type=Path, help="policy file (the job's own)")
     parser.add_argument("--ui", action="store_true", help="Spark's UI on a loopback port")
     until = parser.add_mutually_exclusive_group()
     until.add_argument("--duration", type=float, help="stop after so many seconds")
@@ -91,19 +96,32 @@ def open_stream(
 def run(options: argparse.Namespace) -> None:
     """Feed and run until it is time to stop; then count all that was fed."""
     settings = load_settings()
-    policy = load_policy(options.policy or settings.policies / "flights.yaml")
-    folder = FlightsFolder(job_folder(settings, FLIGHTS.job))
+    job = JOBS[options.job]
+    policy = _policy(options, settings)
+    folder = FlightsFolder(job_folder(settings, job.job))
     spark = build_session(settings, ui=options.ui)
     stream = open_stream(spark, folder, options.rate, options.trigger)
-    feeder = Feeder(folder, options.rate, 0 if options.drain else options.records)
+    lines = merged_lines if job is REAL_JOB_4 else flight_lines
+    feeder = Feeder(folder, options.rate, 0 if options.drain else options.records, lines)
     with (
         stop_on_signals() as stop,
-        FLIGHTS.start(stream, settings, policy, trigger_s=options.trigger) as running,
+        job.start(stream, settings, policy, trigger_s=options.trigger) as running,
     ):
         _feed(feeder, running, stop, options.duration)
         running.drain()
     spark.stop()
-    log.info("stopped; state: %s; check it with python -m examples.flights.check", folder.root)
+    check = "check"
+    if job is not FLIGHTS:
+        check = f"check_real_jobs {job.job}"
+        log.info("results stored in %s", store_results(settings, job))
+    log.info("stopped; state: %s; check it with python -m examples.flights.%s", folder.root, check)
+
+
+def _policy(options: argparse.Namespace, settings: Settings) -> JobPolicy:
+    """As given, or the job's own: the reference job's is a file, the real jobs' are built."""
+    if options.policy is not None or options.job == FLIGHTS.job:
+        return load_policy(options.policy or settings.policies / "flights.yaml")
+    return real_job_policy(REAL_JOBS[options.job])
 
 
 def _feed(

