@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from pyarrow.parquet import filters_to_expression
 
-from ballast.contracts.errors import NotFound
+from ballast.contracts.errors import InvalidInput, NotFound
 from ballast.contracts.schemas import arrow_schema, check_constraints, table_properties
 from ballast.contracts.settings import Settings, check_job_name
 from ballast.contracts.tables import TABLES, Table
@@ -22,6 +22,9 @@ Filter = tuple[str, str, Any]
 
 def ensure_tables(settings: Settings, names: Sequence[str] = tuple(TABLES)) -> None:
     """Create the named tables where they do not exist, with all their constraints.
+
+    A table of an earlier version gets the columns it lacks, with NULL in the rows it has; one
+    that would need a column without NULL is an error that says what to do.
 
     Safe to call by several processes at once, and again after one died half-way.
     """
@@ -151,6 +154,7 @@ def _ensure_table(settings: Settings, table: Table) -> None:
         description=table.doc,
         configuration=dict(table_properties(table)),
     )
+    _add_missing_columns(created, table, address(settings, table.name))
     present = created.metadata().configuration
     missing = {
         name: condition
@@ -159,6 +163,25 @@ def _ensure_table(settings: Settings, table: Table) -> None:
     }
     if missing:
         created.alter.add_constraint(missing)
+
+
+def _add_missing_columns(found: DeltaTable, table: Table, where: str) -> None:
+    present = {field.name for field in found.schema().fields}
+    missing = [name for name in table.column_names if name not in present]
+    if not missing:
+        return
+    schema = arrow_schema(table)
+    for name in missing:
+        if not schema.field(name).nullable:
+            raise InvalidInput(
+                f"table {table.name} at {where} was made by an earlier version and has no column "
+                f"{name}, which may not be NULL and so cannot be added",
+                value=name, allowed=", ".join(table.column_names),
+                remedy="move the table's folder away, so that it is made anew, or use another "
+                "BALLAST_WAREHOUSE",
+            )  # fmt: skip
+    wanted = pa.schema([schema.field(name) for name in missing])
+    found.alter.add_columns(list(Schema.from_arrow(wanted).fields))
 
 
 def _as_arrow(name: str, rows: Sequence[dict[str, Any]] | pa.Table) -> pa.Table:

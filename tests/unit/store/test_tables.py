@@ -9,14 +9,24 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from ballast.contracts.errors import NotFound
-from ballast.contracts.schemas import check_constraints
+from ballast.contracts.errors import InvalidInput, NotFound
+from ballast.contracts.schemas import arrow_schema, check_constraints
 from ballast.contracts.settings import Settings, load_settings
 from ballast.contracts.tables import TABLES
-from ballast.store.tables import append, append_once, ensure_tables, open_table, read_rows
+from ballast.store.plans import read_routes
+from ballast.store.tables import (
+    address,
+    append,
+    append_once,
+    ensure_tables,
+    open_table,
+    read_rows,
+)
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -60,6 +70,50 @@ def test_a_constraint_that_a_dead_creator_left_out_is_added(settings: Settings) 
     ensure_tables(settings, ["plans.heads"])
     configuration = open_table(settings, "plans.heads").metadata().configuration
     assert "delta.constraints.version_too_small" in configuration
+
+
+def table_of_an_earlier_version(settings: Settings, name: str, without: str) -> pa.Schema:
+    schema = pa.schema([f for f in arrow_schema(TABLES[name]) if f.name != without])
+    partitions = list(TABLES[name].partition_by)
+    DeltaTable.create(address(settings, name), schema=schema, partition_by=partitions)
+    return schema
+
+
+def test_a_table_of_an_earlier_version_gets_the_columns_it_lacks(settings: Settings) -> None:
+    name = "metrics.key_groups"
+    earlier = table_of_an_earlier_version(settings, name, "wire_ms")
+    row = {"job": "clicks", "operator_id": "parse", "key_group": 1, "window_date": NOW.date()}
+    write_deltalake(
+        address(settings, name), pa.Table.from_pylist([row], schema=earlier), mode="append"
+    )
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: ensure_tables(settings, [name]), range(4)))
+    version = open_table(settings, name).version()
+    ensure_tables(settings, [name])
+    assert open_table(settings, name).version() == version
+    append(settings, name, [row | {"key_group": 2, "wire_ms": 1.5}])
+    rows = read_rows(settings, name, job="clicks").to_pylist()
+    assert {r["key_group"]: r["wire_ms"] for r in rows} == {1: None, 2: 1.5}
+
+
+def test_a_column_that_cannot_be_added_is_named_with_what_to_do(settings: Settings) -> None:
+    table_of_an_earlier_version(settings, "plans.plans", "objective")
+    with pytest.raises(InvalidInput, match=r"plans\.plans.*no column objective.*moved? the table"):
+        ensure_tables(settings, ["plans.plans"])
+
+
+def test_routes_of_a_plan_come_back_whatever_their_keys(settings: Settings) -> None:
+    assert read_routes(settings, "clicks", "p1") == []
+    ensure_tables(settings, ["plans.routes"])
+    keys = ["", "o'clock", 'say "x"', "two\nlines", "ü", "\x00", "x" * 1024]
+    rows = [
+        {"job": "clicks", "plan_id": plan, "operator_id": "count", "key": key, "key_group": 3}
+        for plan in ("p1", "p2")
+        for key in keys
+    ]
+    append(settings, "plans.routes", rows)
+    assert sorted(read_routes(settings, "clicks", "p1")) == sorted(("count", k, 3) for k in keys)
+    assert read_routes(settings, "clicks", "p3") == []
 
 
 @pytest.mark.parametrize("bad", [{"version": 0}, {"version": None}, {"plan_id": None}])
