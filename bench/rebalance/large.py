@@ -1,10 +1,11 @@
 """Ours on 1,000,000 key groups and 10,000 nodes: load distance, bound, seconds, peak memory.
 
-    python -m bench.rebalance.large [--runs 3] [--seconds 15] [--only 1%] [--scale 0.01] [--growth]
+    python -m bench.rebalance.large [--runs 3] [--seconds 13] [--only 1%] [--scale 0.01] [--growth]
 
-Each run is a process of its own. Exit 1 where a requirement is not met. ``--scale`` shrinks all
-instances, for trying the program out; ``--growth`` adds the time to within 2 % of the best found,
-from 1e4 to 1e6 key groups.
+Each run is a process of its own and may take 15 s in all; the search is told to stop at 13, for
+what it does last takes its time on a busy machine. Exit 1 where a requirement is not met.
+``--scale`` shrinks all instances, for trying the program out; ``--growth`` adds the time to within
+2 % of the best found, from 1e4 to 1e6 key groups.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from bench.rebalance.environments import ROOT
 
 GROUPS, NODES = 1_000_000, 10_000
 MEMORY_LIMIT = 2 * 1024**3
+TIME_LIMIT_S = 15.0
 WITHIN = 1.02
 GROWTH_SIZES = (10_000, 100_000, 1_000_000)
 GROWTH_SLACK = 2.0
@@ -142,7 +144,7 @@ def measure(requirement: Requirement, args: argparse.Namespace) -> bool:
     took = statistics.median(run.seconds for run in runs)
     peak = max(run.peak_bytes for run in runs)
     is_met = requirement.is_met(distance, bound)
-    fits = took <= args.seconds + 0.5 and peak < MEMORY_LIMIT
+    fits = max(run.seconds for run in runs) <= TIME_LIMIT_S and peak < MEMORY_LIMIT
     sound = not any(run.violations for run in runs)
     print(
         f"{requirement.name} median: {distance:.6g} %, bound {bound:.6g}, ratio "
@@ -191,7 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     add = parser.add_argument
     add("--runs", type=int, default=3)
-    add("--seconds", type=float, default=15.0)
+    add("--seconds", type=float, default=13.0)
     add("--scale", type=float, default=1.0)
     add("--only", choices=[r.name for r in REQUIREMENTS])
     add("--growth", action="store_true")
