@@ -14,8 +14,9 @@ from solvers.collocate.lower_bound import fewest_rounds
 SHARE_WANTED = 0.9
 """Of the obtainable collocation; the rounds until then are what is compared."""
 TOGETHER = 99.999
-PATIENCE = 60
-"""Rounds without a higher collocation after which a method is taken to get no further."""
+PATIENCE = 40
+STEP = 0.1
+"""Rounds without so many points more, after which a method is taken to get no further."""
 SLACK = 1e-6
 
 
@@ -50,11 +51,11 @@ def simulate(step: Step, setting: Setting, seed: int, rounds: int) -> list[Round
 
 
 def is_stuck(history: History) -> bool:
-    """None of the last rounds had more than the best before them."""
+    """None of the last rounds had clearly more than the best before them."""
     if len(history) <= PATIENCE:
         return False
     before = max(r.collocation for r in history[:-PATIENCE])
-    return max(r.collocation for r in history[-PATIENCE:]) <= before + SLACK
+    return max(r.collocation for r in history[-PATIENCE:]) < before + STEP
 
 
 def rounds_to(history: History, wanted: float) -> int | None:

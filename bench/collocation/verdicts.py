@@ -44,7 +44,7 @@ def verdicts(runs: Sequence[Run]) -> list[Verdict]:
             lambda x: x <= LATER_AT_MOST,
         ),
         _worst(
-            "points of collocation below the best of ALBIC with M pairs after as many rounds",
+            "points that the best collocation stays below that of ALBIC with M pairs",
             runs,
             points_below,
             "0",
@@ -87,10 +87,10 @@ def rounds_later(run: Run) -> float:
 
 
 def points_below(run: Run) -> float:
-    """By how much the best of ours stays below the best of ALBIC-M within as many rounds."""
+    """By how much the best of ours stays below the best of ALBIC-M, which may have more rounds."""
     ours, theirs = run.histories[OURS], run.histories[ALBIC_M]
     bound = run.setting.bound
-    return max(0.0, best_within(theirs[: len(ours)], bound) - best_within(ours, bound))
+    return max(0.0, best_within(theirs, bound) - best_within(ours, bound))
 
 
 def has_a_limit(scenario: Scenario, shape: str) -> bool:

@@ -11,11 +11,13 @@ from collections.abc import Iterable
 import numpy as np
 
 from solvers.collocate.graph import TrafficGraph
-from solvers.collocate.partition import partition
+from solvers.collocate.partition import cut_off
 from solvers.problem import BoolArray, FloatArray, IntArray, Problem
 
 ROUNDING = 1e-9
 """A part this much over its limit, relatively, is not split again."""
+PIECE = 0.95
+"""Of the limit: METIS may give a part a little more than it is asked for."""
 
 
 def downstream_key_groups(problem: Problem, graph: TrafficGraph) -> IntArray:
@@ -65,21 +67,28 @@ def connected_sets(n_vertices: int, a: Iterable[int], b: Iterable[int]) -> list[
 
 
 def split_to_fit(
-    graph: TrafficGraph, members: IntArray, weight: FloatArray, limit: float, seed: int
+    graph: TrafficGraph,
+    members: IntArray,
+    weight: FloatArray,
+    limit: float,
+    seed: int,
+    piece: float | None = None,
 ) -> list[IntArray]:
     """Parts of a set, each with a weight of at most ``limit`` where vertices allow it.
 
-    ``weight`` is one number per member. Parts that METIS leaves too heavy are split again.
+    ``weight`` is one number per member. Parts weigh about ``piece`` (near the limit unless given)
+    and one the rest: even parts of one and a half nodes' load would fit no node well.
     """
     total = float(weight.sum())
     if len(members) <= 1 or total <= limit * (1 + ROUNDING):
         return [members]
     if limit <= 0:
         return [members[i : i + 1] for i in range(len(members))]
-    n_parts = min(len(members), max(2, int(np.ceil(total / limit))))
-    parts = partition(graph.subgraph(members), weight, n_parts, seed=seed)
-    split: list[IntArray] = []
-    for part in np.unique(parts):
-        inside = parts == part
-        split.extend(split_to_fit(graph, members[inside], weight[inside], limit, seed))
-    return split
+    piece = PIECE * limit if piece is None else piece
+    share = max(1.0, total / piece // 2) * piece / total
+    inside = cut_off(graph.subgraph(members), weight, min(share, 0.99), seed=seed)
+    return [
+        part
+        for side in (inside, ~inside)
+        for part in split_to_fit(graph, members[side], weight[side], limit, seed, piece)
+    ]

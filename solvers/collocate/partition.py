@@ -11,7 +11,7 @@ import numpy as np
 
 from ballast.contracts.errors import InvalidInput
 from solvers.collocate.graph import TrafficGraph
-from solvers.problem import FloatArray, IntArray
+from solvers.problem import BoolArray, FloatArray, IntArray
 
 LARGEST_WEIGHT = 100_000
 """Weights are scaled so that the largest is this: METIS sums them in 32 bits."""
@@ -54,6 +54,23 @@ def partition(
     return found
 
 
+def cut_off(graph: TrafficGraph, weight: FloatArray, share: float, *, seed: int = 0) -> BoolArray:
+    """[vertices]: a piece with about this share of the weight, cut off along few edges.
+
+    Neither the piece nor the rest is empty, so there must be two vertices.
+    """
+    n = graph.n_vertices
+    if n < 2 or not 0.0 < share < 1.0:
+        raise InvalidInput("a piece is cut off two or more vertices, by a share between 0 and 1")
+    total = float(weight.sum())
+    if total > 0 and len(graph.partner):
+        found = _metis(graph, weight, 2, 1.03, seed, shares=[share, 1.0 - share])
+        if found is not None and 0 < np.count_nonzero(found == 0) < n:
+            return np.asarray(found == 0)
+    # A piece too small for METIS: the one vertex that comes nearest.
+    return np.asarray(np.arange(n) == int(np.argmin(np.abs(weight - share * total))))
+
+
 def _giants(weight: FloatArray, n_parts: int) -> IntArray:
     """Vertices that fill a part alone, heaviest first, as long as a part is left for the others.
 
@@ -71,8 +88,14 @@ def _giants(weight: FloatArray, n_parts: int) -> IntArray:
 
 
 def _metis(
-    graph: TrafficGraph, weight: FloatArray, n_parts: int, imbalance: float, seed: int
+    graph: TrafficGraph,
+    weight: FloatArray,
+    n_parts: int,
+    imbalance: float,
+    seed: int,
+    shares: list[float] | None = None,
 ) -> IntArray | None:
+    """``shares``: what each part should have of the weight; even unless given."""
     import pymetis
 
     options = pymetis.Options()
@@ -84,6 +107,7 @@ def _metis(
             adjacency=pymetis.CSRAdjacency(graph.indptr, graph.partner),
             vweights=_whole(weight, lowest=0),
             eweights=_whole(graph.rate, lowest=1),
+            tpwgts=shares,
             recursive=n_parts <= RECURSIVE_UP_TO,
             options=options,
         )

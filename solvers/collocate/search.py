@@ -48,6 +48,7 @@ class Search:
         self.place, self.wishes, self.limit = place, wishes, limit
         self.random = random.Random(seed)
         self.score = 0.0
+        self._rated: dict[int, list[tuple[float, int]]] = {}
 
     def worth(self, k: int, node: int) -> float:
         """How much better the plan is with ``k`` on ``node`` instead of where it is."""
@@ -75,7 +76,19 @@ class Search:
         return worth > SMALL
 
     def options(self, k: int) -> list[tuple[float, int]]:
-        """(worth, node), best first: nodes of partners, the target, and room for what drains."""
+        """(worth, node), best first: nodes of partners, the target, and room for what drains.
+
+        They depend on where k and its partners are, so they are kept until one of those moves.
+        Room and racks change with every move: where they count, nothing is kept.
+        """
+        known = self._rated.get(k)
+        if known is None:
+            known = self._rate(k)
+            if not (self.wishes.leave[k] or self.place.has_racks):
+                self._rated[k] = known
+        return known
+
+    def _rate(self, k: int) -> list[tuple[float, int]]:
         place, wishes = self.place, self.wishes
         nodes = set(place.to_node[k])
         if wishes.target[k] >= 0:
@@ -106,7 +119,17 @@ class Search:
 
     def apply(self, k: int, node: int) -> None:
         self.score += self.worth(k, node)
-        self.place.move(k, node)
+        self._put(k, node)
+
+    def _put(self, k: int, node: int) -> None:
+        """Without the score, for moves that are taken back."""
+        place = self.place
+        if node == place.node_of[k]:
+            return
+        place.move(k, node)
+        self._rated.pop(k, None)
+        for j in place.partners[k]:
+            self._rated.pop(j, None)
 
     def fill(self) -> None:
         """Best moves first until the budget or the good moves are used up."""
@@ -169,7 +192,7 @@ class Search:
             self.apply(k, node)
             if self._closed(node, old, (k,), worth):
                 return True
-            place.move(k, old)
+            self._put(k, old)
             self.score = before
         return False
 
@@ -192,7 +215,7 @@ class Search:
             self.apply(j, there)
             if self._closed(there, freed, (*gone, j), worth + other_worth):
                 return True
-            place.move(j, node)
+            self._put(j, node)
             self.score = before
         return False
 
@@ -279,11 +302,14 @@ class Search:
         for k in self.random.sample(moved, max(1, round(UNDO_SHARE * len(moved)))):
             if place.may_be_on(k, place.home[k]):
                 self.apply(k, place.home[k])
-        self.fill()
+        # Some moves were made for the load alone; without them no other move would fit.
+        self.repair(self.limit)
+        if place.distance() <= self.limit + TINY:
+            self.fill()
         is_valid = place.distance() <= self.limit + TINY and not place.over_cap
         if self.score > score + SMALL and is_valid:
             return True
         for k, node in enumerate(before):
-            place.move(k, node)
+            self._put(k, node)
         self.score = score
         return False

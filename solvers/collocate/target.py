@@ -16,14 +16,15 @@ from solvers.budget import Budget
 from solvers.collocate.clusters import connected_sets, heavy_mask, split_to_fit
 from solvers.collocate.costs import TrafficCosts, predicted_load
 from solvers.collocate.graph import TrafficGraph
+from solvers.collocate.partition import cut_off
 from solvers.metrics import forced_mask, move_pause_s
 from solvers.problem import BoolArray, FloatArray, IntArray, Problem
 
 NOWHERE = -1
 TIGHTER = 0.7
 """Share of the load bound that a target may use: loads drift before it is reached."""
-MOST_SPLITS = 12
-"""How often a cluster is halved when no placement of whole clusters keeps the bound."""
+MOST_VAIN_CUTS = 8
+"""Pieces cut off clusters, one after another, that bring the placement no nearer to the bound."""
 MOST_CHOICES = 5_000_000
 """Units times nodes; beyond it no target is made and the rounds go by gain alone."""
 OVERLOAD_PRICE = 40.0
@@ -86,20 +87,15 @@ def propose_target(
     shares = _mean_shares(problem, predicted_load(problem, graph, costs, joined))
     shares = shares[:, problem.balanced_mask]
     heaviest = shares.max(axis=1)
+    tight = bound * TIGHTER
     clusters = [
         part
         for members in sets
-        for part in split_to_fit(graph, members, heaviest[members], 1.0, seed)
+        for part in split_to_fit(graph, members, heaviest[members], 1.0 + tight, seed, piece=1.0)
     ]
-    packing = _Packing(problem, budget, assignment, shares, bound * TIGHTER)
+    packing = _Packing(problem, budget, assignment, shares, tight)
     packing.pack(clusters)
-    for _ in range(MOST_SPLITS):
-        if packing.excess() <= 0:
-            break
-        halves = packing.split_worst(graph, heaviest, seed)
-        if halves is None:
-            break
-        packing.pack(halves)
+    packing.cut_until_it_fits(graph, heaviest, seed)
     return packing.target()
 
 
@@ -146,7 +142,6 @@ class _Packing:
         for members in clusters:
             in_cluster[members] = True
         singles = [np.array([k]) for k in np.flatnonzero(~in_cluster)]
-        self.clusters = clusters
         self.units = [*clusters, *singles]
         self.load = np.array([self.shares[unit].sum(axis=0) for unit in self.units])
         self.cost = np.array([self._cost_row(unit) for unit in self.units])
@@ -237,23 +232,72 @@ class _Packing:
         self.sums[node] += self.load[unit]
         self.where[unit] = node
 
-    def split_worst(
-        self, graph: TrafficGraph, heaviest: FloatArray, seed: int
-    ) -> list[IntArray] | None:
-        """Halve the heaviest cluster of the node that breaks the bound most."""
-        worst = int(np.argmax(self._excess(self.sums, slice(None))))
-        weights = self.load[: len(self.clusters)].max(axis=1)
-        there = self.where[: len(self.clusters)] == worst
-        is_over = bool((self.sums[worst] > self.room[worst]).any())
-        candidates = np.flatnonzero(there) if is_over and there.any() else np.arange(len(weights))
-        if not len(candidates):
-            return None
-        chosen = int(candidates[np.argmax(weights[candidates])])
-        members = self.clusters[chosen]
-        limit = float(heaviest[members].sum()) / 2.0 * 1.1
-        halves = split_to_fit(graph, members, heaviest[members], limit, seed)
-        others = [c for i, c in enumerate(self.clusters) if i != chosen]
-        return [*others, *(half for half in halves if len(half) > 1)]
+    def cut_until_it_fits(self, graph: TrafficGraph, weight: FloatArray, seed: int) -> None:
+        """Cut pieces off clusters while that brings the placement nearer to the bound."""
+        least, cuts_since = np.inf, 0
+        while self.excess() > 0 and cuts_since < MOST_VAIN_CUTS:
+            excess = float(self._excess(self.sums, slice(None)).sum())
+            least, cuts_since = (excess, 0) if excess < least - 1e-9 else (least, cuts_since + 1)
+            if not self._cut_to_fit(graph, weight, seed):
+                return
+
+    def _cut_to_fit(self, graph: TrafficGraph, weight: FloatArray, seed: int) -> bool:
+        """Cut off a cluster of the fullest node what the emptiest lacks, and put it there.
+
+        False if no node that is too full has a cluster to cut.
+        """
+        away = self.sums / self.room - 1.0
+        fill, level = away.max(axis=1), away.min(axis=1)
+        emptiest = int(np.argmin(level))
+        for fullest in np.argsort(-fill, kind="stable").tolist():
+            if fullest == emptiest or fill[fullest] <= 0:
+                return False
+            too_much = fill[fullest] * self.room[fullest].max()
+            fits = (self.bound - level[emptiest]) * self.room[emptiest].min()
+            cut = self._cheapest_cut(graph, weight, fullest, min(too_much, fits), seed)
+            if cut is not None:
+                self._divide(*cut, emptiest)
+                self._descend()
+                return True
+        return False
+
+    def _cheapest_cut(
+        self, graph: TrafficGraph, weight: FloatArray, node: int, wanted: float, seed: int
+    ) -> tuple[int, BoolArray] | None:
+        """(unit, which of its members are cut off): the cut through the least traffic."""
+        best: tuple[float, int, BoolArray] | None = None
+        for unit in np.flatnonzero(self.where == node).tolist():
+            members = self.units[unit]
+            total = float(weight[members].sum())
+            if len(members) < 2 or total <= 0:
+                continue
+            inner = graph.subgraph(members)
+            share = min(max(wanted / total, 1e-3), 0.5)
+            inside = cut_off(inner, weight[members], share, seed=seed)
+            parted = inside[inner.rows()] != inside[inner.partner]
+            lost = float(inner.rate[parted].sum())
+            if best is None or lost < best[0]:
+                best = lost, unit, inside
+        return None if best is None else (best[1], best[2])
+
+    def _divide(self, unit: int, inside: BoolArray, node: int) -> None:
+        """The members inside become a unit of their own, on another node."""
+        members = self.units[unit]
+        self.sums[self.where[unit]] -= self.load[unit]
+        for i, part, place in (
+            (unit, members[~inside], int(self.where[unit])),
+            (len(self.units), members[inside], node),
+        ):
+            if i == len(self.units):
+                self.units.append(part)
+                self.load = np.vstack((self.load, np.zeros_like(self.load[:1])))
+                self.cost = np.vstack((self.cost, np.zeros_like(self.cost[:1])))
+                self.where = np.append(self.where, place)
+            self.units[i] = part
+            self.load[i] = self.shares[part].sum(axis=0)
+            self.cost[i] = self._cost_row(part)
+            self.where[i] = place
+            self.sums[place] += self.load[i]
 
     def target(self) -> ClusterTarget:
         node_of = np.full(self.problem.n_key_groups, NOWHERE, dtype=np.int64)
@@ -262,7 +306,7 @@ class _Packing:
             place = int(self.where[i])
             comes = self.may_come[unit, place] | (self.assignment[unit] == self.nodes[place])
             node_of[unit[comes]] = self.nodes[place]
-            if i < len(self.clusters):
+            if len(unit) > 1:
                 cluster_of[unit] = i
         return ClusterTarget(node_of, cluster_of, self.excess())
 

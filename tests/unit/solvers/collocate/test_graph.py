@@ -15,7 +15,7 @@ from solvers.collocate.clusters import split_to_fit
 from solvers.collocate.costs import TrafficCosts, predicted_load
 from solvers.collocate.graph import TrafficGraph, edges_from_names
 from solvers.collocate.lower_bound import fewest_moves, fewest_rounds
-from solvers.collocate.partition import partition
+from solvers.collocate.partition import cut_off, partition
 from solvers.collocate.placement import Placement
 from tests.unit.solvers.collocate.instances import (
     collocated_rate,
@@ -111,6 +111,29 @@ def test_a_cluster_heavier_than_a_node_is_split_to_fit() -> None:
     parts = split_to_fit(chain, np.arange(10), np.full(10, 0.3), 1.0, seed=0)
     assert sorted(np.concatenate(parts).tolist()) == list(range(10))
     assert all(0.3 * len(p) <= 1.0 + 1e-9 for p in parts)
+
+
+def test_one_and_a_half_nodes_of_load_become_a_whole_node_and_a_half() -> None:
+    chain = graph_of(30, [(i, i + 1, 1.0) for i in range(29)])
+    parts = split_to_fit(chain, np.arange(30), np.full(30, 0.05), 1.07, seed=0, piece=1.0)
+    assert sorted(len(p) for p in parts) == [10, 20]
+    assert all(np.ptp(p) == len(p) - 1 for p in parts)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.3, 0.5, 0.9])
+def test_a_piece_is_cut_off_along_few_edges(share: float) -> None:
+    chain = graph_of(40, [(i, i + 1, 1.0) for i in range(39)])
+    inside = cut_off(chain, np.ones(40), share, seed=3)
+    assert abs(inside.sum() - 40 * share) <= 1.5
+    assert np.count_nonzero(np.diff(inside.astype(int))) <= 2
+    with pytest.raises(InvalidInput):
+        cut_off(graph_of(1, []), np.ones(1), share)
+
+
+def test_a_piece_is_cut_off_where_nothing_talks_or_weighs() -> None:
+    for weight in (np.ones(4), np.zeros(4)):
+        inside = cut_off(graph_of(4, []), weight, 0.5)
+        assert 0 < inside.sum() < 4
 
 
 @given(problem=problems(), data=st.data(), send=st.floats(0, 1), receive=st.floats(0, 1))
