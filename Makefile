@@ -12,8 +12,8 @@ BENCH ?=
 
 export PYTHON
 
-.PHONY: help setup run demo test lint bench bench-rebalance bench-rebalance-full bench-seed000 \
-	bench-collocation clean lock
+.PHONY: help setup run demo demo-joint demo-routes test lint bench bench-rebalance bench-rebalance-full bench-seed000 \
+	bench-collocation bench-routing clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,12 @@ run: setup ## Start the whole loop on this machine and keep it running until Ctr
 
 demo: setup ## Start the whole loop, let it make and follow a plan, report, and stop
 	@$(VENV)/python -m embedded.demo
+
+demo-joint: setup ## The same with plans that bring together what talks to each other
+	@$(VENV)/python -m embedded.demo --objective joint
+
+demo-routes: setup ## The same with plans that also route single keys to where their partners are
+	@$(VENV)/python -m embedded.demo --objective routes
 
 test: setup ## Run every kind of test (KIND="unit spark" for some)
 	@$(VENV)/python -m tools.run_tests $(KIND)
@@ -47,6 +53,9 @@ bench-seed000: setup ## Reproduce the figures of seed 000, sections 5.1 and 5.2,
 
 bench-collocation: setup ## Rounds until what talks is together: ours, ALBIC, COLA (20 minutes)
 	@$(VENV)/python -m bench.collocation
+
+bench-routing: setup ## Routing by key on real flights: locality, state moved, imbalance (15 minutes)
+	@$(VENV)/python -m bench.routing
 
 clean: ## Remove what running left: warehouse, run folders, caches (keeps .venv and the jars)
 	@tools/clean.sh

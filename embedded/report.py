@@ -7,6 +7,26 @@ from dataclasses import dataclass
 
 LARGEST_SHARE_OF_HASH = 0.5
 LARGEST_EXCESS_POINTS = 5.0
+LARGEST_MISS_OF_FALL = 0.1
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What a joint plan made of the traffic: before it, promised and measured."""
+
+    max_load_distance_pct: float
+    collocation_pct: tuple[float, float, float]
+    wire_bytes_per_s: tuple[float, float, float]
+    load_index_pct: tuple[float, float]
+    """Promised and measured; it was 100."""
+
+    @property
+    def missed_share_of_fall(self) -> float:
+        """How far the bytes between nodes missed what they were to fall by, as a share of it."""
+        before, promised, measured = self.wire_bytes_per_s
+        if promised >= before:
+            return float("inf")
+        return abs(measured - promised) / (before - promised)
 
 
 @dataclass(frozen=True)
@@ -34,12 +54,16 @@ class Findings:
     sums_equal: bool | None
     """None where the job still runs, so that its sums cannot be compared yet."""
     sums_text: str
+    traffic: Traffic | None = None
+    """Of a joint plan alone."""
 
 
 def shortcomings(findings: Findings) -> list[str]:
     """What the demonstration was to show and did not; empty is success."""
     problems = []
-    if findings.measured_pct > LARGEST_SHARE_OF_HASH * findings.before_pct:
+    if findings.traffic is not None:
+        problems += _traffic_shortcomings(findings.traffic)
+    elif findings.measured_pct > LARGEST_SHARE_OF_HASH * findings.before_pct:
         problems.append(
             f"measured load distance {findings.measured_pct:.2f} % is more than half of "
             f"{findings.before_pct:.2f} %, that of the placement by hash"
@@ -54,6 +78,15 @@ def shortcomings(findings: Findings) -> list[str]:
     return problems
 
 
+def _traffic_shortcomings(traffic: Traffic) -> list[str]:
+    before, promised, measured = traffic.wire_bytes_per_s
+    if traffic.missed_share_of_fall <= LARGEST_MISS_OF_FALL:
+        return []
+    change = f"from {before:,.0f} to {measured:,.0f} a second, promised {promised:,.0f}"
+    limit = f"more than {100 * LARGEST_MISS_OF_FALL:g} % of the promised fall off"
+    return [f"bytes between nodes went {change}: {limit}"]
+
+
 def report_lines(findings: Findings) -> list[str]:
     """The closing table."""
     rows = [
@@ -64,6 +97,7 @@ def report_lines(findings: Findings) -> list[str]:
             f"{findings.measured_pct:.2f} % of the mean, over {findings.windows} windows",
         ),
         ("proven bound", f"{findings.bound_pct:.2f} % ({findings.method}, {findings.status})"),
+        *_traffic_rows(findings.traffic),
         ("moves", f"{findings.moved_key_groups} made, {findings.moves} planned"),
         ("bytes", f"{findings.bytes_moved:,} moved, {findings.state_bytes:,} planned"),
         ("pause", f"{findings.pause_ms:.1f} ms measured"),
@@ -74,6 +108,25 @@ def report_lines(findings: Findings) -> list[str]:
         ("peak memory", f"{findings.peak_memory_bytes / 2**30:.2f} GiB, all processes"),
     ]
     return boxed(f"Job {findings.job}", rows)
+
+
+def _traffic_rows(traffic: Traffic | None) -> list[tuple[str, str]]:
+    if traffic is None:
+        return []
+    factor, wire, index = traffic.collocation_pct, traffic.wire_bytes_per_s, traffic.load_index_pct
+    missed = f"{100 * traffic.missed_share_of_fall:.1f} % of the fall missed"
+    return [
+        ("load distance allowed", f"{traffic.max_load_distance_pct:g} % of the mean"),
+        (
+            "traffic within nodes",
+            f"{factor[0]:.1f} % before, {factor[1]:.1f} promised, {factor[2]:.1f} measured",
+        ),
+        (
+            "bytes a second between nodes",
+            f"{wire[0]:,.0f} before, {wire[1]:,.0f} promised, {wire[2]:,.0f} measured ({missed})",
+        ),
+        ("load index", f"{index[0]:.1f} % promised, {index[1]:.1f} measured"),
+    ]
 
 
 def stages_text(seconds: Mapping[str, float]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ballast.contracts.errors import InvalidInput
@@ -12,6 +12,7 @@ from solvers.budget import Budget
 from solvers.checks import options_of
 from solvers.collocate import joint
 from solvers.collocate.gate import HeldBack
+from solvers.collocate.keys.rerouting import KeyMove, Routing
 from solvers.collocate.memory import TargetMemory
 from solvers.collocate.params import JointParams
 from solvers.objective import Objective
@@ -29,6 +30,10 @@ class Planned:
     result: Result
     memory: TargetMemory | None = None
     held_back: tuple[HeldBack, ...] = ()
+    routing: Routing = field(default_factory=dict)
+    """Keys that do not go by hash under this plan."""
+    route_moves: tuple[KeyMove, ...] = ()
+    """Keys that come to another key group by it."""
 
 
 def plan_for(

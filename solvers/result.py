@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from solvers import metrics
-from solvers.problem import FloatArray, IntArray, Problem
+from solvers.problem import IntArray, Problem
 
 PROOF_TOLERANCE = 1e-5
 """Percentage points of load distance. A plan this close to a proven bound counts as optimal: it
@@ -103,13 +103,15 @@ def make_result(
     seconds: float,
     trace: tuple[TraceStep, ...] = (),
     reason: str = "",
-    load: FloatArray | None = None,
+    after: Problem | None = None,
+    is_changed: bool = False,
 ) -> Result:
     """Compute every figure from the assignment itself, never from a solver's floats.
 
-    ``load`` are the loads under the assignment, where they depend on it.
+    ``after`` has the loads and the traffic under the plan, where they depend on it;
+    ``is_changed`` says that the plan changes something beside the assignment.
     """
-    after = problem if load is None else replace(problem, load=load)
+    after = after or problem
     distance = metrics.load_distance(after, assignment)
     proven = min(max(0.0, bound), distance)
     gap = distance - proven
@@ -120,7 +122,7 @@ def make_result(
         assignment,
         after=after,
         method=method,
-        status=_status(any_move=bool(moved.any()), is_optimal=is_optimal),
+        status=_status(any_move=is_changed or bool(moved.any()), is_optimal=is_optimal),
         bound=proven,
         gap=0.0 if is_optimal else gap,
         seconds=seconds,
@@ -187,7 +189,7 @@ def _result(
         forced_pause_s=metrics.pause_s(problem, forced),
         draining_load=metrics.draining_load(after, assignment),
         collocation_factor_before=metrics.collocation_factor(problem, current),
-        collocation_factor=metrics.collocation_factor(problem, assignment),
+        collocation_factor=metrics.collocation_factor(after, assignment),
         load_index=metrics.load_index(problem.load, after.load),
         seconds=seconds if math.isfinite(seconds) else 0.0,
         trace=trace,

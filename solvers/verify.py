@@ -59,19 +59,21 @@ def verify(
     assignment_names: Assignment,
     promises: Mapping[str, Any],
     objective: Objective | None = None,
+    after: Problem | None = None,
 ) -> list[Violation]:
     """All the promises that the plan breaks; an empty list means that it keeps them.
 
     ``assignment_names`` is a mapping or a pair of columns (key_group_ids, node_ids); only columns
     can show a key group that is listed twice. ``promises`` is what result.json says; figures that
     it leaves out are not checked. ``objective`` is what the plan is for: balance unless given.
+    ``after`` has loads and traffic as the plan's routes change them; the same unless given.
     """
     ids, nodes = _columns(assignment_names)
     violations = list(_check_rows(problem, ids, nodes))
     if violations:
         return violations  # Figures of a broken assignment would only be noise.
     plan = _place(problem, ids, nodes)
-    facts = _Facts(problem, plan, objective)
+    facts = _Facts(problem, plan, objective, after or problem)
     return [
         *_check_nodes(problem, facts),
         *_check_rules(problem, facts),
@@ -79,7 +81,7 @@ def verify(
         *_check_budget(budget, facts),
         *_check_figures(promises, facts),
         *_check_bound(promises, facts),
-        *_check_status(promises, facts),
+        *_check_status(promises, facts, is_rerouted=after is not None),
         *_check_better_than_nothing(problem, facts, objective),
     ]
 
@@ -203,10 +205,15 @@ def _place(problem: Problem, ids: list[Any], nodes: list[Any]) -> Ints:
 class _Facts:
     """Every figure of the plan, recomputed from the raw arrays."""
 
-    def __init__(self, problem: Problem, plan: Ints, objective: Objective | None) -> None:
+    def __init__(
+        self, problem: Problem, plan: Ints, objective: Objective | None, after: Problem
+    ) -> None:
         states = np.array(problem.node_state)
         before = np.asarray(problem.current)
-        load = _load_under(problem, plan, objective)
+        # What routes shift is counted by itself: keys carry their share of the load along.
+        shift = after.load - problem.load
+        load = np.maximum(0.0, _load_under(problem, plan, objective) + shift)
+        self.after = after
         self.plan = plan
         self.before = before
         self.moved = plan != before
@@ -230,7 +237,7 @@ class _Facts:
             "pause_s": _pause(problem, self.moved),
             "forced_pause_s": _pause(problem, self.forced),
             "draining_load": _draining_share(problem, self.sums, load),
-            "collocation_factor": _collocated(problem, plan),
+            "collocation_factor": _collocated(after, plan),
             "collocation_factor_before": _collocated(problem, before),
             "load_index": _load_index(problem, load),
         }
@@ -253,19 +260,21 @@ def _load_under(problem: Problem, plan: Ints, objective: Objective | None) -> Fl
     Edge by edge: a record that no longer changes nodes costs its sender and its receiver nothing.
     Where the costs are more than all that was measured of a key group, they are cut to that.
     """
-    if objective is None or not objective.is_joint or problem.traffic_rate is None:
+    source, target, rates = problem.traffic_from, problem.traffic_to, problem.traffic_rate
+    if objective is None or not objective.is_joint:
+        return problem.load
+    if source is None or target is None or rates is None:
         return problem.load
     costs = objective.costs
     load = np.array(problem.load, dtype=np.float64)
     for r in range(len(problem.resources)):
         charged = [np.zeros(len(plan)), np.zeros(len(plan))]
         for place, charge in zip((problem.current, plan), charged, strict=True):
-            apart = place[problem.traffic_from] != place[problem.traffic_to]
-            rate = np.where(apart, problem.traffic_rate, 0.0)
+            rate = np.where(place[source] != place[target], rates, 0.0)
             if costs.send:
-                np.add.at(charge, problem.traffic_from, rate * costs.send[r])
+                np.add.at(charge, source, rate * costs.send[r])
             if costs.receive:
-                np.add.at(charge, problem.traffic_to, rate * costs.receive[r])
+                np.add.at(charge, target, rate * costs.receive[r])
         was, will_be = charged
         too_much = was > problem.load[:, r]
         cut = np.ones(len(plan))
@@ -431,7 +440,9 @@ def _check_bound(promises: Mapping[str, Any], facts: _Facts) -> Iterator[Violati
         yield Violation("gap", f"promised {gap!r}, is {max(0.0, distance - bound):.9g}")
 
 
-def _check_status(promises: Mapping[str, Any], facts: _Facts) -> Iterator[Violation]:
+def _check_status(
+    promises: Mapping[str, Any], facts: _Facts, *, is_rerouted: bool
+) -> Iterator[Violation]:
     status = promises.get("status")
     if status is None:
         return
@@ -439,6 +450,8 @@ def _check_status(promises: Mapping[str, Any], facts: _Facts) -> Iterator[Violat
         yield Violation("status", f"{status!r} is none of {', '.join(STATUSES)}")
     if status == "infeasible":
         yield Violation("status", "says infeasible, but there is an assignment")
+    if status == "unchanged" and is_rerouted:
+        yield Violation("status", "says unchanged, but routes changed")
     if status == "unchanged" and facts.moved.any():
         yield Violation(
             "status", f"says unchanged, but {np.count_nonzero(facts.moved)} key groups moved"
@@ -490,7 +503,7 @@ def _check_traffic_is_kept(
 ) -> Iterator[Violation]:
     """Traffic is given up only to level the load, or to empty a node that drains."""
     before = _traffic_price(problem, least, objective)
-    after = _traffic_price(problem, facts.plan, objective)
+    after = _traffic_price(facts.after, facts.plan, objective)
     if after > before and not _close(after, before):
         yield Violation(
             "better_than_nothing",

@@ -47,6 +47,7 @@ from spark_jobs.condensing.gate import (
 )
 from spark_jobs.condensing.loads import (
     key_group_loads,
+    key_pair_rates,
     last_known_loads,
     stranded_loads,
     traffic_rates,
@@ -67,6 +68,7 @@ from spark_jobs.program import leave, progress, run_program, spark_session
 from spark_jobs.tables import read_table
 
 KEY_GROUPS, NODES, TRAFFIC = "metrics.key_groups", "metrics.nodes", "metrics.traffic"
+KEY_PAIRS = "metrics.key_pairs"
 # How far back the last known load of a dead node's key group is looked for in the metrics, if no
 # snapshot says it.
 LAST_KNOWN_DAYS = 7
@@ -110,7 +112,8 @@ class _Run:
 
 
 def _take_snapshot(run: _Run) -> None:
-    key_groups, nodes, traffic, reasons = _gated_rows(run)
+    gated, reasons = _gated_rows(run)
+    key_groups, nodes, traffic = gated[KEY_GROUPS], gated[NODES], gated[TRAFFIC]
     states = _states(run, nodes)
     stranded = _stranded(run, key_groups, states)
     complete = _complete_windows(run, key_groups.good, states, stranded)
@@ -123,13 +126,17 @@ def _take_snapshot(run: _Run) -> None:
         "snapshots.nodes": frame_of(run.spark, "snapshots.nodes", rows),
         "snapshots.traffic": traffic_rates(traffic.good, complete, policy.window_s),
     }
+    if KEY_PAIRS in gated:
+        details["snapshots.key_pairs"] = key_pair_rates(
+            gated[KEY_PAIRS].good, complete, policy.window_s
+        )
     write_details(run.settings, job, snapshot_id, details)
     write_snapshot(run.settings, run.request, run.found,
                    windows=len(complete), rejected_rows=reasons.total())  # fmt: skip
     progress.info("wrote the snapshot")
 
 
-def _gated_rows(run: _Run) -> tuple[Gated, Gated, Gated, Counter[str]]:
+def _gated_rows(run: _Run) -> tuple[dict[str, Gated], Counter[str]]:
     """The period's rows of each table, after the gate; bad rows have been set aside."""
     pins, period = run.found.pins, run.found.period
     wanted = [
@@ -137,26 +144,30 @@ def _gated_rows(run: _Run) -> tuple[Gated, Gated, Gated, Counter[str]]:
         (NODES, pins.nodes, reach_of_nodes(run.request.policy, period)),
         (TRAFFIC, pins.traffic, period.start),
     ]
+    if pins.key_pairs is not None:
+        wanted.append((KEY_PAIRS, pins.key_pairs, period.start))
     with ThreadPoolExecutor(len(wanted)) as pool:
         # Side by side: opening a Delta table is mostly one thread's work in the driver.
         rows = list(pool.map(lambda table: _rows(run, *table), wanted))
     progress.info("opened the tables of metrics")
-    key_groups, nodes, traffic = (
-        split_bad_rows(frame, checked, run.validate, may_be_empty=_may_be_empty(checked))
+    gated = {
+        checked.table.name: split_bad_rows(
+            frame, checked, run.validate, may_be_empty=_may_be_empty(checked)
+        )
         for frame, checked in rows
-    )
-    reasons = set_aside(run.spark, run.settings, run.request, (key_groups, nodes, traffic))
+    }
+    reasons = set_aside(run.spark, run.settings, run.request, gated.values())
     fault_point("condense.after_rejected")
     if reasons:
         progress.info("set %d bad rows aside: %s", reasons.total(), in_words(reasons))
-    for table in (key_groups, nodes, traffic):
+    for table in gated.values():
         require_good(table, run.validate, may_be_empty=_may_be_empty(table.checked))
-    return key_groups, nodes, traffic, reasons
+    return gated, reasons
 
 
 def _may_be_empty(checked: CheckedTable) -> bool:
     """Key groups may have nothing to say to each other; of all else there must be rows."""
-    return checked.table.name == TRAFFIC
+    return checked.table.name in (TRAFFIC, KEY_PAIRS)
 
 
 def _rows(run: _Run, name: str, version: int, since: datetime) -> tuple[DataFrame, CheckedTable]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 
 from ballast.contracts.errors import NotFound
-from ballast.contracts.policy import JobPolicy
+from ballast.contracts.policy import policy_from_json
 from ballast.contracts.settings import Settings
-from ballast.store.snapshots import read_snapshot
+from ballast.store.plans import read_acks, read_outcomes, read_routes
+from ballast.store.snapshots import PARTS
 from ballast.store.tables import read_rows, table_exists
-from solvers import Problem
 from solvers.collocate.memory import TargetMemory
 from spark_jobs.problems import Row
+from spark_jobs.rounds import Round, Route, round_of
 
 
 def find_snapshot(settings: Settings, job: str, run_id: str) -> Row:
@@ -50,10 +51,34 @@ def required_draft(settings: Settings, snapshot: Row) -> Row:
     return draft
 
 
-def read_problem(settings: Settings, snapshot: Row) -> tuple[JobPolicy, Problem]:
-    """The policy as it was, and the problem that the snapshot states."""
-    policy, columns = read_snapshot(settings, snapshot)
-    return policy, Problem(**columns)
+def read_round(settings: Settings, snapshot: Row) -> Round:
+    """The problem that the snapshot states, and what its plan is for."""
+    where = [("snapshot_id", "=", snapshot["snapshot_id"])]
+    key_groups, nodes, traffic = (
+        read_rows(settings, f"snapshots.{part}", job=snapshot["job"], where=where) for part in PARTS
+    )
+    policy = policy_from_json(snapshot["policy_json"])
+    outcomes = read_outcomes(settings, snapshot["job"])
+    key_pairs = None
+    if snapshot["key_pairs_table_version"] is not None:
+        key_pairs = read_rows(settings, "snapshots.key_pairs", job=snapshot["job"], where=where)
+    routes = routes_in_force(settings, snapshot)
+    return round_of(snapshot, policy, key_groups, nodes, traffic, outcomes, key_pairs, routes)
+
+
+def routes_in_force(settings: Settings, snapshot: Row) -> list[Route]:
+    """Routes of the plan that the job followed when the snapshot was taken.
+
+    By its own word: a version that it refused is the head, but not what it does.
+    """
+    applied = [
+        ack
+        for ack in read_acks(settings, snapshot["job"])
+        if ack["status"] == "applied"
+        and ack["version"] <= snapshot["head_version"]
+        and ack["acked_at"] <= snapshot["created_at"]
+    ]
+    return read_routes(settings, snapshot["job"], applied[-1]["plan_id"]) if applied else []
 
 
 def target_in_force(settings: Settings, snapshot: Row) -> TargetMemory | None:
@@ -65,10 +90,11 @@ def target_in_force(settings: Settings, snapshot: Row) -> TargetMemory | None:
     return TargetMemory.from_json(found["target_json"])
 
 
-def read_content(settings: Settings, draft: Row) -> pa.Table:
-    """The rows of plans.assignments of a draft."""
+def read_content(settings: Settings, draft: Row) -> tuple[pa.Table, list[Route]]:
+    """The rows of plans.assignments of a draft, and its routes."""
     where = [("plan_id", "=", draft["plan_id"])]
-    return read_rows(settings, "plans.assignments", job=draft["job"], where=where)
+    assignments = read_rows(settings, "plans.assignments", job=draft["job"], where=where)
+    return assignments, read_routes(settings, draft["job"], draft["plan_id"])
 
 
 def _first(settings: Settings, table: str, job: str, **where: str) -> Row | None:

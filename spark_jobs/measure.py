@@ -55,6 +55,8 @@ class Applied:
     plan: Row
     ack: Row
     policy: JobPolicy
+    key_groups: pa.Table
+    """Key groups of the plan's snapshot: what they used before it."""
     nodes: pa.Table
     """Nodes of the plan's snapshot: the promise holds for these capacities and states."""
 
@@ -119,8 +121,9 @@ def find_applied(settings: Settings, job: str) -> Applied | None:
             remedy="keep snapshots for as long as their plans are in force",
         )
     policy = policy_from_json(snapshots[0]["policy_json"])
+    key_groups = read_rows(settings, "snapshots.key_groups", job=job, where=where)
     nodes = read_rows(settings, "snapshots.nodes", job=job, where=where)
-    return Applied(plan, last, policy, nodes)
+    return Applied(plan, last, policy, key_groups, nodes)
 
 
 def _measure(
@@ -146,7 +149,7 @@ def _measure(
     ends = [window.end_at for window in usable]
     loads = key_group_loads(key_groups, ends, policy.window_s).toArrow()
     rates = traffic_rates(traffic, ends, policy.window_s).toArrow()
-    measured = measure_figures(policy, loads, applied.nodes, rates)
+    measured = measure_figures(policy, applied.key_groups, loads, applied.nodes, rates)
     progress.info("measured")
     _write(settings, outcome_rows(applied.plan, applied.ack, measured, usable, run_id,
                                   datetime.now(UTC)))  # fmt: skip

@@ -14,6 +14,7 @@ from ballast.contracts.policy import JobPolicy
 from ballast.contracts.tables import PLANS_PLANS
 from solvers import metrics
 from spark_jobs.problems import Row, build_problem
+from spark_jobs.traffic import wire_of
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,9 @@ class Measured:
     load_distance_pct: float
     load_distance_points: float
     collocation_factor_pct: float | None
+    load_index_pct: float | None = None
+    wire_bytes_per_s: float | None = None
+    serialise_us: float | None = None
 
 
 def windows_needed(policy: JobPolicy) -> int:
@@ -83,15 +87,46 @@ def enough_at(
 
 
 def measure_figures(
-    policy: JobPolicy, key_groups: pa.Table, nodes: pa.Table, traffic: pa.Table
+    policy: JobPolicy, before: pa.Table, key_groups: pa.Table, nodes: pa.Table, traffic: pa.Table
 ) -> Measured:
-    """The figures of the placement as it is, by the very definitions that plans are made by."""
-    problem = build_problem(policy, key_groups, nodes, _between_known(traffic, key_groups))
+    """The figures of the placement as it is, by the very definitions that plans are made by.
+
+    ``before`` are the key groups of the plan's snapshot, ``key_groups`` those measured since.
+    """
+    known = _between_known(traffic, key_groups)
+    problem = build_problem(policy, key_groups, nodes, known)
+    has_traffic = problem.traffic_rate is not None
     return Measured(
         load_distance_pct=metrics.load_distance(problem, problem.current),
         load_distance_points=metrics.load_distance_points(problem, problem.current),
         collocation_factor_pct=metrics.collocation_factor(problem, problem.current),
+        load_index_pct=load_index(before, key_groups),
+        wire_bytes_per_s=wire_of(known).bytes_per_s if has_traffic else None,
+        serialise_us=serialise_us(key_groups, known),
     )
+
+
+def load_index(before: pa.Table, after: pa.Table) -> float | None:
+    """CPU time of a record in percent of what it was; None where one of the two did nothing.
+
+    Of a record: input that grew or shrank since is no merit or fault of the plan.
+    """
+    was, now = (_total(rows, "cpu_load_cores") for rows in (before, after))
+    records_then, records_now = (_total(rows, "records_per_s") for rows in (before, after))
+    if was <= 0 or records_then <= 0 or records_now <= 0:
+        return None
+    return 100.0 * (now / records_now) / (was / records_then)
+
+
+def serialise_us(key_groups: pa.Table, traffic: pa.Table) -> float | None:
+    """CPU microseconds of a record between nodes, both ends; None where none went between any."""
+    apart = traffic.filter(pc.greater(traffic["bytes_per_s"], 0.0))
+    records = _total(apart, "records_per_s")
+    return 1e6 * _total(key_groups, "wire_load_cores") / records if records > 0 else None
+
+
+def _total(rows: pa.Table, column: str) -> float:
+    return float(pc.sum(rows[column]).as_py() or 0.0)
 
 
 def outcome_rows(
@@ -157,14 +192,26 @@ def _figures(
         measured.load_distance_points,
     )
     yield "moves", None, plan["moves"] + plan["forced_moves"], ack["moved_key_groups"]
-    yield "bytes", None, plan["bytes"] + plan["forced_bytes"], ack["bytes_moved"]
-    yield "pause_s", None, plan["pause_s"], ack["pause_ms"] / 1000
+    # What keys carry and how long it takes is part of what the job measured; plans of versions
+    # that could not route keys do not say it.
+    n_bytes = plan["bytes"] + plan["forced_bytes"] + (plan["route_bytes"] or 0)
+    yield "bytes", None, n_bytes, ack["bytes_moved"]
+    pause_s = plan["pause_s"] + (plan["route_pause_s"] or 0.0)
+    yield "pause_s", None, pause_s, ack["pause_ms"] / 1000
     yield (
         "collocation_factor_pct",
-        None,
+        plan["collocation_factor_before_pct"],
         plan["collocation_factor_pct"],
         measured.collocation_factor_pct,
     )
+    yield "load_index_pct", 100.0, plan["load_index_pct"], measured.load_index_pct
+    yield (
+        "wire_bytes_per_s",
+        plan["wire_bytes_before_per_s"],
+        plan["wire_bytes_per_s"],
+        measured.wire_bytes_per_s,
+    )
+    yield "serialise_us", None, plan["serialise_us"], measured.serialise_us
 
 
 def _between_known(traffic: pa.Table, key_groups: pa.Table) -> pa.Table:

@@ -15,11 +15,12 @@ from ballast.contracts.settings import Settings
 from ballast.store.plans import Head, read_head
 from ballast.store.tables import ensure_tables
 from spark_jobs.arguments import add_run_arguments
-from spark_jobs.drafts import find_snapshot, read_content, read_problem, required_draft
+from spark_jobs.drafts import find_snapshot, read_content, read_round, required_draft
 from spark_jobs.faults import fault_point
 from spark_jobs.heads import compare_and_set, is_same, when_in_force
 from spark_jobs.log import Event, append_event, published_event, says_published
-from spark_jobs.problems import Row, objective_of, violations_of
+from spark_jobs.plan_rows import violations_of
+from spark_jobs.problems import Row
 from spark_jobs.program import leave, progress, run_program
 
 
@@ -82,9 +83,8 @@ def already_published(settings: Settings, wanted: Head) -> bool:
 
 def check_draft(settings: Settings, snapshot: Row, draft: Row) -> None:
     """Recompute the content's hash and every promise from what is stored; refuse a broken one."""
-    policy, problem = read_problem(settings, snapshot)
-    content = read_content(settings, draft)
-    violations = violations_of(problem, draft, content, objective_of(policy))
+    given = read_round(settings, snapshot)
+    violations = violations_of(given, draft, *read_content(settings, draft))
     if not violations:
         progress.info("verified plan %s: every promise holds", draft["plan_id"])
         return

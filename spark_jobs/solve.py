@@ -16,7 +16,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
-import pyarrow as pa
 
 from ballast.contracts import identity, words
 from ballast.contracts.errors import BallastError, VerificationFailed
@@ -27,25 +26,28 @@ from solvers import Budget, Problem, Result, Status, Stop
 from solvers.objective import JOINT
 from solvers.planning import Planned, plan_for
 from solvers.result import make_result
+from solvers.routing import with_routes
 from spark_jobs.choice import Choice, add_arguments
 from spark_jobs.drafts import (
     find_draft,
     find_snapshot,
-    read_problem,
+    read_round,
     required_draft,
     target_in_force,
 )
 from spark_jobs.faults import fault_point
 from spark_jobs.log import Event, append_event
-from spark_jobs.problems import (
-    Row,
-    assignment_rows,
-    content_hash_of_result,
-    objective_of,
+from spark_jobs.plan_rows import (
+    Content,
+    content_hash_of_plan,
+    content_rows,
     plan_row,
+    planned_routes,
     violations_of,
 )
+from spark_jobs.problems import Row
 from spark_jobs.program import leave, progress, run_program
+from spark_jobs.rounds import Round
 
 
 class Infeasible(BallastError):
@@ -70,9 +72,10 @@ def draft_plan(settings: Settings, job: str, run_id: str, choice: Choice) -> Row
     return draft
 
 
-def make_draft(settings: Settings, snapshot: Row, choice: Choice) -> tuple[Row, pa.Table]:
+def make_draft(settings: Settings, snapshot: Row, choice: Choice) -> tuple[Row, Content]:
     """Solve the snapshot and verify what came out; a plan that fails is refused and not written."""
-    policy, problem = read_problem(settings, snapshot)
+    given = read_round(settings, snapshot)
+    policy, problem = given.policy, given.problem
     progress.info(
         "read snapshot %s: %d key groups on %d nodes",
         snapshot["snapshot_id"], problem.n_key_groups, problem.n_nodes,
@@ -80,7 +83,7 @@ def make_draft(settings: Settings, snapshot: Row, choice: Choice) -> tuple[Row, 
     budget = choice.budget(policy)
     seed = policy.solver.seed if choice.seed is None else choice.seed
     planned = plan_for(
-        objective_of(policy),
+        given.objective,
         problem,
         budget,
         Stop(seconds=choice.solver_seconds or policy.solver.seconds),
@@ -88,6 +91,10 @@ def make_draft(settings: Settings, snapshot: Row, choice: Choice) -> tuple[Row, 
         choice.method or policy.solver.method,
         memory=target_in_force(settings, snapshot),
     )
+    planned = with_routes(
+        given.objective, problem, planned, given.statistics, given.routing, given.routing_options,
+        budget, seed,
+    )  # fmt: skip
     result = planned.result
     progress.info("solved in %.1f s: %s by %s", result.seconds, result.status, result.method)
     if not result.is_solved:
@@ -96,8 +103,15 @@ def make_draft(settings: Settings, snapshot: Row, choice: Choice) -> tuple[Row, 
             f"no plan for job {snapshot['job']} keeps every rule: {result.reason}; "
             "to fix it: raise the budget, or add nodes to the policy"
         )
-    decided = replace(planned, result=decide(problem, result, policy))
-    return _verified(settings, snapshot, problem, policy, decided, budget, seed)
+    return _verified(settings, given, decided(given, planned), budget, seed)
+
+
+def decided(given: Round, planned: Planned) -> Planned:
+    """The plan, or everything as it is where the plan is not worth its moves."""
+    result = decide(given.problem, planned.result, given.policy)
+    if result is planned.result:
+        return planned
+    return replace(planned, result=result, routing=given.routing, route_moves=())
 
 
 def decide(problem: Problem, result: Result, policy: JobPolicy) -> Result:
@@ -162,15 +176,18 @@ def _why_not_joint(result: Result, policy: JobPolicy) -> str | None:
     )
 
 
-def write_draft(settings: Settings, plan: Row, content: pa.Table) -> None:
+def write_draft(settings: Settings, plan: Row, content: Content) -> None:
     """Write the content, then the row that makes it a draft; what has been written is left."""
-    ensure_tables(settings, ["plans.assignments", "plans.plans"])
+    ensure_tables(settings, ["plans.assignments", "plans.routes", "plans.plans"])
     # One write a plan id: two attempts that find the same plan share its rows, two that find
     # different ones leave rows that no draft names.
-    app_id = f"plans.assignments:{plan['job']}:{plan['plan_id']}"
-    append_once(settings, "plans.assignments", content, app_id=app_id, app_version=1)
-    progress.info("wrote %d assignments", content.num_rows)
-    fault_point("solve.after_assignments")
+    tables = {"plans.assignments": content.assignments, "plans.routes": content.routes}
+    for table, rows in tables.items():
+        if rows.num_rows:
+            app_id = f"{table}:{plan['job']}:{plan['plan_id']}"
+            append_once(settings, table, rows, app_id=app_id, app_version=1)
+            progress.info("wrote %d rows of %s", rows.num_rows, table)
+        fault_point(f"solve.after_{table.removeprefix('plans.')}")
     app_id = f"plans.plans:{plan['job']}:{plan['run_id']}:{plan['snapshot_id']}"
     append_once(settings, "plans.plans", [plan], app_id=app_id, app_version=1)
     progress.info("wrote the draft")
@@ -200,16 +217,18 @@ def report(draft: Row) -> list[str]:
         return [
             f"{head}: unchanged, {draft['reason']}",
             f"load distance {before} of the mean, {quality}; {solved}",
+            *_held_back(draft),
         ]
     forced = f" and {draft['forced_moves']} forced" if draft["forced_moves"] else ""
     n_bytes = draft["bytes"] + draft["forced_bytes"]
-    moves = f"moves {draft['moves']} key groups{forced}, {n_bytes} bytes"
+    moves = f"moves {draft['moves']} key groups{forced}, {n_bytes} bytes{_rerouted(draft)}"
     after = f"{draft['load_distance_pct']:.2f} % of the mean{_traffic(draft)}"
     return [
         f"{head}: load distance from {before} to {after}",
         f"{moves}, pause {draft['pause_s']:.3f} s",
         f"{quality}; {solved}",
         *_path(draft),
+        *_held_back(draft),
     ]
 
 
@@ -219,8 +238,31 @@ def _traffic(draft: Row) -> str:
         return ""
     return (
         f" (allowed {draft['max_load_distance_pct']:g} %), traffic within nodes from "
-        f"{draft['collocation_factor_before_pct']:.1f} to {draft['collocation_factor_pct']:.1f} %"
+        f"{draft['collocation_factor_before_pct']:.1f} to {draft['collocation_factor_pct']:.1f} %, "
+        f"bytes between nodes from {draft['wire_bytes_before_per_s']:,.0f} to "
+        f"{draft['wire_bytes_per_s']:,.0f} a second, load index {draft['load_index_pct']:.1f} %"
     )
+
+
+def _rerouted(draft: Row) -> str:
+    if not draft["rerouted_keys"]:
+        return ""
+    return (
+        f", and routes {draft['rerouted_keys']} keys anew, about {draft['route_bytes']} bytes "
+        f"({draft['routes']} keys do not go by hash)"
+    )
+
+
+def _held_back(draft: Row) -> list[str]:
+    """What would have saved traffic and did not pay for its move."""
+    found = json.loads(draft["held_back_json"] or "[]")
+    if not found:
+        return []
+    count = sum(len(held["what"]) for held in found)
+    saved = sum(held["saved_rate"] for held in found)
+    example = f"such as {', '.join(found[0]['what'][:3])}: {found[0]['reason']}"
+    what = f"{count} key groups that would save {saved:.6g} records a second between nodes"
+    return [f"held back because it does not pay: {what}, {example}"]
 
 
 def _path(draft: Row) -> list[str]:
@@ -235,23 +277,14 @@ def actor(run_id: str) -> str:
 
 
 def _verified(
-    settings: Settings,
-    snapshot: Row,
-    problem: Problem,
-    policy: JobPolicy,
-    planned: Planned,
-    budget: Budget,
-    seed: int,
-) -> tuple[Row, pa.Table]:
-    result, objective = planned.result, objective_of(policy)
-    content_hash = content_hash_of_result(problem, result)
+    settings: Settings, given: Round, planned: Planned, budget: Budget, seed: int
+) -> tuple[Row, Content]:
+    snapshot, problem = given.snapshot, given.problem
+    content_hash = content_hash_of_plan(problem, planned)
     plan_id = identity.plan_id(snapshot["job"], snapshot["snapshot_id"], content_hash)
-    content = assignment_rows(snapshot["job"], plan_id, problem, result)
-    plan = plan_row(
-        snapshot, plan_id, content_hash, result, objective, budget, seed, datetime.now(UTC),
-        planned.memory,
-    )  # fmt: skip
-    violations = violations_of(problem, plan, content, objective)
+    content = content_rows(snapshot["job"], plan_id, problem, planned)
+    plan = plan_row(given, plan_id, content_hash, planned, budget, seed, datetime.now(UTC))
+    violations = violations_of(given, plan, content.assignments, planned_routes(planned))
     if violations:
         broken = "; ".join(map(str, violations))
         _refuse(settings, snapshot, plan_id, f"verification failed: {broken}")

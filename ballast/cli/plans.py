@@ -24,7 +24,9 @@ Row = dict[str, Any]
 PLAN_FIGURES = (
     "objective", "method", "status", "reason", "load_distance_before_pct", "load_distance_pct",
     "max_load_distance_pct", "bound_pct", "gap_pct", "moves", "bytes", "forced_moves",
-    "forced_bytes", "pause_s", "collocation_factor_before_pct", "collocation_factor_pct",
+    "forced_bytes", "pause_s", "routes", "rerouted_keys", "route_bytes",
+    "collocation_factor_before_pct", "collocation_factor_pct",
+    "load_index_pct", "wire_bytes_before_per_s", "wire_bytes_per_s", "serialise_us",
     "budget_moves", "budget_bytes", "budget_pause_s", "solver_seconds",
     "parent_version", "run_id", "snapshot_id", "content_hash", "created_at",
 )  # fmt: skip
@@ -218,7 +220,13 @@ def _in_words(plan: Row) -> list[str]:
     solved = f"solved by {plan['method']} in {plan['solver_seconds']:.1f} s"
     steps = words.progress(json.loads(plan["trace_json"]))
     path = [f"Best load distance while it ran: {steps}."] if steps else []
-    return [f"This plan is {quality}; {solved}.", *path]
+    return [f"This plan is {quality}; {solved}.", *path, *_held_back(plan)]
+
+
+def _held_back(plan: Row) -> list[str]:
+    """Each group of key groups that would have saved traffic and did not pay for its move."""
+    found = json.loads(plan["held_back_json"] or "[]")
+    return [f"Held back: {', '.join(held['what'])}: {held['reason']}." for held in found]
 
 
 def _diff(args: argparse.Namespace) -> int:

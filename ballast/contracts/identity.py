@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zlib
 from collections.abc import Iterable
 from itertools import groupby
 from operator import itemgetter
@@ -76,3 +77,8 @@ def split_key_group_name(name: str) -> tuple[str, int]:
     """Operator and number of a key group named by :func:`key_group_name`."""
     operator_id, _, number = name.rpartition("/")
     return operator_id, int(number)
+
+
+def hashed_key_group(key: str, key_groups: int) -> int:
+    """Key group of a key that has no route; of text that UTF-8 can hold, as every counted key."""
+    return zlib.crc32(key.encode()) % key_groups

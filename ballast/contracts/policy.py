@@ -32,6 +32,11 @@ BUILT_METHODS = ("auto", "search", "milp", "flux", "unchanged")
 JOINT_METHODS = ("auto",)
 RESOURCES = ("cpu", "memory", "network")
 
+# CPU seconds of a record between two nodes, as `make bench BENCH=serialise` printed them for the
+# flights' records: first values, never tuned.
+SEND_CPU_S = 1e-6
+RECEIVE_CPU_S = 1e-6
+
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -102,6 +107,42 @@ class PausePolicy(_Strict):
     s_per_byte: NonNegative = 1e-8
 
 
+class TrafficPolicy(_Strict):
+    """What a record between two nodes costs.
+
+    The CPU times are first values (`make bench BENCH=serialise` measures them); outcomes of plans
+    teach what they are for this job. The prices say how much worse a record between racks is than
+    one within a rack; one within a node costs nothing.
+    """
+
+    send_cpu_s: NonNegative = SEND_CPU_S
+    receive_cpu_s: NonNegative = RECEIVE_CPU_S
+    within_rack_price: Amount = 1.0
+    between_racks_price: Amount = 1.0
+
+
+class GatePolicy(_Strict):
+    """What a joint plan's moves have to earn, in records between nodes that they save."""
+
+    records_per_byte: NonNegative = 0.02
+    """Worth of a byte of state that is moved."""
+    records_per_pause_s: NonNegative = 0.0
+    """Worth of a second of pause."""
+    first_life_s: Seconds = 3600.0
+    """How long a gain is taken to last until outcomes of plans have taught it."""
+
+
+class RoutingPolicy(_Strict):
+    """Keys that joint plans may bring together one by one (operators with state_by_key)."""
+
+    edges: tuple[EdgePolicy, ...] = ()
+    """Edges whose keys at both ends are routed; operators with an end's partition key follow it."""
+    max_routes: Annotated[int, Field(strict=True, ge=1, le=10_000_000)] = 100_000
+    """Most keys of an operator that do not go by hash."""
+    max_imbalance: Annotated[float, Field(strict=True, ge=1, le=100, allow_inf_nan=False)] = 1.1
+    """Most records of a node over the mean, for the keys of each end by themselves."""
+
+
 class SolverPolicy(_Strict):
     """Which method solves, for how long, with which seed."""
 
@@ -149,6 +190,9 @@ class JobPolicy(_Strict):
     objective: ObjectivePolicy = ObjectivePolicy()
     budgets: BudgetPolicy = BudgetPolicy()
     pause: PausePolicy = PausePolicy()
+    traffic: TrafficPolicy = TrafficPolicy()
+    gate: GatePolicy = GatePolicy()
+    routing: RoutingPolicy = RoutingPolicy()
     solver: SolverPolicy = SolverPolicy()
     review: ReviewPolicy = ReviewPolicy()
     thresholds: ThresholdPolicy = ThresholdPolicy()
@@ -162,6 +206,8 @@ class JobPolicy(_Strict):
         _check_windows(self)
         _check_objective(self.objective)
         _check_capacities(self)
+        _check_prices(self.traffic)
+        _check_routing(self)
         return self
 
     @property
@@ -172,6 +218,12 @@ class JobPolicy(_Strict):
     def operator(self, operator_id: str) -> OperatorPolicy:
         """The operator of that id."""
         return next(operator for operator in self.operators if operator.id == operator_id)
+
+    def followers(self, operator_id: str) -> tuple[str, ...]:
+        """The operator, then those with the same partition key: one key is one thing to them."""
+        key = self.operator(operator_id).partition_key
+        others = [o.id for o in self.operators if o.partition_key == key and o.id != operator_id]
+        return (operator_id, *others)
 
     def to_json(self) -> str:
         """The policy as canonical JSON, from which :func:`policy_from_json` makes it again."""
@@ -352,6 +404,37 @@ def _check_objective(objective: ObjectivePolicy) -> None:
         raise ValueError(
             f"objective.weights has {weighted_cap!r}, which is in objective.caps and so is not "
             "balanced; leave it out of one of the two"
+        )
+
+
+def _check_routing(policy: JobPolicy) -> None:
+    edges = policy.routing.edges
+    if edges and policy.objective.kind != "joint":
+        raise ValueError(
+            f"routing.edges are given and objective.kind is {policy.objective.kind!r}; keys are "
+            "routed where it is 'joint'"
+        )
+    known = {(edge.source, edge.target) for edge in policy.edges}
+    ends: list[str] = []
+    for edge in edges:
+        if (edge.source, edge.target) not in known:
+            raise ValueError(
+                f"routing.edges: {edge.source!r} -> {edge.target!r} is not one of edges"
+            )
+        ends += [*policy.followers(edge.source), *policy.followers(edge.target)]
+    twice = next((name for name in ends if ends.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(
+            f"routing.edges: the keys of {twice!r} would be routed twice, itself or as one with "
+            "the partition key of an end; leave one of the edges out"
+        )
+
+
+def _check_prices(traffic: TrafficPolicy) -> None:
+    if traffic.within_rack_price > traffic.between_racks_price:
+        raise ValueError(
+            f"traffic.within_rack_price is {traffic.within_rack_price:g}; it may be at most "
+            f"traffic.between_racks_price, {traffic.between_racks_price:g}"
         )
 
 

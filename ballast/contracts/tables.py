@@ -298,6 +298,8 @@ SNAPSHOTS_SNAPSHOTS = Table(
         _count("key_groups_table_version", "Version of metrics.key_groups read", "versions"),
         _count("nodes_table_version", "Version of metrics.nodes read", "versions"),
         _count("traffic_table_version", "Version of metrics.traffic read", "versions"),
+        _count("key_pairs_table_version", "Version of metrics.key_pairs read; NULL if none was",
+               "versions", nullable=True),
         _count("rejected_rows", "Rows of the period that were set aside", "rows"),
         Column("policy_json", "string", "The job's policy as it was"),
         Column("created_at", "timestamp", "When the snapshot was taken"),
@@ -316,6 +318,12 @@ SNAPSHOTS_KEY_GROUPS = Table(
         _key_group("key_group", "Number of the key group within its operator"),
         Column("node_id", "string", "Node that holds it now"),
         _figure("cpu_load_cores", "CPU seconds a second, mean of the period", "cores"),
+        _figure(
+            "wire_load_cores",
+            "Of them for records from and to other nodes; NULL if unknown",
+            "cores",
+            nullable=True,
+        ),
         _figure("memory_load_bytes", "State, as a load on memory", "bytes"),
         _figure("network_load_bytes_per_s", "Serialised bytes in and out a second", "bytes/s"),
         _figure("records_per_s", "Records processed a second", "records/s"),
@@ -406,6 +414,10 @@ PLANS_PLANS = Table(
         _count("forced_moves", "Key groups that leave dead nodes", "key groups"),
         _count("forced_bytes", "State they carry", "bytes"),
         _figure("pause_s", "Pause predicted", "s"),
+        _count("routes", "Keys that do not go by hash", "keys", nullable=True),
+        _count("rerouted_keys", "Keys that come to another key group", "keys", nullable=True),
+        _count("route_bytes", "State they are reckoned to carry", "bytes", nullable=True),
+        _figure("route_pause_s", "Pause that they add", "s", nullable=True),
         _figure("max_load_distance_pct", "Load distance that a joint plan may have; else NULL",
                 "% of mean", nullable=True),
         _figure("collocation_factor_before_pct", "Traffic within nodes without the plan", "%",
@@ -437,6 +449,8 @@ PLANS_PLANS = Table(
     checks={
         "moves_within_budget": "budget_moves IS NULL OR moves <= budget_moves",
         "bytes_within_budget": "budget_bytes IS NULL OR bytes <= budget_bytes",
+        "routes_within_budget": "budget_bytes IS NULL OR route_bytes IS NULL "
+        "OR bytes + route_bytes <= budget_bytes",
         "never_worse": "forced_moves > 0 "
         "OR load_distance_pct <= load_distance_before_pct + 0.000001 "
         "OR (max_load_distance_pct IS NOT NULL "

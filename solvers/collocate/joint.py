@@ -256,7 +256,7 @@ class _Round:
             seconds=self.clock.elapsed(),
             trace=tuple(self.trace),
             reason=f"the {best.name} plan won",
-            load=self._load_under(best.assignment),
+            after=replace(self.problem, load=self._load_under(best.assignment)),
         )
         kept = None if memory is None else memory.after(best.saved, self.graph.total_rate)
         return JointPlan(result, kept, best.saved - nothing.saved, held, best.name)

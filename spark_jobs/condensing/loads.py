@@ -12,6 +12,8 @@ from ballast.contracts.tables import TABLES
 from spark_jobs.condensing.complete import GROUP, in_windows
 
 ENDS = ("from_operator_id", "from_key_group", "to_operator_id", "to_key_group")
+PAIR = ("kind", "from_operator_id", "from_key", "to_operator_id", "to_key")
+EDGE = ("kind", "from_operator_id", "receiver")
 LOADS = TABLES["snapshots.key_groups"].column_names[2:]
 
 
@@ -58,12 +60,51 @@ def traffic_rates(good: DataFrame, windows: Sequence[datetime], window_s: float)
     )
 
 
+def key_pair_rates(good: DataFrame, windows: Sequence[datetime], window_s: float) -> DataFrame:
+    """Mean rates of keys and pairs over the windows, and at most so many more that were missed.
+
+    In a window without a row for it, a key or pair may have had what the row for the others of
+    its edge or operator allows: that is added to its error, so the bounds hold for the sum.
+    """
+    seconds = fn.lit(len(windows) * window_s)
+    # NULL is no operator, and equal to nothing in a join.
+    receiver = fn.coalesce("to_operator_id", fn.lit(""))
+    rows = in_windows(good, windows).withColumn("receiver", receiver)
+    others = rows.where(fn.col("from_key").isNull()).select(
+        fn.when(fn.col("kind") == "other_pairs", "pair").otherwise("key").alias("kind"),
+        "from_operator_id",
+        "receiver",
+        "window_end_at",
+        fn.col("error_records").alias("missable"),
+    )
+    in_all = others.groupBy(*EDGE).agg(fn.sum("missable").alias("missable_in_all"))
+    bounded = (
+        rows.join(others, [*EDGE, "window_end_at"], "left")
+        .groupBy(*PAIR, "receiver")
+        .agg(
+            fn.sum("records").alias("records"),
+            fn.sum("error_records").alias("error_records"),
+            fn.sum(fn.coalesce("missable", fn.lit(0))).alias("missable_with_a_row"),
+        )
+        .join(in_all, list(EDGE), "left")
+    )
+    without_a_row = fn.coalesce("missable_in_all", fn.lit(0)) - fn.col("missable_with_a_row")
+    missed = fn.col("error_records") + fn.greatest(without_a_row, fn.lit(0))
+    return bounded.select(
+        *PAIR,
+        (fn.col("records") / seconds).alias("records_per_s"),
+        (missed / seconds).alias("error_records_per_s"),
+    )
+
+
 def _loads(seconds: Column) -> list[Column]:
     state = fn.max_by("state_bytes", "window_end_at")
     network = fn.sum(fn.col("bytes_in") + fn.col("bytes_out"))
     return [
         fn.max_by("node_id", "window_end_at").alias("node_id"),
         (fn.sum("cpu_ms") / 1000 / seconds).alias("cpu_load_cores"),
+        # Rows of a job of an earlier version do not say it.
+        (fn.coalesce(fn.sum("wire_ms"), fn.lit(0.0)) / 1000 / seconds).alias("wire_load_cores"),
         state.cast("double").alias("memory_load_bytes"),
         (network / seconds).alias("network_load_bytes_per_s"),
         (fn.sum("records") / seconds).alias("records_per_s"),

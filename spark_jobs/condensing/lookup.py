@@ -29,8 +29,9 @@ from spark_jobs.condensing.words import iso
 
 SNAPSHOTS = "snapshots.snapshots"
 TABLES_USED = (
-    "metrics.key_groups", "metrics.nodes", "metrics.traffic", "metrics.rejected",
-    "snapshots.key_groups", "snapshots.nodes", "snapshots.traffic", SNAPSHOTS,
+    "metrics.key_groups", "metrics.nodes", "metrics.traffic", "metrics.key_pairs",
+    "metrics.rejected", "snapshots.key_groups", "snapshots.nodes", "snapshots.traffic",
+    "snapshots.key_pairs", SNAPSHOTS,
 )  # fmt: skip
 # A job is silent when its newest window is older than this many windows, but not before a
 # minute: batches take time, and so does committing their metrics.
@@ -60,10 +61,12 @@ def look_up(settings: Settings, request: Request) -> Found:
     """
     head = read_head(settings, request.job)
     nodes = open_table(settings, "metrics.nodes").version()
+    routes_keys = bool(request.policy.routing.edges)
     pins = Pins(
         nodes=nodes,
         key_groups=open_table(settings, "metrics.key_groups").version(),
         traffic=open_table(settings, "metrics.traffic").version(),
+        key_pairs=open_table(settings, "metrics.key_pairs").version() if routes_keys else None,
     )
     newest = _newest_fresh_window_end(settings, request, nodes)
     if newest is None:

@@ -65,6 +65,8 @@ class Pins:
     key_groups: int
     nodes: int
     traffic: int
+    key_pairs: int | None = None
+    """None where no keys are routed."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,8 @@ class Found:
             f"version {self.head.version if self.head else 0}",
             identity.digest(request.policy.to_json()),
         ]
+        if self.pins.key_pairs is not None:
+            pins.append(f"metrics.key_pairs@{self.pins.key_pairs}")
         return identity.snapshot_id(request.job, request.run_id, pins)
 
 

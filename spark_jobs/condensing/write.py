@@ -53,6 +53,7 @@ def write_snapshot(
         "key_groups_table_version": found.pins.key_groups,
         "nodes_table_version": found.pins.nodes,
         "traffic_table_version": found.pins.traffic,
+        "key_pairs_table_version": found.pins.key_pairs,
         "rejected_rows": rejected_rows,
         "policy_json": request.policy.to_json(),
         "created_at": datetime.now(UTC),

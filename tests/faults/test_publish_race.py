@@ -24,13 +24,9 @@ from ballast.contracts.tables import TABLES
 from ballast.store.plans import Head, read_head
 from ballast.store.tables import append, ensure_tables, read_rows
 from solvers import Budget, Stop, solve
-from solvers.objective import Objective
-from spark_jobs.problems import (
-    assignment_rows,
-    build_problem,
-    content_hash_of_result,
-    plan_row,
-)
+from solvers.planning import Planned
+from spark_jobs.plan_rows import assignment_rows, content_hash_of_plan, plan_row
+from spark_jobs.rounds import round_of
 from tests.support.policies import small_policy
 from tests.support.snapshots import snapshot_rows, uneven
 
@@ -76,12 +72,15 @@ def draft_rows(each: Round, racer: str) -> dict[str, list[dict[str, Any]]]:
         pa.Table.from_pylist(rows[name], schema=arrow_schema(TABLES[name]))
         for name in ("snapshots.key_groups", "snapshots.nodes", "snapshots.traffic")
     ]
-    problem = build_problem(policy, *tables)
+    snapshot = rows["snapshots.snapshots"][0]
+    given = round_of(snapshot, policy, *tables, outcomes=[])
+    problem = given.problem
     result = solve(problem, Budget(), Stop(seconds=1), method="flux")
-    snapshot, content = rows["snapshots.snapshots"][0], content_hash_of_result(problem, result)
+    planned = Planned(result)
+    content = content_hash_of_plan(problem, planned)
     plan_id = identity.plan_id(each.job, snapshot["snapshot_id"], content)
     made_at = datetime.now(UTC)
-    plan = plan_row(snapshot, plan_id, content, result, Objective(), Budget(), 0, made_at)
+    plan = plan_row(given, plan_id, content, planned, Budget(), 0, made_at)
     assignment = assignment_rows(each.job, plan_id, problem, result).to_pylist()
     return {**rows, "plans.assignments": assignment, "plans.plans": [plan]}
 

@@ -14,8 +14,8 @@ from ballast.contracts.policy import JobPolicy, NodePolicy
 from ballast.contracts.settings import Settings
 from ballast.store.plans import Head
 from ballast.store.tables import append
+from spark_jobs import solve
 from spark_jobs.choice import Choice
-from spark_jobs.solve import make_draft
 from tests.support.metrics import round_robin
 
 Row = dict[str, Any]
@@ -85,6 +85,7 @@ def _snapshot_row(ids: Row, policy: JobPolicy, run_id: str, head: Head | None) -
         "key_groups_table_version": 1,
         "nodes_table_version": 1,
         "traffic_table_version": 1,
+        "key_pairs_table_version": None,
         "rejected_rows": 0,
         "policy_json": policy.to_json(),
         "created_at": END,
@@ -135,7 +136,6 @@ def _traffic_row(ids: Row, source: str, target: str, number: int) -> Row:
 def write_draft(settings: Settings, policy: JobPolicy, run_id: str, **rows: Any) -> Row:
     """A snapshot and the draft that ``solve`` makes of it, written without a JVM."""
     snapshot = write_snapshot(settings, policy, run_id, **rows)
-    plan, content = make_draft(settings, snapshot, Choice(solver_seconds=2))
-    append(settings, "plans.assignments", content)
-    append(settings, "plans.plans", [plan])
+    plan, content = solve.make_draft(settings, snapshot, Choice(solver_seconds=2))
+    solve.write_draft(settings, plan, content)
     return plan

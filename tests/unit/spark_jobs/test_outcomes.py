@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
 import pytest
 
 from spark_jobs.outcomes import (
@@ -11,8 +12,10 @@ from spark_jobs.outcomes import (
     Measured,
     Window,
     enough_at,
+    load_index,
     outcome_rows,
     report,
+    serialise_us,
     usable_windows,
     windows_needed,
 )
@@ -69,17 +72,46 @@ def rows():
         "job": "probe", "plan_id": "p", "load_distance_before_pct": 30.0, "load_distance_pct": 2.0,
         "load_distance_before_points": 12.0, "load_distance_points": 1.0, "moves": 3, "bytes": 100,
         "forced_moves": 1, "forced_bytes": 50, "pause_s": 0.5, "collocation_factor_pct": None,
+        "collocation_factor_before_pct": None, "load_index_pct": 90.0,
+        "wire_bytes_before_per_s": 500.0, "wire_bytes_per_s": 300.0, "serialise_us": None,
+        "route_bytes": 20, "route_pause_s": None,
     }  # fmt: skip
     ack = {"version": 4, "moved_key_groups": 4, "bytes_moved": 170, "pause_ms": 700.0}
-    measured = Measured(3.5, 1.5, None)
+    measured = Measured(3.5, 1.5, None, 92.0, 310.0, 1.5)
     return outcome_rows(plan, ack, measured, [window(0, 10), window(1, 11)], "run-2", START)
 
 
 def test_forced_moves_are_part_of_what_was_promised(rows):
     found = {row["figure"]: (row["promised"], row["measured"], row["unit"]) for row in rows}
     assert found["moves"] == (4, 4.0, "key groups")
-    assert found["bytes"] == (150, 170.0, "bytes")
+    assert found["bytes"] == (170, 170.0, "bytes")
     assert found["pause_s"] == (0.5, 0.7, "s")
+
+
+def test_bytes_and_load_index_are_measured_beside_their_promise(rows):
+    found = {row["figure"]: (row["before"], row["promised"], row["measured"]) for row in rows}
+    assert found["wire_bytes_per_s"] == (500.0, 300.0, 310.0)
+    assert found["load_index_pct"] == (100.0, 90.0, 92.0)
+    assert found["serialise_us"] == (None, None, 1.5)
+
+
+def loads(cpu, records, wire=0.0):
+    columns = {"cpu_load_cores": [cpu], "records_per_s": [records], "wire_load_cores": [wire]}
+    return pa.table(columns)
+
+
+def test_the_load_index_is_of_a_record_so_that_more_input_is_no_fault():
+    assert load_index(loads(2.0, 100.0), loads(3.0, 200.0)) == pytest.approx(75.0)
+    assert load_index(loads(0.0, 0.0), loads(3.0, 200.0)) is None
+    assert load_index(loads(2.0, 100.0), loads(0.0, 0.0)) is None
+
+
+def test_the_cost_of_a_record_counts_those_between_nodes_alone():
+    traffic = pa.table({"records_per_s": [50.0, 30.0], "bytes_per_s": [900.0, 0.0]})
+    assert serialise_us(loads(2.0, 100.0, 1e-4), traffic) == pytest.approx(2.0)
+    assert serialise_us(loads(2.0, 100.0, None), traffic) == 0.0
+    nothing = traffic.slice(1)
+    assert serialise_us(loads(2.0, 100.0), nothing) is None
 
 
 def test_a_figure_that_was_not_measured_has_no_row(rows):

@@ -10,7 +10,7 @@ from ballast.store.plans import read_assignment, read_log, read_plans
 from solvers.verify import Violation
 from spark_jobs.choice import Choice
 from spark_jobs.drafts import read_content, target_in_force
-from spark_jobs.problems import content_hash_of
+from spark_jobs.plan_rows import content_hash_of
 from spark_jobs.publish import publish_plan
 from spark_jobs.solve import Infeasible, draft_plan, report
 from tests.support.policies import small_policy
@@ -42,7 +42,7 @@ def test_a_draft_levels_the_nodes_and_holds_every_key_group(settings, policy):
     assert len(rows) == 8
     moved = [row for row in rows if row["node_id"] != row["previous_node_id"]]
     assert [row["state_bytes"] for row in moved] == [1000] * 4
-    assert content_hash_of(read_content(settings, plan)) == plan["content_hash"]
+    assert content_hash_of(*read_content(settings, plan)) == plan["content_hash"]
     assert events(settings) == [("drafted", RUN, plan["plan_id"])]
 
 

@@ -12,20 +12,20 @@ from ballast.contracts.errors import InvalidInput
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.tables import TABLES
-from solvers import Budget, Stop, metrics, solve
-from solvers.objective import Objective
-from spark_jobs.problems import (
-    assignment_rows,
-    build_problem,
+from solvers import Budget, Stop, metrics
+from solvers.planning import plan_for
+from spark_jobs.plan_rows import (
     content_hash_of,
-    content_hash_of_result,
+    content_hash_of_plan,
+    content_rows,
     plan_row,
     violations_of,
 )
+from spark_jobs.problems import build_problem
+from spark_jobs.rounds import round_of
 from tests.support.policies import small_policy
 from tests.support.snapshots import snapshot_rows, uneven
 
-BALANCE = Objective()
 PARTS = ("snapshots.key_groups", "snapshots.nodes", "snapshots.traffic")
 
 
@@ -42,18 +42,20 @@ def problem_of(policy, **fields):
     return build_problem(policy, *tables(snapshot_rows(policy, "run-1", **fields)))
 
 
+def drafted_from(policy, budget, outcomes=(), **fields):
+    rows = snapshot_rows(policy, "run-1", **fields)
+    given = round_of(rows["snapshots.snapshots"][0], policy, *tables(rows), outcomes)
+    planned = plan_for(given.objective, given.problem, budget, Stop(seconds=5))
+    content = content_hash_of_plan(given.problem, planned)
+    plan_id = identity.plan_id("probe", given.snapshot["snapshot_id"], content)
+    plan = plan_row(given, plan_id, content, planned, budget, 3, datetime.now(UTC))
+    return given, plan, content_rows("probe", plan_id, given.problem, planned).assignments
+
+
 @pytest.fixture
 def drafted():
     policy = small_policy()
-    rows = snapshot_rows(policy, "run-1", placement=uneven(policy))
-    problem = build_problem(policy, *tables(rows))
-    result = solve(problem, Budget(moves=4), Stop(seconds=5))
-    snapshot = rows["snapshots.snapshots"][0]
-    content = content_hash_of_result(problem, result)
-    plan_id = identity.plan_id("probe", snapshot["snapshot_id"], content)
-    budget = Budget(moves=4)
-    plan = plan_row(snapshot, plan_id, content, result, BALANCE, budget, 3, datetime.now(UTC))
-    return problem, plan, assignment_rows("probe", plan_id, problem, result)
+    return drafted_from(policy, Budget(moves=4), placement=uneven(policy))
 
 
 def test_the_order_of_rows_does_not_change_the_problem():
@@ -118,8 +120,8 @@ def test_traffic_of_an_unknown_key_group_is_named():
 
 
 def test_a_drafts_rows_keep_its_promises(drafted):
-    problem, plan, content = drafted
-    assert violations_of(problem, plan, content, BALANCE) == []
+    given, plan, content = drafted
+    assert violations_of(given, plan, content, []) == []
     assert content_hash_of(content) == plan["content_hash"]
     backwards = content.take(list(range(content.num_rows))[::-1])
     assert content_hash_of(backwards) == plan["content_hash"]
@@ -139,20 +141,61 @@ def test_a_drafts_rows_keep_its_promises(drafted):
         ({"status": "unchanged"}, "status"),
         ({"pause_s": 99.0}, "pause_s"),
         ({"collocation_factor_pct": None}, "collocation_factor"),
+        ({"load_index_pct": 90.0}, "load_index"),
+        ({"wire_bytes_per_s": 1.0}, "wire_bytes_per_s"),
+        ({"wire_bytes_before_per_s": None}, "wire_bytes_before_per_s"),
     ],
 )
 def test_every_broken_promise_of_a_draft_is_found(drafted, change, promise):
-    problem, plan, content = drafted
-    violations = violations_of(problem, {**plan, **change}, content, BALANCE)
+    given, plan, content = drafted
+    violations = violations_of(given, {**plan, **change}, content, [])
     assert promise in [violation.promise for violation in violations]
 
 
 def test_a_row_left_out_of_the_content_is_found(drafted):
-    problem, plan, content = drafted
-    assert violations_of(problem, plan, content.slice(1), BALANCE)[0].promise == "content_hash"
+    given, plan, content = drafted
+    assert violations_of(given, plan, content.slice(1), [])[0].promise == "content_hash"
 
 
 def test_a_plan_cannot_claim_another_objective_than_the_policy_has(drafted):
-    problem, plan, content = drafted
-    found = violations_of(problem, {**plan, "objective": "joint"}, content, BALANCE)
+    given, plan, content = drafted
+    found = violations_of(given, {**plan, "objective": "joint"}, content, [])
     assert [v.promise for v in found] == ["objective"]
+
+
+def joint_policy(**changes):
+    given = {**small_policy().model_dump(by_alias=True), "objective": {"kind": "joint"}, **changes}
+    return JobPolicy.model_validate(given)
+
+
+def test_a_joint_draft_promises_load_and_bytes_as_they_will_be():
+    policy = joint_policy(traffic={"send_cpu_s": 1e-3, "receive_cpu_s": 1e-3})
+    apart = {("count", group): f"node-{(group + 1) % 2}" for group in range(4)}
+    given, plan, content = drafted_from(policy, Budget(), placement=apart)
+    assert plan["collocation_factor_pct"] == 100.0
+    assert (plan["wire_bytes_before_per_s"] > 0, plan["wire_bytes_per_s"]) == (True, 0.0)
+    assert plan["load_index_pct"] < 100.0
+    assert plan["serialise_us"] == pytest.approx(2000.0)
+    assert violations_of(given, plan, content, []) == []
+
+
+def test_what_does_not_pay_is_kept_with_the_plan():
+    policy = joint_policy(gate={"records_per_byte": 1e9, "first_life_s": 1.0})
+    apart = {("count", group): f"node-{(group + 1) % 2}" for group in range(4)}
+    _, plan, _ = drafted_from(policy, Budget(), placement=apart)
+    assert (plan["status"], plan["moves"]) == ("unchanged", 0)
+    assert "costs the worth of" in plan["held_back_json"]
+
+
+def test_an_outcome_that_came_after_the_snapshot_changes_nothing():
+    policy = joint_policy()
+    later = {
+        "figure": "serialise_us", "version": 1, "before": None, "promised": 2.0,
+        "measured": 900.0, "measured_at": datetime(2026, 11, 17, tzinfo=UTC),
+    }  # fmt: skip
+    _, plan, _ = drafted_from(policy, Budget(), [later])
+    first = policy.traffic
+    assert plan["serialise_us"] == pytest.approx(1e6 * (first.send_cpu_s + first.receive_cpu_s))
+    sooner = {**later, "measured_at": datetime(2026, 11, 15, tzinfo=UTC)}
+    _, plan, _ = drafted_from(policy, Budget(), [sooner])
+    assert plan["serialise_us"] == pytest.approx(900.0)

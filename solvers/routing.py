@@ -1,0 +1,138 @@
+"""A plan's routes: keys that come to other key groups after the key groups have been placed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from solvers.budget import Budget
+from solvers.collocate.costs import predicted_load
+from solvers.collocate.graph import TrafficGraph
+from solvers.collocate.keys.rerouting import (
+    KeyMove,
+    KeyStatistics,
+    RoutedEdge,
+    Routing,
+    problem_after,
+    reroute,
+    routing_after,
+)
+from solvers.objective import Objective
+from solvers.planning import Planned
+from solvers.problem import IntArray, Problem
+from solvers.result import make_result
+
+ROUTE_SHARES = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05)
+"""Of the keys that gain, the best so many, until load and budget bear them."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingOptions:
+    """``edges`` whose keys are routed; ``max_routes`` an operator; ``imbalance`` of a stage."""
+
+    edges: tuple[RoutedEdge, ...] = ()
+    max_routes: int = 100_000
+    imbalance: float = 1.1
+
+
+def with_routes(
+    objective: Objective,
+    problem: Problem,
+    planned: Planned,
+    statistics: KeyStatistics,
+    routing: Routing,
+    options: RoutingOptions,
+    budget: Budget,
+    seed: int = 0,
+) -> Planned:
+    """The plan with its keys routed: the routes in force, and those that bring keys together.
+
+    Keys move only where the load distance stays as allowed and what is left of the budget pays.
+    """
+    kept = replace(planned, routing=routing)
+    if not objective.is_joint or objective.gate is None or not planned.result.is_solved:
+        return kept
+    for edge in options.edges:
+        found = reroute(
+            problem, planned.result.assignment, statistics, kept.routing, edge, objective.gate,
+            imbalance=options.imbalance, seed=seed,
+        )  # fmt: skip
+        if found.reason:
+            reason = f"{kept.result.reason}; {found.reason}"
+            kept = replace(kept, result=replace(kept.result, reason=reason))
+        for share in ROUTE_SHARES if found.moves else ():
+            chosen = found.moves[: max(1, round(share * len(found.moves)))]
+            moves = (*kept.route_moves, *(move for of_key in chosen for move in of_key))
+            candidate = _routed(objective, problem, kept, statistics, routing, moves)
+            if _is_allowed(objective, problem, candidate, kept, options, budget):
+                kept = candidate
+                break
+    return kept
+
+
+def _routed(
+    objective: Objective,
+    problem: Problem,
+    planned: Planned,
+    statistics: KeyStatistics,
+    routing: Routing,
+    moves: tuple[KeyMove, ...],
+) -> Planned:
+    will_be = routing_after(problem, routing, moves)
+    after = under_plan(
+        objective, problem, planned.result.assignment,
+        problem_after(problem, statistics, routing, will_be),
+    )  # fmt: skip
+    before = planned.result
+    result = make_result(
+        problem,
+        before.assignment.copy(),
+        method=before.method,
+        bound=0.0,  # of the load as it is: with keys elsewhere it says nothing
+        seconds=before.seconds,
+        trace=before.trace,
+        reason=before.reason,
+        after=after,
+        is_changed=True,
+    )
+    return replace(planned, result=result, routing=will_be, route_moves=moves)
+
+
+def under_plan(
+    objective: Objective, problem: Problem, assignment: IntArray, rerouted: Problem
+) -> Problem:
+    """Loads and traffic under a plan: what is serialised then, and what keys took along."""
+    load = predicted_load(problem, TrafficGraph.of(problem), objective.costs, assignment)
+    return replace(rerouted, load=np.maximum(0.0, load + (rerouted.load - problem.load)))
+
+
+def _is_allowed(
+    objective: Objective,
+    problem: Problem,
+    candidate: Planned,
+    kept: Planned,
+    options: RoutingOptions,
+    budget: Budget,
+) -> bool:
+    bound = max(objective.max_load_distance, kept.result.load_distance)
+    gain = (candidate.result.collocation_factor or 0.0) - (kept.result.collocation_factor or 0.0)
+    n_bytes, pause_s = route_cost(problem, candidate.route_moves)
+    result = candidate.result
+    chosen_pause = result.pause_s - result.forced_pause_s + pause_s
+    return (
+        result.load_distance <= bound
+        and gain > 0
+        and all(len(routes) <= options.max_routes for routes in candidate.routing.values())
+        and (budget.bytes is None or result.bytes + n_bytes <= budget.bytes)
+        and (budget.pause_s is None or chosen_pause <= budget.pause_s)
+    )
+
+
+def route_cost(problem: Problem, moves: Sequence[KeyMove]) -> tuple[int, float]:
+    """Bytes that keys take along, and the pause: key groups they leave or join are rewritten."""
+    n_bytes = math.ceil(sum(move.bytes for move in moves))
+    touched = {row for move in moves for row in (move.source, move.target)}
+    return n_bytes, problem.pause_c0_s * len(touched) + problem.pause_s_per_byte * n_bytes

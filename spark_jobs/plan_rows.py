@@ -1,0 +1,288 @@
+"""From a solver's result to a plan's rows, and from the rows back to whether they may be believed.
+
+Pure. The same ``violations_of`` judges a draft before it is written and again before it is
+published, from the very rows that are stored.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+
+from ballast.contracts import identity
+from ballast.contracts.schemas import arrow_schema
+from ballast.contracts.tables import TABLES
+from ballast.store.snapshots import key_group_names
+from solvers import Budget, Problem, Result
+from solvers.collocate.keys.rerouting import (
+    Routing,
+    moves_between,
+    problem_after,
+    traffic_by_ends,
+)
+from solvers.planning import Planned
+from solvers.routing import route_cost
+from solvers.verify import Violation, verify
+from spark_jobs.problems import Row
+from spark_jobs.rounds import Round, Route, routing_of
+
+# Column of plans.plans -> what solvers.verify calls the promise.
+PROMISES: Mapping[str, str] = {
+    "status": "status",
+    "load_distance_before_pct": "load_distance_before",
+    "load_distance_pct": "load_distance",
+    "load_distance_before_points": "load_distance_points_before",
+    "load_distance_points": "load_distance_points_after",
+    "bound_pct": "bound",
+    "gap_pct": "gap",
+    "moves": "moves",
+    "bytes": "bytes",
+    "forced_moves": "forced_moves",
+    "forced_bytes": "forced_bytes",
+    "pause_s": "pause_s",
+    "collocation_factor_before_pct": "collocation_factor_before",
+    "collocation_factor_pct": "collocation_factor",
+    "load_index_pct": "load_index",
+}
+BYTES_TOLERANCE = 1e-6
+"""Relative: bytes between nodes are a sum of many rates, in whatever order rows come."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """The rows of a plan's content, by table."""
+
+    assignments: pa.Table
+    routes: pa.Table
+
+
+def assignment_rows(job: str, plan_id: str, problem: Problem, result: Result) -> pa.Table:
+    """The rows of plans.assignments: every key group, moved or not."""
+    operators, numbers = _split(problem.key_group_ids)
+    nodes = np.array(problem.node_ids, dtype=object)
+    columns = {
+        "job": [job] * problem.n_key_groups,
+        "plan_id": [plan_id] * problem.n_key_groups,
+        "operator_id": operators,
+        "key_group": numbers,
+        "node_id": nodes[result.assignment],
+        "previous_node_id": nodes[problem.current],
+        "state_bytes": problem.state_bytes,
+    }
+    return pa.table(columns, schema=arrow_schema(TABLES["plans.assignments"]))
+
+
+def content_rows(job: str, plan_id: str, problem: Problem, planned: Planned) -> Content:
+    """All rows of a plan's content."""
+    routes = sorted(planned_routes(planned))
+    operators, keys, groups = zip(*routes, strict=True) if routes else ((), (), ())
+    columns = {
+        "job": [job] * len(routes),
+        "plan_id": [plan_id] * len(routes),
+        "operator_id": operators,
+        "key": keys,
+        "key_group": groups,
+    }
+    return Content(
+        assignment_rows(job, plan_id, problem, planned.result),
+        pa.table(columns, schema=arrow_schema(TABLES["plans.routes"])),
+    )
+
+
+def planned_routes(planned: Planned) -> list[Route]:
+    """The routes of a plan as rows."""
+    return [
+        (operator, key, group)
+        for operator, routes in planned.routing.items()
+        for key, group in routes.items()
+    ]
+
+
+def content_hash_of(assignment: pa.Table, routes: Sequence[Route] = ()) -> str:
+    """The content hash of a plan, from the rows of plans.assignments and of plans.routes."""
+    columns = ("operator_id", "key_group", "node_id")
+    rows = zip(*(assignment[column].to_pylist() for column in columns), strict=True)
+    return identity.content_hash(rows, routes)
+
+
+def content_hash_of_plan(problem: Problem, planned: Planned) -> str:
+    """The content hash of a plan, from what the solver handed back."""
+    operators, numbers = _split(problem.key_group_ids)
+    nodes = [problem.node_ids[node] for node in planned.result.assignment.tolist()]
+    rows = zip(operators, numbers, nodes, strict=True)
+    return identity.content_hash(rows, planned_routes(planned))
+
+
+def plan_row(
+    given: Round,
+    plan_id: str,
+    content_hash: str,
+    planned: Planned,
+    budget: Budget,
+    seed: int,
+    created_at: datetime,
+) -> Row:
+    """The row of plans.plans: what the plan promises and what it costs."""
+    snapshot, result, objective = given.snapshot, planned.result, given.objective
+    memory, is_joint = planned.memory, objective.is_joint
+    return {
+        "job": snapshot["job"],
+        "plan_id": plan_id,
+        "run_id": snapshot["run_id"],
+        "snapshot_id": snapshot["snapshot_id"],
+        "parent_version": snapshot["head_version"],
+        "parent_plan_id": snapshot["head_plan_id"],
+        "content_hash": content_hash,
+        "objective": objective.kind,
+        "method": result.method,
+        "status": result.status.value,
+        "reason": result.reason,
+        "load_distance_before_pct": result.load_distance_before,
+        "load_distance_pct": result.load_distance,
+        "load_distance_before_points": result.load_distance_points_before,
+        "load_distance_points": result.load_distance_points_after,
+        "bound_pct": result.bound,
+        "gap_pct": result.gap,
+        "moves": result.moves,
+        "bytes": result.bytes,
+        "forced_moves": result.forced_moves,
+        "forced_bytes": result.forced_bytes,
+        "pause_s": result.pause_s,
+        **_route_figures(given, planned.routing),
+        "max_load_distance_pct": objective.max_load_distance if is_joint else None,
+        "collocation_factor_before_pct": result.collocation_factor_before,
+        "collocation_factor_pct": result.collocation_factor,
+        "load_index_pct": result.load_index,
+        **_wire_figures(given, _node_of(given.problem, result), planned.routing),
+        "serialise_us": given.learned.serialise_us if is_joint else None,
+        "budget_moves": budget.moves,
+        "budget_bytes": budget.bytes,
+        "budget_pause_s": budget.pause_s,
+        "solver_seconds": result.seconds,
+        "seed": seed,
+        "trace_json": json.dumps([list(step) for step in result.trace]),
+        "target_json": None if memory is None else memory.to_json(),
+        "held_back_json": json.dumps([asdict(held) for held in planned.held_back])
+        if is_joint
+        else None,
+        "created_at": created_at,
+    }
+
+
+def _wire_figures(
+    given: Round, node_of: Mapping[str, str], routing: Routing
+) -> dict[str, float | None]:
+    """Bytes between nodes without the plan and with it; None where no traffic was measured."""
+    wire = given.wire
+    if not wire.flows:
+        return {"wire_bytes_before_per_s": None, "wire_bytes_per_s": None}
+    after = wire
+    if routing != given.routing:
+        problem = problem_after(given.problem, given.statistics, given.routing, routing)
+        names = problem.key_group_ids
+        rates = traffic_by_ends(problem)
+        after = wire.rerouted({(names[a], names[b]): rate for (a, b), rate in rates.items()})
+    return {
+        "wire_bytes_before_per_s": wire.bytes_per_s,
+        "wire_bytes_per_s": after.bytes_under(node_of),
+    }
+
+
+def _route_figures(given: Round, routing: Routing) -> dict[str, float | int]:
+    """What the routes of a plan are and cost, from the routings alone."""
+    moves = moves_between(given.problem, given.statistics, given.routing, routing)
+    n_bytes, pause_s = route_cost(given.problem, moves)
+    return {
+        "routes": sum(map(len, routing.values())),
+        "rerouted_keys": len(moves),
+        "route_bytes": n_bytes,
+        "route_pause_s": pause_s,
+    }
+
+
+def _node_of(problem: Problem, result: Result) -> dict[str, str]:
+    nodes = [problem.node_ids[node] for node in result.assignment.tolist()]
+    return dict(zip(problem.key_group_ids, nodes, strict=True))
+
+
+def violations_of(
+    given: Round, plan: Row, assignment: pa.Table, routes: Sequence[Route]
+) -> list[Violation]:
+    """Every promise of a draft that its own rows do not keep; empty if it may be published.
+
+    The objective is the policy's: a plan cannot excuse itself by claiming another.
+    """
+    content = content_hash_of(assignment, routes)
+    if content != plan["content_hash"]:
+        return [Violation("content_hash", f"promised {plan['content_hash']}, is {content}")]
+    identical = identity.plan_id(plan["job"], plan["snapshot_id"], content)
+    if identical != plan["plan_id"]:
+        return [Violation("plan_id", f"promised {plan['plan_id']}, is {identical}")]
+    strange = list(_route_violations(given, routes))
+    if strange:
+        return strange
+    budget = Budget(plan["budget_moves"], plan["budget_bytes"], plan["budget_pause_s"])
+    names = key_group_names(assignment["operator_id"], assignment["key_group"]).to_pylist()
+    promises = {promise: plan[column] for column, promise in PROMISES.items()}
+    nodes = assignment["node_id"].to_pylist()
+    routing = routing_of(routes)
+    after = None
+    if routing != given.routing:
+        after = problem_after(given.problem, given.statistics, given.routing, routing)
+    found = verify(given.problem, budget, (names, nodes), promises, given.objective, after)
+    if not found:
+        found += _figure_violations(given, plan, dict(zip(names, nodes, strict=True)), routing)
+        found += _route_budget_violations(plan, budget)
+    if plan["objective"] != given.objective.kind:
+        said = f"promised {plan['objective']!r}, the policy says {given.objective.kind!r}"
+        return [Violation("objective", said), *found]
+    return found
+
+
+def _route_violations(given: Round, routes: Sequence[Route]) -> Iterator[Violation]:
+    """A key has one route, to a key group that its operator has."""
+    groups = {operator.id: operator.key_groups for operator in given.policy.operators}
+    seen = set()
+    for operator, key, group in routes:
+        if not 0 <= group < groups.get(operator, 0):
+            yield Violation("routes", f"key {key!r} of {operator!r} goes to key group {group}")
+        if (operator, key) in seen:
+            yield Violation("routes", f"key {key!r} of {operator!r} has two routes")
+        seen.add((operator, key))
+    for operator, count in Counter(operator for operator, _, _ in routes).items():
+        if count > given.policy.routing.max_routes:
+            allowed = given.policy.routing.max_routes
+            yield Violation("routes", f"{count} keys of {operator!r}, allowed {allowed}")
+
+
+def _figure_violations(
+    given: Round, plan: Row, node_of: Mapping[str, str], routing: Routing
+) -> Iterator[Violation]:
+    figures = {**_wire_figures(given, node_of, routing), **_route_figures(given, routing)}
+    for figure, actual in figures.items():
+        promised = plan[figure]
+        if promised is None or actual is None:
+            is_kept = promised is None and actual is None
+        else:
+            is_kept = math.isclose(promised, actual, rel_tol=BYTES_TOLERANCE, abs_tol=1e-6)
+        if not is_kept:
+            yield Violation(figure, f"promised {promised!r}, is {actual!r}")
+
+
+def _route_budget_violations(plan: Row, budget: Budget) -> Iterator[Violation]:
+    """What keys carry comes on top of what key groups do, and both have to fit."""
+    n_bytes = plan["bytes"] + plan["route_bytes"]
+    if plan["rerouted_keys"] and budget.bytes is not None and n_bytes > budget.bytes:
+        yield Violation("budget.bytes", f"{n_bytes} bytes with routes, allowed {budget.bytes}")
+
+
+def _split(names: tuple[str, ...]) -> tuple[list[str], list[int]]:
+    pairs = [identity.split_key_group_name(name) for name in names]
+    return [operator for operator, _ in pairs], [number for _, number in pairs]

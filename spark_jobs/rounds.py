@@ -1,0 +1,129 @@
+"""A round as solve and publish see it: the snapshot's problem, and what the plan is for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from ballast.contracts.policy import JobPolicy
+from ballast.store.snapshots import key_group_names
+from solvers import Problem
+from solvers.collocate.costs import TrafficCosts
+from solvers.collocate.gate import Gate
+from solvers.collocate.keys.rerouting import KeyStatistics, RoutedEdge, Routing
+from solvers.objective import Objective
+from solvers.routing import RoutingOptions
+from spark_jobs.learning import Learned, learn
+from spark_jobs.problems import Row, build_problem
+from spark_jobs.traffic import Wire, wire_of
+
+Route = tuple[str, str, int]
+"""Operator, key, key group."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """Everything that a plan is made from, and judged by."""
+
+    snapshot: Row
+    policy: JobPolicy
+    problem: Problem
+    objective: Objective
+    wire: Wire
+    learned: Learned
+    statistics: KeyStatistics = field(default_factory=KeyStatistics)
+    routing: Routing = field(default_factory=dict)
+    """Routes in force when the snapshot was taken."""
+
+    @property
+    def routing_options(self) -> RoutingOptions:
+        """Which keys the policy lets plans route, and how many."""
+        given = self.policy.routing
+        edges = tuple(
+            RoutedEdge(self.policy.followers(edge.source), self.policy.followers(edge.target))
+            for edge in given.edges
+        )
+        return RoutingOptions(edges, given.max_routes, given.max_imbalance)
+
+
+def round_of(
+    snapshot: Row,
+    policy: JobPolicy,
+    key_groups: pa.Table,
+    nodes: pa.Table,
+    traffic: pa.Table,
+    outcomes: Sequence[Row],
+    key_pairs: pa.Table | None = None,
+    routes: Sequence[Route] = (),
+) -> Round:
+    """The round of a snapshot's rows, with the routes that were in force.
+
+    Outcomes count that were there when the snapshot was taken: whoever comes to the same snapshot
+    later, to verify or to publish, then reckons with the same costs.
+    """
+    known = [row for row in outcomes if row["measured_at"] <= snapshot["created_at"]]
+    wire, learned = wire_of(traffic), learn(policy, known)
+    return Round(
+        snapshot,
+        policy,
+        build_problem(policy, key_groups, nodes, traffic),
+        objective_of(policy, learned, wire.bytes_per_record),
+        wire,
+        learned,
+        KeyStatistics() if key_pairs is None else key_statistics(key_groups, key_pairs),
+        routing_of(routes),
+    )
+
+
+def routing_of(routes: Sequence[Route]) -> Routing:
+    """Rows of (operator, key, key group) by operator and key."""
+    routing: dict[str, dict[str, int]] = {}
+    for operator, key, group in routes:
+        routing.setdefault(operator, {})[key] = group
+    return routing
+
+
+def key_statistics(key_groups: pa.Table, key_pairs: pa.Table) -> KeyStatistics:
+    """Rates of keys, pairs and key groups, from the snapshot's rows.
+
+    Rates that were counted are never too high, so a key never takes along more than it has.
+    """
+    keys: dict[str, dict[str, float]] = {}
+    pairs: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
+    names = ("kind", "from_operator_id", "from_key", "to_operator_id", "to_key", "records_per_s")
+    columns = (key_pairs[name].to_pylist() for name in names)
+    for kind, from_operator, from_key, to_operator, to_key, rate in zip(*columns, strict=True):
+        if kind == "key":
+            keys.setdefault(from_operator, {})[from_key] = rate
+        elif kind == "pair":
+            pairs.setdefault((from_operator, to_operator), {})[from_key, to_key] = rate
+    groups = key_group_names(key_groups["operator_id"], key_groups["key_group"]).to_pylist()
+    rates = dict(zip(groups, key_groups["records_per_s"].to_pylist(), strict=True))
+    return KeyStatistics(keys, pairs, rates)
+
+
+def objective_of(policy: JobPolicy, learned: Learned, bytes_per_record: float) -> Objective:
+    """What plans of this job are for, with what outcomes have taught."""
+    aim = policy.objective
+    prices = policy.traffic
+    # One record more between nodes: CPU at both ends, its bytes on both ends' network.
+    send = {"cpu": learned.send_cpu_s, "network": bytes_per_record}
+    receive = {"cpu": learned.receive_cpu_s, "network": bytes_per_record}
+    return Objective(
+        aim.kind,
+        aim.max_load_distance_pct,
+        TrafficCosts(
+            send=tuple(send.get(name, 0.0) for name in aim.resources),
+            receive=tuple(receive.get(name, 0.0) for name in aim.resources),
+            within_rack=prices.within_rack_price,
+            between_racks=prices.between_racks_price,
+        ),
+        Gate(
+            policy.gate.records_per_byte,
+            policy.gate.records_per_pause_s,
+            life=learned.life_s,
+            trust=learned.trust,
+        ),
+    )

@@ -1,0 +1,183 @@
+"""Keys follow their partners to key groups on their nodes, with their loads and their traffic."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ballast.contracts.identity import hashed_key_group
+from solvers import Budget, Stop, metrics
+from solvers.collocate.gate import Gate
+from solvers.collocate.keys.rerouting import (
+    KeyMap,
+    KeyStatistics,
+    RoutedEdge,
+    moves_between,
+    problem_after,
+    reroute,
+    routing_after,
+)
+from solvers.objective import Objective
+from solvers.planning import Planned, plan_for
+from solvers.problem import Problem
+from solvers.routing import RoutingOptions, with_routes
+from solvers.verify import verify
+from tests.unit.solvers.instances import names
+
+GROUPS, NODES, KEYS = 4, 2, 40
+FREE = Gate(records_per_byte=0.0)
+EDGE = RoutedEdge(("parse", "clean"), ("count",))
+
+
+def keys_of(operator: str) -> list[str]:
+    return [f"{operator[0]}{i}" for i in range(KEYS)]
+
+
+def world(rate: float = 10.0) -> tuple[Problem, KeyStatistics]:
+    """Key i of parse (and of clean, which has the same keys) talks to key i of count alone."""
+    operators = ("parse", "clean", "count")
+    ids = [f"{operator}/{group}" for operator in operators for group in range(GROUPS)]
+    keys = {"parse": keys_of("a"), "clean": keys_of("a"), "count": keys_of("b")}
+    rates = dict.fromkeys(ids, 0.0)
+    for operator in operators:
+        for key in keys[operator]:
+            rates[f"{operator}/{hashed_key_group(key, GROUPS)}"] += rate
+    pairs = {
+        ("parse", "clean"): {(key, key): rate for key in keys["parse"]},
+        ("parse", "count"): dict.fromkeys(zip(keys["parse"], keys["count"], strict=True), rate),
+    }
+    row = {name: i for i, name in enumerate(ids)}
+    flows: dict[tuple[int, int], float] = {}
+    for (left, right), of_edge in pairs.items():
+        for (a, b), pair_rate in of_edge.items():
+            ends = (
+                row[f"{left}/{hashed_key_group(a, GROUPS)}"],
+                row[f"{right}/{hashed_key_group(b, GROUPS)}"],
+            )
+            flows[ends] = flows.get(ends, 0.0) + pair_rate
+    problem = Problem(
+        node_ids=tuple(f"n{i}" for i in range(NODES)),
+        resources=("cpu",),
+        capacity=np.ones((NODES, 1)),
+        node_state=("alive",) * NODES,
+        key_group_ids=tuple(ids),
+        operator_ids=tuple(name.split("/")[0] for name in ids),
+        load=np.array([[rates[name] / 100.0] for name in ids]),
+        state_bytes=np.array([round(100 * rates[name]) for name in ids]),
+        # Key group g of every operator on node g mod 2.
+        current=np.array([int(name.split("/")[1]) % NODES for name in ids]),
+        traffic_from=np.array([a for a, _ in flows]),
+        traffic_to=np.array([b for _, b in flows]),
+        traffic_rate=np.array(list(flows.values())),
+    )
+    counted = {operator: dict.fromkeys(keys[operator], rate) for operator in operators}
+    return problem, KeyStatistics(counted, pairs, rates)
+
+
+def all_moves(found):
+    return [move for of_key in found.moves for move in of_key]
+
+
+def test_every_pair_comes_together_and_followers_follow() -> None:
+    problem, statistics = world()
+    found = reroute(problem, problem.current, statistics, {}, EDGE, FREE, imbalance=1.3)
+    moves = all_moves(found)
+    routing = routing_after(problem, {}, moves)
+    after = problem_after(problem, statistics, {}, routing)
+    assert metrics.collocation_factor(problem, problem.current) < 80.0
+    assert metrics.collocation_factor(after, problem.current) == pytest.approx(100.0)
+    placed = KeyMap(problem, routing)
+    for key in keys_of("a"):
+        nodes = {int(problem.current[placed.row(name, key)]) for name in ("parse", "clean")}
+        assert len(nodes) == 1
+
+
+def test_loads_and_traffic_are_moved_and_never_made() -> None:
+    problem, statistics = world()
+    found = reroute(problem, problem.current, statistics, {}, EDGE, FREE, imbalance=1.3)
+    routing = routing_after(problem, {}, all_moves(found))
+    after = problem_after(problem, statistics, {}, routing)
+    assert after.load.sum() == pytest.approx(problem.load.sum())
+    assert (after.load >= 0).all()
+    assert after.traffic_rate.sum() == pytest.approx(problem.traffic_rate.sum())
+    assert problem_after(problem, statistics, routing, routing) is problem
+
+
+def test_a_key_that_is_back_where_its_hash_is_needs_no_route() -> None:
+    problem, statistics = world()
+    found = reroute(problem, problem.current, statistics, {}, EDGE, FREE, imbalance=1.3)
+    routing = routing_after(problem, {}, all_moves(found))
+    back = moves_between(problem, statistics, routing, {})
+    assert len(back) == len(moves_between(problem, statistics, {}, routing)) > 0
+    assert routing_after(problem, routing, back) == {}
+
+
+def test_a_price_that_no_key_earns_leaves_all_where_they_are() -> None:
+    problem, statistics = world()
+    dear = Gate(records_per_byte=1e6, life=1.0)
+    assert reroute(problem, problem.current, statistics, {}, EDGE, dear).moves == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"node_state": ("alive", "draining")}, "while nodes drain"),
+        ({"capacity": np.array([[1.0], [2.0]])}, "the same capacity"),
+        ({"current": np.zeros(3 * GROUPS, dtype=np.int64)}, "not every node holds key groups"),
+    ],
+)
+def test_what_cannot_be_routed_is_said(change, said) -> None:
+    problem, statistics = world()
+    changed = replace(problem, **change)
+    found = reroute(changed, changed.current, statistics, {}, EDGE, FREE)
+    assert found.moves == ()
+    assert said in found.reason
+    assert (
+        "no pairs of keys"
+        in reroute(problem, problem.current, KeyStatistics(), {}, EDGE, FREE).reason
+    )
+
+
+def routed(budget: Budget, max_load_distance: float = 30.0, **options) -> Planned:
+    problem, statistics = world()
+    objective = Objective("joint", max_load_distance, gate=FREE)
+    planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
+    given = RoutingOptions((EDGE,), imbalance=1.3, **options)
+    made = with_routes(objective, problem, planned, statistics, {}, given, budget)
+    after = problem_after(problem, statistics, {}, made.routing) if made.routing else None
+    placed = names(problem, made.result.assignment)
+    assert verify(problem, Budget(moves=0), placed, made.result.to_dict(), objective, after) == []
+    return made
+
+
+def test_a_plan_with_routes_promises_what_the_verifier_finds() -> None:
+    made = routed(Budget())
+    assert made.result.collocation_factor == pytest.approx(100.0)
+    assert made.result.moves == 0
+    assert made.result.status == "feasible"
+    assert made.result.load_distance <= 30.0
+
+
+def test_the_budget_of_bytes_and_the_number_of_routes_hold() -> None:
+    free = routed(Budget())
+    needed = sum(move.bytes for move in free.route_moves)
+    half = routed(Budget(bytes=int(needed / 2)))
+    assert 0 < sum(move.bytes for move in half.route_moves) <= needed / 2
+    assert half.result.collocation_factor < free.result.collocation_factor
+    none = routed(Budget(bytes=1))
+    assert (none.routing, none.result.status) == ({}, "unchanged")
+    few = routed(Budget(), max_routes=3)
+    assert all(len(routes) <= 3 for routes in few.routing.values())
+
+
+def test_routes_in_force_stay_where_nothing_is_to_be_gained() -> None:
+    problem, statistics = world()
+    before = {"count": {"b1": (hashed_key_group("b1", GROUPS) + 2) % GROUPS}}  # the same node
+    balance = plan_for(Objective(), problem, Budget(moves=0), Stop(steps=5))
+    made = with_routes(
+        Objective(), problem, balance, statistics, before, RoutingOptions(), Budget()
+    )
+    assert made.routing == before
+    assert made.result is balance.result
