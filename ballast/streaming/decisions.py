@@ -40,6 +40,8 @@ class MoveFigures:
     moved_key_groups: int
     bytes_moved: int
     pause_ms: float
+    moved_keys: int = 0
+    """Keys with state that changed their key group."""
 
 
 class DecisionLog:
@@ -70,11 +72,17 @@ class DecisionLog:
         if found is None:
             return None
         nodes = {operator: tuple(names) for operator, names in found["nodes"].items()}
-        return Placement(found["version"], found["plan_id"], nodes)
+        return Placement(found["version"], found["plan_id"], nodes, found.get("routes", {}))
 
     def record_placement(self, placement: Placement) -> None:
         """Make the content of a version durable, before any decision names it."""
-        write_json(self.folder / f"placement-{placement.version}.json", asdict(placement))
+        content = {
+            "version": placement.version,
+            "plan_id": placement.plan_id,
+            "nodes": dict(placement.nodes),
+            "routes": dict(placement.routes),
+        }
+        write_json(self.folder / f"placement-{placement.version}.json", content)
 
     def moved(self, version: int) -> MoveFigures | None:
         """Figures of a version's moves, if they were completed once."""

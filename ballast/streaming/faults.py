@@ -13,6 +13,8 @@ VARIABLE = "BALLAST_FAULT_POINT"
 POINTS = (
     "after_decision",
     "during_move",
+    "all_copied",
+    "moves_recorded",
     "after_move",
     "after_state",
     "after_metrics",

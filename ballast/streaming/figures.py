@@ -4,18 +4,37 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
+
+import pyarrow as pa
 
 from ballast.contracts.policy import JobPolicy, NodePolicy
+from ballast.contracts.schemas import arrow_schema
+from ballast.contracts.tables import KEY_PAIR_COLUMNS, METRICS_KEY_PAIRS
 from ballast.streaming.node import GroupUse, NodeReport
 from ballast.streaming.operators import Topology
+from ballast.streaming.pairs import (
+    KEPT_IN_BATCH,
+    KEPT_IN_WINDOW,
+    Item,
+    Summary,
+    added,
+    cut,
+    from_json,
+    joined,
+    to_json,
+)
 from ballast.streaming.routing import Placement
 from ballast.streaming.speed import evened
 
 KeyGroup = tuple[str, int]
 Link = tuple[str, int, str, int]
+Edge = tuple[str, str]
+Pair = tuple[str, str]
+Of = TypeVar("Of", str, int, Edge, tuple[int, int])
+"""What a summary is of: an operator or an edge, by name or by number."""
 Row = dict[str, Any]
 
 
@@ -30,6 +49,7 @@ class GroupFigures:
     busy_ms: float = 0.0
     bytes_in: int = 0
     bytes_out: int = 0
+    wire_ms: float = 0.0
 
     def plus(self, use: GroupUse, cpu_ns: float) -> GroupFigures:
         """With what one stage used, CPU time as given; the state is what that stage left."""
@@ -38,6 +58,8 @@ class GroupFigures:
             state_bytes=use.state_bytes,
             records=self.records + use.records,
             cpu_ms=self.cpu_ms + cpu_ns / 1e6,
+            # Evened out like the whole it is a part of.
+            wire_ms=self.wire_ms + use.wire_ns / max(use.cpu_ns, 1) * cpu_ns / 1e6,
             busy_ms=self.busy_ms + use.busy_ns / 1e6,
             bytes_in=self.bytes_in + use.bytes_in,
             bytes_out=self.bytes_out + use.bytes_out,
@@ -49,6 +71,7 @@ class GroupFigures:
             later,
             records=self.records + later.records,
             cpu_ms=self.cpu_ms + later.cpu_ms,
+            wire_ms=self.wire_ms + later.wire_ms,
             busy_ms=self.busy_ms + later.busy_ms,
             bytes_in=self.bytes_in + later.bytes_in,
             bytes_out=self.bytes_out + later.bytes_out,
@@ -74,6 +97,8 @@ class BatchFigures:
     traffic: Mapping[Link, tuple[int, int]]
     nodes: tuple[str, ...]
     """Nodes that answered."""
+    keys: Mapping[str, Summary[str]] = field(default_factory=dict)
+    pairs: Mapping[Edge, Summary[Pair]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """As plain values, from which :meth:`from_json` makes it again."""
@@ -85,11 +110,13 @@ class BatchFigures:
             "plan_version": self.plan_version,
             "groups": [
                 [*name, f.node_id, f.state_bytes, f.records, f.cpu_ms, f.busy_ms, f.bytes_in,
-                 f.bytes_out]
+                 f.bytes_out, f.wire_ms]
                 for name, f in self.groups.items()
             ],
             "traffic": [[*link, *amount] for link, amount in self.traffic.items()],
             "nodes": list(self.nodes),
+            "keys": [[operator, to_json(summary)] for operator, summary in self.keys.items()],
+            "pairs": [[*edge, to_json(summary)] for edge, summary in self.pairs.items()],
         }  # fmt: skip
 
     @classmethod
@@ -104,6 +131,9 @@ class BatchFigures:
             groups={(g[0], g[1]): GroupFigures(*g[2:]) for g in found["groups"]},
             traffic={(t[0], t[1], t[2], t[3]): (t[4], t[5]) for t in found["traffic"]},
             nodes=tuple(found["nodes"]),
+            # A batch counted by an earlier version has neither.
+            keys={k[0]: from_json(k[1]) for k in found.get("keys", [])},
+            pairs={(p[0], p[1]): from_json(p[2]) for p in found.get("pairs", [])},
         )
 
 
@@ -116,6 +146,8 @@ class Measured:
     groups: Mapping[KeyGroup, GroupFigures]
     traffic: Mapping[Link, tuple[int, int]]
     nodes: tuple[str, ...]
+    keys: Mapping[str, Summary[str]] = field(default_factory=dict)
+    pairs: Mapping[Edge, Summary[Pair]] = field(default_factory=dict)
 
 
 def measured_batch(
@@ -150,8 +182,40 @@ def measured_batch(
             link = (ids[from_op], from_group, ids[to_op], to_group)
             records, size = traffic.get(link, (0, 0))
             traffic[link] = (records + amount[0], size + amount[1])
+    keys = _over_nodes([(report.node, report.keys) for report in in_order])
+    pairs = _over_nodes([(report.node, report.pairs) for report in in_order])
     nodes = tuple(node for node in node_ids if node in answered)
-    return Measured(batch_id, placement.version, groups, traffic, nodes)
+    return Measured(
+        batch_id,
+        placement.version,
+        groups,
+        traffic,
+        nodes,
+        {ids[operator]: summary for operator, summary in keys.items()},
+        {(ids[source], ids[target]): summary for (source, target), summary in pairs.items()},
+    )
+
+
+def _over_nodes(
+    reported: Iterable[tuple[int, Mapping[Of, Summary[Item]]]],
+) -> dict[Of, Summary[Item]]:
+    """Summaries of a batch: a node's stages follow one another, and a key is on one node."""
+    by_node: dict[Of, dict[int, Summary[Item]]] = defaultdict(dict)
+    for node, summaries in reported:
+        for name, summary in summaries.items():
+            before = by_node[name].get(node)
+            by_node[name][node] = summary if before is None else added(before, summary)
+    return {name: cut(joined(list(of.values())), KEPT_IN_BATCH) for name, of in by_node.items()}
+
+
+def _over_batches(batches: Iterable[Mapping[Of, Summary[Item]]]) -> dict[Of, Summary[Item]]:
+    """Summaries of a window."""
+    total: dict[Of, Summary[Item]] = {}
+    for batch in batches:
+        for name, summary in batch.items():
+            before = total.get(name)
+            total[name] = summary if before is None else added(before, summary)
+    return {name: cut(summary, KEPT_IN_WINDOW) for name, summary in total.items()}
 
 
 @dataclass(frozen=True)
@@ -182,6 +246,16 @@ class Window:
                 before = total[link]
                 total[link] = (before[0] + records, before[1] + size)
         return dict(total)
+
+    @property
+    def keys(self) -> dict[str, Summary[str]]:
+        """The heaviest keys of each operator in the window."""
+        return _over_batches([batch.keys for batch in self.batches])
+
+    @property
+    def pairs(self) -> dict[Edge, Summary[Pair]]:
+        """The heaviest pairs of keys of each edge in the window."""
+        return _over_batches([batch.pairs for batch in self.batches])
 
     @property
     def records(self) -> int:
@@ -230,6 +304,7 @@ def key_group_rows(job: str, window: Window, emitted_at: datetime) -> list[Row]:
             "state_bytes": figures.state_bytes,
             "bytes_in": figures.bytes_in,
             "bytes_out": figures.bytes_out,
+            "wire_ms": figures.wire_ms,
         }
         for (operator, number), figures in window.groups.items()
     ]
@@ -252,6 +327,44 @@ def traffic_rows(job: str, window: Window, emitted_at: datetime) -> list[Row]:
             window.traffic.items()
         )
     ]
+
+
+def key_pair_rows(job: str, window: Window, emitted_at: datetime) -> pa.Table:
+    """Rows of ``metrics.key_pairs`` for a window, as columns: there are thousands."""
+    names: list[tuple[str, str, str | None, str | None, str | None]] = []
+    amounts: list[tuple[int, int]] = []
+    for operator, keys in window.keys.items():
+        names += [("key", operator, key, None, None) for key in keys.counts]
+        names.append(("other_keys", operator, None, None, None))
+        amounts += _amounts(keys)
+    for (source, target), pairs in window.pairs.items():
+        names += [("pair", source, a, target, b) for a, b in pairs.counts]
+        names.append(("other_pairs", source, None, target, None))
+        amounts += _amounts(pairs)
+    schema = arrow_schema(METRICS_KEY_PAIRS)
+    columns = dict(
+        zip(
+            (*(column.name for column in KEY_PAIR_COLUMNS), "records", "error_records"),
+            zip(*(name + amount for name, amount in zip(names, amounts, strict=True)), strict=True),
+            strict=True,
+        )
+        if names
+        else ()
+    )
+    common = _common(job, window, emitted_at)
+    return pa.table(
+        [
+            columns.get(name, [common[name]] * len(names) if name in common else [])
+            for name in schema.names
+        ],
+        schema=schema,
+    )
+
+
+def _amounts(summary: Summary[Item]) -> list[tuple[int, int]]:
+    """Records and error of each item, then of all others together."""
+    own = [(count, summary.errors.get(item, 0)) for item, count in summary.counts.items()]
+    return [*own, (summary.others, summary.missed)]
 
 
 def node_rows(job: str, window: Window, policy: JobPolicy, emitted_at: datetime) -> list[Row]:

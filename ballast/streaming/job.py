@@ -26,7 +26,9 @@ from ballast.streaming.operators import Operator, build_topology
 from ballast.streaming.runtime import JobRuntime
 
 log = logging.getLogger("ballast.streaming")
-JOB_TABLES = ("metrics.key_groups", "metrics.traffic", "metrics.nodes", "plans.acks")
+JOB_TABLES = (
+    "metrics.key_groups", "metrics.traffic", "metrics.key_pairs", "metrics.nodes", "plans.acks",
+)  # fmt: skip
 POLL_S = 0.1
 
 

@@ -78,6 +78,8 @@ class Ledger:
                     measured.groups,
                     measured.traffic,
                     measured.nodes,
+                    measured.keys,
+                    measured.pairs,
                 )
                 write_json(self._path(batch.batch_id), batch.to_json())
                 self.batches[batch.batch_id] = batch

@@ -11,16 +11,18 @@ from __future__ import annotations
 import gc
 import pickle
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from pyspark import cloudpickle
 
 from ballast.contracts.errors import InvalidInput
 from ballast.streaming.operators import KeyOf, Topology
-from ballast.streaming.routing import key_group_of
+from ballast.streaming.pairs import KeyCounter, Summary
+from ballast.streaming.routing import NO_ROUTES, Routes, key_group_of
 from ballast.streaming.speed import Pace, probe_ns
 from ballast.streaming.state import Slot
 
@@ -29,6 +31,7 @@ Pair = tuple[str, Any]
 Group = tuple[int, int]
 """A key group: number of the operator in the topology, and of the key group within it."""
 SOURCE: Group = (-1, -1)
+_KEY = itemgetter(0)
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,8 @@ class GroupUse:
     cpu_ns: int = 0
     probe_ns: int = 1
     """CPU time of a fixed piece of work around it (ballast.streaming.speed)."""
+    wire_ns: int = 0
+    """Part of ``cpu_ns``: packing records for other nodes, opening those that came from them."""
     busy_ns: int = 0
     state_bytes: int = 0
     bytes_in: int = 0
@@ -72,6 +77,15 @@ class NodeReport:
     stage: int
     groups: dict[Group, GroupUse] = field(default_factory=dict)
     traffic: dict[tuple[Group, Group], tuple[int, int]] = field(default_factory=dict)
+    keys: dict[int, Summary[str]] = field(default_factory=dict)
+    """Per operator that keeps its state by key: records under each key."""
+    pairs: dict[tuple[int, int], Summary[tuple[str, str]]] = field(default_factory=dict)
+    """Per edge between two of them: records under each pair of keys."""
+
+
+def no_routes() -> Mapping[str, Routes]:
+    """Every key goes by its hash."""
+    return {}
 
 
 @dataclass(frozen=True)
@@ -79,14 +93,17 @@ class Work:
     """Everything a task needs to know of a batch; sent to every task."""
 
     topology: Topology
-    routes: tuple[tuple[int, ...], ...]
+    owners: tuple[tuple[int, ...], ...]
     node_ids: tuple[str, ...]
     batch_id: int
     state_root: str
+    routes: Callable[[], Mapping[str, Routes]] = no_routes
+    """Gives the routes where they are needed: a million keys do not travel with every task."""
+    counts_keys: bool = True
 
     def owner(self, group: Group) -> int:
         """Number of the node that owns a key group in this batch."""
-        return self.routes[group[0]][group[1]]
+        return self.owners[group[0]][group[1]]
 
     def slot(self, node: int, group: Group, stage: int) -> Slot:
         """Where the key group's state is."""
@@ -150,11 +167,13 @@ def _run_operators(
     blocks: list[Block] = []
     pending = dict(inbox)
     pace = Pace()
+    counters = _Counters(work)
     for operator in range(len(work.topology.operators)):
-        outlets = _outlets(work.topology, operator)
+        outlets = _outlets(work, operator, counters)
         for group in sorted(group for group in pending if group[0] == operator):
             deliveries = sorted(pending.pop(group), key=lambda delivery: delivery.sender)
-            use, sent = _run_group(work, node, stage, group, deliveries, outlets)
+            keys = counters.keys.get(operator)
+            use, sent = _run_group(work, node, stage, group, deliveries, outlets, keys)
             pace.ran(use.cpu_ns)
             report.groups[group] = use
             for target, (count, content) in sent.items():
@@ -166,6 +185,7 @@ def _run_operators(
                     pending.setdefault(target, []).append(_local(group, content))
     for use, probe in zip(report.groups.values(), pace.ended(), strict=True):
         use.probe_ns = probe
+    report.keys, report.pairs = counters.summaries()
     return report, blocks
 
 
@@ -200,26 +220,69 @@ def _collector_off() -> Iterator[None]:
         gc.enable()
 
 
-class _Outlet:
-    """One edge out of an operator; remembers key groups of keys, for keys come again."""
+class _Counters:
+    """Counters of one task, for the edges and operators whose keys a plan could route."""
 
-    def __init__(self, target: int, key: KeyOf, key_groups: int) -> None:
-        self.target, self.key, self.key_groups = target, key, key_groups
+    def __init__(self, work: Work) -> None:
+        edges = work.topology.edges_by_key if work.counts_keys else []
+        self.pairs = {edge: KeyCounter() for edge in edges}
+        self.keys = {operator: KeyCounter() for edge in edges for operator in edge}
+
+    def summaries(
+        self,
+    ) -> tuple[dict[int, Summary[str]], dict[tuple[int, int], Summary[tuple[str, str]]]]:
+        """What was counted, without what saw nothing."""
+        keys = {operator: counter.summary() for operator, counter in self.keys.items()}
+        pairs = {edge: counter.summary() for edge, counter in self.pairs.items()}
+        return (
+            {operator: summary for operator, summary in keys.items() if summary.total},
+            {edge: summary for edge, summary in pairs.items() if summary.total},
+        )
+
+
+class _Outlet:
+    """One edge out of an operator; remembers key groups of keys, for keys come again.
+
+    Pairs of keys are noted record by record and counted for many at once, which is cheaper.
+    """
+
+    def __init__(
+        self,
+        target: int,
+        key: KeyOf,
+        key_groups: int,
+        routes: Routes = NO_ROUTES,
+        counter: KeyCounter | None = None,
+    ) -> None:
+        self.target, self.key, self.key_groups, self.routes = target, key, key_groups, routes
         self.known: dict[str, Group] = {}
+        self.counter = counter
+        self.pairs: list[tuple[str, str]] | None = None if counter is None else []
 
     def group_of(self, key: str) -> Group:
         group = self.known.get(key)
         if group is None:
-            group = self.known[key] = (self.target, key_group_of(key, self.key_groups))
+            number = self.routes.get(key)
+            if number is None:
+                number = key_group_of(key, self.key_groups)
+            group = self.known[key] = (self.target, number)
         return group
 
+    def count_pairs(self) -> None:
+        if self.counter is not None and self.pairs:
+            self.counter.count(self.pairs)
+            self.pairs.clear()
 
-def _outlets(topology: Topology, operator: int) -> list[_Outlet]:
+
+def _outlets(work: Work, operator: int, counters: _Counters) -> list[_Outlet]:
+    topology, routes = work.topology, work.routes()
     outlets = []
     for target in topology.downstream[operator]:
         key = topology.operators[target].key
         if key is not None:  # always so: the topology was checked
-            outlets.append(_Outlet(target, key, topology.key_groups[target]))
+            routed = routes.get(topology.ids[target], NO_ROUTES)
+            counter = counters.pairs.get((operator, target))
+            outlets.append(_Outlet(target, key, topology.key_groups[target], routed, counter))
     return outlets
 
 
@@ -230,6 +293,7 @@ def _run_group(
     group: Group,
     deliveries: list[Delivery],
     outlets: list[_Outlet],
+    keys: KeyCounter | None,
 ) -> tuple[GroupUse, dict[Group, tuple[int, list[Pair] | bytes]]]:
     cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
     slot = work.slot(node, group, stage)
@@ -238,13 +302,17 @@ def _run_group(
     sent: dict[Group, list[Pair]] = {}
     process = work.topology.operators[group[0]].process
     for delivery in deliveries:
-        pairs = delivery.open()
+        pairs = _opened(delivery, use)
         use.records += len(pairs)
+        if keys is not None:
+            keys.count(map(_KEY, pairs))
         for key, record in pairs:
             produced = process(state, key, record)
             if produced is not None:
-                _send(produced, outlets, sent, work.topology.ids[group[0]])
-    content = _sealed(work, node, sent)
+                _send(key, produced, outlets, sent, work.topology.ids[group[0]])
+    for outlet in outlets:
+        outlet.count_pairs()
+    content = _sealed(work, node, sent, use)
     use.bytes_out = sum(len(data) for _, data in content.values() if isinstance(data, bytes))
     use.state_bytes = slot.save(state, stored, names)
     use.cpu_ns = time.thread_time_ns() - cpu
@@ -252,8 +320,22 @@ def _run_group(
     return use, content
 
 
+def _opened(delivery: Delivery, use: GroupUse) -> list[Pair]:
+    """The records; what it cost to open those of another node is noted."""
+    if not delivery.wire_bytes:
+        return delivery.open()
+    began = time.thread_time_ns()
+    pairs = delivery.open()
+    use.wire_ns += time.thread_time_ns() - began
+    return pairs
+
+
 def _send(
-    produced: Iterable[Any], outlets: list[_Outlet], sent: dict[Group, list[Pair]], operator: str
+    came_under: str,
+    produced: Iterable[Any],
+    outlets: list[_Outlet],
+    sent: dict[Group, list[Pair]],
+    operator: str,
 ) -> None:
     for record in produced:
         if not outlets:
@@ -271,16 +353,24 @@ def _send(
                     sent[target] = [(key, record)]
                 else:
                     pairs.append((key, record))
+                if outlet.pairs is not None:
+                    outlet.pairs.append((came_under, key))
 
 
 def _sealed(
-    work: Work, node: int, sent: dict[Group, list[Pair]]
+    work: Work, node: int, sent: dict[Group, list[Pair]], use: GroupUse
 ) -> dict[Group, tuple[int, list[Pair] | bytes]]:
-    """What stays on the node as it is, what leaves it serialised."""
-    return {
-        target: (len(pairs), pairs if work.owner(target) == node else pack(pairs))
-        for target, pairs in sent.items()
+    """What stays on the node as it is, what leaves it serialised, in the order it was sent."""
+    content: dict[Group, tuple[int, list[Pair] | bytes]] = {
+        target: (len(pairs), pairs) for target, pairs in sent.items()
     }
+    leaving = [target for target in sent if work.owner(target) != node]
+    if leaving:
+        began = time.thread_time_ns()
+        for target in leaving:
+            content[target] = (len(sent[target]), pack(sent[target]))
+        use.wire_ns += time.thread_time_ns() - began
+    return content
 
 
 def _local(sender: Group, content: list[Pair]) -> Delivery:

@@ -25,11 +25,16 @@ class Operator:
     records it sends on. ``key(record)`` is asked of every record an upstream operator sends: a
     string takes the record in, None lets it pass by. The first operator has no ``key``: its
     records come from the source under the job's ``source_key``.
+
+    ``state_by_key`` is a promise: all the operator keeps about a key, if anything, is
+    ``state[key]``. Only then can a plan bring single keys elsewhere, for only then is it known
+    what has to go with them.
     """
 
     id: str
     process: Process
     key: KeyOf | None = None
+    state_by_key: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,16 @@ class Topology:
             for target in self.downstream[source]:
                 depth[target] = max(depth[target], depth[source] + 1)
         return max(depth)
+
+    @property
+    def edges_by_key(self) -> list[tuple[int, int]]:
+        """Edges between operators that both keep their state by key."""
+        return [
+            (source, target)
+            for source, targets in enumerate(self.downstream)
+            for target in targets
+            if self.operators[source].state_by_key and self.operators[target].state_by_key
+        ]
 
     @property
     def all_key_groups(self) -> list[tuple[str, int]]:

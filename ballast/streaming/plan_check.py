@@ -10,12 +10,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ballast.contracts.errors import PlanRefused
+from ballast.contracts.errors import InvalidInput, PlanRefused
 from ballast.contracts.identity import content_hash
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.tables import LONGEST_ROUTED_KEY_BYTES
 from ballast.store.plans import Head
 from ballast.streaming.operators import Topology
-from ballast.streaming.routing import Placement, moves_between
+from ballast.streaming.routing import Placement, is_routable, key_moves_between, moves_between
+
+Route = tuple[str, str, int]
+"""A row of ``plans.routes``: operator, key, key group."""
+SHOWN_KEY = 40
 
 
 def checked_placement(
@@ -24,12 +29,14 @@ def checked_placement(
     topology: Topology,
     policy: JobPolicy,
     current: Placement,
+    routes: Sequence[Route] = (),
 ) -> Placement:
-    """The placement that the rows describe, or :class:`PlanRefused` with the reason."""
+    """The placement that the rows and routes describe, or :class:`PlanRefused` with the reason."""
     content = [(str(r["operator_id"]), int(r["key_group"]), str(r["node_id"])) for r in rows]
-    _check_hash(head, content)
+    _check_hash(head, content, routes)
     _check_key_groups(content, topology)
     _check_nodes(content, policy)
+    _check_routes(routes, topology)
     owner = {(operator, group): node for operator, group, node in content}
     placement = Placement(
         head.version,
@@ -38,17 +45,31 @@ def checked_placement(
             operator: tuple(owner[operator, group] for group in range(groups))
             for operator, groups in zip(topology.ids, topology.key_groups, strict=True)
         },
+        _by_operator(routes),
     )
     _check_draining(current, placement, topology, policy)
     return placement
 
 
-def _check_hash(head: Head, content: list[tuple[str, int, str]]) -> None:
-    found = content_hash(content)
+def check_keeps_routes(placement: Placement, topology: Topology) -> None:
+    """Routes in force need operators that keep their state by key, also after a restart."""
+    for operator in topology.operators:
+        if placement.routes_of(operator.id) and not operator.state_by_key:
+            raise InvalidInput(
+                f"plan v{placement.version} routes keys of {operator.id}, which no longer says "
+                "that it keeps its state by key",
+                value=operator.id, allowed="state_by_key=True",
+                remedy="declare it again, or publish a plan without routes first",
+            )  # fmt: skip
+
+
+def _check_hash(head: Head, content: list[tuple[str, int, str]], routes: Sequence[Route]) -> None:
+    found = content_hash(content, routes)
     if found != head.content_hash:
         raise PlanRefused(
-            f"content hash of plan {head.plan_id} is {found[:16]} over {len(content)} rows, "
-            f"the head promises {head.content_hash[:16]}; publish the plan again"
+            f"content hash of plan {head.plan_id} is {found[:16]} over {len(content)} rows "
+            f"and {len(routes)} routes, the head promises {head.content_hash[:16]}; "
+            "publish the plan again"
         )
 
 
@@ -76,6 +97,36 @@ def _check_nodes(content: list[tuple[str, int, str]], policy: JobPolicy) -> None
         )
 
 
+def _check_routes(routes: Sequence[Route], topology: Topology) -> None:
+    """Every route is of an operator that can be routed, and names a key once and a key group."""
+    key_groups = dict(zip(topology.ids, topology.key_groups, strict=True))
+    by_key = {operator.id for operator in topology.operators if operator.state_by_key}
+    seen = set()
+    for operator, key, group in routes:
+        if operator not in key_groups:
+            problem = f"operator {operator!r} is unknown to the job"
+        elif operator not in by_key:
+            problem = f"{operator} does not keep its state by key (state_by_key=True)"
+        elif not is_routable(key):
+            problem = f"the key is longer than {LONGEST_ROUTED_KEY_BYTES} bytes or no UTF-8"
+        elif not 0 <= group < key_groups[operator]:
+            problem = f"key group {group} is not one of 0 to {key_groups[operator] - 1}"
+        elif (operator, key) in seen:
+            problem = "the key has another route"
+        else:
+            seen.add((operator, key))
+            continue
+        shown = key if len(key) <= SHOWN_KEY else f"{key[:SHOWN_KEY]}..."
+        raise PlanRefused(f"the plan routes key {shown!r} of {operator}: {problem}; plan again")
+
+
+def _by_operator(routes: Sequence[Route]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for operator, key, group in routes:
+        found.setdefault(operator, {})[key] = group
+    return found
+
+
 def _check_draining(
     current: Placement, new: Placement, topology: Topology, policy: JobPolicy
 ) -> None:
@@ -90,6 +141,12 @@ def _check_draining(
             f"the plan moves {_some(onto)} onto a draining node; draining nodes get nothing new: "
             "plan again"
         )
+    for key_move in key_moves_between(current, new, topology.ids):
+        if key_move.target in draining and key_move.source != key_move.target:
+            raise PlanRefused(
+                f"the plan routes key {key_move.key[:SHOWN_KEY]!r} of {key_move.operator_id} onto "
+                f"the draining node {key_move.target}; draining nodes get nothing new: plan again"
+            )
 
 
 def _some(names: list[tuple[str, int]]) -> str:

@@ -1,14 +1,19 @@
-"""Which key group a key belongs to, and which node a key group is on."""
+"""Which key group a key belongs to, and which node a key group is on.
+
+A plan may route single keys: a key with a route belongs to the key group the route names, every
+other key to the one its hash gives (Middleware'16, 3.1). Key groups stay the unit of placement.
+"""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.identity import content_hash, key_group_name
+from ballast.contracts.tables import LONGEST_ROUTED_KEY_BYTES
 from ballast.streaming.operators import Topology
 
 if TYPE_CHECKING:
@@ -18,18 +23,54 @@ FIRST_VERSION = 0
 LARGEST_NODE_COUNT = 32_767
 
 
+Routes = Mapping[str, int]
+"""Key group of each key that has a route, of one operator."""
+NO_ROUTES: Routes = {}
+
+
 def key_group_of(key: str, key_groups: int) -> int:
-    """The key group of a key; Spark's ``crc32`` over the UTF-8 bytes gives the same."""
-    return zlib.crc32(key.encode()) % key_groups
+    """The key group of a key by its hash; Spark's ``crc32`` over its bytes gives the same."""
+    return zlib.crc32(_bytes(key)) % key_groups
+
+
+def is_routable(key: str) -> bool:
+    """Whether a key may have a route and be counted: text of a length that tables can bear."""
+    if len(key) > LONGEST_ROUTED_KEY_BYTES:
+        return False
+    if key.isascii():
+        return True
+    try:
+        return len(key.encode()) <= LONGEST_ROUTED_KEY_BYTES
+    except UnicodeEncodeError:
+        return False
+
+
+def _bytes(key: str) -> bytes:
+    """UTF-8, and something as good for text that has none: an operator may make keys of anything.
+
+    Bytes that Python could not decode and kept as surrogates become the same bytes again.
+    """
+    try:
+        return key.encode()
+    except UnicodeEncodeError:
+        pass
+    try:
+        return key.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return key.encode("utf-8", "surrogatepass")
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Where every key group is under one plan version: operator -> node of each key group."""
+    """Where every key group is under one plan version: operator -> node of each key group.
+
+    ``routes`` has, for the operators that have any, the key group of each key with a route.
+    """
 
     version: int
     plan_id: str
     nodes: Mapping[str, tuple[str, ...]]
+    routes: Mapping[str, Routes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.version < FIRST_VERSION:
@@ -39,14 +80,30 @@ class Placement:
     def content_hash(self) -> str:
         """The identity of this content, as in ``plans.heads``."""
         return content_hash(
-            (operator, group, node)
-            for operator, nodes in self.nodes.items()
-            for group, node in enumerate(nodes)
+            (
+                (operator, group, node)
+                for operator, nodes in self.nodes.items()
+                for group, node in enumerate(nodes)
+            ),
+            (
+                (operator, key, group)
+                for operator, routes in self.routes.items()
+                for key, group in routes.items()
+            ),
         )
 
     def node_of(self, operator_id: str, key_group: int) -> str:
         """The node that owns a key group."""
         return self.nodes[operator_id][key_group]
+
+    def routes_of(self, operator_id: str) -> Routes:
+        """The routes of an operator; most have none."""
+        return self.routes.get(operator_id, NO_ROUTES)
+
+    def group_of(self, operator_id: str, key: str) -> int:
+        """The key group of a key: by its route, else by its hash."""
+        routed = self.routes_of(operator_id).get(key)
+        return key_group_of(key, len(self.nodes[operator_id])) if routed is None else routed
 
 
 @dataclass(frozen=True)
@@ -85,6 +142,40 @@ def moves_between(old: Placement, new: Placement, operators: Iterable[str]) -> l
         )
         if before != after
     ]
+
+
+@dataclass(frozen=True)
+class KeyMove:
+    """A key that changes its key group, and the nodes of the two."""
+
+    operator_id: str
+    key: str
+    from_group: int
+    to_group: int
+    source: str
+    target: str
+
+
+def key_moves_between(old: Placement, new: Placement, operators: Iterable[str]) -> list[KeyMove]:
+    """Keys that change their key group, in the order of the operators and then of the keys."""
+    return [
+        KeyMove(
+            operator,
+            key,
+            before,
+            after,
+            old.node_of(operator, before),
+            new.node_of(operator, after),
+        )
+        for operator in operators
+        for key in sorted(_routed_otherwise(old.routes_of(operator), new.routes_of(operator)))
+        if (before := old.group_of(operator, key)) != (after := new.group_of(operator, key))
+    ]
+
+
+def _routed_otherwise(old: Routes, new: Routes) -> set[str]:
+    """Keys whose route came, went or changed; with a million routes most stay as they are."""
+    return {key for key, _ in old.items() ^ new.items()}
 
 
 def taking_turns(node_ids: tuple[str, ...], batch_id: int) -> tuple[str, ...]:

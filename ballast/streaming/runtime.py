@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from ballast.contracts.errors import PlanRefused
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings
-from ballast.store.plans import Head, read_assignment, read_head
+from ballast.store.plans import Head, read_assignment, read_head, read_routes
 from ballast.store.tables import append_once
 from ballast.streaming import faults
 from ballast.streaming.acks import AckBook
@@ -25,26 +26,33 @@ from ballast.streaming.decisions import Decision, DecisionLog, MoveFigures
 from ballast.streaming.figures import (
     KeyGroup,
     Measured,
+    Row,
     Window,
     key_group_rows,
+    key_pair_rows,
     load_distance_pct,
     measured_batch,
     node_rows,
     traffic_rows,
 )
 from ballast.streaming.ledger import Ledger
-from ballast.streaming.node import NodeReport, Work
+from ballast.streaming.node import NodeReport, Work, no_routes
 from ballast.streaming.operators import Topology
-from ballast.streaming.plan_check import checked_placement
+from ballast.streaming.plan_check import check_keeps_routes, checked_placement
 from ballast.streaming.routing import (
     Placement,
     first_placement,
-    moves_between,
     node_indexes,
     taking_turns,
 )
-from ballast.streaming.stages import run_stages
+from ballast.streaming.stages import SentRoutes, run_stages
 from ballast.streaming.state import StateStore
+from ballast.streaming.take_up import (
+    Transfer,
+    carry_over,
+    forget_old_places,
+    transfers_between,
+)
 
 log = logging.getLogger("ballast.streaming")
 
@@ -72,6 +80,8 @@ class JobRuntime:
             folder / "metrics", round(policy.window_s * 1000), clock, self._publish
         )
         self.refused: set[int] = set()
+        self.placements: dict[int, Placement] = {}
+        self.sent_routes: SentRoutes | None = None
         self.state_bytes: dict[KeyGroup, int] | None = None
         self._check_policy_holds_state()
 
@@ -85,7 +95,9 @@ class JobRuntime:
             self._take_up(decision, placement)
             faults.reach("after_move", decision.version)
         self._size_states(placement)
-        reports = run_stages(frame, self.source_key, self._work(batch_id, placement))
+        sent = self._send_routes(frame, placement)
+        work = self._work(batch_id, placement, sent)
+        reports = run_stages(frame, self.source_key, work, sent.source if sent else None)
         if decision.takes_up:
             faults.reach("after_state", decision.version)
         self.ledger.record(self._measured(batch_id, placement, reports))
@@ -134,11 +146,12 @@ class JobRuntime:
             if head is None or head.version <= current.version or head.version in self.refused:
                 return None
             rows = read_assignment(self.settings, self.policy.job, head.plan_id)
+            routes = read_routes(self.settings, self.policy.job, head.plan_id)
         except Exception as error:  # noqa: BLE001 - whatever ails the tables, the job goes on
             log.warning("the plan could not be read, keeping v%d: %s", current.version, error)
             return None
         try:
-            return checked_placement(head, rows, self.topology, self.policy, current)
+            return checked_placement(head, rows, self.topology, self.policy, current, routes)
         except PlanRefused as refusal:
             self._refuse(head, current, str(refusal), batch_id)
             return None
@@ -152,27 +165,32 @@ class JobRuntime:
         """Accept the plan and move state, upstream operators first."""
         self.acks.say(decision.version, placement.plan_id, "accepted", decision.batch_id)
         old = self._placement(decision.previous_version)
-        moves = moves_between(old, placement, self.topology.ids)
-        figures = self.decisions.moved(decision.version)
-        if figures is None:
-            started = time.perf_counter()
-            copied = 0
-            for number, move in enumerate(moves):
-                copied += self.state.copy(
-                    move.operator_id, move.key_group, move.source, move.target, decision.batch_id
-                )
-                if number == len(moves) // 2:
-                    faults.reach("during_move", decision.version)
-            pause_ms = (time.perf_counter() - started) * 1000
-            figures = MoveFigures(len(moves), copied, pause_ms)
+        transfers = transfers_between(old, placement, self.topology.ids)
+        if self.decisions.moved(decision.version) is None:
+            figures = self._carry_over(decision, transfers)
+            faults.reach("all_copied", decision.version)
             self.decisions.record_moved(decision.version, figures)
             log.info(
-                "plan v%d taken up at batch %d: %d key groups, %d bytes, pause %.1f ms",
-                decision.version, decision.batch_id, len(moves), copied, pause_ms,
+                "plan v%d taken up at batch %d: %d key groups, %d keys, %d bytes, pause %.1f ms",
+                decision.version, decision.batch_id, figures.moved_key_groups, figures.moved_keys,
+                figures.bytes_moved, figures.pause_ms,
             )  # fmt: skip
+        faults.reach("moves_recorded", decision.version)
         # Only now: until all copies are known to be whole, the old ones are the state.
-        for move in moves:
-            self.state.forget(move.source, move.operator_id, move.key_group)
+        forget_old_places(self.state, transfers)
+
+    def _carry_over(self, decision: Decision, transfers: Sequence[Transfer]) -> MoveFigures:
+        """Move the state and measure what that took."""
+
+        def die_half_way(done: int) -> None:
+            if done == len(transfers) // 2 + 1:
+                faults.reach("during_move", decision.version)
+
+        started = time.perf_counter()
+        carried = carry_over(self.state, transfers, decision.batch_id, die_half_way)
+        pause_ms = (time.perf_counter() - started) * 1000
+        moved = sum(transfer.moves for transfer in transfers)
+        return MoveFigures(moved, carried.bytes, pause_ms, carried.keys)
 
     def _acknowledge(self, decision: Decision, placement: Placement) -> None:
         figures = self.decisions.moved(decision.version)
@@ -186,11 +204,27 @@ class JobRuntime:
         )
         faults.reach("after_ack", decision.version)
         self.decisions.forget_versions(keep=(decision.version, decision.previous_version))
+        self.placements = {decision.version: placement}
 
-    def _work(self, batch_id: int, placement: Placement) -> Work:
+    def _send_routes(self, frame: DataFrame, placement: Placement) -> SentRoutes | None:
+        """The routes in force, on the executors; sent when a version with routes comes."""
+        if self.sent_routes is not None and self.sent_routes.version != placement.version:
+            self.sent_routes.forget()
+            self.sent_routes = None
+        if self.sent_routes is None and any(placement.routes.values()):
+            self.sent_routes = SentRoutes(frame.sparkSession, placement, self.topology.ids[0])
+        return self.sent_routes
+
+    def _work(self, batch_id: int, placement: Placement, sent: SentRoutes | None) -> Work:
         node_ids = taking_turns(self.node_ids, batch_id)
-        routes = node_indexes(placement, self.topology, node_ids)
-        return Work(self.topology, routes, node_ids, batch_id, str(self.state.root))
+        return Work(
+            self.topology,
+            node_indexes(placement, self.topology, node_ids),
+            node_ids,
+            batch_id,
+            str(self.state.root),
+            sent.on_worker() if sent else no_routes,
+        )
 
     def _measured(
         self, batch_id: int, placement: Placement, reports: Sequence[NodeReport]
@@ -207,26 +241,34 @@ class JobRuntime:
         return measured
 
     def _placement(self, version: int) -> Placement:
-        placement = self.decisions.placement(version)
-        if placement is None:
-            raise RuntimeError(f"the content of plan v{version} is not in {self.decisions.folder}")
-        return placement
+        """The content of a version, read once: with a million routes that takes a second."""
+        if version not in self.placements:
+            placement = self.decisions.placement(version)
+            if placement is None:
+                where = self.decisions.folder
+                raise RuntimeError(f"the content of plan v{version} is not in {where}")
+            self.placements[version] = placement
+        return self.placements[version]
 
     def _check_policy_holds_state(self) -> None:
         latest = self.decisions.latest()
         if latest is not None:
-            node_indexes(self._placement(latest.version), self.topology, self.node_ids)
+            placement = self._placement(latest.version)
+            node_indexes(placement, self.topology, self.node_ids)
+            check_keeps_routes(placement, self.topology)
 
     def _publish(self, windows: Sequence[Window], number: int) -> None:
         """Append the windows' rows, one commit per table."""
         job, now = self.policy.job, datetime.now(UTC)
-        tables = {
+        pairs = [key_pair_rows(job, window, now) for window in windows]
+        tables: dict[str, list[Row] | pa.Table] = {
+            "metrics.key_pairs": pa.concat_tables(pairs) if pairs else [],
             "metrics.traffic": [row for w in windows for row in traffic_rows(job, w, now)],
             "metrics.key_groups": [row for w in windows for row in key_group_rows(job, w, now)],
             "metrics.nodes": [row for w in windows for row in node_rows(job, w, self.policy, now)],
         }
         for table, rows in tables.items():
-            if rows:
+            if len(rows):
                 append_once(
                     self.settings, table, rows, app_id=f"ballast.{table}/{job}", app_version=number
                 )

@@ -7,19 +7,22 @@ node's rows into exactly its partition, and the state is ours (docs/adr/0005-mic
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 
+from ballast.contracts.errors import InvalidInput
 from ballast.streaming.node import SOURCE, Block, Delivery, Group, NodeReport, Pair, Work, run_node
 from ballast.streaming.node import unpack as unpack_pairs
+from ballast.streaming.routing import Placement, Routes
 
 KEY, GROUP, NODE, ORDER = "_ballast_key", "_ballast_group", "_ballast_node", "_ballast_order"
+ROUTED_KEY, ROUTED_GROUP = "_ballast_routed_key", "_ballast_routed_group"
 REPORT = -1
 
 # A block of records for another node, or (to_operator = REPORT) a node's report on its way to
@@ -35,11 +38,49 @@ WIRE = pa.schema(
 )  # fmt: skip
 
 
-def run_stages(frame: DataFrame, source_key: str, work: Work) -> list[NodeReport]:
+class SentRoutes:
+    """The routes of one plan version, sent to the executors once and not with every batch.
+
+    Python workers keep what they read of a broadcast variable for as long as they live. The
+    source is routed before any Python runs: its records are joined with a table of the first
+    operator's routes, which the JVM looks up in memory.
+    """
+
+    def __init__(self, spark: SparkSession, placement: Placement, first_operator: str) -> None:
+        self.version = placement.version
+        self._all = spark.sparkContext.broadcast(
+            {operator: dict(routes) for operator, routes in placement.routes.items()}
+        )
+        first = placement.routes_of(first_operator)
+        self.source = _route_table(spark, first).persist() if first else None
+
+    def on_worker(self) -> Callable[[], Mapping[str, Routes]]:
+        """What a task asks for the routes."""
+        sent = self._all
+        return lambda: sent.value
+
+    def forget(self) -> None:
+        """Free the executors' memory once another version is in force."""
+        self._all.destroy()
+        if self.source is not None:
+            self.source.unpersist()
+
+
+def _route_table(spark: SparkSession, routes: Routes) -> DataFrame:
+    columns = {
+        ROUTED_KEY: pa.array(routes.keys(), pa.string()),
+        ROUTED_GROUP: pa.array(routes.values(), pa.int32()),
+    }
+    return spark.createDataFrame(pa.table(columns))
+
+
+def run_stages(
+    frame: DataFrame, source_key: str, work: Work, source_routes: DataFrame | None = None
+) -> list[NodeReport]:
     """Process one batch; the nodes' reports of all stages come back to the driver."""
     nodes = len(work.node_ids)
     wire = (
-        routed_source(frame, source_key, work)
+        routed_source(frame, source_key, work, source_routes)
         .repartitionById(nodes, F.col(NODE))
         .mapInArrow(_first_stage(work, list(frame.columns)), WIRE_DDL)
     )
@@ -52,19 +93,26 @@ def run_stages(frame: DataFrame, source_key: str, work: Work) -> list[NodeReport
     return [pickle.loads(row.payload) for row in rows if row.to_operator == REPORT]  # noqa: S301
 
 
-def routed_source(frame: DataFrame, source_key: str, work: Work) -> DataFrame:
+def routed_source(
+    frame: DataFrame, source_key: str, work: Work, routes: DataFrame | None = None
+) -> DataFrame:
     """The source with key, key group and node of each record, and an order to process them in.
 
     A NULL key counts as the empty one: NULL would go to partition 0, whoever owns that.
     """
     key = F.coalesce(F.expr(source_key).cast("string"), F.lit(""))
-    group = F.pmod(F.crc32(F.col(KEY).cast("binary")), F.lit(work.topology.key_groups[0]))
-    return (
-        frame.withColumn(ORDER, F.monotonically_increasing_id())
-        .withColumn(KEY, key)
-        .withColumn(GROUP, group.cast("int"))
-        .withColumn(NODE, _node_of(work.routes[0]))
-    )
+    hashed = F.pmod(F.crc32(F.col(KEY).cast("binary")), F.lit(work.topology.key_groups[0]))
+    keyed = frame.withColumn(ORDER, F.monotonically_increasing_id()).withColumn(KEY, key)
+    if routes is None:
+        grouped = keyed.withColumn(GROUP, hashed.cast("int"))
+    else:
+        # A key has one route at most, so the join neither adds nor drops a record.
+        grouped = (
+            keyed.join(F.broadcast(routes), F.col(KEY) == F.col(ROUTED_KEY), "left")
+            .withColumn(GROUP, F.coalesce(F.col(ROUTED_GROUP), hashed.cast("int")))
+            .drop(ROUTED_KEY, ROUTED_GROUP)
+        )
+    return grouped.withColumn(NODE, _node_of(work.owners[0]))
 
 
 def _node_of(route: tuple[int, ...]) -> Column:
@@ -150,8 +198,15 @@ def wire_batch(
 def _rows(table: pa.Table, columns: list[str], start: int, length: int) -> Callable[[], list[Pair]]:
     def read() -> list[Pair]:
         part = table.slice(start, length)
-        keys = part.column(KEY).to_pylist()
-        return list(zip(keys, part.select(columns).to_pylist(), strict=True))
+        try:
+            keys = part.column(KEY).to_pylist()
+            return list(zip(keys, part.select(columns).to_pylist(), strict=True))
+        except UnicodeDecodeError as error:
+            raise InvalidInput(
+                f"the source has text that is not UTF-8: {error}", value=error.object[:40],
+                allowed="UTF-8 in every text column and in source_key",
+                remedy="apply make_valid_utf8(...) or hex(...) to it in the stream",
+            ) from error  # fmt: skip
 
     return read
 

@@ -27,6 +27,11 @@ EMPTY = b"{}"
 # passes over inodes that were freed lately, so that the longer a job ran the more each cost.
 SPARES_KEPT = 2
 
+# What a take-up at batch b leaves of a key group that lost or got keys is version (b - 1, this):
+# above everything of the batch before, below everything of b. The version it was made from stays
+# beside it, so a take-up that was broken off is made again from the same.
+TAKEN_UP_STAGE = 9999
+
 
 def version_name(batch_id: int, stage: int) -> str:
     """File name of a version; names sort as versions do."""
@@ -88,13 +93,20 @@ def encode(state: State, where: str) -> bytes:
             allowed="strings as keys and JSON values", remedy="use str(key) in the operator",
         )  # fmt: skip
     try:
-        text = json.dumps(state, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        text = _json(state, ascii_only=False)
     except (TypeError, ValueError) as error:
         raise InvalidInput(
             f"state of {where} is not JSON: {error}", allowed="strings, numbers, lists, dicts",
             remedy="keep plain values in the state",
         ) from error  # fmt: skip
-    return text.encode()
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # text that is no valid Unicode comes back from escapes as it was
+        return _json(state, ascii_only=True).encode()
+
+
+def _json(state: State, *, ascii_only: bool) -> str:
+    return json.dumps(state, separators=(",", ":"), ensure_ascii=ascii_only, allow_nan=False)
 
 
 @dataclass(frozen=True)
@@ -130,13 +142,30 @@ class StateStore:
         origin = self.folder(source, operator_id, key_group)
         destination = self.folder(target, operator_id, key_group)
         _clear(destination)
-        name = newest_below(_versions(str(origin)), batch_id, 0)
+        name = _before_take_up(origin, batch_id)
         if name is None:
             return 0
         data = (origin / name).read_bytes()
         destination.mkdir(parents=True, exist_ok=True)
         write_atomically(destination / name, data)
         return 0 if data == EMPTY else len(data)
+
+    def before_take_up(
+        self, node: str, operator_id: str, key_group: int, batch_id: int
+    ) -> State | None:
+        """The state from before a take-up at ``batch_id``, whether that was begun or not."""
+        folder = self.folder(node, operator_id, key_group)
+        name = _before_take_up(folder, batch_id)
+        return None if name is None else dict(json.loads((folder / name).read_bytes()))
+
+    def write_taken_up(
+        self, node: str, operator_id: str, key_group: int, batch_id: int, state: State
+    ) -> None:
+        """Put down what a take-up at ``batch_id`` made of a key group."""
+        folder = self.folder(node, operator_id, key_group)
+        folder.mkdir(parents=True, exist_ok=True)
+        data = encode(state, str(folder)) if state else EMPTY
+        write_atomically(folder / version_name(batch_id - 1, TAKEN_UP_STAGE), data)
 
     def forget(self, node: str, operator_id: str, key_group: int) -> None:
         """Remove what a node still holds of a key group that it no longer owns."""
@@ -152,6 +181,10 @@ class StateStore:
         for path in self.root.glob("*/*/*/*"):
             if path.name.startswith(TEMPORARY_PREFIX) or path.name >= first:
                 path.unlink(missing_ok=True)
+
+
+def _before_take_up(folder: Path, batch_id: int) -> str | None:
+    return newest_below(_versions(str(folder)), batch_id - 1, TAKEN_UP_STAGE)
 
 
 def _versions(folder: str) -> list[str]:

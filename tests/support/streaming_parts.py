@@ -63,5 +63,21 @@ OPERATORS = [
 ]
 
 
+def total_by_key(state: dict[str, Any], key: str, record: tuple[str, str, int]) -> None:
+    kinds = state.setdefault(key, {})
+    kinds[record[0]] = kinds.get(record[0], 0) + 1
+
+
+OPERATORS_BY_KEY = [
+    Operator("parse", process=parse, state_by_key=True),
+    Operator("count", key=word_of, process=count, state_by_key=True),
+    Operator("total", key=letter_of, process=total_by_key, state_by_key=True),
+]
+
+
 def topology_of(policy: JobPolicy | None = None) -> Topology:
     return build_topology(JOB, OPERATORS, policy or policy_of())
+
+
+def topology_by_key(policy: JobPolicy | None = None) -> Topology:
+    return build_topology(JOB, OPERATORS_BY_KEY, policy or policy_of())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from ballast.contracts.identity import content_hash
@@ -13,7 +13,11 @@ from ballast.store.tables import append, open_table
 
 
 def publish(
-    settings: Settings, policy: JobPolicy, version: int, node_of: Callable[[str, int], str]
+    settings: Settings,
+    policy: JobPolicy,
+    version: int,
+    node_of: Callable[[str, int], str],
+    routes: Sequence[tuple[str, str, int]] = (),
 ) -> str:
     """Detail rows first, then the head."""
     content = [
@@ -35,7 +39,15 @@ def publish(
         for operator, group, node in content
     ]
     append(settings, "plans.assignments", rows)
-    _set_head(settings, policy.job, version, plan_id, content_hash(content))
+    if routes:
+        names = ("operator_id", "key", "key_group")
+        common = {"job": policy.job, "plan_id": plan_id}
+        append(
+            settings,
+            "plans.routes",
+            [common | dict(zip(names, route, strict=True)) for route in routes],
+        )
+    _set_head(settings, policy.job, version, plan_id, content_hash(content, routes))
     return plan_id
 
 

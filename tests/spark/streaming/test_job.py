@@ -5,70 +5,31 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ballast.contracts.errors import BallastError, InvalidInput
 from ballast.store.plans import read_acks
-from ballast.store.tables import read_rows
-from ballast.streaming import Operator, StreamingJob, read_states
+from ballast.streaming import Operator
 from ballast.streaming.inspect import job_folder, placement_in_force
-from tests.support.streaming_parts import JOB, OPERATORS, count, policy_of
+from tests.support.streaming_bench import POLICY, WORDS, Bench
+from tests.support.streaming_parts import JOB, OPERATORS, count
 from tests.support.streaming_plans import publish
 
-POLICY = policy_of(3, window_s=1, statistics_period_s=10)
-WORDS = [f"{letter}{number}" for letter in "abcdé" for number in range(30)]
 
-
-class Bench:
-    """One job with its input, run in lives."""
-
-    def __init__(self, spark, settings, tmp_path, operators=OPERATORS):
-        self.spark = spark
-        self.settings = replace(settings, home=tmp_path / "home")
-        self.input = tmp_path / "input"
-        self.input.mkdir()
-        self.job = StreamingJob(JOB, source_key="value", operators=operators)
-        self.counted = Counter()
-        self.files = 0
-
-    def start(self, policy=POLICY):
-        stream = self.spark.readStream.text(str(self.input))
-        return self.job.start(stream, self.settings, policy, trigger_s=0.1)
-
-    def feed(self, words=WORDS):
-        hidden = self.input / f".{self.files}"
-        hidden.write_text("".join(f"{word}\n" for word in words))
-        hidden.rename(self.input / f"{self.files:04d}.txt")
-        self.files += 1
-        self.counted.update(words)
-
-    def state(self, operator):
-        merged = {}
-        for group in read_states(self.settings, JOB, operator).values():
-            merged |= group
-        return merged
-
-    def check_counts(self):
-        assert self.state("count") == dict(self.counted)
-        letters = Counter()
-        for word, times in self.counted.items():
-            letters[f"{word[0]}:word"] += times
-            letters[f"{word[0]}:counted"] += times
-        assert self.state("total") == dict(letters)
-
-    def rows(self, table):
-        return read_rows(self.settings, table, job=JOB).to_pandas()
-
-    def acks(self):
-        return [(a["version"], a["status"]) for a in read_acks(self.settings, JOB)]
+def check_counts(bench):
+    assert bench.state("count") == dict(bench.counted)
+    letters = Counter()
+    for word, times in bench.counted.items():
+        letters[f"{word[0]}:word"] += times
+        letters[f"{word[0]}:counted"] += times
+    assert bench.state("total") == dict(letters)
 
 
 @pytest.fixture
 def bench(spark, settings, tmp_path):
-    return Bench(spark, settings, tmp_path)
+    return Bench(spark, settings, tmp_path, OPERATORS)
 
 
 def shifted(by):
@@ -85,7 +46,7 @@ def test_counts_stay_exact_over_plan_changes_and_restarts(bench):
         publish(bench.settings, POLICY, 1, shifted(0))
         bench.feed()
         running.drain()
-    bench.check_counts()
+    check_counts(bench)
     after = placement_in_force(bench.settings, JOB)
     assert after.version == 1
     assert after.node_of("count", 2) == shifted(0)("count", 2)
@@ -107,7 +68,7 @@ def test_counts_stay_exact_over_plan_changes_and_restarts(bench):
     with bench.start() as running:
         bench.feed()
         running.drain()
-    bench.check_counts()
+    check_counts(bench)
     assert bench.acks() == [(1, "accepted"), (1, "applied"), (2, "accepted"), (2, "applied")]
     _check_metrics(bench)
 
@@ -147,7 +108,7 @@ def test_only_records_for_another_node_are_serialised(bench):
     with bench.start() as running:
         bench.feed()
         running.drain()
-    bench.check_counts()
+    check_counts(bench)
     traffic, groups = bench.rows("metrics.traffic"), bench.rows("metrics.key_groups")
     assert traffic.records.sum() == 3 * len(WORDS)
     assert traffic.bytes.sum() == groups.bytes_in.sum() == 0
@@ -165,7 +126,7 @@ def test_a_plan_with_an_unknown_node_is_refused_once_and_the_old_one_kept(bench)
         for _ in range(2):
             bench.feed()
             running.drain()
-    bench.check_counts()
+    check_counts(bench)
     assert placement_in_force(bench.settings, JOB).version == 1
     refused = [ack for ack in read_acks(bench.settings, JOB) if ack["status"] == "refused"]
     assert [ack["version"] for ack in refused] == [2]
@@ -181,7 +142,7 @@ def test_a_head_that_cannot_be_read_does_not_stop_the_job(bench, monkeypatch, ca
     with bench.start() as running:
         bench.feed()
         running.drain()
-    bench.check_counts()
+    check_counts(bench)
     assert "storage is away" in caplog.text
 
 
@@ -215,6 +176,6 @@ def test_a_batch_that_failed_half_way_is_repeated_exactly(spark, settings, tmp_p
         running.stop()
     with bench.start() as running:
         running.drain()
-    bench.check_counts()
+    check_counts(bench)
     groups = bench.rows("metrics.key_groups")
     assert groups[groups.operator_id == "count"].records.sum() == 2 * len(WORDS)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+from dataclasses import replace
 
 import pytest
 
 from ballast.contracts.errors import InvalidInput, NotFound
 from ballast.contracts.settings import load_settings
 from ballast.streaming.decisions import Decision, DecisionLog, MoveFigures
+from ballast.streaming.files import write_json
 from ballast.streaming.inspect import read_states
 from ballast.streaming.lock import JobLock
 from ballast.streaming.operators import Operator, build_topology
@@ -46,6 +48,24 @@ def test_a_placement_and_figures_survive_the_disk(tmp_path):
     log.forget_versions(keep=(1,))
     assert log.placement(0) is None
     assert log.moved(0) is None
+
+
+def test_routes_survive_the_disk_whatever_their_keys(tmp_path):
+    placement = first_placement(topology_of(), policy_of())
+    routed = replace(placement, version=1, routes={"count": {"": 1, "o'x\n": 2, "\x00ü": 3}})
+    DecisionLog(tmp_path).record_placement(routed)
+    assert DecisionLog(tmp_path).placement(1) == routed
+
+
+def test_what_an_earlier_version_wrote_down_is_read(tmp_path):
+    placement = first_placement(topology_of(), policy_of())
+    nodes = {name: list(of) for name, of in placement.nodes.items()}
+    write_json(tmp_path / "placement-0.json", {"version": 0, "plan_id": "", "nodes": nodes})
+    write_json(
+        tmp_path / "moved-0.json", {"moved_key_groups": 1, "bytes_moved": 2, "pause_ms": 3.0}
+    )
+    assert DecisionLog(tmp_path).placement(0) == placement
+    assert DecisionLog(tmp_path).moved(0) == MoveFigures(1, 2, 3.0)
 
 
 def test_a_checkpoint_of_another_life_is_refused(tmp_path):

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from ballast.contracts.errors import InvalidInput
+from ballast.streaming.figures import measured_batch
 from ballast.streaming.node import SOURCE, Delivery, Work, pack, run_node, unpack
 from ballast.streaming.operators import Operator, build_topology
 from ballast.streaming.routing import first_placement, key_group_of, node_indexes
 from ballast.streaming.state import StateStore
-from tests.support.streaming_parts import JOB, OPERATORS, policy_of, topology_of
+from tests.support.streaming_parts import (
+    JOB,
+    OPERATORS,
+    policy_of,
+    topology_by_key,
+    topology_of,
+)
 
 WORDS = [f"{letter}{number}" for letter in "abc" for number in range(20)] * 5
 
@@ -87,11 +96,12 @@ def work_of(tmp_path, batch_id=0, nodes=3):
 
 def source(work, words):
     inboxes = {node: {} for node in range(len(work.node_ids))}
+    routes = work.routes().get("parse", {})
     for group in range(work.topology.key_groups[0]):
         pairs = [
             (word, {"value": word})
             for word in words
-            if key_group_of(word, work.topology.key_groups[0]) == group
+            if routes.get(word, key_group_of(word, work.topology.key_groups[0])) == group
         ]
         if pairs:
             inboxes[work.owner((0, group))][0, group] = [
@@ -197,3 +207,75 @@ def test_records_sent_where_no_edge_leads_are_not_dropped_silently(tmp_path):
     work = Work(topology, ((0,) * 4, (0,) * 6, (0,) * 2), ("node-0",), 0, str(tmp_path))
     with pytest.raises(InvalidInput, match="no edge leaves"):
         run_node(work, 0, 0, source(work, ["a1"])[0])
+
+
+def by_key(tmp_path, batch_id=0, routes=None, **changes):
+    topology = topology_by_key()
+    work = replace(work_of(tmp_path, batch_id), topology=topology, **changes)
+    return replace(work, routes=lambda: routes) if routes else work
+
+
+def test_keys_with_a_route_are_processed_in_the_key_group_it_names(tmp_path):
+    routes = {"count": {"a1": 5, "b2": 0, "c3": 0}, "total": {"a": 1, "b": 1, "c": 1}}
+    work = by_key(tmp_path, routes=routes)
+    run_batch(work, WORDS)
+    store = StateStore(tmp_path)
+    for operator, routed in routes.items():
+        for key, group in routed.items():
+            owner = work.owner((work.topology.index[operator], group))
+            assert key in store.read(work.node_ids[owner], operator, group)
+    assert states(work, "count") == dict.fromkeys(WORDS, 5)
+    assert states(work, "total") == {a: {"word": 100, "counted": 100} for a in "abc"}
+
+
+ODD = ["", "o'clock", 'say "x"', "two\nlines", "\x00", "ü", "\udc80", "\ud800", "L" * 2**20]
+
+
+def test_odd_keys_are_counted_once_and_broken_or_long_ones_go_by_hash(tmp_path):
+    work = by_key(tmp_path)
+    reports = run_batch(work, ODD * 2)
+    assert states(work, "count") == dict.fromkeys(filter(None, ODD), 2)
+    counts = Counter()
+    for report in reports:
+        if 1 in report.keys:
+            counts.update(report.keys[1].counts)
+    assert counts == dict.fromkeys(["o'clock", 'say "x"', "two\nlines", "\x00", "ü"], 2)
+
+
+def figures_of(work, reports):
+    policy = policy_of(len(work.node_ids))
+    placement = first_placement(work.topology, policy)
+    return measured_batch(0, reports, work.topology, placement, work.node_ids, {})
+
+
+def test_keys_and_pairs_are_counted_on_every_edge_between_operators_by_key(tmp_path):
+    work = by_key(tmp_path)
+    measured = figures_of(work, run_batch(work, WORDS))
+    words, letters = dict.fromkeys(WORDS, 5), dict.fromkeys("abc", 200)
+    assert {name: dict(s.counts) for name, s in measured.keys.items()} == {
+        "parse": words, "count": words, "total": letters,
+    }  # fmt: skip
+    assert {edge: dict(s.counts) for edge, s in measured.pairs.items()} == {
+        ("parse", "count"): {(word, word): 5 for word in WORDS},
+        ("parse", "total"): {(word, word[0]): 5 for word in WORDS},
+        ("count", "total"): {(word, word[0]): 5 for word in WORDS},
+    }
+    assert all(s.others == s.missed == 0 for s in measured.pairs.values())
+
+
+def test_nothing_is_counted_where_state_is_not_by_key_or_nobody_asks(tmp_path):
+    for work in (work_of(tmp_path), by_key(tmp_path, counts_keys=False)):
+        measured = figures_of(work, run_batch(work, WORDS))
+        assert (measured.keys, measured.pairs) == ({}, {})
+
+
+def test_serialising_is_a_part_of_the_cpu_time_and_only_between_nodes(tmp_path):
+    uses = [u for r in run_batch(work_of(tmp_path), WORDS) for u in r.groups.values()]
+    for use in uses:
+        assert (use.wire_ns > 0) == (use.bytes_in + use.bytes_out > 0)
+        assert use.wire_ns < use.cpu_ns
+    measured = figures_of(work_of(tmp_path), run_batch(work_of(tmp_path, 1), WORDS))
+    assert all(g.wire_ms < g.cpu_ms for g in measured.groups.values() if g.records)
+    assert sum(g.wire_ms for g in measured.groups.values()) > 0
+    alone = run_batch(work_of(tmp_path / "one", nodes=1), WORDS)
+    assert sum(u.wire_ns for r in alone for u in r.groups.values()) == 0

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ballast.contracts.errors import PlanRefused
+from ballast.contracts.errors import InvalidInput, PlanRefused
 from ballast.contracts.identity import content_hash
 from ballast.store.plans import Head
-from ballast.streaming.plan_check import checked_placement
-from ballast.streaming.routing import first_placement
-from tests.support.streaming_parts import JOB, policy_of, topology_of
+from ballast.streaming.plan_check import check_keeps_routes, checked_placement
+from ballast.streaming.routing import Placement, first_placement, key_group_of
+from tests.support.streaming_parts import JOB, policy_of, topology_by_key, topology_of
 
 POLICY = policy_of()
 TOPOLOGY = topology_of()
@@ -65,3 +65,77 @@ def test_nothing_new_goes_to_a_draining_node():
     nodes = [{"id": "node-0"}, {"id": "node-1", "draining": True}, {"id": "node-2"}]
     with pytest.raises(PlanRefused, match="onto a draining node"):
         check(*plan(), policy=policy_of(nodes=nodes))
+
+
+BY_KEY = topology_by_key()
+
+
+def check_routes(routes, topology=BY_KEY, policy=POLICY):
+    head, rows = plan()
+    content = [(r["operator_id"], r["key_group"], r["node_id"]) for r in rows]
+    head = replace(head, content_hash=content_hash(content, routes))
+    return checked_placement(head, rows, topology, policy, CURRENT, routes)
+
+
+def test_routes_are_taken_with_the_plan_whatever_their_keys():
+    keys = ["", "o'clock", 'say "x"', "two\nlines", "\x00", "x" * 1024]
+    placement = check_routes([("count", key, 5) for key in keys])
+    assert placement.routes == {"count": dict.fromkeys(keys, 5)}
+
+
+@pytest.mark.parametrize(
+    ("route", "reason"),
+    [
+        (("ghost", "a", 0), "'ghost' is unknown"),
+        (("count", "a", 6), "key group 6 is not one of 0 to 5"),
+        (("count", "a", -1), "key group -1"),
+        (("count", "taken", 1), "another route"),
+        (("count", "x" * 1025, 0), r"'x{40}\.\.\.' of count.*longer than 1024 bytes"),
+        (("count", "x" * 2**20, 0), "longer than 1024 bytes"),
+        (("count", "\udc80", 0), "no UTF-8"),
+    ],
+)
+def test_a_route_that_does_not_fit_is_refused_with_the_reason(route, reason):
+    with pytest.raises(PlanRefused, match=reason):
+        check_routes([("count", "taken", 0), route])
+
+
+def test_routes_of_an_operator_that_keeps_more_than_state_by_key_are_refused():
+    with pytest.raises(PlanRefused, match="count does not keep its state by key"):
+        check_routes([("count", "a", 0)], TOPOLOGY)
+
+
+def test_routes_that_the_head_does_not_promise_are_refused():
+    head, rows = plan()
+    with pytest.raises(PlanRefused, match="content hash"):
+        checked_placement(head, rows, BY_KEY, POLICY, CURRENT, [("count", "a", 0)])
+
+
+def test_no_key_is_routed_onto_a_draining_node():
+    nodes = [{"id": "node-0", "draining": True}, {"id": "node-1"}, {"id": "node-2"}]
+    policy = policy_of(nodes=nodes)
+    groups = BY_KEY.all_key_groups
+    home = key_group_of("k", 6)
+    other = (home + 1) % 6
+    current = Placement(0, "", {
+        name: tuple("node-0" if (name, g) == ("count", other) else "node-1"
+                    for n, g in groups if n == name)
+        for name in BY_KEY.ids
+    })  # fmt: skip
+    rows = [
+        {"operator_id": name, "key_group": g, "node_id": current.node_of(name, g)}
+        for name, g in groups
+    ]
+    routes = [("count", "k", other)]
+    content = [(r["operator_id"], r["key_group"], r["node_id"]) for r in rows]
+    head = Head(JOB, 3, "plan", content_hash(content, routes), "run", datetime.now(UTC))
+    with pytest.raises(PlanRefused, match="key 'k' of count onto the draining node node-0"):
+        checked_placement(head, rows, BY_KEY, policy, current, routes)
+
+
+def test_an_operator_may_not_stop_keeping_its_state_by_key_while_its_keys_are_routed():
+    routed = replace(CURRENT, routes={"count": {"k": 1}})
+    check_keeps_routes(routed, BY_KEY)
+    check_keeps_routes(CURRENT, TOPOLOGY)
+    with pytest.raises(InvalidInput, match=r"routes keys of count.*state_by_key=True"):
+        check_keeps_routes(routed, TOPOLOGY)

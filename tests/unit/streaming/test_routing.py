@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.identity import content_hash
 from ballast.streaming.routing import (
+    KeyMove,
     Move,
     Placement,
     first_placement,
+    is_routable,
     key_group_of,
+    key_moves_between,
     moves_between,
     node_indexes,
     taking_turns,
@@ -25,6 +28,55 @@ from tests.support.streaming_parts import policy_of, topology_of
 @given(st.text(), st.integers(1, 1000))
 def test_a_key_group_is_the_checksum_of_the_key_modulo_their_number(key, key_groups):
     assert key_group_of(key, key_groups) == zlib.crc32(key.encode()) % key_groups
+
+
+@given(st.binary(max_size=40))
+def test_bytes_that_are_no_utf8_keep_the_key_group_that_spark_gives_them(data):
+    key = data.decode("utf-8", "surrogateescape")
+    assert key_group_of(key, 1000) == zlib.crc32(data) % 1000
+
+
+@pytest.mark.parametrize(
+    ("key", "routable"),
+    [("", True), ("o'clock \"x\"", True), ("two\nlines\x00", True), ("x" * 1024, True),
+     ("x" * 1025, False), ("ü" * 512, True), ("ü" * 513, False), ("x" * 2**20, False),
+     ("\udc80", False), ("\ud800x", False)],
+)  # fmt: skip
+def test_any_text_may_be_routed_but_for_long_and_broken_keys_which_go_by_hash(key, routable):
+    assert is_routable(key) == routable
+    assert 0 <= key_group_of(key, 7) < 7
+
+
+def test_a_key_goes_by_its_route_and_without_one_by_its_hash():
+    routed = Placement(1, "p", {"count": ("a", "b")}, {"count": {"k": 1, "l": 0}})
+    assert [routed.group_of("count", key) for key in "kl"] == [1, 0]
+    assert routed.group_of("count", "m") == key_group_of("m", 2)
+    assert routed.routes_of("other") == {}
+
+
+def test_keys_move_when_their_key_group_changes_and_not_when_only_their_route_does():
+    nodes = {"parse": ("a",), "count": ("a", "b")}
+    hashed = key_group_of("k", 2)
+    other = 1 - hashed
+    plain = Placement(0, "", nodes)
+    routed = Placement(1, "p", nodes, {"count": {"k": other, "same": key_group_of("same", 2)}})
+    there = KeyMove("count", "k", hashed, other, "ab"[hashed], "ab"[other])
+    back = KeyMove("count", "k", other, hashed, "ab"[other], "ab"[hashed])
+    assert key_moves_between(plain, routed, ("parse", "count")) == [there]
+    assert key_moves_between(routed, plain, ("parse", "count")) == [back]
+    assert key_moves_between(routed, routed, ("parse", "count")) == []
+
+
+def test_routes_are_part_of_the_identity_of_a_placement():
+    nodes = {"parse": ("a", "b")}
+    routed = Placement(1, "p", nodes, {"parse": {"k": 1}})
+    assert routed.content_hash == content_hash(
+        [("parse", 0, "a"), ("parse", 1, "b")], [("parse", "k", 1)]
+    )
+    assert routed.content_hash != Placement(1, "p", nodes).content_hash
+    assert Placement(1, "p", nodes, {"parse": {}}).content_hash == (
+        Placement(1, "p", nodes).content_hash
+    )
 
 
 def test_the_first_placement_depends_on_names_alone():

@@ -81,6 +81,24 @@ def test_what_json_would_change_is_refused(tmp_path, state):
         slot(tmp_path, 0).save(state, b"", [])
 
 
+def test_text_that_is_no_unicode_comes_back_as_it_went_in(tmp_path):
+    slot(tmp_path, 0).save({"\udc80": ["ü", "\ud800"]}, b"", [])
+    assert slot(tmp_path, 1).load()[0] == {"\udc80": ["ü", "\ud800"]}
+
+
+def test_what_a_take_up_wrote_is_read_by_its_batch_and_not_by_its_repetition(tmp_path):
+    store = StateStore(tmp_path)
+    step(tmp_path, 0)
+    store.write_taken_up("node-0", "count", 1, 1, {"b": 7})
+    assert slot(tmp_path, 1).load()[0] == {"b": 7}
+    assert store.read("node-0", "count", 1) == {"b": 7}
+    assert store.before_take_up("node-0", "count", 1, 1) == {"a": 1}
+    store.discard_from(1)
+    assert slot(tmp_path, 1).load()[0] == {"b": 7}
+    assert store.before_take_up("node-0", "count", 1, 2) == {"b": 7}
+    assert store.before_take_up("node-0", "count", 2, 1) is None
+
+
 def test_a_copy_counts_its_bytes_and_can_be_made_again(tmp_path):
     store = StateStore(tmp_path)
     step(tmp_path, 0)

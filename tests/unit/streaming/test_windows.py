@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -10,12 +11,15 @@ from ballast.streaming.figures import (
     BatchFigures,
     GroupFigures,
     Measured,
+    Window,
     key_group_rows,
+    key_pair_rows,
     load_distance_pct,
     node_rows,
     traffic_rows,
 )
 from ballast.streaming.ledger import Flusher, Ledger
+from ballast.streaming.pairs import KEPT_IN_WINDOW, Summary, exact
 from ballast.streaming.windows import covered_windows, first_open_window, window_start
 from tests.support.streaming_parts import policy_of
 
@@ -31,11 +35,13 @@ class Clock:
 
 def measured(batch_id, records=10, version=0, node="node-0"):
     groups = {
-        ("parse", 0): GroupFigures(node, 100 + batch_id, records, 1.5, 2.0, 7, 9),
+        ("parse", 0): GroupFigures(node, 100 + batch_id, records, 1.5, 2.0, 7, 9, 0.5),
         ("parse", 1): GroupFigures("node-1", 50),
     }
     traffic = {("parse", 0, "count", 1): (records, 9)}
-    return Measured(batch_id, version, groups, traffic, ("node-0", "node-1"))
+    keys = {"parse": exact({"": 2, "o'x": records})}
+    pairs = {("parse", "count"): Summary({("o'x", "two\nlines"): records}, {}, 1, records + 3)}
+    return Measured(batch_id, version, groups, traffic, ("node-0", "node-1"), keys, pairs)
 
 
 @pytest.fixture
@@ -160,9 +166,54 @@ def test_tables_that_cannot_be_reached_do_not_stop_the_job(life):
 
 def test_figures_survive_the_disk():
     ledger_batch = BatchFigures(
-        3, 500, 0, True, 2, measured(3).groups, measured(3).traffic, ("node-0",)
-    )
-    assert BatchFigures.from_json(ledger_batch.to_json()) == ledger_batch
+        3, 500, 0, True, 2, measured(3).groups, measured(3).traffic, ("node-0",),
+        measured(3).keys, measured(3).pairs,
+    )  # fmt: skip
+    assert BatchFigures.from_json(json.loads(json.dumps(ledger_batch.to_json()))) == ledger_batch
+
+
+def test_figures_of_an_earlier_version_are_read():
+    found = BatchFigures(3, 5, 0, True, 2, measured(3).groups, {}, ()).to_json()
+    del found["keys"], found["pairs"]
+    found["groups"] = [group[:-1] for group in found["groups"]]
+    batch = BatchFigures.from_json(found)
+    assert (batch.keys, batch.pairs) == ({}, {})
+    assert batch.groups["parse", 0].wire_ms == 0
+
+
+def test_rows_of_key_pairs_are_the_sums_of_the_window_with_their_bounds(life):
+    ledger = life.begin()
+    ledger.record(measured(0))
+    ledger.record(measured(1))
+    life.clock.now += 2 * W
+    busy, idle = ledger.flush()
+    rows = key_pair_rows("diamond", busy, datetime.now(UTC)).to_pylist()
+    shown = {
+        (r["kind"], r["from_operator_id"], r["from_key"], r["to_operator_id"], r["to_key"]):
+        (r["records"], r["error_records"])
+        for r in rows
+    }  # fmt: skip
+    assert shown == {
+        ("key", "parse", "", None, None): (4, 0),
+        ("key", "parse", "o'x", None, None): (20, 0),
+        ("other_keys", "parse", None, None, None): (0, 0),
+        ("pair", "parse", "o'x", "count", "two\nlines"): (20, 0),
+        ("other_pairs", "parse", None, "count", None): (6, 2),
+    }
+    assert {(r["first_batch_id"], r["last_batch_id"], r["job"]) for r in rows} == {
+        (0, 1, "diamond")
+    }
+    assert key_pair_rows("diamond", idle, datetime.now(UTC)).num_rows == 0
+
+
+def test_rows_of_key_pairs_are_bounded():
+    many = exact({(f"k{n}", "x"): 1 + n % 3 for n in range(3 * KEPT_IN_WINDOW)})
+    batch = BatchFigures(0, 0, 0, True, 0, {}, {}, (), {}, {("parse", "count"): many})
+    rows = key_pair_rows("diamond", Window(0, W, (batch,), batch), datetime.now(UTC)).to_pylist()
+    assert len(rows) == KEPT_IN_WINDOW + 1
+    assert sum(row["records"] for row in rows) == many.total
+    assert rows[-1]["kind"] == "other_pairs"
+    assert rows[-1]["error_records"] == 2
 
 
 def test_rows_have_every_key_group_and_the_state_at_the_end(life):
@@ -174,6 +225,7 @@ def test_rows_have_every_key_group_and_the_state_at_the_end(life):
     at = datetime.now(UTC)
     first, second = key_group_rows("diamond", busy, at)
     assert (first["records"], first["cpu_ms"], first["state_bytes"]) == (20, 3.0, 101)
+    assert first["wire_ms"] == 1.0
     assert (first["node_id"], first["plan_version"]) == ("node-2", 4)
     assert (first["first_batch_id"], first["last_batch_id"]) == (0, 1)
     assert (second["records"], second["state_bytes"]) == (0, 50)

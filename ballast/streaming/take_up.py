@@ -1,0 +1,159 @@
+"""How state follows a plan: whole key groups to other nodes, single keys to other key groups.
+
+Both are done in one pass over the key groups concerned. Until the caller has made durable that all
+of it was done, nothing that existed before is changed or removed: a key group that moves is written
+on its new node, one that stays and loses or gets keys is written as a new version beside the old
+one, and everything is made from the versions of before. So a pass that was broken off anywhere is
+simply made again, and no key is ever in two places or in none.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from ballast.streaming.operators import State
+from ballast.streaming.routing import Placement, key_moves_between, moves_between
+from ballast.streaming.state import StateStore, encode
+
+Sent = dict[tuple[int, int], State]
+"""What one key group sends another: the states of keys, by (sender, receiver)."""
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A key group that changes its node, loses keys, gets keys, or several of these."""
+
+    operator_id: str
+    key_group: int
+    source: str
+    target: str
+    lost: Mapping[str, int] = field(default_factory=dict)
+    """Keys that leave, and the key group each goes to."""
+    got_from: Mapping[int, str] = field(default_factory=dict)
+    """Key groups that send keys, and the node each was on."""
+
+    @property
+    def moves(self) -> bool:
+        """Whether the key group changes its node."""
+        return self.source != self.target
+
+    @property
+    def changes_keys(self) -> bool:
+        """Whether it loses or gets keys."""
+        return bool(self.lost or self.got_from)
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What was carried, as counted while doing so."""
+
+    bytes: int
+    keys: int
+
+
+def transfers_between(old: Placement, new: Placement, operators: Sequence[str]) -> list[Transfer]:
+    """Every key group that a change of placement touches, upstream operators first."""
+    key_moves = key_moves_between(old, new, operators)
+    lost: dict[tuple[str, int], dict[str, int]] = defaultdict(dict)
+    got_from: dict[tuple[str, int], dict[int, str]] = defaultdict(dict)
+    for move in key_moves:
+        lost[move.operator_id, move.from_group][move.key] = move.to_group
+        got_from[move.operator_id, move.to_group][move.from_group] = move.source
+    moved = {(m.operator_id, m.key_group) for m in moves_between(old, new, operators)}
+    order = {operator: position for position, operator in enumerate(operators)}
+    return [
+        Transfer(
+            operator,
+            group,
+            old.node_of(operator, group),
+            new.node_of(operator, group),
+            lost.get((operator, group), {}),
+            got_from.get((operator, group), {}),
+        )
+        for operator, group in sorted(
+            moved | lost.keys() | got_from.keys(), key=lambda name: (order[name[0]], name[1])
+        )
+    ]
+
+
+def carry_over(
+    store: StateStore,
+    transfers: Sequence[Transfer],
+    batch_id: int,
+    after_each: Callable[[int], None] = lambda _: None,
+) -> Carried:
+    """Bring the state where the transfers say; the old places keep what they have.
+
+    Bytes are those that came from another node. ``after_each`` is told the number of transfers
+    that are done.
+    """
+    size = keys = done = 0
+    for _, of_operator in groupby(transfers, key=lambda transfer: transfer.operator_id):
+        group = list(of_operator)
+        sent = _taken_out(store, group, batch_id)
+        keys += sum(len(part) for part in sent.values())
+        for transfer in group:
+            if transfer.changes_keys:
+                size += _rewrite(store, transfer, sent, batch_id)
+            else:
+                size += store.copy(
+                    transfer.operator_id, transfer.key_group, transfer.source, transfer.target,
+                    batch_id,
+                )  # fmt: skip
+            done += 1
+            after_each(done)
+    return Carried(size, keys)
+
+
+def _taken_out(store: StateStore, transfers: Iterable[Transfer], batch_id: int) -> Sent:
+    """The states of all keys of an operator that change their key group."""
+    sent: Sent = defaultdict(dict)
+    for transfer in transfers:
+        state = _before(store, transfer, batch_id) if transfer.lost else {}
+        for key in transfer.lost.keys() & state.keys():
+            sent[transfer.key_group, transfer.lost[key]][key] = state[key]
+    return sent
+
+
+def _rewrite(store: StateStore, transfer: Transfer, sent: Sent, batch_id: int) -> int:
+    """Write a key group without the keys it lost and with those it got; bytes from other nodes."""
+    before = _before(store, transfer, batch_id)
+    kept = {key: value for key, value in before.items() if key not in transfer.lost}
+    received = [
+        (node, part)
+        for sender, node in sorted(transfer.got_from.items())
+        if (part := sent.get((sender, transfer.key_group)))
+    ]
+    after = dict(kept)
+    for _, part in received:
+        # In the order of the keys: a repetition writes the same bytes.
+        after.update(sorted(part.items()))
+    if transfer.moves:
+        store.forget(transfer.target, transfer.operator_id, transfer.key_group)
+    if before or after:
+        store.write_taken_up(
+            transfer.target, transfer.operator_id, transfer.key_group, batch_id, after
+        )
+    parts = [(transfer.source, kept), *received]
+    return sum(_size(part, transfer) for node, part in parts if node != transfer.target)
+
+
+def _before(store: StateStore, transfer: Transfer, batch_id: int) -> State:
+    found = store.before_take_up(
+        transfer.source, transfer.operator_id, transfer.key_group, batch_id
+    )
+    return found or {}
+
+
+def _size(part: State, transfer: Transfer) -> int:
+    return len(encode(part, f"{transfer.operator_id}/{transfer.key_group}")) if part else 0
+
+
+def forget_old_places(store: StateStore, transfers: Iterable[Transfer]) -> None:
+    """Remove what key groups left behind on nodes that no longer own them."""
+    for transfer in transfers:
+        if transfer.moves:
+            store.forget(transfer.source, transfer.operator_id, transfer.key_group)
