@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,15 @@ from ballast.contracts.errors import InvalidInput
 
 LONGEST_LIFE = 1e6
 """Periods: what is taken where earlier plans lost nothing."""
+RECORDS_PER_BYTE = 0.02
+"""The price of a byte where nobody names one: a remote record is worth 50 bytes of state."""
+WATCHED_PLANS = 12
+"""Earlier plans whose locality is followed as they age."""
+LEAST_TRUST = 0.05
+"""Nothing would move again at a trust of 0, and so nothing could ever earn it back."""
+FIRST_PROMISE = 1.0
+"""Points of locality that are taken as promised and kept before there is any outcome: promises
+much smaller than that say little, as where keys moved for balance alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +70,14 @@ class HeldBack:
     reason: str
 
 
-def learned_life(localities: Sequence[Sequence[float]], floor: float = 0.0) -> float:
+def learned_life(
+    localities: Sequence[Sequence[float]], floor: float = 0.0, longest: float = LONGEST_LIFE
+) -> float:
     """Expected life of a plan, in periods, from the locality that earlier plans had by age.
 
     ``localities[p][a]`` is plan p's locality at age a, and ``floor`` what no plan at all would
     have. The advantage over the floor is taken to decay by a constant factor a period; its
-    expected total is that of a geometric series, 1 / (1 - factor).
+    expected total is that of a geometric series, 1 / (1 - factor), and at most ``longest``.
     """
     kept = lost = 0.0
     for ages in localities:
@@ -74,15 +86,63 @@ def learned_life(localities: Sequence[Sequence[float]], floor: float = 0.0) -> f
             lost += max(0.0, before - floor)
     if lost <= 0:
         return 1.0  # Nothing learned yet: a plan is sure to live for the next period alone.
-    factor = min(kept / lost, 1.0 - 1.0 / LONGEST_LIFE)
+    factor = min(kept / lost, 1.0 - 1.0 / max(1.0, longest))
     return 1.0 / (1.0 - factor)
 
 
-def learned_trust(realised: Sequence[float], predicted: Sequence[float]) -> float:
-    """Realised over predicted gain, over all outcomes together; 1 before there are any."""
-    promised = sum(predicted)
+def learned_trust(
+    realised: Sequence[float], predicted: Sequence[float], kept_before: float = 0.0
+) -> float:
+    """Realised over predicted gain, over all outcomes together; 1 before there are any.
+
+    ``kept_before`` is a gain taken as promised and realised beforehand.
+    """
+    promised = kept_before + sum(predicted)
     if len(realised) != len(predicted):
         raise InvalidInput("realised and predicted gains need the same length")
     if promised <= 0:
         return 1.0
-    return max(0.0, sum(realised) / promised)
+    return max(0.0, (kept_before + sum(realised)) / promised)
+
+
+class GateMemory:
+    """What earlier plans taught: how long a plan lives, and how much of its promise comes true.
+
+    A period goes ``planned`` (a plan comes into force, with the gain it promises) and ``served``
+    (what came, by the plan in force and by those before it).
+    """
+
+    def __init__(self, floor: float) -> None:
+        self._floor = floor
+        self._ages: deque[list[float]] = deque(maxlen=WATCHED_PLANS)
+        self._predicted: list[float] = []
+        self._realised: list[float] = []
+        self._periods = 0
+
+    def planned(self, predicted_gain: float) -> None:
+        """``predicted_gain``: points of locality that the plan adds to what is without it."""
+        self._ages.append([])
+        self._predicted.append(predicted_gain)
+
+    def served(self, localities: Sequence[float], realised_gain: float) -> None:
+        """A period is over. ``localities``: what each watched plan, oldest first, had or would
+        have had in it. ``realised_gain``: of the plan in force, over what was before it."""
+        if len(localities) != len(self._ages):
+            raise InvalidInput(f"{len(localities)} localities for {len(self._ages)} plans")
+        for ages, locality in zip(self._ages, localities, strict=True):
+            ages.append(locality)
+        self._realised.append(realised_gain)
+        self._periods += 1
+
+    @property
+    def life(self) -> float:
+        """At most as long as plans have been watched: beyond that nothing was learned."""
+        return learned_life(self._ages, self._floor, longest=max(1, self._periods))
+
+    @property
+    def trust(self) -> float:
+        promised = self._predicted[: len(self._realised)]
+        return max(LEAST_TRUST, learned_trust(self._realised, promised, FIRST_PROMISE))
+
+    def gate(self, records_per_byte: float = RECORDS_PER_BYTE) -> Gate:
+        return Gate(records_per_byte, life=self.life, trust=self.trust)

@@ -42,10 +42,8 @@ class KeyGraph:
 
         ``state`` says what a (side, key) holds; without it every key holds 1.
         """
-        pairs = [(a, b, e.count) for (a, b), e in statistics.pairs.heaviest()]
-        left = {k: e.count for k, e in statistics.left.heaviest()}
-        right = {k: e.count for k, e in statistics.right.heaviest()}
-        return cls.from_counts(pairs, left, right, state)
+        pairs = [(a, b, count) for (a, b), count in statistics.pairs.counts.items()]
+        return cls.from_counts(pairs, statistics.left.counts, statistics.right.counts, state)
 
     @classmethod
     def from_counts(

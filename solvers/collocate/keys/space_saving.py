@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from ballast.contracts.errors import InvalidInput
@@ -54,6 +55,11 @@ class SpaceSaving(Generic[Item]):
             yield item, Estimate(count, self._errors[item])
 
     @property
+    def counts(self) -> Mapping[Item, float]:
+        """Upper bounds of the weights of all items held, without a copy."""
+        return MappingProxyType(self._counts)
+
+    @property
     def unseen(self) -> float:
         """No item that is not held weighs more than this."""
         if len(self._counts) < self.capacity:
@@ -83,10 +89,6 @@ class SpaceSaving(Generic[Item]):
         if item in self._counts:
             return Estimate(self._counts[item], self._errors[item])
         return Estimate(self.unseen, self.unseen)
-
-    def heaviest(self, n: int | None = None) -> list[tuple[Item, Estimate]]:
-        rows = sorted(self, key=lambda row: -row[1].count)  # Stable: ties by first seen.
-        return rows if n is None else rows[:n]
 
     def scaled(self, factor: float) -> SpaceSaving[Item]:
         """All weights times ``factor``: what decayed statistics are made of."""

@@ -8,16 +8,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ballast.contracts.errors import InvalidInput
-from solvers.collocate.gate import Gate, learned_life, learned_trust
-from solvers.collocate.keys.decay import DecayedStatistics, Router
+from solvers.collocate.gate import LEAST_TRUST, Gate, GateMemory, learned_life, learned_trust
+from solvers.collocate.keys.decay import DecayedStatistics, routed_by
 from solvers.collocate.keys.evaluate import quality, route_quality
 from solvers.collocate.keys.key_graph import KeyGraph
 from solvers.collocate.keys.names import LONGEST_KEY, key_bytes
 from solvers.collocate.keys.potc import run_two_choices, two_choices
 from solvers.collocate.keys.routes import Routes, match_labels, metis_routes
 from solvers.collocate.keys.statistics import PairStatistics
-from solvers.collocate.keys.sticky import StickyParams, sticky_routes
+from solvers.collocate.keys.sticky import StickyParams, fresh_routes, sticky_routes
 from solvers.collocate.keys.table import RoutingTable, hash_server, moved_keys
+from solvers.problem import IntArray
 
 QUICK = settings(
     max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -154,7 +155,7 @@ def test_a_start_within_the_balance_bound_stays_within_it_and_loses_no_locality(
     n = graph.n_vertices
     before = np.array([data.draw(st.integers(0, servers - 1)) for _ in range(n)])
     was = quality(graph, before, servers)
-    params = StickyParams(imbalance=max(1.05, was.imbalance), try_metis=data.draw(st.booleans()))
+    params = StickyParams(imbalance=max(1.05, was.imbalance), try_fresh=data.draw(st.booleans()))
     plan = sticky_routes(graph, before, np.ones(n, dtype=bool), servers, params)
     now = quality(graph, plan.server, servers)
     assert now.locality >= was.locality - 1e-9
@@ -173,7 +174,7 @@ def test_the_gate_decides_key_by_key_what_moves() -> None:
     before = np.array([{b"a": 1, b"b": 1, b"c": 1, b"x": 0, b"y": 1}[key] for key in names])
     for price, moved in ((0.5, {b"a", b"b"}), (1.0, {b"a"}), (4.0, set())):
         gate = Gate(records_per_byte=price)
-        params = StickyParams(imbalance=2.0, gate=gate, try_metis=False)
+        params = StickyParams(imbalance=2.0, gate=gate, try_fresh=False)
         heavy = graph.state.copy()
         heavy[[names.index(b"x"), names.index(b"y")]] = 1000.0
         held = KeyGraph(
@@ -193,7 +194,7 @@ def test_a_new_key_goes_where_its_partner_is() -> None:
     names = list(graph.keys)
     before = np.array([{b"old": 2, b"x": 2, b"other": 0, b"y": 0}.get(k, 1) for k in names])
     known = np.array([k != b"new" for k in names])
-    params = StickyParams(imbalance=3.0, gate=Gate(records_per_byte=1e9), try_metis=False)
+    params = StickyParams(imbalance=3.0, gate=Gate(records_per_byte=1e9), try_fresh=False)
     plan = sticky_routes(graph, before, known, 3, params)
     assert plan.server[names.index(b"new")] == 2
     assert plan.moved_state == 0.0
@@ -217,12 +218,8 @@ def period(pairs: list[tuple[str, str, float]]) -> PairStatistics:
     return statistics
 
 
-def planner(statistics: PairStatistics) -> Router:
-    graph = KeyGraph.of(statistics)
-    before = Routes.hashed(2).servers_of(graph)
-    known = np.zeros(graph.n_vertices, dtype=bool)
-    plan = sticky_routes(graph, before, known, 2, StickyParams(imbalance=2.0))
-    return Routes.of(graph, plan.server, 2).servers_of
+def planner(graph: KeyGraph) -> IntArray:
+    return fresh_routes(graph, 2, imbalance=2.0)
 
 
 def test_the_back_test_forgets_what_shifts_and_remembers_what_lasts() -> None:
@@ -253,6 +250,68 @@ def test_life_and_trust_are_learned_from_what_came() -> None:
     assert learned_trust([], []) == 1.0
     assert learned_trust([5.0, 3.0], [10.0, 6.0]) == pytest.approx(0.5)
     assert learned_trust([-5.0], [10.0]) == 0.0
+
+
+def test_a_plan_is_not_expected_to_outlive_what_was_watched() -> None:
+    assert learned_life([[60.0, 60.0]], longest=3) == pytest.approx(3)
+    assert learned_life([[60.0, 30.0]], longest=3) == pytest.approx(2)
+
+
+def test_the_gates_memory_follows_each_plan_as_it_ages() -> None:
+    memory = GateMemory(floor=20.0)
+    assert (memory.life, memory.trust) == (1.0, 1.0)
+    memory.planned(10.0)
+    memory.served([70.0], realised_gain=5.0)
+    memory.planned(10.0)
+    memory.served([45.0, 70.0], realised_gain=2.0)
+    # The first plan kept half of its 50 points above the floor; both kept 7 of 20 points, and a
+    # point is taken as kept beforehand.
+    assert memory.life == pytest.approx(2.0)
+    assert memory.trust == pytest.approx(8 / 21)
+    assert memory.gate(0.5) == Gate(0.5, life=memory.life, trust=memory.trust)
+    with pytest.raises(InvalidInput):
+        memory.served([1.0], 0.0)
+
+
+def test_small_disappointments_cost_little_trust_and_large_ones_can_be_earned_back() -> None:
+    memory = GateMemory(floor=0.0)
+    memory.planned(0.01)
+    memory.served([50.0], realised_gain=-0.01)
+    assert memory.trust > 0.97
+    memory.planned(20.0)
+    memory.served([50.0, 50.0], realised_gain=-20.0)
+    assert memory.trust == LEAST_TRUST
+
+
+def test_a_plan_serves_the_keys_it_knows_and_hash_the_rest() -> None:
+    planned = KeyGraph.from_counts([(b"a", b"x", 1.0)])
+    came = KeyGraph.from_counts([(b"x", b"a", 1.0), (b"a", b"x", 1.0)])
+    plan = np.array([2, 1])
+    expected = [hash_server(b"x", 3), 2, hash_server(b"a", 3), 1]  # x, a on the left; a, x right
+    assert routed_by(planned, plan, came, 3).tolist() == expected
+
+
+def test_statistics_say_how_many_periods_they_weigh() -> None:
+    statistics = DecayedStatistics(planner, 2, (0.0, 0.5))
+    for _ in range(3):
+        statistics.observe(period([("a", "x", 8.0), ("b", "y", 8.0)]))
+    assert statistics.under(0.0).periods == 1.0
+    assert statistics.under(0.5).periods == pytest.approx(1.75)
+    assert statistics.under(0.5).graph.weight.tolist() == [14.0] * 4
+
+
+@given(graph=key_graphs(), servers=st.integers(1, 4))
+@QUICK
+def test_a_plan_from_nothing_is_the_start_that_the_search_would_make(
+    graph: KeyGraph, servers: int
+) -> None:
+    fresh = fresh_routes(graph, servers, 1.5)
+    assert set(fresh.tolist()) <= set(range(servers))
+    before = np.zeros(graph.n_vertices, dtype=np.int64)
+    known = np.ones(graph.n_vertices, dtype=bool)
+    params = StickyParams(imbalance=float(servers))
+    given_it = sticky_routes(graph, before, known, servers, params, fresh=fresh)
+    assert given_it.local_weight >= graph.local_weight(fresh) - 1e-9
 
 
 def test_two_choices_level_the_load_and_split_the_state() -> None:

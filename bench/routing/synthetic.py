@@ -1,0 +1,82 @@
+"""Seed 004, 4.2: keys of 1 to n on n servers, equal in 60, 80 or 100 % of the records.
+
+The paper prints what share of the records its tables keep local (the locality itself), and for
+hashing 1 / n (3.2); its measurements there are of throughput, which needs a cluster and is not
+repeated here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.routing.methods import pairs_alone
+from bench.routing.streams import synthetic
+from solvers.collocate.keys.decay import routed_by
+from solvers.collocate.keys.evaluate import quality
+from solvers.collocate.keys.key_graph import KeyGraph
+from solvers.collocate.keys.routes import Routes, metis_routes
+from solvers.collocate.keys.sticky import StickyParams, sticky_routes
+from solvers.problem import IntArray
+
+SERVERS = (1, 2, 3, 4, 5, 6)
+LOCALITIES = (60.0, 80.0, 100.0)
+RECORDS = 20_000
+"""To learn from, and as many again to serve."""
+SAMPLING_ERRORS = 4.0
+"""Standard errors that a drawn share may be away from what it was drawn by."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Percent of the records that were local, in what was served after learning."""
+
+    servers: int
+    locality: float
+    hashed: float
+    papers: float
+    ours: float
+    ours_imbalance: float
+
+    @property
+    def printed(self) -> float:
+        """What the tables of 4.2 keep local; with one server there is nowhere else to go."""
+        return 100.0 if self.servers == 1 else self.locality
+
+    @property
+    def least(self) -> float:
+        """The printed share, less what the draw of so many records may make of it."""
+        share = self.printed / 100.0
+        return self.printed - 100.0 * SAMPLING_ERRORS * float(
+            np.sqrt(share * (1 - share) / RECORDS)
+        )
+
+
+def cell(servers: int, locality: float, seed: int) -> Cell:
+    """Learn from one period, serve another."""
+    stream = synthetic(servers, locality, RECORDS, seed)
+    learned = stream.periods[0].statistics(RECORDS)
+    served = stream.periods[1].graph
+    graph = KeyGraph.of(learned)
+    by_hash = Routes.hashed(servers).servers_of(graph)
+    new = np.zeros(graph.n_vertices, dtype=bool)
+    ours = sticky_routes(graph, by_hash, new, servers, StickyParams(), seed=seed).server
+    pairs = pairs_alone(learned)
+    papers = metis_routes(pairs, servers, seed=seed)
+
+    def local(planned: KeyGraph, plan: IntArray) -> tuple[float, float]:
+        found = quality(served, routed_by(planned, plan, served, servers), servers)
+        return found.locality, found.imbalance
+
+    return Cell(
+        servers,
+        locality,
+        local(graph, by_hash)[0],
+        local(pairs, papers)[0],
+        *local(graph, ours),
+    )
+
+
+def cells(seed: int) -> list[Cell]:
+    return [cell(n, share, seed) for share in LOCALITIES for n in SERVERS]

@@ -1,0 +1,119 @@
+"""What must hold on the flights, each claim with its figure and its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bench.routing.methods import DECAYED, ONCE, OURS, PAPER, UNGATED
+from bench.routing.season import ALL_PAIRS, Outcome
+from bench.routing.streams import FLIGHTS
+from bench.routing.synthetic import Cell
+from solvers.collocate.gate import RECORDS_PER_BYTE
+
+LEAST_LEAD = 2.0
+"""Points of locality above the paper's method with decayed statistics."""
+STREAMS_AHEAD = 2
+MOST_MOVED = 5.0
+"""Percent of the state a week, on the first two streams."""
+MOST_OF_THE_PAPERS = 0.25
+"""Of the paper's state moved, on the third, where the paper's locality is high already."""
+WORST_IMBALANCE = 1.3
+FIRST_TWO, THIRD = tuple(FLIGHTS)[:2], tuple(FLIGHTS)[2]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``at_least`` says on which side of the limit the figure has to be."""
+
+    claim: str
+    figure: float
+    limit: float
+    at_least: bool
+
+    @property
+    def holds(self) -> bool:
+        return self.figure >= self.limit if self.at_least else self.figure <= self.limit
+
+
+def of_stream(outcomes: Iterable[Outcome], stream: str, n_pairs: int) -> dict[str, Outcome]:
+    """By method; of ours the one at the default price, and the one without the gate."""
+    return {
+        row.method: row
+        for row in outcomes
+        if (row.stream, row.n_pairs) == (stream, n_pairs)
+        and (row.method != OURS or row.price == RECORDS_PER_BYTE)
+    }
+
+
+def verdicts(outcomes: Sequence[Outcome], cells: Sequence[Cell]) -> list[Verdict]:
+    """With all pairs kept; for fewer the figures are printed alone."""
+    streams = [s for s in FLIGHTS if any(row.stream == s for row in outcomes)]
+    by_stream = {s: of_stream(outcomes, s, ALL_PAIRS) for s in streams}
+    found = [v for s, rows in by_stream.items() if OURS in rows for v in _of_one(s, rows)]
+    if len(streams) == len(FLIGHTS) and all(OURS in rows for rows in by_stream.values()):
+        leads = sorted((lead(rows) for rows in by_stream.values()), reverse=True)
+        found.append(
+            Verdict(
+                f"ours, points above {DECAYED} on the {STREAMS_AHEAD} best of the streams",
+                leads[STREAMS_AHEAD - 1],
+                LEAST_LEAD,
+                at_least=True,
+            )
+        )
+    return found + [_of_cell(c) for c in cells]
+
+
+def lead(rows: dict[str, Outcome]) -> float:
+    return rows[OURS].locality - rows[DECAYED].locality
+
+
+def _of_one(stream: str, rows: dict[str, Outcome]) -> list[Verdict]:
+    ours, paper = rows[OURS], rows[PAPER]
+    most = MOST_MOVED if stream in FIRST_TWO else MOST_OF_THE_PAPERS * paper.moved
+    return [
+        Verdict(f"{stream}: locality of ours", ours.locality, paper.locality, at_least=True),
+        Verdict(f"{stream}: state ours moves a week, %", ours.moved, most, at_least=False),
+        Verdict(
+            f"{stream}: worst week's imbalance of ours",
+            ours.worst_imbalance,
+            WORST_IMBALANCE,
+            at_least=False,
+        ),
+    ]
+
+
+def _of_cell(cell: Cell) -> Verdict:
+    claim = f"4.2, {cell.servers} servers, {cell.locality:g} % equal: locality of ours"
+    return Verdict(claim, cell.ours, cell.least, at_least=True)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What the gate at one price leaves of the gain over offline once, and of the state moved."""
+
+    price: float
+    locality: float
+    gain_kept: float
+    state_moved: float
+
+
+def gate_curve(outcomes: Sequence[Outcome], stream: str) -> list[Kept]:
+    """Shares of what ours without the gate gains and moves, by price."""
+    rows = [o for o in outcomes if (o.stream, o.n_pairs) == (stream, ALL_PAIRS)]
+    once = next(row for row in rows if row.method == ONCE)
+    free = next(row for row in rows if row.method == UNGATED)
+    ours = sorted((r for r in rows if r.method in (OURS, UNGATED)), key=lambda r: r.price)
+    return [
+        Kept(
+            row.price,
+            row.locality,
+            _share(row.locality - once.locality, free.locality - once.locality),
+            _share(row.moved, free.moved),
+        )
+        for row in ours
+    ]
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else 0.0

@@ -1,0 +1,66 @@
+"""What has been seen by a job that follows routes: the state of every key, and where it is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bench.routing.streams import Period, Stream
+from solvers.collocate.keys.evaluate import RouteQuality, quality
+from solvers.collocate.keys.table import RoutingTable
+from solvers.problem import BoolArray, FloatArray, IntArray
+
+NOWHERE = -1
+
+
+class World:
+    """State is the number of records that a key has seen. A new key has no place yet.
+
+    ``table`` is where the routes in force send a key that is new: by hash, if they do not know it.
+    """
+
+    def __init__(self, stream: Stream, n_servers: int) -> None:
+        self.n_servers = n_servers
+        self.hashed: IntArray = RoutingTable.hashed(n_servers).route_many(stream.keys)
+        self.table: IntArray = self.hashed
+        self.place: IntArray = np.full(len(stream.keys), NOWHERE, dtype=np.int64)
+        self.state: FloatArray = np.zeros(len(stream.keys))
+
+    @property
+    def seen(self) -> BoolArray:
+        return self.place != NOWHERE
+
+    @property
+    def entries(self) -> int:
+        """Keys that a routing table has to name: those that are not where their hash says."""
+        return int(np.count_nonzero(self.seen & (self.place != self.hashed)))
+
+    def admit_by_table(self, period: Period) -> None:
+        new = period.ids[self.place[period.ids] == NOWHERE]
+        self.place[new] = self.table[new]
+
+    def admit_by_partner(self, period: Period) -> None:
+        """Record by record: a new key goes where the key it first comes with is.
+
+        If both are new the first stage's goes by hash, and the other one follows it.
+        """
+        place = self.place
+        is_new = (place[period.left] == NOWHERE) | (place[period.right] == NOWHERE)
+        for i in np.flatnonzero(is_new).tolist():
+            a, b = period.left[i], period.right[i]
+            if place[a] == NOWHERE:
+                place[a] = self.hashed[a] if place[b] == NOWHERE else place[b]
+            if place[b] == NOWHERE:
+                place[b] = place[a]
+
+    def serve(self, period: Period) -> RouteQuality:
+        """Route a period's records, and let the state of their keys grow."""
+        self.state[period.ids] += period.graph.weight
+        return quality(period.graph, self.place[period.ids], self.n_servers)
+
+    def follow(self, place: IntArray) -> float:
+        """Move every key that was seen to its new place; percent of the state that moves."""
+        moved = float(self.state[self.seen & (place != self.place)].sum())
+        self.table = np.where(place == NOWHERE, self.hashed, place)
+        self.place = np.where(self.seen, place, NOWHERE)
+        total = float(self.state.sum())
+        return 100.0 * moved / total if total > 0 else 0.0
