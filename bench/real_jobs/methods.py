@@ -1,0 +1,86 @@
+"""Who plans: ours, ALBIC, COLA, and nobody. Each is a step from a round's problem to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from solvers import Budget, Problem, Stop
+from solvers.collocate import albic, cola, joint
+from solvers.collocate.costs import TrafficCosts
+from solvers.collocate.memory import TargetMemory
+from solvers.problem import IntArray
+
+OURS, ALBIC, COLA, NOBODY = "ours", "albic", "cola", "unchanged"
+METHODS = (OURS, ALBIC, COLA, NOBODY)
+WORDS = {
+    OURS: "ours (joint)",
+    ALBIC: "ALBIC, up to M pairs a round",
+    COLA: "COLA, from scratch each round",
+    NOBODY: "nothing is moved",
+}
+# ALBIC balances by our search, in the place of the paper's MILP, with a fixed number of steps: it
+# repeats exactly, and is the better balancer at this size (docs/bench-rebalance.md).
+BALANCE, BALANCE_STEPS = "search", 1
+
+Step = Callable[[Problem, int], IntArray]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What all methods are given; COLA knows no budget."""
+
+    moves: int = 10
+    max_load_distance: float = 10.0
+    """Percent of the mean."""
+    costs: TrafficCosts = field(default_factory=TrafficCosts)
+    """CPU ms a record sent and received, as measured before the rounds."""
+
+
+def step_of(method: str, rules: Rules) -> Step:
+    """A fresh planner of that name."""
+    makers = {OURS: _ours, ALBIC: _albic, COLA: _cola, NOBODY: _nobody}
+    return makers[method](rules)
+
+
+def _ours(rules: Rules) -> Step:
+    target: TargetMemory | None = None
+
+    def step(problem: Problem, seed: int) -> IntArray:
+        nonlocal target
+        params = joint.JointParams(
+            max_load_distance=rules.max_load_distance, costs=rules.costs, target=target
+        )
+        made = joint.plan(problem, Budget(moves=rules.moves), Stop(), seed, params)
+        target = made.target
+        return made.result.assignment.copy()
+
+    return step
+
+
+def _albic(rules: Rules) -> Step:
+    """The print collocates one pair a round; the budget has room for more, and it is given it."""
+
+    def step(problem: Problem, seed: int) -> IntArray:
+        mean = float(problem.load.sum() / problem.capacity.sum())
+        params = {
+            "max_ld": rules.max_load_distance * mean,
+            "pairs": rules.moves,
+            "rebalance": BALANCE,
+        }
+        stop = Stop(steps=BALANCE_STEPS)
+        return albic.solve(problem, Budget(moves=rules.moves), stop, seed, params).assignment.copy()
+
+    return step
+
+
+def _cola(rules: Rules) -> Step:
+    def step(problem: Problem, seed: int) -> IntArray:
+        params = {"max_load_distance": rules.max_load_distance}
+        return cola.solve(problem, Budget(), Stop(), seed, params).assignment.copy()
+
+    return step
+
+
+def _nobody(_rules: Rules) -> Step:
+    return lambda problem, _seed: problem.current.copy()

@@ -1,0 +1,61 @@
+"""Collocation factor, load index, load distance and bytes over the rounds, a row a job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.real_jobs.methods import ALBIC, COLA, METHODS, NOBODY, OURS, WORDS
+from bench.real_jobs.report import evened_index, title
+from bench.real_jobs.rounds import JobRun, Round
+
+COLOURS = {OURS: "#0b6e4f", ALBIC: "#1f77b4", COLA: "#d95f02", NOBODY: "#999999"}
+Value = Callable[[JobRun, Round], float]
+PANELS: tuple[tuple[str, Value], ...] = (
+    ("collocation factor, %", lambda _, row: row.collocation),
+    ("load index, %", evened_index),
+    ("load distance, %", lambda _, row: row.load_distance),
+    ("MB between nodes", lambda _, row: row.between_bytes / 1e6),
+)
+
+
+def draw(runs: Sequence[JobRun], path: Path) -> None:
+    """One row of panels a job, into one SVG file."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    # Text stays text, and two drawings of the same figures are the same file.
+    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "ballast", "font.size": 8})
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(
+        len(runs), len(PANELS), figsize=(3.1 * len(PANELS), 2.4 * len(runs)), squeeze=False,
+        layout="constrained",
+    )  # fmt: skip
+    for run, row in zip(runs, axes, strict=True):
+        for (label, value), axis in zip(PANELS, row, strict=True):
+            _panel(axis, run, label, value)
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+
+
+def _panel(axis: Any, run: JobRun, label: str, value: Value) -> None:
+    for method in METHODS:
+        rows = run.of(method)
+        if rows:
+            axis.plot(
+                [row.number for row in rows],
+                [value(run, row) for row in rows],
+                label=WORDS[method],
+                color=COLOURS[method],
+                linewidth=2.0 if method == OURS else 1.2,
+                marker="o",
+                markersize=2.5,
+            )
+    axis.set_ylim(bottom=0)
+    axis.set_title(title(run), fontsize=8)
+    axis.set_xlabel("round")
+    axis.set_ylabel(label)

@@ -1,0 +1,252 @@
+"""One job over rounds: measure, plan, move, measure again, for every method from the same start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from ballast.streaming import StreamingJob
+from ballast.streaming.operators import build_topology
+from bench.real_jobs.cluster import Cluster, Moved, RoundFigures
+from bench.real_jobs.methods import COLA, Rules, Step, step_of
+from bench.real_jobs.problems import (
+    SCORE_FACTOR,
+    capacity_of,
+    even_placement,
+    placement_of,
+    problem_of,
+    worst_assignment,
+)
+from examples.flights.check_real_jobs import compare, wanted_sums
+from examples.flights.real_jobs import KEY_GROUPS_PER_NODE, real_job_policy
+from examples.flights.results import read_results, write_results
+from solvers import Problem, metrics
+from solvers.collocate.clusters import heavy_mask
+from solvers.collocate.graph import TrafficGraph
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a job is run."""
+
+    nodes: int = 20
+    rounds: int = 14
+    cola_rounds: int = 3
+    batches_per_round: int = 2
+    batch_records: int = 24_000
+    seed: int = 1
+    methods: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Round:
+    """A measured round. ``moves`` and ``moved_bytes`` are what was moved just before it."""
+
+    method: str
+    number: int
+    collocation: float
+    load_distance: float
+    cpu_s: float
+    work: float
+    records: int
+    sent_records: int
+    """Records whose two key groups were on different nodes."""
+    between_bytes: int
+    source_bytes: int
+    payload_bytes: int
+    executor_cpu_s: float
+    moves: int
+    moved_bytes: int
+
+
+@dataclass(frozen=True)
+class JobRun:
+    """All rounds of all methods of a job, and whether its sums were right at the end."""
+
+    job: str
+    rounds: tuple[Round, ...]
+    heavy_share: float
+    """Percent of the traffic on pairs worth collocating by ALBIC's score."""
+    send_us: float
+    receive_us: float
+    checks: tuple[str, ...]
+    is_exact: bool
+
+    def of(self, method: str) -> list[Round]:
+        return [row for row in self.rounds if row.method == method]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> JobRun:
+        rounds = tuple(Round(**row) for row in found["rounds"])
+        return cls(**{**found, "rounds": rounds, "checks": tuple(found["checks"])})
+
+
+def cut_batches(lines: Sequence[str], size: int, folder: Path) -> list[Path]:
+    """The input as files of equally many lines, in order; what is left over is not fed."""
+    folder.mkdir(parents=True)
+    paths = []
+    for number in range(len(lines) // size):
+        path = folder / f"batch-{number:03d}.csv"
+        path.write_text("".join(lines[number * size : (number + 1) * size]))
+        paths.append(path)
+    return paths
+
+
+def numbers_of(round_number: int, per_round: int, batches: int) -> list[int]:
+    """Which batches a round replays: on through the year, and again from its beginning."""
+    first = round_number * per_round
+    return [(first + i) % batches for i in range(per_round)]
+
+
+def run_job(
+    spark: SparkSession,
+    job: StreamingJob,
+    lines: Sequence[str],
+    setting: Setting,
+    rules: Rules,
+    folder: Path,
+    say: Say,
+) -> JobRun:
+    """Warm up over the whole input, take the worst start, and let every method go from there."""
+    batches = cut_batches(lines, setting.batch_records, folder / "input")
+    start, problem = _worst_start(spark, job, setting, folder, batches)
+    say(f"{job.job}: {len(batches)} batches of {setting.batch_records} lines, warmed up")
+    lanes = [
+        _Lane(method, start.copy_to(folder / method), step_of(method, rules), setting)
+        for method in setting.methods
+    ]
+    for number in range(setting.rounds + 1):
+        # Another method is first each round: none is always measured beside the same neighbours.
+        first = number % len(lanes)
+        for lane in lanes[first:] + lanes[:first]:
+            if lane.is_due(number):
+                say(f"{job.job} {shown(lane.play(number))}")
+    checks = [lane.check() for lane in lanes]
+    send, receive = (1000 * c[0] if c else 0.0 for c in (rules.costs.send, rules.costs.receive))
+    return JobRun(
+        job.job,
+        tuple(row for lane in lanes for row in lane.history),
+        heavy_share(problem),
+        send,
+        receive,
+        tuple(f"{lane.method}: {text}" for lane, (text, _) in zip(lanes, checks, strict=True)),
+        all(equal for _, equal in checks),
+    )
+
+
+def _worst_start(
+    spark: SparkSession,
+    job: StreamingJob,
+    setting: Setting,
+    folder: Path,
+    batches: Sequence[Path],
+) -> tuple[Cluster, Problem]:
+    policy = real_job_policy(job, setting.nodes)
+    topology = build_topology(job.job, job.operators, policy)
+    node_ids = tuple(node.id for node in policy.nodes)
+    placement = even_placement(topology, node_ids)
+    cluster = Cluster(spark, job, policy, folder / "start", batches, placement)
+    # State of the whole input first: it would else grow from round to round, and load with it.
+    year = cluster.run_round(range(len(batches)))
+    problem = problem_of(topology, placement, node_ids, year, capacity_of(year, setting.nodes))
+    per_node = dict.fromkeys(topology.ids, KEY_GROUPS_PER_NODE)
+    worst = worst_assignment(problem, per_node, setting.seed)
+    cluster.move_to(placement_of(topology, node_ids, worst, 1))
+    return cluster, problem
+
+
+class _Lane:
+    """One method's own cluster, going from round to round."""
+
+    def __init__(self, method: str, cluster: Cluster, step: Step, setting: Setting) -> None:
+        self.method, self.cluster, self.step, self.setting = method, cluster, step, setting
+        self.capacity_ms: float | None = None
+        self.moved = Moved(0, 0)
+        self.history: list[Round] = []
+
+    def is_due(self, number: int) -> bool:
+        """COLA moves nearly everything in each round: a few of them say all there is."""
+        return self.method != COLA or number <= self.setting.cola_rounds
+
+    def play(self, number: int) -> Round:
+        """Measure a round, store its results, and plan and move for the next."""
+        cluster, setting = self.cluster, self.setting
+        numbers = numbers_of(number, setting.batches_per_round, len(cluster.batches))
+        figures = cluster.run_round(numbers)
+        write_results(self.database, cluster.next_batch - 1, cluster.results())
+        if self.capacity_ms is None:
+            self.capacity_ms = capacity_of(figures, setting.nodes)
+        problem = problem_of(
+            cluster.topology, cluster.placement, cluster.node_ids, figures, self.capacity_ms
+        )
+        row = _row(self.method, number, problem, figures, self.moved)
+        self.history.append(row)
+        last = setting.cola_rounds if self.method == COLA else setting.rounds
+        if number < last:
+            assignment = self.step(problem, setting.seed + number)
+            self.moved = cluster.move_to(
+                placement_of(
+                    cluster.topology, cluster.node_ids, assignment, cluster.placement.version + 1
+                )
+            )
+        return row
+
+    @property
+    def database(self) -> Path:
+        return self.cluster.folder / "results.sqlite"
+
+    def check(self) -> tuple[str, bool]:
+        """Are the stored sums those of all that was fed, warm-up and every round?"""
+        files = [
+            (self.cluster.batches[number].read_text(), times)
+            for number, times in sorted(self.cluster.fed.items())
+        ]
+        _, stored = read_results(self.database)
+        text, equal = compare(wanted_sums(self.cluster.job.job, files), stored)
+        return text.replace("\n", "; "), equal
+
+
+def _row(method: str, number: int, problem: Problem, figures: RoundFigures, moved: Moved) -> Round:
+    collocation = metrics.collocation_factor(problem, problem.current) or 0.0
+    sent = sum(figures.traffic.values())
+    return Round(
+        method=method,
+        number=number,
+        collocation=collocation,
+        load_distance=metrics.load_distance(problem, problem.current),
+        cpu_s=figures.cpu_s,
+        work=figures.work,
+        records=figures.records,
+        sent_records=round(sent * (1 - collocation / 100)),
+        between_bytes=figures.spark.between_bytes,
+        source_bytes=figures.spark.source_bytes,
+        payload_bytes=figures.payload_bytes,
+        executor_cpu_s=figures.spark.executor_cpu_s,
+        moves=moved.key_groups,
+        moved_bytes=moved.state_bytes,
+    )
+
+
+def heavy_share(problem: Problem) -> float:
+    """Percent of the traffic that is on pairs which ALBIC's score would collocate."""
+    graph = TrafficGraph.of(problem)
+    heavy = heavy_mask(problem, graph, SCORE_FACTOR)
+    return 100.0 * float(graph.rate_out[heavy].sum()) / graph.total_rate
+
+
+def shown(row: Round) -> str:
+    """A line of progress."""
+    return (
+        f"{row.method:9} round {row.number:2}: collocation {row.collocation:5.1f} %, CPU "
+        f"{row.cpu_s:.2f} s, load distance {row.load_distance:5.1f} %, between nodes "
+        f"{row.between_bytes / 1e6:.2f} MB, {row.moves} moves"
+    )

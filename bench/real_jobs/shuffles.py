@@ -1,0 +1,97 @@
+"""What Spark itself says of a batch: bytes its shuffles wrote, and CPU time of its executors."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+COMPLETE, SKIPPED = "COMPLETE", "SKIPPED"
+PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True)
+class StageFigures:
+    """One stage of a Spark job."""
+
+    stage_id: int
+    shuffle_write_bytes: int
+    executor_cpu_ns: int
+
+
+@dataclass(frozen=True)
+class ShuffleFigures:
+    """Bytes as Spark wrote them, compressed. The nodes' reports travel with the records."""
+
+    source_bytes: int
+    """From the source to the nodes of the first operator: no placement saves these."""
+    between_bytes: int
+    """By all later shuffles, from nodes to nodes."""
+    executor_cpu_s: float
+    """Of the JVM's task threads: reading, shuffling, handing rows to Python and back."""
+
+    def plus(self, other: ShuffleFigures) -> ShuffleFigures:
+        return ShuffleFigures(
+            self.source_bytes + other.source_bytes,
+            self.between_bytes + other.between_bytes,
+            self.executor_cpu_s + other.executor_cpu_s,
+        )
+
+
+NO_SHUFFLES = ShuffleFigures(0, 0, 0.0)
+
+
+def summed(stages: Sequence[StageFigures]) -> ShuffleFigures:
+    """A batch is one Spark job; its first stage reads the source, the others are the nodes'."""
+    first, *later = sorted(stages, key=lambda stage: stage.stage_id)
+    return ShuffleFigures(
+        first.shuffle_write_bytes,
+        sum(stage.shuffle_write_bytes for stage in later),
+        sum(stage.executor_cpu_ns for stage in stages) / 1e9,
+    )
+
+
+class Watch:
+    """Reads the figures of the jobs that run in the block; used once."""
+
+    def __init__(self, spark: SparkSession, name: str) -> None:
+        self.context, self.name = spark.sparkContext, name
+        self.stages: list[StageFigures] = []
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        self.context.setJobGroup(self.name, self.name)
+        yield
+        tracker = self.context.statusTracker()
+        ids = {
+            stage
+            for job in tracker.getJobIdsForGroup(self.name)
+            for stage in getattr(tracker.getJobInfo(job), "stageIds", ())
+        }
+        found = [self._stage(stage) for stage in sorted(ids)]
+        self.stages = [stage for stage in found if stage is not None]
+
+    @property
+    def figures(self) -> ShuffleFigures:
+        return summed(self.stages)
+
+    def _stage(self, stage_id: int) -> StageFigures | None:
+        """Spark counts behind the work: a stage's figures are final when it is complete.
+
+        None for a stage that was skipped, because an earlier job had done its work.
+        """
+        store = self.context._jsc.sc().statusStore()
+        end = time.monotonic() + PATIENCE_S
+        while True:
+            found = store.lastStageAttempt(stage_id)
+            status = str(found.status())
+            if status == SKIPPED:
+                return None
+            if status == COMPLETE:
+                return StageFigures(stage_id, found.shuffleWriteBytes(), found.executorCpuTime())
+            if time.monotonic() > end:
+                raise RuntimeError(f"stage {stage_id} is {status} and not complete")
+            time.sleep(0.01)
