@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ballast.contracts.policy import JobPolicy
-from solvers.collocate.gate import learned_life, learned_trust
+from solvers.collocate.gate import LEAST_TRUST, learned_life, learned_trust
 from spark_jobs.problems import Row
 
 COLLOCATION, SERIALISE = "collocation_factor_pct", "serialise_us"
@@ -87,7 +87,8 @@ def _trust(by_version: Sequence[Sequence[Row]]) -> float:
     """By the first measurement of each version: later ones show how long it lasts."""
     promised = [rows[0] for rows in by_version if rows[0]["promised"] is not None]
     gaining = [row for row in promised if row["promised"] > row["before"]]
-    return learned_trust(
+    trust = learned_trust(
         [row["measured"] - row["before"] for row in gaining],
         [row["promised"] - row["before"] for row in gaining],
     )
+    return max(LEAST_TRUST, trust)

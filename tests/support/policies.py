@@ -17,6 +17,7 @@ def small_policy(
     job: str = "probe",
     operators: Mapping[str, int] | None = None,
     nodes: int | Sequence[str | Mapping[str, Any]] = 2,
+    partition_keys: Mapping[str, str] | None = None,
     **fields: Any,
 ) -> JobPolicy:
     """A valid policy: operators in a chain with their key groups, windows of 5 s, periods of 30 s.
@@ -33,7 +34,11 @@ def small_policy(
         "statistics_period_s": 30,
         "dead_after_windows": 4,
         "operators": [
-            {"id": name, "key_groups": size, "partition_key": ["key"]}
+            {
+                "id": name,
+                "key_groups": size,
+                "partition_key": [(partition_keys or {}).get(name, "key")],
+            }
             for name, size in sizes.items()
         ],
         "edges": [{"from": a, "to": b} for a, b in pairwise(names)],

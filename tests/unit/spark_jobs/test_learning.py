@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ballast.contracts.policy import JobPolicy
+from solvers.collocate.gate import LEAST_TRUST, RECORDS_PER_BYTE
 from spark_jobs.learning import LONGEST_LIFE_S, learn
 from tests.support.policies import small_policy
 
@@ -65,6 +66,11 @@ def test_trust_is_realised_over_promised_gain_of_first_measurements():
     assert learn(policy(), rows).trust == pytest.approx((30 + 10) / (40 + 10))
 
 
+def test_promises_that_never_came_leave_a_little_trust_or_none_could_come_back():
+    rows = [collocation(v, 10 * v, 20.0, 60.0, 20.0) for v in range(5)]
+    assert learn(policy(), rows).trust == LEAST_TRUST > 0
+
+
 def test_life_is_how_long_the_gain_lasts_in_seconds():
     """A gain of 40 points that loses a quarter in ten minutes lasts four times as long."""
     rows = [collocation(1, 0, 20.0, 60.0, 60.0), collocation(1, 10, 20.0, 60.0, 50.0)]
@@ -79,3 +85,7 @@ def test_a_gain_that_never_fell_is_not_taken_to_last_forever():
 def test_one_measurement_a_version_says_nothing_of_its_life():
     rows = [collocation(v, 10 * v, 20.0, 60.0, 55.0) for v in range(5)]
     assert learn(policy(), rows).life_s == policy().gate.first_life_s
+
+
+def test_the_price_of_a_byte_is_the_one_that_was_fixed_for_all():
+    assert policy().gate.records_per_byte == RECORDS_PER_BYTE

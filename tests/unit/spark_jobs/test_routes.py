@@ -1,0 +1,142 @@
+"""Plans that route keys: from a snapshot's key pairs to a published version."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from ballast.contracts.errors import PolicyError, VerificationFailed
+from ballast.store.plans import read_head, read_routes
+from ballast.store.tables import append
+from spark_jobs.choice import Choice
+from spark_jobs.drafts import find_snapshot, read_content, read_round
+from spark_jobs.plan_rows import content_hash_of, violations_of
+from spark_jobs.publish import publish_plan
+from spark_jobs.solve import draft_plan, report
+from tests.support.keys import flows, group_rates, key_pair_rows, keyed_policy
+from tests.support.snapshots import END, snapshot_rows
+
+JOB, STAY = "probe", Choice(budget_moves=0, solver_seconds=2)
+
+
+def write_keyed_snapshot(settings, run_id, policy=None, head=None, created_at=END):
+    policy = policy or keyed_policy()
+    rows = snapshot_rows(policy, run_id, head=head)
+    snapshot = rows["snapshots.snapshots"][0]
+    snapshot |= {"key_pairs_table_version": 1, "created_at": created_at}
+    rates = group_rates()
+    for row in rows["snapshots.key_groups"]:
+        rate = rates[row["operator_id"], row["key_group"]]
+        row |= {"records_per_s": rate, "cpu_load_cores": rate / 1000, "state_bytes": int(rate)}
+    first = rows["snapshots.traffic"][0]
+    rows["snapshots.traffic"] = [
+        {**first, "from_key_group": a, "to_key_group": b, "records_per_s": rate,
+         "bytes_per_s": 0.0 if a % 2 == b % 2 else 20 * rate}
+        for (a, b), rate in flows().items()
+    ]  # fmt: skip
+    ids = {"job": policy.job, "snapshot_id": snapshot["snapshot_id"]}
+    rows["snapshots.key_pairs"] = [{**ids, **row} for row in key_pair_rows()]
+    for table, of_table in rows.items():
+        append(settings, table, of_table)
+    return snapshot
+
+
+def test_keys_are_routed_to_their_partners_and_the_plan_is_published(settings):
+    write_keyed_snapshot(settings, "run-1")
+    plan = draft_plan(settings, JOB, "run-1", STAY)
+    assert plan["moves"] == 0
+    assert plan["status"] != "unchanged"
+    assert plan["collocation_factor_before_pct"] < 80.0
+    assert plan["collocation_factor_pct"] == pytest.approx(100.0)
+    assert plan["wire_bytes_per_s"] == pytest.approx(0.0, abs=1e-6)
+    assert 0 < plan["rerouted_keys"] == plan["routes"]
+    routes = read_routes(settings, JOB, plan["plan_id"])
+    assert len(routes) == plan["routes"]
+    assert f"routes {plan['rerouted_keys']} keys anew" in " ".join(report(plan))
+    head = publish_plan(settings, JOB, "run-1")
+    assert head.content_hash == content_hash_of(*read_content(settings, plan))
+    assert read_head(settings, JOB).plan_id == plan["plan_id"]
+
+
+def test_a_route_that_was_changed_after_the_draft_is_not_published(settings):
+    snapshot = write_keyed_snapshot(settings, "run-1")
+    plan = draft_plan(settings, JOB, "run-1", STAY)
+    given = read_round(settings, find_snapshot(settings, JOB, "run-1"))
+    assignment, routes = read_content(settings, plan)
+    assert violations_of(given, plan, assignment, routes) == []
+    assert violations_of(given, plan, assignment, routes[1:])[0].promise == "content_hash"
+    stray = [(routes[0][0], routes[0][1], 99), *routes[1:]]
+    changed = _rehashed(snapshot, plan, assignment, stray)
+    assert violations_of(given, changed, assignment, stray)[0].promise == "routes"
+    twice = [*routes, routes[0]]
+    changed = _rehashed(snapshot, plan, assignment, twice)
+    assert violations_of(given, changed, assignment, twice)[0].promise == "routes"
+    fewer = routes[1:]
+    changed = _rehashed(snapshot, plan, assignment, fewer)
+    broken = {v.promise for v in violations_of(given, changed, assignment, fewer)}
+    assert "collocation_factor" in broken
+    row = {"job": JOB, "plan_id": plan["plan_id"], "operator_id": "parse", "key": "x"}
+    append(settings, "plans.routes", [{**row, "key_group": 1}])
+    with pytest.raises(VerificationFailed, match="content_hash"):
+        publish_plan(settings, JOB, "run-1")
+
+
+def _rehashed(snapshot, plan, assignment, routes):
+    from ballast.contracts import identity
+
+    content = content_hash_of(assignment, routes)
+    plan_id = identity.plan_id(JOB, snapshot["snapshot_id"], content)
+    return {**plan, "content_hash": content, "plan_id": plan_id}
+
+
+def test_routes_in_force_are_kept_by_the_next_plan(settings):
+    write_keyed_snapshot(settings, "run-1")
+    first = draft_plan(settings, JOB, "run-1", STAY)
+    head = publish_plan(settings, JOB, "run-1")
+    applied = {
+        "job": JOB, "version": 1, "plan_id": first["plan_id"], "status": "applied", "batch_id": 3,
+        "reason": "", "moved_key_groups": 0, "bytes_moved": 0, "pause_ms": 1.0,
+        "acked_at": END + timedelta(minutes=1),
+    }  # fmt: skip
+    append(settings, "plans.acks", [applied])
+    # The traffic is as before the routes: as if all had gone back to where the hash is.
+    later = END + timedelta(minutes=2)
+    write_keyed_snapshot(settings, "run-2", head=head, created_at=later)
+    given = read_round(settings, find_snapshot(settings, JOB, "run-2"))
+    assert sum(map(len, given.routing.values())) == first["routes"]
+    second = draft_plan(settings, JOB, "run-2", STAY)
+    assert second["status"] == "unchanged"
+    assert second["routes"] == first["routes"]
+    assert read_routes(settings, JOB, second["plan_id"])
+
+
+def test_routes_of_a_version_that_was_not_applied_are_not_in_force(settings):
+    write_keyed_snapshot(settings, "run-1")
+    draft_plan(settings, JOB, "run-1", STAY)
+    head = publish_plan(settings, JOB, "run-1")
+    later = END + timedelta(minutes=2)
+    write_keyed_snapshot(settings, "run-2", head=head, created_at=later)
+    given = read_round(settings, find_snapshot(settings, JOB, "run-2"))
+    assert given.routing == {}
+
+
+def test_keys_take_no_more_bytes_than_the_budget_has(settings):
+    write_keyed_snapshot(settings, "run-1")
+    plan = draft_plan(settings, JOB, "run-1", Choice(budget_moves=0, budget_bytes=30))
+    assert 0 < plan["route_bytes"] <= 30
+    assert plan["collocation_factor_pct"] < 100.0
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"objective": {"kind": "balance"}}, "keys are routed where it is 'joint'"),
+        ({"routing": {"edges": [{"from": "count", "to": "parse"}]}}, "is not one of edges"),
+        ({"routing": {"edges": [], "max_routes": 0}}, "max_routes"),
+        ({"partition_keys": {}}, "would be routed twice"),
+    ],
+)
+def test_a_policy_that_cannot_route_is_refused(fields, said):
+    with pytest.raises(PolicyError, match=said):
+        keyed_policy(**fields)
