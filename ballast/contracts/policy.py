@@ -124,7 +124,7 @@ class TrafficPolicy(_Strict):
 class GatePolicy(_Strict):
     """What a joint plan's moves have to earn, in records between nodes that they save."""
 
-    records_per_byte: NonNegative = 0.1
+    records_per_byte: NonNegative = 0.02
     """Worth of a byte of state that is moved."""
     records_per_pause_s: NonNegative = 0.0
     """Worth of a second of pause."""
