@@ -86,9 +86,15 @@ class Cluster:
         twin.fed = self.fed.copy()
         return twin
 
+    def run_at_once(self, numbers: Sequence[int]) -> RoundFigures:
+        """Run these batches of the input as a single one."""
+        return self._added_up([self._run_batch(numbers)])
+
     def run_round(self, numbers: Sequence[int]) -> RoundFigures:
-        """Run these batches of the input, and add up what they used."""
-        parts = [self._run_batch(number) for number in numbers]
+        """Run these batches of the input one after another, and add up what they used."""
+        return self._added_up([self._run_batch([number]) for number in numbers])
+
+    def _added_up(self, parts: Sequence[tuple[Measured, float, ShuffleFigures]]) -> RoundFigures:
         cpu, traffic = Counter[KeyGroup](), Counter[Link]()
         for measured, _, _ in parts:
             cpu.update({name: figures.cpu_ms for name, figures in measured.groups.items()})
@@ -109,21 +115,21 @@ class Cluster:
             spark=spark,
         )
 
-    def _run_batch(self, number: int) -> tuple[Measured, float, ShuffleFigures]:
+    def _run_batch(self, numbers: Sequence[int]) -> tuple[Measured, float, ShuffleFigures]:
         batch_id = self.next_batch
         node_ids = taking_turns(self.node_ids, batch_id)
         routes = node_indexes(self.placement, self.topology, node_ids)
         work = Work(self.topology, routes, node_ids, batch_id, str(self.state.root))
         watch = Watch(self.spark, f"{self.folder.name}-{batch_id}")
         with watch.watching():
-            frame = self.spark.read.text(str(self.batches[number]))
+            frame = self.spark.read.text([str(self.batches[number]) for number in numbers])
             reports = run_stages(frame, self.job.source_key, work)
         measured = measured_batch(
             batch_id, reports, self.topology, self.placement, node_ids, self.state_bytes
         )
         self.state_bytes = {name: group.state_bytes for name, group in measured.groups.items()}
         self.next_batch += 1
-        self.fed[number] += 1
+        self.fed.update(numbers)
         return measured, work_of(reports), watch.figures
 
     def move_to(self, placement: Placement) -> Moved:

@@ -156,7 +156,7 @@ def _worst_start(
     placement = even_placement(topology, node_ids)
     cluster = Cluster(spark, job, policy, folder / "start", batches, placement)
     # State of the whole input first: it would else grow from round to round, and load with it.
-    year = cluster.run_round(range(len(batches)))
+    year = cluster.run_at_once(range(len(batches)))
     problem = problem_of(topology, placement, node_ids, year, capacity_of(year, setting.nodes))
     per_node = dict.fromkeys(topology.ids, KEY_GROUPS_PER_NODE)
     worst = worst_assignment(problem, per_node, setting.seed)
