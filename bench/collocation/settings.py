@@ -33,7 +33,7 @@ ONE_SIZE = {
 }  # fmt: skip
 """Shapes that run at one size unless asked for: Figure 10 has 40 nodes."""
 
-ROUNDS = {OURS: 80, ALBIC_M: 120, ALBIC: 600, COLA: 3}
+ROUNDS = {OURS: 70, ALBIC_M: 120, ALBIC: 400, COLA: 3}
 """At most; a method that gets no further ends before (rounds.PATIENCE)."""
 
 

@@ -90,15 +90,21 @@ class Search:
 
     def _rate(self, k: int) -> list[tuple[float, int]]:
         place, wishes = self.place, self.wishes
-        nodes = set(place.to_node[k])
-        if wishes.target[k] >= 0:
-            nodes.add(wishes.target[k])
+        rated: dict[int, float] = {}
+        others = {wishes.target[k]} - {-1}
+        if wishes.leave[k] or place.has_racks:
+            others.update(place.to_node[k])
+        else:
+            # As ``worth``, without a call for each node: a key group may talk to all of them.
+            old, price, to_node = place.node_of[k], place.node_price, place.to_node[k]
+            lost = price * to_node.get(old, 0.0) + wishes.pull[k] * (old == wishes.target[k])
+            rated = {node: price * rate - lost for node, rate in to_node.items()}
         if wishes.leave[k] and not place.is_staying[place.node_of[k]]:
-            nodes.update(self.emptiest())
+            others.update(self.emptiest())
         if place.has_racks:
-            nodes.update(self._nodes_of_racks(k))
-        rated = [(self.worth(k, node), node) for node in nodes]
-        good = [(w, node) for w, node in rated if w > SMALL and self._may_go(k, node, w)]
+            others.update(self._nodes_of_racks(k))
+        rated |= {node: self.worth(k, node) for node in others}
+        good = [(w, node) for node, w in rated.items() if w > SMALL and self._may_go(k, node, w)]
         good.sort(key=lambda option: (-option[0], option[1]))
         return good
 
