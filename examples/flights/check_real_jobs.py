@@ -27,6 +27,7 @@ COLUMNS = {
     0: "year", 1: "month", 2: "day", 8: "arr_delay", 9: "carrier", 11: "tailnum", 12: "origin",
     13: "dest",
 }  # fmt: skip
+WEATHER = "weather,"
 TABLES = {
     "real_job_2": ("airplane_delays",),
     "real_job_3": ("airplane_delays", "route_delays"),
@@ -48,7 +49,8 @@ def wanted_sums(job: str, files: Sequence[tuple[str, int]]) -> dict[str, Rows]:
 
 
 def _flights(text: str) -> pd.DataFrame:
-    kept = "".join(line for line in text.splitlines(keepends=True) if line[0] != "w")
+    lines = text.splitlines(keepends=True)
+    kept = "".join(line for line in lines if not line.startswith(WEATHER))
     missing: Any = {8: [""], 11: [""]}  # by position, which the stubs of pandas do not know
     frame = pd.read_csv(
         io.StringIO(kept), header=None, usecols=list(COLUMNS), names=range(19),
@@ -60,7 +62,10 @@ def _flights(text: str) -> pd.DataFrame:
 def _couriers(flights: pd.DataFrame, texts: Iterable[str]) -> Rows:
     """Sums by carrier and tens of the rain score of the origin's day; other days do not join."""
     lines = "".join(
-        line for text in texts for line in text.splitlines(keepends=True) if line[0] == "w"
+        line
+        for text in texts
+        for line in text.splitlines(keepends=True)
+        if line.startswith(WEATHER)
     )
     weather = pd.read_csv(
         io.StringIO(lines), header=None, names=["tag", "origin", "date", "inches"]
