@@ -11,7 +11,7 @@ from bench.routing.streams import Period, Stream
 from bench.routing.world import NOWHERE, World
 from solvers.collocate.gate import RECORDS_PER_BYTE, WATCHED_PLANS, Gate, GateMemory
 from solvers.collocate.keys.decay import DecayedStatistics, Remembered
-from solvers.collocate.keys.key_graph import KeyGraph
+from solvers.collocate.keys.key_graph import LEFT, KeyGraph
 from solvers.collocate.keys.routes import match_labels, metis_routes
 from solvers.collocate.keys.statistics import PairStatistics
 from solvers.collocate.keys.sticky import StickyParams, sticky_routes
@@ -180,7 +180,8 @@ class Ours(Method):
 
 
 def locality(graph: KeyGraph, server: IntArray) -> float:
-    return 100.0 * graph.local_weight(server) / float(graph.edge_weight.sum())
+    """Percent of all records: the keys' counts know of those whose pairs were not kept."""
+    return 100.0 * graph.local_weight(server) / float(graph.weight[graph.stage(LEFT)].sum())
 
 
 def pairs_alone(statistics: PairStatistics) -> KeyGraph:
