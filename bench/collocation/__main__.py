@@ -135,15 +135,17 @@ def report(runs: Sequence[Run], found: Sequence[Verdict], words: str) -> str:
 PRINTED = (
     "The text prints one number, 'up to ten percent', and else says who is better; the figures are "
     "curves, and nothing is read off them. Topology, rounds and COLA's load bound are not printed: "
-    "here operators are in pairs, ALBIC runs until it gets no further, and the bound is that of "
-    "all methods."
+    "here operators are in pairs, ALBIC runs until it gets no further or to its cap, and the bound "
+    "is that of all methods. What the paper calls the maximum collocation is here the share of the "
+    "key groups that talk one to one; the others send to all key groups of the operator that they "
+    "are paired with, which fill four nodes, so that more than that share can be had."
 )
 
 
-def _words(command: str, base: int, seeds: int, seconds: float) -> str:
+def _words(command: str, at: str, base: int, seeds: int, seconds: float) -> str:
     caps = ", ".join(f"{WORDS[method]} {rounds}" for method, rounds in ROUNDS.items())
     return (
-        f"Made by `{command}` at commit {commit()[:12]}, seed base {base:x}, {seeds} seeds, "
+        f"Made by `{command}` at commit {at[:12]}, seed base {base:x}, {seeds} seeds, "
         f"{os.cpu_count()} cores, Python {platform.python_version()}, {seconds / 60:.0f} minutes. "
         "Setting of seed 000, 5.3: 20 key groups a node, 20/40/60 nodes with 10/20/30 operators, "
         "20 % of the nodes +-2 % a round; 10, 20 and 20 moves a round (M); load distance at most "
@@ -174,7 +176,9 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     args = _parser().parse_args(arguments)
-    base = int((args.seed_base or commit())[:16], 16)
+    # Asked once: others may commit while this runs.
+    at = commit()
+    base = int((args.seed_base or at)[:16], 16)
     out = args.out or ROOT / ".ballast" / "bench-collocation" / f"{base:x}"
     out.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
@@ -183,8 +187,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found = verdicts(runs)
     named = " ".join(["python -m bench.collocation", *arguments])
     command = "make bench-collocation" if not arguments else named
-    text = report(runs, found, _words(command, base, args.seeds, time.monotonic() - started))
-    _write(out, base, runs, text)
+    words = _words(command, at, base, args.seeds, time.monotonic() - started)
+    text = report(runs, found, words)
+    _write(out, at, base, runs, text)
     if args.docs:
         _write_docs(runs, text)
     holds = all(v.holds for v in found)
@@ -194,9 +199,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if holds else 1
 
 
-def _write(out: Path, base: int, runs: Sequence[Run], text: str) -> None:
+def _write(out: Path, at: str, base: int, runs: Sequence[Run], text: str) -> None:
     content = {
-        "commit": commit(),
+        "commit": at,
         "seed_base": f"{base:x}",
         "runs": [run.to_dict() for run in runs],
     }

@@ -3,7 +3,7 @@
 The text prints one number: ALBIC has up to ten percent more collocation than COLA. The rest of it
 is words on who is better; Figures 10 and 11 are curves, and nothing is read off them here. Not
 printed either: the topology (here pairs of operators), COLA's bound on load (here that of all),
-how many rounds ALBIC had (here until it gets no further), and 5.1's ``varies`` (here 0).
+how many rounds ALBIC had (here until it gets no further or its cap), and 5.1's ``varies`` (here 0).
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ FIGURE_10 = {
     75: name_of(40, "pairs-75"),
     100: name_of(40, "pairs"),
 }
-"""Maximum collocation in percent, and the setting that has it."""
+"""Percent of the key groups that talk one to one, and the setting that has it. The paper calls it
+the maximum collocation; with the others in pairs of operators as well, there is more to be had."""
 FIGURE_11 = {nodes: name_of(nodes, "pairs-50") for nodes in SIZES}
 PRINTED_AT_MOST = 10.0
 LAST = 10
@@ -113,8 +114,8 @@ def section(runs: Sequence[Run]) -> str:
     """Both figures as tables, and the claims; empty where none of their settings was run."""
     parts = []
     for title, axis, names in (
-        ("Figure 10, 40 nodes", "maximum collocation, %", FIGURE_10),
-        ("Figure 11, maximum collocation 50 %", "nodes", FIGURE_11),
+        ("Figure 10, 40 nodes", "key groups that talk one to one, %", FIGURE_10),
+        ("Figure 11, 50 % of the key groups talk one to one", "nodes", FIGURE_11),
     ):
         figure = ends(runs, names)
         if figure:
