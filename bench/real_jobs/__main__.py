@@ -36,7 +36,7 @@ from solvers.collocate.costs import TrafficCosts
 
 ROOT = Path(__file__).resolve().parents[2]
 OUT = ROOT / ".ballast" / "bench-real-jobs"
-ROUNDS = {"2": 12, "3": 12, "4": 22}
+ROUNDS = {"2": 12, "3": 12, "4": 20}
 """Plans a job: at ten moves each, enough for every pair that can be together."""
 ONE_TO_ONE = ("extract_delays", "sum_by_airplane")
 COST_REPEAT = 9
@@ -47,12 +47,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     add = parser.add_argument
     add("--jobs", default="2,3,4", help="some of them (%(default)s)")
-    add("--rounds", type=int, help="plans a job (12, 12 and 22)")
+    add("--rounds", type=int, help="plans a job (12, 12 and 20)")
     add("--nodes", type=int, default=20)
     add("--moves", type=int, default=10, help="key groups that a plan may move (%(default)s)")
     add("--bound", type=float, default=10.0, help="load distance, %% of the mean (%(default)s)")
     add("--batches", type=int, default=1, help="batches a round (%(default)s)")
-    add("--batch-records", type=int, default=24_000, help="lines a batch (%(default)s)")
+    add("--batch-records", type=int, default=96_000, help="lines a batch (%(default)s)")
     add("--methods", default=",".join(METHODS))
     add("--cola-rounds", type=int, default=2, help="rounds of COLA (%(default)s)")
     add("--seed-base", type=int, default=1)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,12 @@ class Setting:
     """How a job is run."""
 
     nodes: int = 20
-    rounds: int = 14
-    cola_rounds: int = 3
-    batches_per_round: int = 2
-    batch_records: int = 24_000
+    rounds: int = 12
+    cola_rounds: int = 2
+    batches_per_round: int = 1
+    batch_records: int = 96_000
+    period: int = 3
+    """Rounds whose CPU times make up the loads of a problem: the statistics period."""
     seed: int = 1
     methods: tuple[str, ...] = ()
 
@@ -52,6 +55,9 @@ class Round:
     number: int
     collocation: float
     load_distance: float
+    """Of the loads that the plan is made from, under the placement of this round."""
+    round_distance: float
+    """Of this round's CPU times alone: what the machine did in it is in there."""
     cpu_s: float
     work: float
     records: int
@@ -118,10 +124,10 @@ def run_job(
 ) -> JobRun:
     """Warm up over the whole input, take the worst start, and let every method go from there."""
     batches = cut_batches(lines, setting.batch_records, folder / "input")
-    start, problem = _worst_start(spark, job, setting, folder, batches)
+    start, year, problem = _worst_start(spark, job, setting, folder, batches)
     say(f"{job.job}: {len(batches)} batches of {setting.batch_records} lines, warmed up")
     lanes = [
-        _Lane(method, start.copy_to(folder / method), step_of(method, rules), setting)
+        _Lane(method, start.copy_to(folder / method), step_of(method, rules), setting, year)
         for method in setting.methods
     ]
     for number in range(setting.rounds + 1):
@@ -149,7 +155,7 @@ def _worst_start(
     setting: Setting,
     folder: Path,
     batches: Sequence[Path],
-) -> tuple[Cluster, Problem]:
+) -> tuple[Cluster, RoundFigures, Problem]:
     policy = real_job_policy(job, setting.nodes)
     topology = build_topology(job.job, job.operators, policy)
     node_ids = tuple(node.id for node in policy.nodes)
@@ -161,14 +167,18 @@ def _worst_start(
     per_node = dict.fromkeys(topology.ids, KEY_GROUPS_PER_NODE)
     worst = worst_assignment(problem, per_node, setting.seed)
     cluster.move_to(placement_of(topology, node_ids, worst, 1))
-    return cluster, problem
+    return cluster, year, problem
 
 
 class _Lane:
     """One method's own cluster, going from round to round."""
 
-    def __init__(self, method: str, cluster: Cluster, step: Step, setting: Setting) -> None:
+    def __init__(
+        self, method: str, cluster: Cluster, step: Step, setting: Setting, year: RoundFigures
+    ) -> None:
         self.method, self.cluster, self.step, self.setting = method, cluster, step, setting
+        # The pass that filled the state had nothing collocated either, and so is a measurement.
+        self.period = deque([year], maxlen=setting.period)
         self.capacity_ms: float | None = None
         self.moved = Moved(0, 0)
         self.history: list[Round] = []
@@ -185,10 +195,13 @@ class _Lane:
         write_results(self.database, cluster.next_batch - 1, cluster.results())
         if self.capacity_ms is None:
             self.capacity_ms = capacity_of(figures, setting.nodes)
-        problem = problem_of(
-            cluster.topology, cluster.placement, cluster.node_ids, figures, self.capacity_ms
+        alone, problem = (
+            problem_of(cluster.topology, cluster.placement, cluster.node_ids, of, self.capacity_ms)
+            for of in (figures, over_period(self.period, figures))
         )
-        row = _row(self.method, number, problem, figures, self.moved)
+        self.period.append(figures)
+        distance = metrics.load_distance(alone, alone.current)
+        row = _row(self.method, number, problem, figures, self.moved, distance)
         self.history.append(row)
         last = setting.cola_rounds if self.method == COLA else setting.rounds
         if number < last:
@@ -215,7 +228,28 @@ class _Lane:
         return text.replace("\n", "; "), equal
 
 
-def _row(method: str, number: int, problem: Problem, figures: RoundFigures, moved: Moved) -> Round:
+def over_period(before: Sequence[RoundFigures], now: RoundFigures) -> RoundFigures:
+    """This round with the CPU times that the whole period had for as many records.
+
+    On a shared machine one round's CPU times of a key group are off by a tenth and more.
+    """
+    whole = [*before, now]
+    records = sum(figures.records for figures in whole)
+    cpu_ms = {
+        name: sum(figures.cpu_ms.get(name, 0.0) for figures in whole) * now.records / records
+        for name in now.cpu_ms
+    }
+    return replace(now, cpu_ms=cpu_ms)
+
+
+def _row(
+    method: str,
+    number: int,
+    problem: Problem,
+    figures: RoundFigures,
+    moved: Moved,
+    round_distance: float,
+) -> Round:
     collocation = metrics.collocation_factor(problem, problem.current) or 0.0
     sent = sum(figures.traffic.values())
     return Round(
@@ -223,6 +257,7 @@ def _row(method: str, number: int, problem: Problem, figures: RoundFigures, move
         number=number,
         collocation=collocation,
         load_distance=metrics.load_distance(problem, problem.current),
+        round_distance=round_distance,
         cpu_s=figures.cpu_s,
         work=figures.work,
         records=figures.records,

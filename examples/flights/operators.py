@@ -89,8 +89,10 @@ FLIGHTS = StreamingJob(
     "flights",
     source_key=SOURCE_KEY,
     operators=[
-        Operator("extract_delays", process=extract_delays),
-        Operator("sum_by_airplane", key=airplane_of, process=sum_by_airplane),
-        Operator("sum_by_destination", key=destination_of, process=sum_by_destination),
+        Operator("extract_delays", process=extract_delays, state_by_key=True),
+        Operator("sum_by_airplane", key=airplane_of, process=sum_by_airplane, state_by_key=True),
+        Operator(
+            "sum_by_destination", key=destination_of, process=sum_by_destination, state_by_key=True
+        ),
     ],
 )

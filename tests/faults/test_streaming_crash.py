@@ -4,6 +4,11 @@ One folder, one life per fault point: life k starts with version k published, re
 that life k-1 left unfinished under the version it had decided on, takes version k up in its next
 batch and dies there. So a chain of n + 1 processes covers n fault points. The last life runs
 undisturbed and is stopped by SIGTERM; then everything must add up.
+
+Every version moves half of the key groups to another node and leaves the others where they are,
+and routes single keys of all operators otherwise than the one before: versions 1, 4 and 7 bring
+routes, 2, 5 and 8 change them, 3, 6 and 9 take them away. So each point finds key groups that
+move, that lose or get keys, and that do both.
 """
 
 from __future__ import annotations
@@ -25,13 +30,15 @@ from ballast.contracts.settings import Settings, load_settings
 from ballast.store.plans import read_acks
 from ballast.store.tables import ensure_tables, read_rows
 from ballast.streaming.faults import POINTS, VARIABLE
-from ballast.streaming.inspect import job_folder, placement_in_force
+from ballast.streaming.inspect import job_folder, placement_in_force, read_states
 from examples.flights.check import SumsReport, check_sums
 from examples.flights.feed import FlightsFolder
 from tests.support.streaming_plans import publish
 
 ROOT = Path(__file__).resolve().parents[2]
 JOB = "flights"
+TAILS = [f"N{number:03d}" for number in range(97)]
+DESTS = [f"D{number:02d}" for number in range(31)]
 FILES = 8
 LINES = 250
 FEW = ["--records", "2000", "--rate", "50000", "--trigger", "0.2"]  # two files
@@ -68,7 +75,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     run_life(settings, *FEW)
     deaths = {}
     for version, point in enumerate(POINTS, start=1):
-        publish(settings, policy, version, shifted(policy, version))
+        publish(settings, policy, version, shifted(policy, version), routes(policy, version))
         code = run_life(settings, *FEW, fault=f"{point}@{version}")
         deaths[point] = death(settings, code, version)
     code, output = run_until_term(settings)
@@ -77,7 +84,20 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
 
 def shifted(policy: JobPolicy, by: int):
     nodes = [node.id for node in policy.nodes]
-    return lambda operator, group: nodes[(group + by + len(operator)) % len(nodes)]
+    return lambda operator, group: nodes[(group + by * (group % 2) + len(operator)) % len(nodes)]
+
+
+def routes(policy: JobPolicy, version: int) -> list[tuple[str, str, int]]:
+    """For two thirds of the versions: half of the keys of each operator, otherwise every time."""
+    if version % 3 == 0:
+        return []
+    keys = {operator.id: TAILS for operator in policy.operators} | {"sum_by_destination": DESTS}
+    return [
+        (operator.id, key, (number + version) % operator.key_groups)
+        for operator in policy.operators
+        for number, key in enumerate(keys[operator.id])
+        if (number + version) % 2
+    ]
 
 
 def write_chunks(folder: Path) -> None:
@@ -86,9 +106,9 @@ def write_chunks(folder: Path) -> None:
     for number in range(FILES):
         lines = []
         for line in range(number * LINES, (number + 1) * LINES):
-            tail = "" if line % 40 == 0 else f"N{line * 7 % 97:03d}"
+            tail = "" if line % 40 == 0 else TAILS[line * 7 % 97]
             delay = "" if line % 25 == 0 else f"{float(line * 13 % 90 - 30)}"
-            dest = f"D{line * 5 % 31:02d}"
+            dest = DESTS[line * 5 % 31]
             lines.append(
                 f"2013,1,1,517.0,515,2.0,830.0,819,{delay},UA,{line % 60},{tail},EWR,{dest},"
                 "227.0,1400,5,15,2013-01-01T10:00:00Z\n"
@@ -182,6 +202,20 @@ def test_after_all_kills_every_sum_is_that_of_the_input(story):
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
+def test_after_all_kills_every_key_is_in_its_key_group(story):
+    placement = placement_in_force(story.settings, JOB)
+    for operator in ("sum_by_airplane", "sum_by_destination"):
+        found = [
+            (group, key)
+            for group, state in read_states(story.settings, JOB, operator).items()
+            for key in state
+        ]
+        assert len({key for _, key in found}) == len(found) > 0, "no key is in two key groups"
+        assert all(placement.group_of(operator, key) == group for group, key in found)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_after_all_kills_no_metric_is_lost_or_doubled(story):
     groups = read_rows(story.settings, "metrics.key_groups", job=JOB).to_pandas()
     assert not groups.duplicated(["operator_id", "key_group", "window_start_at"]).any()
@@ -189,6 +223,9 @@ def test_after_all_kills_no_metric_is_lost_or_doubled(story):
     assert counted == story.report.flights
     nodes = read_rows(story.settings, "metrics.nodes", job=JOB).to_pandas()
     assert not nodes.duplicated(["node_id", "window_start_at"]).any()
+    pairs = read_rows(story.settings, "metrics.key_pairs", job=JOB).to_pandas()
+    to_destinations = pairs[pairs.to_operator_id == "sum_by_destination"]
+    assert to_destinations.records.sum() == story.report.flights
 
 
 @pytest.mark.slow

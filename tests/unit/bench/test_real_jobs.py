@@ -24,7 +24,14 @@ from bench.real_jobs.problems import (
     problem_of,
     worst_assignment,
 )
-from bench.real_jobs.rounds import JobRun, Round, cut_batches, heavy_share, numbers_of
+from bench.real_jobs.rounds import (
+    JobRun,
+    Round,
+    cut_batches,
+    heavy_share,
+    numbers_of,
+    over_period,
+)
 from bench.real_jobs.shuffles import NO_SHUFFLES, ShuffleFigures, StageFigures, summed
 from examples.flights.real_jobs import REAL_JOBS, real_job_policy
 from solvers import metrics
@@ -93,6 +100,13 @@ def test_every_method_plans_and_all_but_cola_keep_the_budget(method):
     assert (factor > 0) == (method != NOBODY)
 
 
+def test_loads_are_those_of_the_period_for_as_many_records():
+    long = replace(figures(cpu=30.0), records=6000)
+    pooled = over_period([long], figures(cpu=2.0))
+    assert set(pooled.cpu_ms.values()) == {8.0}
+    assert over_period([], figures()) == figures()
+
+
 def test_batches_have_equally_many_lines_and_rounds_go_on_through_them(tmp_path):
     paths = cut_batches(LINES, 150, tmp_path / "input")
     assert [len(path.read_text().splitlines()) for path in paths] == [150, 150]
@@ -148,8 +162,8 @@ def test_costs_are_by_record_and_a_small_block_costs_more_of_them():
 
 def row(method, number, **changes):
     made = {
-        "collocation": 10.0 * number, "load_distance": 5.0, "cpu_s": 2.0 - 0.1 * number,
-        "work": 20.0 - number, "records": 1000, "sent_records": 500, "between_bytes": 10**6,
+        "collocation": 10.0 * number, "load_distance": 5.0, "round_distance": 6.0,
+        "cpu_s": 2.0 - 0.1 * number,        "work": 20.0 - number, "records": 1000, "sent_records": 500, "between_bytes": 10**6,
         "source_bytes": 2 * 10**6, "payload_bytes": 0, "executor_cpu_s": 1.0,
         "moves": 10 if number else 0, "moved_bytes": 0,
     }  # fmt: skip

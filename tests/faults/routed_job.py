@@ -1,0 +1,87 @@
+"""Lives of a routed job without Spark, for tests that kill many of them.
+
+``JobRuntime.on_batch`` and all it does is the job's own; only Spark's shuffles are replaced by a
+loop over the nodes, and Spark's commit log by a file.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from ballast.contracts.settings import Settings, load_settings
+from ballast.streaming import runtime
+from ballast.streaming.faults import VARIABLE
+from ballast.streaming.inspect import job_folder
+from ballast.streaming.node import SOURCE, Delivery, NodeReport, Work, run_node, unpack
+from ballast.streaming.routing import Placement, key_group_of
+from tests.support.streaming_parts import JOB, policy_of, topology_by_key
+
+POLICY = policy_of(3, window_s=1, statistics_period_s=10)
+WORDS = [f"{letter}{number}" for letter in "abcé" for number in range(15)] + ["o'x", 'say "x"']
+
+
+def live(home: str, batches: int, fault: str) -> None:
+    """One life: so many batches from the first that is not committed, then the windows."""
+    os.environ[VARIABLE] = fault
+    runtime.run_stages, runtime.SentRoutes = run_stages, FakeRoutes  # type: ignore[misc,assignment]
+    settings = load_settings({"BALLAST_HOME": home})
+    job = runtime.JobRuntime(
+        topology_by_key(POLICY), "value", settings, POLICY, job_folder(settings, JOB)
+    )
+    first = committed(settings)
+    for batch in range(first, first + batches):
+        job.on_batch(Frame(), batch)  # type: ignore[arg-type]
+        new = Path(home) / "committed.new"
+        new.write_text(str(batch + 1))
+        new.rename(Path(home) / "committed")
+    job.ledger.flush(closing=True)
+
+
+def committed(settings: Settings) -> int:
+    """Batches that are done for good, as Spark's commit log would say."""
+    path = settings.home / "committed"
+    return int(path.read_text()) if path.exists() else 0
+
+
+class FakeRoutes:
+    """Stands for what Spark sends to executors."""
+
+    source = None
+
+    def __init__(self, _spark: object, placement: Placement, _first: str) -> None:
+        self.version, self.routes = placement.version, placement.routes
+
+    def on_worker(self) -> Any:
+        return lambda: self.routes
+
+    def forget(self) -> None:
+        """Nothing was sent."""
+
+
+class Frame:
+    """Stands for a batch's records; every batch has the same."""
+
+    sparkSession = None  # noqa: N815 - Spark's name
+
+
+def run_stages(_frame: object, _key: str, work: Work, _routes: object) -> list[NodeReport]:
+    """What Spark would run, one node after another."""
+    routed = work.routes().get("parse", {})
+    inboxes: list[dict[Any, list[Delivery]]] = [{} for _ in work.node_ids]
+    for word in WORDS:
+        group = (0, routed.get(word, key_group_of(word, work.topology.key_groups[0])))
+        parts = inboxes[work.owner(group)].setdefault(group, [])
+        parts.append(Delivery(SOURCE, lambda word=word: [(word, {"value": word})]))
+    reports = []
+    for stage in range(work.topology.stages):
+        following: list[dict[Any, list[Delivery]]] = [{} for _ in inboxes]
+        for node, inbox in enumerate(inboxes):
+            report, blocks = run_node(work, node, stage, inbox)
+            reports.append(report)
+            for block in blocks:
+                part = Delivery(block.sender, lambda p=block.payload: unpack(p), len(block.payload))
+                following[work.owner(block.target)].setdefault(block.target, []).append(part)
+        inboxes = following
+    return reports

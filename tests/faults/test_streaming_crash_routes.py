@@ -1,0 +1,147 @@
+"""A job killed at every point of taking routes up, whatever happens to them: many quick lives.
+
+Life k repeats the batch that life k - 1 left unfinished, takes version k up in its next batch and
+dies there at one point. Versions bring, change and remove routes, alone and while key groups
+move, so that every fault point meets each of these. The chain with Spark around it is in
+``test_streaming_crash.py``.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from ballast.contracts.settings import Settings, load_settings
+from ballast.store.plans import read_acks
+from ballast.store.tables import ensure_tables, read_rows
+from ballast.streaming.faults import POINTS
+from ballast.streaming.inspect import placement_in_force, read_states
+from tests.faults.routed_job import POLICY, WORDS, committed, live
+from tests.support.streaming_parts import JOB
+from tests.support.streaming_plans import publish
+
+Routes = list[tuple[str, str, int]]
+Content = tuple[Callable[[str, int], str], Routes]
+
+
+def routes(number: int) -> Routes:
+    """Half of the keys, to other key groups for another number."""
+    letters = sorted({word[0] for word in WORDS})
+    keys = {"parse": WORDS, "count": WORDS, "total": letters}
+    return [
+        (operator.id, key, (position + number) % operator.key_groups)
+        for operator in POLICY.operators
+        for position, key in enumerate(keys[operator.id])
+        if (position + number) % 2
+    ]
+
+
+def nodes(by: int) -> Callable[[str, int], str]:
+    """Key groups with odd numbers are on other nodes for another ``by``, the others stay."""
+    return lambda operator, group: f"node-{(group + by * (group % 2) + len(operator)) % 3}"
+
+
+# A cycle: the first content is taken up after the last one again.
+CONTENTS: dict[str, Content] = {
+    "routes come": (nodes(0), routes(1)),
+    "routes change": (nodes(0), routes(2)),
+    "routes go": (nodes(0), []),
+    "routes come while key groups move": (nodes(1), routes(1)),
+    "routes change while key groups move": (nodes(2), routes(2)),
+    "routes go while key groups move": (nodes(0), []),
+}
+
+
+@dataclass(frozen=True)
+class Story:
+    """All lives of a job, by what they took up and where they died."""
+
+    settings: Settings
+    exit_codes: dict[tuple[str, str], int | None]
+    batches: int
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
+    settings = load_settings({"BALLAST_HOME": str(tmp_path_factory.mktemp("crash"))})
+    ensure_tables(settings)
+    # Each life is forked off a process that has imported everything and done nothing yet.
+    lives = multiprocessing.get_context("forkserver")
+    lives.set_forkserver_preload(["tests.faults.routed_job"])
+
+    def run(batches: int, fault: str) -> int | None:
+        life = lives.Process(target=live, args=(str(settings.home), batches, fault))
+        life.start()
+        life.join(240)
+        return life.exitcode
+
+    publish(settings, POLICY, 1, nodes(0))
+    assert run(2, "") == 0
+    codes, version = {}, 1
+    for point in POINTS:
+        for kind, content in CONTENTS.items():
+            version += 1
+            publish(settings, POLICY, version, *content)
+            codes[kind, point] = run(2, f"{point}@{version}")
+    assert run(2, "") == 0
+    return Story(settings, codes, committed(settings))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("point", POINTS)
+def test_each_life_died_at_its_point(story: Story, point: str) -> None:
+    codes = {kind: story.exit_codes[kind, point] for kind in CONTENTS}
+    assert codes == dict.fromkeys(CONTENTS, -signal.SIGKILL)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_after_all_kills_every_count_is_that_of_the_input(story: Story) -> None:
+    assert story.batches == len(POINTS) * len(CONTENTS) + 3
+    counted, totals = states(story, "count"), states(story, "total")
+    assert counted == {word: n * story.batches for word, n in Counter(WORDS).items()}
+    letters = Counter(word[0] for word in WORDS)
+    assert totals == {
+        letter: {"word": n * story.batches, "counted": n * story.batches}
+        for letter, n in letters.items()
+    }
+
+
+def states(story: Story, operator: str) -> dict[str, object]:
+    """State by key; no key is in two key groups, nor in one that is not its own."""
+    placement = placement_in_force(story.settings, JOB)
+    merged: dict[str, object] = {}
+    for group, state in read_states(story.settings, JOB, operator).items():
+        assert {placement.group_of(operator, key) for key in state} <= {group}
+        merged |= state
+    return merged
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_after_all_kills_each_version_was_applied_once_with_its_bytes(story: Story) -> None:
+    acks = read_acks(story.settings, JOB)
+    last = 1 + len(POINTS) * len(CONTENTS)
+    said = Counter((ack["version"], ack["status"]) for ack in acks)
+    assert said == {(v, s): 1 for v in range(1, last + 1) for s in ("accepted", "applied")}
+    applied = [ack for ack in acks if ack["status"] == "applied" and ack["version"] > 1]
+    assert all(ack["bytes_moved"] > 0 for ack in applied)
+    assert {ack["moved_key_groups"] > 0 for ack in applied} == {True, False}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_after_all_kills_every_pair_of_keys_was_counted_once(story: Story) -> None:
+    rows = read_rows(story.settings, "metrics.key_pairs", job=JOB).to_pandas()
+    along = rows[rows.kind.isin(["pair", "other_pairs"])]
+    assert along.records.sum() == 3 * len(WORDS) * story.batches
+    keys = rows[(rows.kind == "key") & (rows.from_operator_id == "count")]
+    assert keys.groupby("from_key").records.sum().to_dict() == {
+        word: n * story.batches for word, n in Counter(WORDS).items()
+    }
