@@ -163,7 +163,8 @@ def test_costs_are_by_record_and_a_small_block_costs_more_of_them():
 def row(method, number, **changes):
     made = {
         "collocation": 10.0 * number, "load_distance": 5.0, "round_distance": 6.0,
-        "cpu_s": 2.0 - 0.1 * number,        "work": 20.0 - number, "records": 1000, "sent_records": 500, "between_bytes": 10**6,
+        "cpu_s": 2.0 - 0.1 * number, "work": 20.0 - number, "records": 1000,
+        "sent_records": 500, "between_bytes": 10**6,
         "source_bytes": 2 * 10**6, "payload_bytes": 0, "executor_cpu_s": 1.0,
         "moves": 10 if number else 0, "moved_bytes": 0,
     }  # fmt: skip
