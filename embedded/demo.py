@@ -40,7 +40,7 @@ DAG_ID = f"reoptimize__{JOB}"
 BALANCE, JOINT, ROUTES = "balance", "joint", "routes"
 ROUTED_EDGES = [{"from": "extract_delays", "to": "sum_by_destination"}]
 # The first windows pay for imports and for code that is not compiled yet; and until every flight
-# has been seen once, which takes 30 s, the states still grow. Another four windows pass between
+# has been seen once, which takes 12 s, the states still grow. Another four windows pass between
 # the trigger and the moment at which condense pins its tables.
 WARM_UP_WINDOWS = 2
 RUN_LIMIT_S = 600.0
