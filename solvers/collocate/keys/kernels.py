@@ -125,11 +125,11 @@ def cheapest_exit(source, swaps, values, here, weight, load):  # type: ignore[no
 
 
 @compiled
-def ease(values, here, weight, load, most_work):  # type: ignore[no-untyped-def]
+def ease(values, here, weight, load, work_left):  # type: ignore[no-untyped-def]
     """Servers above the bound give keys away, the fullest first; swaps where no move eases it.
 
     Here a key may also go to a server that is above the bound then, if it is less so.
-    ``most_work`` is how many moves and swaps may be looked at.
+    ``work_left[0]`` is how many moves and swaps may still be looked at.
     """
     changed = False
     n_keys, n_servers = values.shape
@@ -139,13 +139,13 @@ def ease(values, here, weight, load, most_work):  # type: ignore[no-untyped-def]
             full = fullest(server, -1, -1, weight, load)
             if full > share:
                 source, share = server, full
-        most_work -= n_keys * n_servers
-        if source < 0 or most_work < 0:
+        if source < 0 or work_left[0] < 0:
             return changed
+        work_left[0] -= n_keys * n_servers
         key, server, back = cheapest_exit(source, False, values, here, weight, load)
         if key < 0:
-            most_work -= n_keys * (here == source).sum()
-            if most_work < 0:
+            work_left[0] -= n_keys * (here == source).sum()
+            if work_left[0] < 0:
                 return changed
             key, server, back = cheapest_exit(source, True, values, here, weight, load)
             if key < 0:
