@@ -88,6 +88,27 @@ def improve(values, here, weight, load, keys, servers, swaps_left):  # type: ign
 
 
 @compiled
+def shed(source, members, values, here, weight, load):  # type: ignore[no-untyped-def]
+    """Keys leave a server in the given order, each for the best one that has room."""
+    changed = False
+    for key in members:
+        if fullest(source, -1, -1, weight, load) <= 1.0:
+            break
+        best = -1
+        for server in range(values.shape[1]):
+            if (
+                server != source
+                and (best < 0 or values[key, server] > values[key, best])
+                and fits(server, key, -1, weight, load)
+            ):
+                best = server
+        if best >= 0:
+            put(key, best, here, weight, load)
+            changed = True
+    return changed
+
+
+@compiled
 def relief(source, target, key, back, weight, load, share):  # type: ignore[no-untyped-def]
     """What of a server's share above the bound goes away if a key leaves it for another one."""
     there = fullest(target, key, back, weight, load)

@@ -16,7 +16,7 @@ from ballast.contracts.errors import InvalidInput
 from solvers.collocate.gate import Gate
 from solvers.collocate.graph import sum_by
 from solvers.collocate.keys.balance import Balance
-from solvers.collocate.keys.kernels import SMALLEST_GAIN, ease, improve, put
+from solvers.collocate.keys.kernels import SMALLEST_GAIN, ease, improve, shed
 from solvers.collocate.keys.key_graph import LEFT, RIGHT, KeyGraph
 from solvers.collocate.keys.routes import match_labels, metis_routes
 from solvers.problem import BoolArray, FloatArray, IntArray
@@ -199,9 +199,9 @@ class _Sticky:
         values, here = self._values(side), self.server[stage]
         share = np.ascontiguousarray(self.balance.share[stage])
         load = self.balance.load(here, stage)
-        shed = self._shed(values, here, share, load)
-        eased = bool(ease(values, here, share, load, self.work_left))
-        return shed | eased | self._improve(values, here, share, load)
+        changed = self._shed(values, here, share, load)
+        changed |= bool(ease(values, here, share, load, self.work_left))
+        return changed | self._improve(values, here, share, load)
 
     def _shed(
         self, values: FloatArray, here: IntArray, share: FloatArray, load: FloatArray
@@ -214,15 +214,8 @@ class _Sticky:
             loss = values[members, s] - np.delete(values[members], s, axis=1).max(
                 axis=1, initial=-np.inf
             )
-            for v in members[np.argsort(loss / of_key[members], kind="stable")].tolist():
-                if load[s].max() <= 1.0:
-                    break
-                room = (load + share[v]).max(axis=1) <= 1.0
-                room[s] = False
-                if room.any():
-                    there = int(np.argmax(np.where(room, values[v], -np.inf)))
-                    put(v, there, here, share, load)
-                    changed = True
+            cheapest = members[np.argsort(loss / of_key[members], kind="stable")]
+            changed |= bool(shed(s, cheapest, values, here, share, load))
         return changed
 
     def _improve(
