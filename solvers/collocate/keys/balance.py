@@ -55,4 +55,5 @@ def _shares(weight: FloatArray, n_servers: int, imbalance: float) -> FloatArray:
     """A key heavier than its fair share cannot be split: it may fill a server by itself."""
     mean = weight.sum(axis=0) / n_servers
     cap = np.maximum(imbalance * mean, weight.max(axis=0, initial=0.0)) * ROUNDING
-    return np.divide(weight, cap, out=np.zeros_like(weight), where=cap > 0)
+    share: FloatArray = np.divide(weight, cap, out=np.zeros_like(weight), where=cap > 0)
+    return share
