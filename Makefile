@@ -55,7 +55,7 @@ bench-collocation: setup ## Rounds until what talks is together: ours, ALBIC, CO
 	@$(VENV)/python -m bench.collocation
 
 bench-routing: setup ## Routing by key on real flights: locality, state moved, imbalance (15 minutes)
-	@$(VENV)/python -m bench.routing
+	@$(VENV)/python -m bench.routing --docs
 
 bench-real-jobs: setup ## Real Jobs 2, 3 and 4 of seed 000 on the streaming library (30 minutes)
 	@$(VENV)/python -m bench.real_jobs --docs

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from ballast.contracts.identity import is_routable
 from ballast.contracts.policy import JobPolicy
 from ballast.store.snapshots import key_group_names
 from solvers import Problem
@@ -88,13 +89,16 @@ def routing_of(routes: Sequence[Route]) -> Routing:
 def key_statistics(key_groups: pa.Table, key_pairs: pa.Table) -> KeyStatistics:
     """Rates of keys, pairs and key groups, from the snapshot's rows.
 
-    Rates that were counted are never too high, so a key never takes along more than it has.
+    Rates that were counted are never too high, so a key never takes along more than it has. Keys
+    that may have no route are left out: a collector may count them, but no job would take the plan.
     """
     keys: dict[str, dict[str, float]] = {}
     pairs: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
     names = ("kind", "from_operator_id", "from_key", "to_operator_id", "to_key", "records_per_s")
     columns = (key_pairs[name].to_pylist() for name in names)
     for kind, from_operator, from_key, to_operator, to_key, rate in zip(*columns, strict=True):
+        if not all(is_routable(key) for key in (from_key, to_key) if key is not None):
+            continue
         if kind == "key":
             keys.setdefault(from_operator, {})[from_key] = rate
         elif kind == "pair":

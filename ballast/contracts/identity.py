@@ -10,6 +10,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+from ballast.contracts.tables import LONGEST_ROUTED_KEY_BYTES
+
 ID_LENGTH = 16
 
 
@@ -82,3 +84,15 @@ def split_key_group_name(name: str) -> tuple[str, int]:
 def hashed_key_group(key: str, key_groups: int) -> int:
     """Key group of a key that has no route; of text that UTF-8 can hold, as every counted key."""
     return zlib.crc32(key.encode()) % key_groups
+
+
+def is_routable(key: str) -> bool:
+    """Whether a key may have a route and be counted: text of a length that tables can bear."""
+    if len(key) > LONGEST_ROUTED_KEY_BYTES:
+        return False
+    if key.isascii():
+        return True
+    try:
+        return len(key.encode()) <= LONGEST_ROUTED_KEY_BYTES
+    except UnicodeEncodeError:
+        return False

@@ -29,7 +29,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from ballast.streaming.routing import is_routable
+from ballast.contracts.identity import is_routable
 
 Item = TypeVar("Item", bound=Hashable)
 

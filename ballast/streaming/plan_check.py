@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ballast.contracts.errors import InvalidInput, PlanRefused
-from ballast.contracts.identity import content_hash
+from ballast.contracts.identity import content_hash, is_routable
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.tables import LONGEST_ROUTED_KEY_BYTES
 from ballast.store.plans import Head
 from ballast.streaming.operators import Topology
-from ballast.streaming.routing import Placement, is_routable, key_moves_between, moves_between
+from ballast.streaming.routing import Placement, key_moves_between, moves_between
 
 Route = tuple[str, str, int]
 """A row of ``plans.routes``: operator, key, key group."""

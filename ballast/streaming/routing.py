@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.identity import content_hash, key_group_name
-from ballast.contracts.tables import LONGEST_ROUTED_KEY_BYTES
 from ballast.streaming.operators import Topology
 
 if TYPE_CHECKING:
@@ -31,18 +30,6 @@ NO_ROUTES: Routes = {}
 def key_group_of(key: str, key_groups: int) -> int:
     """The key group of a key by its hash; Spark's ``crc32`` over its bytes gives the same."""
     return zlib.crc32(_bytes(key)) % key_groups
-
-
-def is_routable(key: str) -> bool:
-    """Whether a key may have a route and be counted: text of a length that tables can bear."""
-    if len(key) > LONGEST_ROUTED_KEY_BYTES:
-        return False
-    if key.isascii():
-        return True
-    try:
-        return len(key.encode()) <= LONGEST_ROUTED_KEY_BYTES
-    except UnicodeEncodeError:
-        return False
 
 
 def _bytes(key: str) -> bytes:

@@ -1,7 +1,8 @@
 """Routing by key: locality, state moved and imbalance on real flights, and seed 004's 4.2.
 
-    python -m bench.routing                       everything (make bench-routing)
+    python -m bench.routing                       everything
     python -m bench.routing --docs                and write docs/bench-routing.md with its picture
+                                                  (make bench-routing)
     python -m bench.routing --streams 0 2 --pairs 1000
 
 Exit 0: every verdict holds; 1: one does not.
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     seed = int(base[:16], 16) % SEEDS
     names = [list(FLIGHTS)[i] for i in args.streams]
     started = time.monotonic()
-    outcomes, cells = measure(names, args.pairs, seed)
+    outcomes, cells = measure(names, args.pairs, seed, args.processes)
     found = verdicts.verdicts(outcomes, cells)
     words = _words(base, (time.monotonic() - started) / 60)
     text = report.page(words, outcomes, cells, found)
@@ -60,10 +61,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(
-    names: Sequence[str], pairs: Sequence[int], seed: int
+    names: Sequence[str], pairs: Sequence[int], seed: int, processes: int = PROCESSES
 ) -> tuple[list[Outcome], list[Cell]]:
-    """A process a stream and number of pairs, two at a time, the longest first."""
-    with ProcessPoolExecutor(PROCESSES) as pool:
+    """A stream and a number of pairs at a time in each process, the longest first."""
+    with ProcessPoolExecutor(processes) as pool:
         small = pool.submit(synthetic.cells, seed)
         runs = [
             pool.submit(_season, name, n, seed)
@@ -118,6 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     numbers = range(len(FLIGHTS))
     add("--streams", type=int, nargs="+", choices=numbers, default=list(numbers))
     add("--pairs", type=int, nargs="+", default=list(PAIRS), help="pairs kept, one run each")
+    add("--processes", type=int, default=PROCESSES, help="at once; the figures are the same")
     add("--out", type=Path, help="folder for results.json, table.md and plot.svg")
     add("--docs", action="store_true", help="write docs/bench-routing.md and its picture")
     return parser

@@ -151,6 +151,7 @@ class Ours(Method):
             StickyParams(gate=self._gate(best)),
             seed=known.seed,
             fresh=best.fresh_plan,
+            views=known.statistics.views(best.graph),
         )
         gain = locality(graph, plan.server) - locality(graph, before)
         self.course.decay.append(known.statistics.best_decay)

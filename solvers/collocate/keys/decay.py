@@ -16,7 +16,7 @@ from solvers.collocate.keys.evaluate import quality
 from solvers.collocate.keys.key_graph import LEFT, RIGHT, KeyGraph
 from solvers.collocate.keys.statistics import PairStatistics, merge_statistics
 from solvers.collocate.keys.table import hash_server
-from solvers.problem import IntArray
+from solvers.problem import FloatArray, IntArray
 
 CANDIDATES = (0.0, 0.5, 0.7, 0.9)
 FORGET = 0.7
@@ -91,6 +91,14 @@ class DecayedStatistics:
         """The statistics under it."""
         return self.under(self.best_decay)
 
+    def views(self, graph: KeyGraph) -> FloatArray:
+        """[vertices of ``graph``, candidates]: what each memory says of the keys' records.
+
+        The shortest one follows a shift of load that the one with the best locality still averages
+        away, and the longest one knows keys that were away for a while.
+        """
+        return np.stack([weights_in(m.graph, graph) for m in self._under.values()], axis=1)
+
     def under(self, decay: float) -> Remembered:
         if decay not in self._under:
             raise InvalidInput("no period was observed yet", remedy="call observe first")
@@ -107,3 +115,13 @@ def routed_by(planned: KeyGraph, plan: IntArray, came: KeyGraph, n_servers: int)
             server = known.get(key)
             routed.append(hash_server(key, n_servers) if server is None else server)
     return np.array(routed, dtype=np.int64)
+
+
+def weights_in(counted: KeyGraph, graph: KeyGraph) -> FloatArray:
+    """[vertices of ``graph``]: what their keys weigh in ``counted``, and 0 if it has them not."""
+    found = []
+    for side in (LEFT, RIGHT):
+        stage = counted.stage(side)
+        known = dict(zip(counted.keys[stage], counted.weight[stage].tolist(), strict=True))
+        found += [known.get(key, 0.0) for key in graph.keys[graph.stage(side)]]
+    return np.array(found, dtype=np.float64)

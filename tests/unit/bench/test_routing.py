@@ -67,14 +67,15 @@ def test_what_moves_is_counted_by_the_records_that_its_keys_have_seen(stream: St
 
 def test_every_method_but_the_hash_begins_with_the_same_plan() -> None:
     rng = np.random.default_rng(3)
-    keys, weeks = 24, 8
-    left = rng.integers(0, keys, 300 * weeks)
+    # So many records that a week by itself says what a key weighs: balance is kept in each.
+    keys, weeks, records = 24, 8, 3_000
+    left = rng.integers(0, keys, records * weeks)
     right = np.where(rng.random(len(left)) < 0.8, left, rng.integers(0, keys, len(left)))
     made = stream_of(
         "drawn",
         [f"a{i}" for i in left],
         [f"b{i}" for i in right],
-        np.repeat(np.arange(weeks), 300),
+        np.repeat(np.arange(weeks), records),
     )
     said: list[str] = []
     outcomes = season(made, ALL_PAIRS, (0.0, 0.1, 1e9), 1, said.append)

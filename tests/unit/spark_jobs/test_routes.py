@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pyarrow as pa
 import pytest
 
 from ballast.contracts.errors import PolicyError, VerificationFailed
@@ -13,6 +14,7 @@ from spark_jobs.choice import Choice
 from spark_jobs.drafts import find_snapshot, read_content, read_round
 from spark_jobs.plan_rows import content_hash_of, violations_of
 from spark_jobs.publish import publish_plan
+from spark_jobs.rounds import key_statistics
 from spark_jobs.solve import draft_plan, report
 from tests.support.keys import flows, group_rates, key_pair_rows, keyed_policy
 from tests.support.snapshots import END, snapshot_rows
@@ -140,3 +142,21 @@ def test_keys_take_no_more_bytes_than_the_budget_has(settings):
 def test_a_policy_that_cannot_route_is_refused(fields, said):
     with pytest.raises(PolicyError, match=said):
         keyed_policy(**fields)
+
+
+def test_keys_that_may_have_no_route_are_left_out_and_odd_ones_are_not():
+    """A collector that is not ours may count keys of any length; no job takes a plan with them."""
+    odd = ["o'clock", 'say "x"', "two\nlines", "\x00", ""]
+    rows = []
+    for key in [*odd, "x" * 2**20, "ü" * 513]:
+        rows += [
+            {"kind": "key", "from_operator_id": "parse", "from_key": key, "records_per_s": 1.0},
+            {"kind": "pair", "from_operator_id": "parse", "from_key": "plane", "records_per_s": 1.0,
+             "to_operator_id": "count", "to_key": key},
+        ]  # fmt: skip
+    names = ("kind", "from_operator_id", "from_key", "to_operator_id", "to_key", "records_per_s")
+    table = pa.table({name: [row.get(name) for row in rows] for name in names})
+    groups = pa.table({"operator_id": ["parse"], "key_group": [0], "records_per_s": [7.0]})
+    found = key_statistics(groups, table)
+    assert list(found.keys["parse"]) == odd
+    assert [b for _, b in found.pairs["parse", "count"]] == odd

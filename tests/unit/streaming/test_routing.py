@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.contracts.errors import InvalidInput
-from ballast.contracts.identity import content_hash
+from ballast.contracts.identity import content_hash, is_routable
 from ballast.streaming.routing import (
     KeyMove,
     Move,
     Placement,
     first_placement,
-    is_routable,
     key_group_of,
     key_moves_between,
     moves_between,
