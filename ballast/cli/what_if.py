@@ -6,6 +6,7 @@ Reads a problem folder or a job's newest snapshot, without a JVM, and writes not
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -66,16 +67,27 @@ def run(args: argparse.Namespace) -> int:
     if args.load_of is not None:
         problem = with_load_of(problem, read_target(args.target, args.load_of).problem)
     problem = asked(problem, question)
-    results = [
-        plan_for(today.objective, of, today.budget, stop, args.seed, today.method).result
-        for of in (today.problem, problem)
-    ]
+    results = []
+    for name, of in (("today", today.problem), ("what is asked", problem)):
+        _say(f"planning for {name}: {of.n_key_groups} key groups, at most {args.seconds:g} s")
+        result = plan_for(
+            today.objective, of, today.budget, stop, args.seed, today.method, today.params
+        ).result
+        _say(f"{result.status.value} by {result.method} in {result.seconds:.1f} s")
+        results.append(result)
+    if args.hold is not None:
+        _say(f"looking for how many nodes hold the load at {args.hold:g} %")
     held = None if args.hold is None else nodes_that_hold(problem, args.hold / 100.0)
     if args.json:
         print(to_json(_as_dict(today, problem, results, held)))
     else:
         print(_text(today.problem, problem, results, held, args.hold))
     return 0 if results[1].is_solved else EXIT_INFEASIBLE
+
+
+def _say(line: str) -> None:
+    """Progress, beside the answer: that takes a while."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def _question(args: argparse.Namespace) -> Question:
@@ -121,7 +133,8 @@ def _chosen(target: Target, args: argparse.Namespace) -> Target:
     kind = args.objective or target.objective.kind
     objective = Objective(kind, target.objective.max_load_distance)
     method = args.method or ("auto" if args.objective else target.method)
-    return Target(target.problem, budget, objective, method)
+    params = target.params if method == "auto" else target.params.get(method, {})
+    return Target(target.problem, budget, objective, method, params)
 
 
 def _limit(option: str, word: str | None, had: Any, kind: type[int] | type[float]) -> Any:
