@@ -11,7 +11,8 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ballast.contracts.settings import Settings
@@ -43,7 +44,7 @@ def maintain(settings: Settings, sessions: Sessions, now: datetime) -> None:
     """Tidy every table there is; one that is broken keeps none of the others from it."""
     steps = Steps()
     there = [name for name in TABLES if table_exists(settings, name)]
-    names = [name for name in there if steps.take(name, lambda n=name: _restore(settings, n))]
+    names = [name for name in there if steps.take(name, partial(_restore, settings, name))]
     if steps.failed_any(NEEDED):
         steps.raise_failures()
     facts = [read_facts(settings, job) for job in jobs_in(settings, names)]
@@ -52,9 +53,9 @@ def maintain(settings: Settings, sessions: Sessions, now: datetime) -> None:
     for name in names:
         if name in TABLES_OF_SPARK:
             of_table = [rows for rows in expired if rows.table == name]
-            steps.take(name, lambda n=name, of=of_table: _on_spark(settings, sessions, n, of))
+            steps.take(name, partial(_on_spark, settings, sessions, name, of_table))
         else:
-            steps.take(name, lambda n=name: _tidy(settings, facts, n, now))
+            steps.take(name, partial(_tidy, settings, facts, name, now))
     steps.raise_failures()
 
 
@@ -63,7 +64,7 @@ def _remove(settings: Settings, expired: Sequence[Expired], steps: Steps) -> Non
     for rows in expired:
         names_details = rows.table in (SNAPSHOTS, PLANS) and bool(steps.problems)
         if rows.table not in TABLES_OF_SPARK and not names_details:
-            steps.take(rows.table, lambda rows=rows: _delete(settings, rows))
+            steps.take(rows.table, partial(_delete, settings, rows))
             fault_point(f"maintain.after_{rows.table}")
 
 
@@ -85,7 +86,7 @@ def _tidy(settings: Settings, facts: Sequence[JobFacts], name: str, now: datetim
         done = delta_rs.compact(settings, name, now.date())
         if done.removed:
             progress.info("%s: made %d files of %d", name, done.added, done.removed)
-    pinned = sorted(set().union(*(pinned_versions(of_job, name) for of_job in facts)))
+    pinned = sorted({version for of_job in facts for version in pinned_versions(of_job, name)})
     deleted = delta_rs.vacuum(settings, name, pinned)
     if deleted:
         progress.info("%s: deleted %d files that no version needs", name, deleted)
@@ -97,7 +98,7 @@ def _on_spark(
     """Look first: a table that nobody wrote to needs no session (docs/adr/0009)."""
     table = open_table(settings, name)
     due = [rows for rows in expired if delta_rs.count_rows(table, rows.where)]
-    crowded = delta_rs.worth_compacting(table, name, datetime.max.replace(tzinfo=UTC).date())
+    crowded = delta_rs.worth_compacting(table, name, date.max)
     garbage = table.vacuum(dry_run=True, full=True)
     if not (due or crowded or garbage):
         return

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -20,13 +21,17 @@ from deltalake.exceptions import DeltaError
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
 from ballast.store.tables import on_conflict_again, open_table
-from spark_jobs.maintaining.expiry import Expired
+from spark_jobs.maintaining.expiry import Expired, plan_parts, snapshot_parts
 
 APPEND_ONLY = "delta.appendOnly"
 SMALL_BYTES = 32 * 1024 * 1024
 """Files from this size on are left as they are."""
 FILES_WORTH_IT = 8
 """A partition with fewer small files is left: writing it anew every night would gain nothing."""
+FILES_WORTH_SORTING = 500
+SORTED_FILE_BYTES = 8 * 1024 * 1024
+"""Where rows are looked up by an id, many files are good, for each knows its ids; from so many on
+they become a few that are sorted by the id, and know theirs as well."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +72,26 @@ def compact(settings: Settings, name: str, today: date) -> Compacted:
     total = Compacted()
     for partition in worth_compacting(open_table(settings, name), name, today):
         filters = [(column, "=", value) for column, value in partition.items()]
-        done = on_conflict_again(
-            lambda filters=filters: open_table(settings, name).optimize.compact(filters)
-        )
+        done = on_conflict_again(partial(_rewrite, settings, name, filters))
         total = Compacted(
             total.removed + done["numFilesRemoved"], total.added + done["numFilesAdded"]
         )
     return total
+
+
+def _rewrite(settings: Settings, name: str, filters: list[tuple[str, str, str]]) -> dict[str, Any]:
+    optimize = open_table(settings, name).optimize
+    looked_up_by = looked_up_by_id(name)
+    if looked_up_by is None:
+        return dict(optimize.compact(filters))
+    return dict(optimize.z_order([looked_up_by], filters, target_size=SORTED_FILE_BYTES))
+
+
+def looked_up_by_id(name: str) -> str | None:
+    """The column by which single snapshots or plans are found in a table of their parts."""
+    if name in snapshot_parts():
+        return "snapshot_id"
+    return "plan_id" if name in plan_parts() else None
 
 
 def worth_compacting(table: DeltaTable, name: str, today: date) -> list[dict[str, str]]:
@@ -89,7 +107,7 @@ def worth_compacting(table: DeltaTable, name: str, today: date) -> list[dict[str
     partitions = [
         dict(zip(columns, values, strict=True))
         for values, count in sorted(counted.items())
-        if count >= FILES_WORTH_IT
+        if count >= (FILES_WORTH_SORTING if looked_up_by_id(name) else FILES_WORTH_IT)
     ]
     return [p for p in partitions if p.get("window_date", "") < today.isoformat()]
 

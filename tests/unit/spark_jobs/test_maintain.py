@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ballast.contracts.identity import digest
 from ballast.contracts.tables import TABLES
 from ballast.store.plans import read_assignment, read_head, read_log, read_plans
 from ballast.store.tables import append, ensure_tables, open_table, read_rows, table_exists
@@ -181,6 +182,30 @@ def test_many_small_files_of_a_day_become_one_and_the_day_under_way_is_left(sett
     tidy(settings)
     assert files(settings, KEY_GROUPS) == 1 + 9 + 3
     assert len(dates(settings, "clicks")) == 18
+
+
+def test_many_files_of_plans_become_few_that_still_know_their_plans(settings, monkeypatch):
+    """Who looks a plan up reads only the files whose range of ids has it."""
+    from spark_jobs.maintaining import delta_rs
+
+    def plan_id(number):
+        return digest(str(number))[:16]
+
+    def content(plan_id):
+        rows = [row_of("plans.assignments", job=JOB, plan_id=plan_id, key_group=g, node_id="n")
+                for g in range(50)]  # fmt: skip
+        append(settings, "plans.assignments", rows)
+
+    for number in range(12):
+        content(plan_id(number * 7 % 12))
+    tidy(settings)
+    assert files(settings, "plans.assignments") == 12
+    monkeypatch.setattr(delta_rs, "FILES_WORTH_SORTING", 12)
+    tidy(settings)
+    assert files(settings, "plans.assignments") == 1
+    found = open_table(settings, "plans.assignments").to_pyarrow_table()["plan_id"].to_pylist()
+    assert found == sorted(found)
+    assert len(read_assignment(settings, JOB, plan_id(5))) == 50
 
 
 def test_a_version_that_a_waiting_snapshot_was_read_from_stays_readable(lived_in):
