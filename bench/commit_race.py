@@ -1,9 +1,8 @@
 """Whether Spark and delta-rs may both commit to a table on local files.
 
-``python -m bench.commit_race``
-Writes the same log file by Spark's ``HDFSLogStore`` and by a hard link, which is how delta-rs
-commits, within the time that the first takes, and counts how often both believe that it was theirs
-(docs/adr/0045).
+``python -m bench.commit_race`` writes the same log file by Spark's ``HDFSLogStore`` and by a hard
+link, which is how delta-rs commits, within the time that the first takes, and counts how often both
+believe that it was theirs (docs/adr/0045).
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ def race(store: SparkStore, folder: Path, rounds: int) -> Counter[tuple[bool, bo
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description="Race Spark's log store against a hard link.")
     parser.add_argument("--rounds", type=int, default=3000)
     rounds = parser.parse_args().rounds
     os.environ["PYSPARK_SUBMIT_ARGS"] = f'--driver-java-options "{SHORT_LIVED_JVM}" pyspark-shell'
