@@ -142,8 +142,8 @@ def _show(questions: Sequence[Question], args: argparse.Namespace) -> int:
     elif not questions:
         print(f"no plan of job {args.job} waits for an answer")
     else:
-        rows = [[q.plan_id, q.asked_at, q.run_id, q.subject] for q in questions]
-        print(text_table(("plan", "asked at", "run", "subject"), rows))
+        table = [[q.plan_id, q.asked_at, q.run_id, q.subject] for q in questions]
+        print(text_table(("plan", "asked at", "run", "subject"), table))
         if len(questions) == 1:
             print(f"\n{questions[0].body}")
     return 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ballast.cli.render import text_table, to_json
@@ -15,7 +16,7 @@ from ballast.cli.targets import Target, read_target
 from ballast.contracts.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from solvers import Budget, Problem, Result
+    from solvers import Budget, Problem, Result, Stop
     from solvers.what_if import Question
 
 EXIT_INFEASIBLE = 3
@@ -58,7 +59,6 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Plan for today and for what is asked; show both. Exit 3 where what is asked has no plan."""
     from solvers import Stop
-    from solvers.planning import plan_for
     from solvers.what_if import asked, nodes_that_hold, with_load_of
 
     stop, question = Stop(args.seconds), _question(args)
@@ -67,17 +67,11 @@ def run(args: argparse.Namespace) -> int:
     if args.load_of is not None:
         problem = with_load_of(problem, read_target(args.target, args.load_of).problem)
     problem = asked(problem, question)
-    results = []
-    for name, of in (("today", today.problem), ("what is asked", problem)):
-        _say(f"planning for {name}: {of.n_key_groups} key groups, at most {args.seconds:g} s")
-        result = plan_for(
-            today.objective, of, today.budget, stop, args.seed, today.method, today.params
-        ).result
-        _say(f"{result.status.value} by {result.method} in {result.seconds:.1f} s")
-        results.append(result)
-    if args.hold is not None:
-        _say(f"looking for how many nodes hold the load at {args.hold:g} %")
     held = None if args.hold is None else nodes_that_hold(problem, args.hold / 100.0)
+    results = [
+        _planned("today", today, stop, args.seed),
+        _planned("what is asked", replace(today, problem=problem), stop, args.seed),
+    ]
     if args.json:
         print(to_json(_as_dict(today, problem, results, held)))
     else:
@@ -85,9 +79,18 @@ def run(args: argparse.Namespace) -> int:
     return 0 if results[1].is_solved else EXIT_INFEASIBLE
 
 
-def _say(line: str) -> None:
-    """Progress, beside the answer: that takes a while."""
-    print(line, file=sys.stderr, flush=True)
+def _planned(name: str, target: Target, stop: Stop, seed: int) -> Result:
+    """Plan, and say on standard error what is being done: it takes a while."""
+    from solvers.planning import plan_for
+
+    count = target.problem.n_key_groups
+    print(f"planning for {name}: {count} key groups, at most {stop.seconds:g} s", file=sys.stderr,
+          flush=True)  # fmt: skip
+    result = plan_for(
+        target.objective, target.problem, target.budget, stop, seed, target.method, target.params
+    ).result
+    print(f"{result.status.value} by {result.method} in {result.seconds:.1f} s", file=sys.stderr)
+    return result
 
 
 def _question(args: argparse.Namespace) -> Question:

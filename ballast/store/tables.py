@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +30,7 @@ def ensure_tables(settings: Settings, names: Sequence[str] = tuple(TABLES)) -> N
     Safe to call by several processes at once, and again after one died half-way.
     """
     for name in names:
-        on_conflict_again(lambda table=TABLES[name]: _ensure_table(settings, table))
+        on_conflict_again(partial(_ensure_table, settings, TABLES[name]))
 
 
 def table_exists(settings: Settings, name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,13 +11,21 @@ import pytest
 
 from ballast.contracts.identity import digest
 from ballast.contracts.tables import TABLES
-from ballast.store.plans import read_assignment, read_head, read_log, read_plans
-from ballast.store.tables import append, ensure_tables, open_table, read_rows, table_exists
+from ballast.store.plans import Head, read_assignment, read_head, read_log, read_plans
+from ballast.store.tables import (
+    append,
+    append_once,
+    ensure_tables,
+    open_table,
+    read_rows,
+    table_exists,
+)
 from spark_jobs import maintain as program
 from spark_jobs.check_invariants import check_jobs
+from spark_jobs.heads import compare_and_set, is_same
 from spark_jobs.maintain import maintain
 from spark_jobs.maintaining.steps import MaintenanceFailed
-from spark_jobs.publish import publish_plan
+from spark_jobs.publish import log_published, publish_plan
 from tests.support.policies import small_policy
 from tests.support.rows import row_of
 from tests.support.snapshots import END, uneven, write_draft
@@ -167,6 +176,39 @@ def test_a_writer_that_had_the_table_open_goes_on_writing(settings, monkeypatch)
     monkeypatch.setattr(delta_rs, "_set_append_only", beside)
     tidy(settings)
     assert dates(settings, "clicks") == [1, 1]
+
+
+def test_nothing_is_lost_beside_a_job_and_a_publisher_at_work(settings):
+    """Both go on while rows are removed and files rewritten, and append-only is on in the end."""
+
+    def job():
+        for number in range(25):
+            row = row_of(KEY_GROUPS, job=JOB, key_group=number, window_date=END.date())
+            append_once(settings, KEY_GROUPS, [row], app_id="job", app_version=number)
+
+    def publisher():
+        for version in range(1, 11):
+            head = Head(JOB, version, f"p{version}", "h", f"r{version}", END)
+            assert is_same(compare_and_set(settings, head), head)
+            log_published(settings, head, "compare-and-set won")
+
+    with ThreadPoolExecutor(2) as pool:
+        others = [pool.submit(job), pool.submit(publisher)]
+        rounds = 0
+        while rounds < 2 or not all(other.done() for other in others):
+            windows(settings, "old", 40)
+            windows(settings, "many", 1, count=8)
+            tidy(settings)
+            rounds += 1
+        for other in others:
+            other.result()
+    found = read_rows(settings, KEY_GROUPS, job=JOB)["key_group"].to_pylist()
+    assert sorted(found) == list(range(25))
+    assert len(dates(settings, "many")) == 8 * rounds
+    assert dates(settings, "old") == []
+    assert read_head(settings, JOB).version == 10
+    assert [row["version"] for row in read_log(settings, JOB)] == list(range(1, 11))
+    assert is_append_only(settings, KEY_GROUPS)
 
 
 def test_append_only_comes_back_where_a_run_died_while_it_was_lifted(settings):
