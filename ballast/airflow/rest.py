@@ -18,6 +18,7 @@ from ballast.airflow.errors import ApiError, LoginRefused, NoAnswer, NoRight, Wa
 T = TypeVar("T")
 Json = dict[str, Any]
 ENDED = frozenset({"success", "failed"})
+BAD_TOKEN = "Invalid JWT token"  # noqa: S105 - what Airflow says of one
 
 
 @dataclass(frozen=True)
@@ -272,12 +273,18 @@ def is_this_machine(base_url: str) -> bool:
 
 
 def _refusal(method: str, address: str, error: urllib.error.HTTPError) -> ApiError:
-    kinds = {401: LoginRefused, 403: NoRight}
     detail = _detail(error.read().decode(errors="replace"))
     if 300 <= error.code < 400:
         detail = f"redirects to {error.headers.get('Location')}, which is not followed"
     message = f"{method} {address}: {error.code} {error.reason}: {detail}"
-    return kinds.get(error.code, ApiError)(message, status=error.code, detail=detail)
+    return _kind(error.code, detail)(message, status=error.code, detail=detail)
+
+
+def _kind(status: int, detail: str) -> type[ApiError]:
+    """Airflow answers 401 to a token that has expired, and 403 to one that is none."""
+    if status == 401 or (status == 403 and detail == BAD_TOKEN):
+        return LoginRefused
+    return NoRight if status == 403 else ApiError
 
 
 def _detail(content: str) -> str:
@@ -335,4 +342,8 @@ def _time(text: str | None) -> datetime | None:
 
 
 def _log_line(event: Any) -> str:
-    return str(event.get("event", event)) if isinstance(event, dict) else str(event)
+    """The text of an event; an exception stands beside it."""
+    if not isinstance(event, dict):
+        return str(event)
+    raised = [f"{e.get('exc_type')}: {e.get('exc_value')}" for e in event.get("error_detail") or []]
+    return ": ".join([str(event.get("event", event)), *raised])

@@ -85,13 +85,16 @@ def _wait(client: AirflowClient, dag_id: str, run_id: str, timeout_s: float) -> 
 def _why(client: AirflowClient, dag_id: str, run_id: str) -> str:
     """The end of the log of the task that failed first."""
     with explained(client, f"read the log of run {run_id}"):
-        failed = [t for t in client.task_runs(dag_id, run_id) if t.state == "failed"]
+        tasks = client.task_runs(dag_id, run_id)
+        failed = [t for t in tasks if t.state == "failed"]
         if not failed:
-            return "no task of it did; see its page"
+            states = ", ".join(f"{t.task_id} {t.state}" for t in tasks)
+            return f"no task of it did ({states}); see its page"
         task = failed[0]
         log = client.task_log(dag_id, run_id, task.task_id, task.try_number, task.map_index)
-    lines = [line for line in log.splitlines() if line.strip()][-LOG_LINES_SHOWN:]
-    return f"task {task.task_id}; end of its log:\n" + "\n".join(lines)
+    lines = [line for line in log.splitlines() if line.strip() and not line.startswith("::")]
+    shown = "\n".join(lines[-LOG_LINES_SHOWN:])
+    return f"task {task.task_id}; end of its log:\n{shown}"
 
 
 def _dag_page(client: AirflowClient, dag_id: str) -> str:

@@ -188,13 +188,17 @@ def test_the_command_line_rolls_back_and_shows_why_a_run_failed(
     assert "no node is alive" in error
 
 
+def states(client: AirflowClient, dag_id: str, run_id: str) -> list[str | None]:
+    return [task.state for task in client.task_runs(dag_id, run_id)]
+
+
 def test_the_command_line_answers_a_question_once(
     as_admin: AirflowClient, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     as_admin.wait_for_dag("review__tiny")
     assert ballast(["approve", "tiny"]) == 24
     run_id = as_admin.trigger("review__tiny", {"plan_id": "p1"})
-    assert wait_for(lambda: bool(as_admin.waiting_reviews("review__tiny")), 60)
+    assert wait_for(lambda: "awaiting_input" in states(as_admin, "review__tiny", run_id), 60)
     capsys.readouterr()
     as_admin.login()
     monkeypatch.setenv("BALLAST_AIRFLOW_TOKEN", str(as_admin._token))

@@ -156,6 +156,7 @@ RUNS = "POST /api/v2/dags/reoptimize__clicks/dagRuns"
     ("change", "code", "said"),
     [
         (refuse(DAG, 401), 21, "does not know the token, or it has expired; to fix it"),
+        (refuse(DAG, 403, "Invalid JWT token"), 21, "does not know the token"),
         (refuse(RUNS, 403, "Forbidden"), 22, "may not: Forbidden; to fix it: ask who runs"),
         (refuse(DAG, 404), 23, "has no DAG reoptimize__clicks; to fix it: check the job's name"),
         (lambda s: s.answers.update({DAG: [(200, {"is_paused": True})]}), 23, "switch it on at"),
