@@ -16,7 +16,8 @@ from ballast.contracts.settings import check_job_name
 
 TASK_ID = "approve"
 APPROVE, REJECT = "Approve", "Reject"
-ENDED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
+# A question can be seen a moment before its task waits; an answer in between failed the run.
+WAITING = frozenset({"awaiting_input", "deferred"})
 EXAMPLE = """examples: ballast approve flights --show
           ballast approve flights 1f0c3b5a7d9e2468 --wait
           ballast approve flights --reject --reason 'not before the weekend'"""
@@ -79,7 +80,7 @@ def waiting_questions(client: AirflowClient, dag_id: str) -> list[Question]:
         detail
         for detail in client.waiting_reviews(dag_id)
         if detail["task_instance"]["task_id"] == TASK_ID
-        and detail["task_instance"].get("state") not in ENDED
+        and detail["task_instance"].get("state") in WAITING
     ]
     questions = [_question(client, dag_id, detail) for detail in found]
     return sorted(questions, key=lambda question: question.asked_at)

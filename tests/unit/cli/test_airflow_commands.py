@@ -121,8 +121,8 @@ def test_what_waits_can_be_read_without_answering(
     assert not [request for request in script.requests if request.startswith("PATCH")]
 
 
-@pytest.mark.parametrize("given", [{"state": "failed"}, {"task": "other"}])
-def test_a_question_that_ended_or_is_another_one_does_not_count(
+@pytest.mark.parametrize("given", [{"state": "failed"}, {"state": "running"}, {"task": "other"}])
+def test_a_question_that_ended_or_does_not_wait_yet_or_is_another_one_does_not_count(
     script: Script, capsys: pytest.CaptureFixture[str], given: dict[str, str]
 ) -> None:
     asks(script, "p1", **given)
