@@ -57,6 +57,7 @@ def maintain(settings: Settings, sessions: Sessions, now: datetime) -> None:
         else:
             steps.take(name, partial(_tidy, settings, facts, name, now))
     steps.raise_failures()
+    progress.info("tidied %d tables with rows of %d jobs", len(names), len(facts))
 
 
 def _remove(settings: Settings, expired: Sequence[Expired], steps: Steps) -> None:
