@@ -165,7 +165,7 @@ def _show(stack: Stack) -> None:
     """Go round the loop and report; what goes wrong is said, and the stack stays up."""
     try:
         findings = go_round_the_loop(stack)
-    except EmbeddedError as error:
+    except BallastError as error:
         say(str(error))
         return
     if findings is not None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from ballast.airflow.errors import ApiError, WaitedTooLong
 from ballast.contracts.errors import BallastError
+
+__all__ = ["AlreadyRunning", "ApiError", "EmbeddedError", "PreflightFailed", "WaitedTooLong"]
 
 
 class EmbeddedError(BallastError):
@@ -17,15 +20,3 @@ class PreflightFailed(EmbeddedError):
 
 class AlreadyRunning(PreflightFailed):
     """Another stack of the same home folder is up."""
-
-
-class ApiError(EmbeddedError):
-    """Airflow's REST API refused a request or did not answer."""
-
-    def __init__(self, message: str, *, status: int | None = None) -> None:
-        self.status = status
-        super().__init__(message)
-
-
-class WaitedTooLong(EmbeddedError):
-    """Something that was waited for did not happen in time."""

@@ -2,7 +2,8 @@
 
 One unit of the budget is swept from nothing to what an unlimited plan uses, while the other limits
 hold. A plan that another one beats, with no more moves (or bytes) and no larger a load distance, is
-dominated: it is kept and marked, for a sweep that hides its failures cannot be judged.
+dominated: it is kept and marked, for a sweep that hides its failures cannot be judged. A joint plan
+is not beaten by one that has less traffic within nodes.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-import solvers
 from ballast.contracts.errors import InvalidInput
 from solvers.budget import Budget
+from solvers.collocate import joint
+from solvers.objective import Objective
+from solvers.planning import plan_for
 from solvers.problem import Problem
 from solvers.rebalance.warm import make_ready
 from solvers.result import Result
@@ -52,6 +55,7 @@ class Point:
             "limit": self.limit,
             "status": result.status.value,
             "load_distance_pct": result.load_distance if result.is_solved else None,
+            "traffic_within_nodes_pct": result.collocation_factor if result.is_solved else None,
             "bound_pct": result.bound,
             "gap_pct": result.gap,
             "moves": result.moves if result.is_solved else None,
@@ -73,9 +77,10 @@ def sweep(
     seed: int = 0,
     points: int = 10,
     params: Mapping[str, Any] | None = None,
+    objective: Objective | None = None,
     on_point: Callable[[Point, int], None] | None = None,
 ) -> list[Point]:
-    """Solve the problem for ``points`` budgets of one unit, the smallest first.
+    """Plan for ``points`` budgets of one unit, the smallest first.
 
     The time is shared evenly among the points that are left; steps are each point's own.
     ``on_point`` is told each point as it is found, and how many there will be.
@@ -87,13 +92,15 @@ def sweep(
     make_ready(problem.n_resources > 1)  # Before the clock runs: the points share its time.
     clock = stop.start()
     free = replace(budget, **{unit: None})
+    aim = objective or Objective()
 
     def solve(limit: int | None, left: int) -> Point:
         remaining = clock.remaining()
         share = None if remaining is None else max(remaining / left, 1e-3)
         limits = replace(free, **{unit: limit})
-        result = solvers.solve(problem, limits, Stop(share, stop.steps), seed, "auto", params)
-        return Point(unit, limit, result)
+        each = Stop(share, stop.steps)
+        planned = plan_for(aim, problem, limits, each, seed, "auto", params)
+        return Point(unit, limit, planned.result)
 
     tell = on_point or (lambda *_: None)
     last = solve(None, points)
@@ -141,10 +148,16 @@ def _beats(one: Point, other: Point) -> bool:
         return False
     gain = other.result.load_distance - one.result.load_distance
     saving = other.used - one.used
-    if gain < -TIE or saving < 0:
+    if gain < -TIE or saving < 0 or _traffic(one) < _traffic(other) - TIE:
         return False
     # Of two points with one and the same plan, the one with the smaller limit is kept.
     return gain > TIE or saving > 0 or _limit(one) < _limit(other)
+
+
+def _traffic(point: Point) -> float:
+    """What a joint plan is for as well; only such a plan tells."""
+    is_joint = point.result.method == joint.NAME
+    return (point.result.collocation_factor or 0.0) if is_joint else 0.0
 
 
 def _limit(point: Point) -> float:
@@ -163,5 +176,7 @@ def worth_looking_at(points: Sequence[Point]) -> Point | None:
     if len(kept) < 2:
         return None
     first, last = kept[0].result.load_distance, kept[-1].result.load_distance
+    if first - last <= TIE:
+        return None
     enough = first - FULL_EFFECT * (first - last)
     return next(point for point in kept if point.result.load_distance <= enough + TIE)

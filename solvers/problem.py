@@ -26,6 +26,8 @@ DRAINING = "draining"
 DEAD = "dead"
 NODE_STATES = (ALIVE, DRAINING, DEAD)
 LARGEST_TOTAL = 2.0**63
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-6, 1e6
+"""Beyond these every deviation of a resource would be nothing, or everything, beside the others."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -201,7 +203,9 @@ class Problem:
 
     def _check_resources(self) -> None:
         weight = _as_floats("weight", self.weights, (self.n_resources,))
-        _check_rows("weight", weight > 0, self.resources, weight, "a number > 0")
+        fits = (weight >= SMALLEST_WEIGHT) & (weight <= LARGEST_WEIGHT)
+        allowed = f"{SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g}"
+        _check_rows("weight", fits, self.resources, weight, allowed)
         _freeze(self, "weight", weight)
         balanced = np.array(self.balanced_mask)
         if balanced.dtype != np.bool_ or balanced.ndim != 1:
@@ -298,6 +302,15 @@ class Problem:
             if not (np.isfinite(value) and value >= 0):
                 raise InvalidInput(f"{field} is {value!r}", value=value, allowed="a number >= 0")
             object.__setattr__(self, field, value)
+        with np.errstate(over="ignore"):
+            every = self.pause_c0_s * self.n_key_groups
+            total = every + self.pause_s_per_byte * self.state_bytes.sum(dtype=np.float64)
+        if not np.isfinite(total):
+            raise InvalidInput(
+                "the pause of moving everything overflows",
+                value=(self.pause_c0_s, self.pause_s_per_byte),
+                remedy="pause_c0_s and pause_s_per_byte are in seconds",
+            )
 
 
 def _freeze(owner: object, field: str, value: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ballast.contracts.errors import ProblemError
 
@@ -56,6 +56,14 @@ def to_objective(folder: ProblemFolder) -> Objective:
             allowed=", ".join(OBJECTIVES),
         )
     return Objective(folder.objective, folder.max_load_distance or DEFAULT_MAX_LOAD_DISTANCE)
+
+
+def method_params(folder: ProblemFolder) -> dict[str, Any]:
+    """``params`` of problem.json: an object of parameters for each method."""
+    params = folder.extra.get("params", {})
+    if not isinstance(params, dict) or not all(isinstance(p, dict) for p in params.values()):
+        raise ProblemError("problem.json: params is not an object of objects, one per method")
+    return params
 
 
 def to_folder(

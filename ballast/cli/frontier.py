@@ -1,7 +1,8 @@
 """``ballast frontier``: what each budget buys, so that a person can choose one.
 
 Takes a problem folder, or a job: then the problem of its newest snapshot is swept, read without a
-JVM. It is about load distance, whatever the objective is. Nothing is written but the picture.
+JVM. Plans are for the objective of the folder or policy, with its parameters; the picture has their
+load distance. Nothing is written but the picture.
 """
 
 from __future__ import annotations
@@ -16,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from ballast.cli.chart import BOUND, LINE, MUTED, Chart, Series, to_svg
 from ballast.cli.render import text_table, to_json
-from ballast.cli.targets import read_target
+from ballast.cli.targets import Target, read_target
 from ballast.contracts.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from solvers import Budget, Problem
     from solvers.frontier import Point, Unit
 
 EXIT_INFEASIBLE = 3
@@ -37,6 +37,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "frontier",
         help="what load distance each budget buys",
         description="Sweep the budget of moves and of bytes, and show what each buys.",
+        epilog="example: ballast frontier flights --by moves --points 8 --seconds 20",
     )
     parser.add_argument("target", metavar="FOLDER_OR_JOB", help="a problem folder, or a job")
     parser.add_argument(
@@ -65,9 +66,8 @@ def run(args: argparse.Namespace) -> int:
     stop = Stop(args.seconds)
     picture = _picture_path(args)
     target = read_target(args.target)
-    problem, budget = target.problem, target.budget
     units: list[Unit] = ["moves", "bytes"] if args.by == "both" else [args.by]
-    sweeps = _sweep_all(problem, budget, units, stop, args)
+    sweeps = _sweep_all(target, units, stop, args)
     if not any(point.result.is_solved for points in sweeps.values() for point in points):
         reason = next(iter(sweeps.values()))[0].result.reason
         print(f"infeasible: {reason}", file=sys.stderr)
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _sweep_all(
-    problem: Problem, budget: Budget, units: Sequence[Unit], stop: Any, args: argparse.Namespace
+    target: Target, units: Sequence[Unit], stop: Any, args: argparse.Namespace
 ) -> dict[Unit, list[Point]]:
     from solvers import Stop
     from solvers.frontier import sweep
@@ -94,7 +94,15 @@ def _sweep_all(
     share = Stop(stop.seconds / len(units))
     return {
         unit: sweep(
-            problem, budget, unit, share, seed=args.seed, points=args.points, on_point=_Progress()
+            target.problem,
+            target.budget,
+            unit,
+            share,
+            seed=args.seed,
+            points=args.points,
+            params=target.params,
+            objective=target.objective,
+            on_point=_Progress(),
         )
         for unit in units
     }
@@ -141,10 +149,13 @@ def _sweep_text(unit: Unit, points: Sequence[Point]) -> str:
     from solvers.frontier import worth_looking_at
 
     before = points[0].result.load_distance_before
-    rows = [[point.to_dict()[name] for name in TABLE] for point in points]
+    names = list(TABLE)
+    if any(point.to_dict()["traffic_within_nodes_pct"] is not None for point in points):
+        names.insert(2, "traffic_within_nodes_pct")
+    rows = [[point.to_dict()[name] for name in names] for point in points]
     lines = [
         f"Budget of {unit}; load distance now {before:.4g} % of the mean",
-        text_table((f"{unit} allowed", *TABLE[1:]), rows),
+        text_table((f"{unit} allowed", *names[1:]), rows),
     ]
     lines += [
         f"{_limit(point)} of {unit}: {point.result.reason}"

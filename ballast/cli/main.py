@@ -8,10 +8,26 @@ import sys
 from collections.abc import Sequence
 
 from ballast import __version__
-from ballast.cli import frontier, plans, policy, problems, status, tables, what_if
+from ballast.cli import (
+    approve,
+    frontier,
+    plans,
+    policy,
+    problems,
+    rollback,
+    status,
+    tables,
+    trigger,
+    what_if,
+)
 from ballast.contracts.errors import BallastError
 
-COMMAND_MODULES = (plans, status, policy, problems, frontier, what_if, tables)
+COMMAND_MODULES = (
+    plans, status, trigger, approve, rollback, what_if, frontier, problems, policy, tables,
+)  # fmt: skip
+
+
+EXIT_INTERRUPTED = 130
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -20,6 +36,7 @@ def build_parser() -> argparse.ArgumentParser:
         prog="ballast",
         description="Keeps stateful streaming jobs level. Reads the warehouse named by "
         "BALLAST_WAREHOUSE (default .ballast/warehouse).",
+        epilog="example: ballast status flights. Commands and exit codes: docs/cli.md",
     )
     parser.add_argument("--version", action="version", version=f"ballast {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -42,6 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader (`| head`) has gone; silence the interpreter's own complaint at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except KeyboardInterrupt:
+        print("ballast: interrupted; what was started goes on", file=sys.stderr)
+        return EXIT_INTERRUPTED
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""``ballast plans``: list a job's plans, show one with its outcome, compare two."""
+"""``ballast plans``: list a job's plans, show one with its outcome, compare two, read the log."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ PLAN_FIGURES = (
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    parser = subparsers.add_parser("plans", help="list, show and compare plans")
+    parser = subparsers.add_parser(
+        "plans", help="list, show and compare plans", epilog="example: ballast plans list flights"
+    )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     listing = _command(commands, "list", "a job's plans, published or not", _list)
     listing.add_argument("--limit", type=int, default=50, help="newest N drafts (default 50)")
@@ -46,10 +48,22 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     diff.add_argument(
         "new", metavar="NEW", nargs="?", help="version or plan id (default: in force)"
     )
+    log = _command(commands, "log", "who did what to a job's plans, when and why", _log)
+    log.add_argument("--limit", type=int, default=50, help="newest N events (default 50)")
+
+
+EXAMPLES = {
+    "list": "ballast plans list flights --limit 10",
+    "show": "ballast plans show flights 3",
+    "diff": "ballast plans diff flights 2 3",
+    "log": "ballast plans log flights --json",
+}
 
 
 def _command(commands: Any, name: str, text: str, run: Any) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=text)
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=text.capitalize() + ".", epilog=f"example: {EXAMPLES[name]}"
+    )
     parser.add_argument("job", metavar="JOB")
     parser.add_argument("--json", action="store_true", help="for scripts")
     parser.set_defaults(run=run)
@@ -173,10 +187,25 @@ def _span(versions: dict[int, str]) -> str:
     return f"{min(versions)} to {max(versions)}" if versions else "(none yet)"
 
 
-def _list(args: argparse.Namespace) -> int:
+def _limit(args: argparse.Namespace) -> int:
     if args.limit < 1:
         raise InvalidInput(f"--limit is {args.limit}", value=args.limit, allowed="1 or more")
-    rows = plan_list(load_settings(), check_job_name(args.job), args.limit)
+    return int(args.limit)
+
+
+def _log(args: argparse.Namespace) -> int:
+    rows = read_log(load_settings(), check_job_name(args.job))[-_limit(args) :]
+    if args.json:
+        print(to_json(rows))
+    elif rows:
+        print(_section(rows, ("at", "event", "version", "plan_id", "actor", "reason")))
+    else:
+        print(f"nothing has happened to plans of job {args.job} yet")
+    return 0
+
+
+def _list(args: argparse.Namespace) -> int:
+    rows = plan_list(load_settings(), check_job_name(args.job), _limit(args))
     if args.json:
         print(to_json(rows))
     elif rows:

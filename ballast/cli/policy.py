@@ -8,16 +8,27 @@ from pathlib import Path
 from ballast.cli.render import to_json
 from ballast.contracts.policy import JobPolicy, load_policy, policy_schema
 
+EXAMPLES = {
+    "check": "example: ballast policy check policies/flights.yaml",
+    "schema": "example: ballast policy schema > policies/policy.schema.json",
+}
+
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    parser = subparsers.add_parser("policy", help="check job policy files")
+    parser = subparsers.add_parser(
+        "policy", help="check job policy files", epilog=EXAMPLES["check"]
+    )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    check = commands.add_parser("check", help="check one policy file and say what it means")
+    check = commands.add_parser(
+        "check", help="check one policy file and say what it means", epilog=EXAMPLES["check"]
+    )
     check.add_argument("file", type=Path, metavar="FILE", help="such as policies/flights.yaml")
     check.add_argument("--json", action="store_true", help="print the policy with its defaults")
     check.set_defaults(run=_check)
-    schema = commands.add_parser("schema", help="print the JSON schema of policy files")
+    schema = commands.add_parser(
+        "schema", help="print the JSON schema of policy files", epilog=EXAMPLES["schema"]
+    )
     schema.set_defaults(run=_schema)
 
 

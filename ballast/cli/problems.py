@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ballast.cli.convert import to_objective, to_problem
+from ballast.cli.convert import method_params, to_objective, to_problem
 from ballast.contracts import words
-from ballast.contracts.errors import ProblemError, VerificationFailed
+from ballast.contracts.errors import VerificationFailed
 
 if TYPE_CHECKING:
     from ballast.problems import ProblemFolder, ResultFolder
@@ -33,7 +33,10 @@ PROMISED = ("status", "method", "load_distance", "bound", "gap", "moves", "bytes
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the two commands."""
     solve = subparsers.add_parser(
-        "solve", help="solve a problem folder", description="Solve a problem folder."
+        "solve",
+        help="solve a problem folder",
+        description="Solve a problem folder.",
+        epilog="example: ballast solve problem --seconds 5 --out result",
     )
     solve.add_argument("folder", metavar="FOLDER", help="the problem folder")
     solve.add_argument("--method", default="auto", help="auto (default), or one method by name")
@@ -52,7 +55,10 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     solve.set_defaults(run=run_solve)
 
     verify = subparsers.add_parser(
-        "verify", help="check a result folder", description="Check every promise of a result."
+        "verify",
+        help="check a result folder",
+        description="Check every promise of a result.",
+        epilog="example: ballast verify problem result",
     )
     verify.add_argument("folder", metavar="FOLDER", help="the problem folder")
     verify.add_argument("out", metavar="OUT", help="the result folder")
@@ -107,10 +113,8 @@ def _seconds(args: argparse.Namespace) -> float | None:
 
 
 def _params(folder: ProblemFolder, method: str) -> dict[str, Any]:
-    """``params`` of problem.json: an object of parameters for each method."""
-    params = folder.extra.get("params", {})
-    if not isinstance(params, dict) or not all(isinstance(p, dict) for p in params.values()):
-        raise ProblemError("problem.json: params is not an object of objects, one per method")
+    """Parameters of the method, or with ``auto`` those of each by name."""
+    params = method_params(folder)
     return params if method == "auto" else dict(params.get(method, {}))
 
 

@@ -17,7 +17,9 @@ TROUBLE = ("gate_failed", "refused", "conflict")
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    parser = subparsers.add_parser("status", help="how a job stands")
+    parser = subparsers.add_parser(
+        "status", help="how a job stands", epilog="example: ballast status flights --json"
+    )
     parser.add_argument("job", metavar="JOB")
     parser.add_argument("--json", action="store_true", help="for scripts")
     parser.set_defaults(run=_status)

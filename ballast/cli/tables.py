@@ -9,15 +9,24 @@ from ballast.contracts.schemas import ddl, tables_markdown
 from ballast.contracts.settings import load_settings
 from ballast.contracts.tables import TABLES
 
+EXAMPLES = {
+    "ddl": "example: ballast tables ddl plans.heads",
+    "docs": "example: ballast tables docs > docs/tables.md",
+}
+
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    parser = subparsers.add_parser("tables", help="table definitions as SQL or Markdown")
+    parser = subparsers.add_parser(
+        "tables", help="table definitions as SQL or Markdown", epilog=EXAMPLES["ddl"]
+    )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    sql = commands.add_parser("ddl", help="SQL that creates a table, with its constraints")
+    sql = commands.add_parser(
+        "ddl", help="SQL that creates a table, with its constraints", epilog=EXAMPLES["ddl"]
+    )
     sql.add_argument("table", metavar="TABLE", help="such as plans.heads")
     sql.set_defaults(run=_ddl)
-    docs = commands.add_parser("docs", help="the text of docs/tables.md")
+    docs = commands.add_parser("docs", help="the text of docs/tables.md", epilog=EXAMPLES["docs"])
     docs.set_defaults(run=_docs)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ballast.cli.convert import to_objective, to_problem
+from ballast.cli.convert import method_params, to_objective, to_problem
 from ballast.contracts.errors import NotFound, ProblemError
 from ballast.contracts.settings import check_job_name, load_settings
 
@@ -17,12 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Target:
-    """A problem, with the budget and the objective that its folder or policy has."""
+    """A problem, with what its folder or policy says of how it is to be solved."""
 
     problem: Problem
     budget: Budget
     objective: Objective
     method: str = "auto"
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters of the method, or with ``auto`` those of each by name."""
 
 
 def read_target(target: str, run_id: str | None = None) -> Target:
@@ -35,7 +38,7 @@ def read_target(target: str, run_id: str | None = None) -> Target:
         folder = read_problem(target)
         objective = to_objective(folder)
         problem, budget = to_problem(folder)
-        return Target(problem, budget, objective)
+        return Target(problem, budget, objective, params=method_params(folder))
     if "/" in target or target in (".", ".."):
         raise ProblemError(f"{target} is not a folder", remedy="give a problem folder or a job")
     return _of_job(check_job_name(target), run_id)

@@ -6,7 +6,9 @@ Reads a problem folder or a job's newest snapshot, without a JVM, and writes not
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ballast.cli.render import text_table, to_json
@@ -14,7 +16,7 @@ from ballast.cli.targets import Target, read_target
 from ballast.contracts.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from solvers import Budget, Problem, Result
+    from solvers import Budget, Problem, Result, Stop
     from solvers.what_if import Question
 
 EXIT_INFEASIBLE = 3
@@ -57,7 +59,6 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Plan for today and for what is asked; show both. Exit 3 where what is asked has no plan."""
     from solvers import Stop
-    from solvers.planning import plan_for
     from solvers.what_if import asked, nodes_that_hold, with_load_of
 
     stop, question = Stop(args.seconds), _question(args)
@@ -66,16 +67,30 @@ def run(args: argparse.Namespace) -> int:
     if args.load_of is not None:
         problem = with_load_of(problem, read_target(args.target, args.load_of).problem)
     problem = asked(problem, question)
-    results = [
-        plan_for(today.objective, of, today.budget, stop, args.seed, today.method).result
-        for of in (today.problem, problem)
-    ]
     held = None if args.hold is None else nodes_that_hold(problem, args.hold / 100.0)
+    results = [
+        _planned("today", today, stop, args.seed),
+        _planned("what is asked", replace(today, problem=problem), stop, args.seed),
+    ]
     if args.json:
         print(to_json(_as_dict(today, problem, results, held)))
     else:
         print(_text(today.problem, problem, results, held, args.hold))
     return 0 if results[1].is_solved else EXIT_INFEASIBLE
+
+
+def _planned(name: str, target: Target, stop: Stop, seed: int) -> Result:
+    """Plan, and say on standard error what is being done: it takes a while."""
+    from solvers.planning import plan_for
+
+    count = target.problem.n_key_groups
+    print(f"planning for {name}: {count} key groups, at most {stop.seconds:g} s", file=sys.stderr,
+          flush=True)  # fmt: skip
+    result = plan_for(
+        target.objective, target.problem, target.budget, stop, seed, target.method, target.params
+    ).result
+    print(f"{result.status.value} by {result.method} in {result.seconds:.1f} s", file=sys.stderr)
+    return result
 
 
 def _question(args: argparse.Namespace) -> Question:
@@ -121,7 +136,8 @@ def _chosen(target: Target, args: argparse.Namespace) -> Target:
     kind = args.objective or target.objective.kind
     objective = Objective(kind, target.objective.max_load_distance)
     method = args.method or ("auto" if args.objective else target.method)
-    return Target(target.problem, budget, objective, method)
+    params = target.params if method == "auto" else target.params.get(method, {})
+    return Target(target.problem, budget, objective, method, params)
 
 
 def _limit(option: str, word: str | None, had: Any, kind: type[int] | type[float]) -> Any:

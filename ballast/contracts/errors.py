@@ -91,3 +91,9 @@ class PlanRefused(BallastError):
     """A streaming job cannot take a plan up; it keeps the one it has."""
 
     exit_code = 7
+
+
+class InvariantBroken(BallastError):
+    """Heads, plans and log do not fit together; a person has to look."""
+
+    exit_code = 8

@@ -24,7 +24,7 @@ Amount = Annotated[float, Field(strict=True, gt=0, le=1e15, allow_inf_nan=False)
 NonNegative = Annotated[float, Field(strict=True, ge=0, le=1e15, allow_inf_nan=False)]
 
 Resource = Literal["cpu", "memory", "network"]
-Weight = Annotated[float, Field(strict=True, gt=0, le=1e6, allow_inf_nan=False)]
+Weight = Annotated[float, Field(strict=True, ge=1e-6, le=1e6, allow_inf_nan=False)]
 
 BUILT_OBJECTIVES = ("balance", "joint")
 BUILT_REVIEW_MODES = ("automatic",)

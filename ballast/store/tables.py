@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +30,7 @@ def ensure_tables(settings: Settings, names: Sequence[str] = tuple(TABLES)) -> N
     Safe to call by several processes at once, and again after one died half-way.
     """
     for name in names:
-        _retried(lambda table=TABLES[name]: _ensure_table(settings, table))
+        on_conflict_again(partial(_ensure_table, settings, TABLES[name]))
 
 
 def table_exists(settings: Settings, name: str) -> bool:
@@ -82,7 +83,7 @@ def rows_of(
 def append(settings: Settings, name: str, rows: Sequence[dict[str, Any]] | pa.Table) -> None:
     """Append rows; a row that breaks a constraint of a trusted table is refused."""
     data = _as_arrow(name, rows)
-    _retried(lambda: write_deltalake(address(settings, name), data, mode="append"))
+    on_conflict_again(lambda: write_deltalake(address(settings, name), data, mode="append"))
 
 
 def append_once(
@@ -110,7 +111,7 @@ def append_once(
         write_deltalake(table, data, mode="append", commit_properties=mark)
         return True
 
-    return bool(_retried(write))
+    return bool(on_conflict_again(write))
 
 
 def replace_if_unmoved(
@@ -191,7 +192,7 @@ def _as_arrow(name: str, rows: Sequence[dict[str, Any]] | pa.Table) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=schema)
 
 
-def _retried(action: Any) -> Any:
+def on_conflict_again(action: Callable[[], Any]) -> Any:
     """Run an action again when another writer's commit got in between."""
     for attempt in range(1, ATTEMPTS + 1):
         try:

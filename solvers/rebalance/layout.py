@@ -62,6 +62,7 @@ class Layout:
         counts = problem.staying[nodes][:, None] & (np.arange(len(used)) < n_balanced)
         weight = np.where(problem.balanced_mask, problem.weights, 0.0)[used]
         limited, start, listed = _allowed(problem, groups, rank)
+        cost = _costs(problem, groups, must_move)
         return cls(
             groups=groups,
             nodes=nodes,
@@ -80,8 +81,8 @@ class Layout:
             allowed_nodes=listed,
             home=home,
             home_begin=np.searchsorted(home[~must_move], np.arange(len(nodes) + 1)),
-            cost=_costs(problem, groups, must_move),
-            allowance=_allowance(problem, budget),
+            cost=cost,
+            allowance=_without_idle_limits(_allowance(problem, budget), cost),
         )
 
     def arrays(self) -> tuple[object, ...]:
@@ -207,3 +208,15 @@ def _allowance(problem: Problem, budget: Budget) -> FloatArray:
     # The running sum of pauses rounds; the plan itself is checked exactly in the end.
     left[2] += budget.pause_slack_s / 2
     return left
+
+
+def _without_idle_limits(allowance: FloatArray, cost: FloatArray) -> FloatArray:
+    """Bytes and pauses that not even the dearest moves can use up are no limit.
+
+    The search is faster where it need not weigh them.
+    """
+    most_moves = int(min(allowance[0], len(cost)))
+    dearest = -np.sort(-cost, axis=0)[: max(0, most_moves)].sum(axis=0)
+    idle = dearest <= allowance
+    idle[0] = False
+    return np.where(idle, np.inf, allowance)

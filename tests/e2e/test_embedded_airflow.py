@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -15,6 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from ballast.cli.main import main as ballast
 from embedded.airflow import ADMIN, EmbeddedAirflow
 from embedded.errors import AlreadyRunning, ApiError, PreflightFailed
 from embedded.processes import marked_processes
@@ -38,6 +40,41 @@ def tiny():
 
 
 tiny()
+"""
+# As a job's own DAGs look to a client: their names, their Params, the question to a person.
+JOB_DAGS = """
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import DAG, Param, task
+
+
+def dag(kind, **params):
+    return DAG(f"{kind}__tiny", schedule=None, is_paused_upon_creation=False, params=params)
+
+
+with dag("reoptimize", budget_moves=Param(5, type="integer", minimum=0)):
+
+    @task
+    def solve():
+        raise ValueError("no node is alive")
+
+    solve()
+
+with dag("review", plan_id=Param("none", type="string")):
+    ApprovalOperator(
+        task_id="approve", subject="Plan {{ params.plan_id }}", body="moves 3 key groups",
+        params={"reason": Param("", type="string")},
+    )
+
+with dag(
+    "rollback", version=Param(1, type="integer"), reason=Param("", type="string"),
+    force_nodes=Param(False, type="boolean"),
+):
+
+    @task
+    def rollback(params=None):
+        return dict(params)
+
+    rollback()
 """
 SUPERVISOR = """
 import sys
@@ -70,6 +107,7 @@ def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
 def dags(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dags")
     (folder / "tiny.py").write_text(TINY_DAG)
+    (folder / "job_dags.py").write_text(JOB_DAGS)
     return folder
 
 
@@ -123,6 +161,70 @@ def test_a_triggered_run_reaches_success_and_reports_its_tasks(client: AirflowCl
     assert all(task.state == "success" and task.seconds is not None for task in tasks)
     assert client.xcom("tiny", run_id, "second") == 42
     assert client.import_errors() == {}
+
+
+@pytest.fixture
+def as_admin(
+    stack: EmbeddedAirflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AirflowClient:
+    """The command line's environment, with a warehouse that it does not see."""
+    for name, value in {"URL": stack.url, "USER": ADMIN, "PASSWORD": stack.admin_password}.items():
+        monkeypatch.setenv(f"BALLAST_AIRFLOW_{name}", value)
+    monkeypatch.setenv("BALLAST_HOME", str(tmp_path))
+    return stack.client()
+
+
+def test_the_command_line_rolls_back_and_shows_why_a_run_failed(
+    as_admin: AirflowClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    as_admin.wait_for_dag("rollback__tiny")
+    assert ballast(["rollback", "tiny", "3", "--reason", "too slow", "--wait", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["state"] == "success"
+    done = as_admin.xcom("rollback__tiny", told["run_id"], "rollback")
+    assert done == {"version": 3, "reason": "too slow", "force_nodes": False}
+    assert ballast(["trigger", "tiny", "--budget-moves", "7", "--wait"]) == 25
+    assert "task solve; end of its log:" in (error := capsys.readouterr().err)
+    assert "no node is alive" in error
+
+
+def states(client: AirflowClient, dag_id: str, run_id: str) -> list[str | None]:
+    return [task.state for task in client.task_runs(dag_id, run_id)]
+
+
+def test_the_command_line_answers_a_question_once(
+    as_admin: AirflowClient, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_admin.wait_for_dag("review__tiny")
+    assert ballast(["approve", "tiny"]) == 24
+    run_id = as_admin.trigger("review__tiny", {"plan_id": "p1"})
+    assert wait_for(lambda: "awaiting_input" in states(as_admin, "review__tiny", run_id), 60)
+    capsys.readouterr()
+    as_admin.login()
+    monkeypatch.setenv("BALLAST_AIRFLOW_TOKEN", str(as_admin._token))
+    assert ballast(["approve", "tiny", "--show"]) == 0
+    assert "moves 3 key groups" in capsys.readouterr().out
+    assert ballast(["approve", "tiny", "p2"]) == 24
+    assert ballast(["approve", "tiny", "p1", "--reason", "fine", "--wait"]) == 0
+    answer = as_admin.xcom("review__tiny", run_id, "approve")
+    assert (answer["chosen_options"], answer["params_input"]) == (["Approve"], {"reason": "fine"})
+    assert ballast(["approve", "tiny", "p1"]) == 24
+
+
+def test_the_command_line_says_what_airflow_refuses(
+    as_admin: AirflowClient, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_admin.wait_for_dag("reoptimize__tiny")
+    assert ballast(["trigger", "tiny", "--budget-moves", "-1"]) == 2
+    assert "budget_moves" in capsys.readouterr().err
+    assert ballast(["trigger", "nobody"]) == 23
+    as_admin.set_paused("reoptimize__tiny", True)
+    assert ballast(["trigger", "tiny"]) == 23
+    as_admin.unpause("reoptimize__tiny")
+    monkeypatch.setenv("BALLAST_AIRFLOW_PASSWORD", "not the password")
+    assert ballast(["trigger", "tiny"]) == 21
+    monkeypatch.setenv("BALLAST_AIRFLOW_TOKEN", "no.such.token")
+    assert ballast(["trigger", "tiny"]) == 21
 
 
 def test_only_the_one_loopback_port_is_open(stack: EmbeddedAirflow) -> None:

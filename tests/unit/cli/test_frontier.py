@@ -7,6 +7,7 @@ import io
 import json
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from ballast.contracts.settings import load_settings
 from ballast.problems import write_problem
 from ballast.store.tables import ensure_tables
 from solvers import Budget
+from solvers.objective import Objective
 from tests.support.policies import small_policy
 from tests.support.snapshots import uneven, write_snapshot
 from tests.unit.solvers.instances import make
@@ -80,6 +82,38 @@ def test_a_job_is_swept_from_its_newest_snapshot(
     assert points[0]["load_distance_pct"] == pytest.approx(100.0)
     assert points[-1]["load_distance_pct"] == pytest.approx(0.0)
     assert (tmp_path / "frontier-probe.svg").exists()
+
+
+def changed(folder: Path, **values: Any) -> Path:
+    """The folder with something else in its problem.json."""
+    file = folder / "problem.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | values))
+    return folder
+
+
+def test_the_objective_of_a_folder_is_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ends = {"traffic_from": [0, 1, 2], "traffic_to": [3, 4, 5], "traffic_rate": [5.0, 5.0, 5.0]}
+    problem = make(np.ones(6), [0, 0, 0, 1, 1, 1], **ends)
+    write_problem(tmp_path / "p", to_folder(problem, Budget(), Objective("joint", 50.0)))
+    common = ["frontier", str(tmp_path / "p"), *QUICK, "--by", "moves", "--no-picture"]
+    assert main([*common, "--json"]) == 0
+    points = json.loads(capsys.readouterr().out)["points"]
+    assert {point["method"] for point in points} == {"joint"}
+    assert points[0]["traffic_within_nodes_pct"] == 0
+    assert points[-1]["traffic_within_nodes_pct"] > 50
+    assert points[-1]["on_front"]
+    assert main(common) == 0
+    assert "traffic_within_nodes_pct" in capsys.readouterr().out
+
+
+def test_the_parameters_of_a_folder_reach_the_methods(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed(folder, params={"search": {"no_such_thing": 1}})
+    assert main(["frontier", str(folder), *QUICK, "--no-picture"]) == 2
+    assert "no_such_thing" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

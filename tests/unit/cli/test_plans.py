@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +11,8 @@ import pytest
 
 from ballast.cli.main import main
 from ballast.contracts.settings import Settings, load_settings
-from ballast.contracts.tables import TABLES
 from ballast.store.tables import append, ensure_tables
-
-NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-
-
-def row_of(table: str, **values: Any) -> dict[str, Any]:
-    """A row with a value for every column, those given and defaults for the rest."""
-    defaults = {"string": "x", "long": 1, "double": 1.0, "timestamp": NOW, "date": NOW.date()}
-    columns = TABLES[table].columns
-    row = {c.name: (c.allowed[0] if c.allowed else defaults.get(c.type)) for c in columns}
-    return row | values
+from tests.support.rows import NOW, row_of
 
 
 @pytest.fixture
@@ -58,6 +48,7 @@ def warehouse(settings: Settings) -> Settings:
                     bound_pct=1.5,
                     gap_pct=0.0 if number == 1 else 0.5,
                     solver_seconds=2.0,
+                    held_back_json=None,
                     trace_json='[[0.0, "start", 40.0], [0.5, "search", 2.0], [0.7, "milp", 9.0]]',
                 )
             ],
@@ -134,6 +125,18 @@ def test_diff_names_the_key_groups_that_two_versions_place_differently(
     assert run_json(capsys, "plans", "diff", "clicks", "2") == []
     before_first = run_json(capsys, "plans", "diff", "clicks", "0", "1")
     assert [(r["old_node_id"], r["new_node_id"]) for r in before_first] == [("n0", "n1")]
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_log_tells_who_did_what_newest_last(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = run_json(capsys, "plans", "log", "clicks")
+    assert [(row["event"], row["version"]) for row in rows] == [
+        ("published", 1), ("published", 2), ("dry_run", None)]  # fmt: skip
+    assert len(run_json(capsys, "plans", "log", "clicks", "--limit", "1")) == 1
+    assert main(["plans", "log", "clicks"]) == 0
+    assert "dry_run" in capsys.readouterr().out
+    assert main(["plans", "log", "nobody"]) == 0
+    assert "nothing has happened" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("warehouse")

@@ -34,6 +34,10 @@ from tests.unit.solvers.instances import make
             "total of traffic_rate overflows",
         ),
         ({"weight": [0.0]}, "weight of 'r0'"),
+        ({"weight": [1e-300]}, "weight of 'r0' is 1e-300; allowed: 1e-06 to 1e\\+06"),
+        ({"weight": [1e300]}, "weight of 'r0'"),
+        ({"pause_c0_s": 1e308}, "the pause of moving everything overflows"),
+        ({"pause_s_per_byte": 1.7e308}, "the pause of moving everything overflows"),
         ({"weight": [float("nan")]}, "weight of 'r0'"),
         ({"weight": [1.0, 1.0]}, "weight has the shape"),
         ({"balanced": [False]}, "nothing to balance"),
@@ -41,6 +45,7 @@ from tests.unit.solvers.instances import make
         ({"balanced": [1.0]}, "balanced is not a list of true and false"),
     ],
 )
+@pytest.mark.filterwarnings("error")
 def test_bad_input_is_refused_by_name(change: dict[str, Any], message: str) -> None:
     good: dict[str, Any] = {"load": [1.0, 1.0], "current": [0, 1], "nodes": 2}
     with pytest.raises(InvalidInput, match=message):

@@ -2,65 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
-from embedded.errors import ApiError, WaitedTooLong
-from embedded.rest import AirflowClient, wait_until
-
-
-class Script(ThreadingHTTPServer):
-    """Answers each "METHOD path" with the next of its (status, body) pairs; keeps what it saw."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.answers: dict[str, list[tuple[int, Any]]] = {
-            "POST /auth/token": [(201, {"access_token": "t1"}), (201, {"access_token": "t2"})]
-        }
-        self.seen: list[tuple[str, str | None, Any]] = []
-
-    def answer(self, request: str) -> tuple[int, Any]:
-        queue = self.answers.get(request, [(404, {"detail": "not found"})])
-        return queue.pop(0) if len(queue) > 1 else queue[0]
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Script
-
-    def handle_any(self) -> None:
-        length = int(self.headers.get("Content-Length") or 0)
-        body = json.loads(self.rfile.read(length)) if length else None
-        request = f"{self.command} {self.path}"
-        self.server.seen.append((request, self.headers.get("Authorization"), body))
-        status, answer = self.server.answer(request)
-        self.send_response(status)
-        self.end_headers()
-        self.wfile.write(json.dumps(answer).encode())
-
-    do_GET = do_POST = do_PATCH = handle_any  # noqa: N815
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        pass
+from ballast.airflow.errors import ApiError, LoginRefused, NoAnswer, WaitedTooLong
+from ballast.airflow.rest import AirflowClient, wait_until
+from tests.support.http_script import Script, serving
 
 
 @pytest.fixture
 def script() -> Iterator[Script]:
-    server = Script()
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    with serving() as server:
+        yield server
 
 
 @pytest.fixture
 def client(script: Script) -> AirflowClient:
-    return AirflowClient(f"http://127.0.0.1:{script.server_port}", "admin", "secret")
+    return AirflowClient(script.url, "admin", "secret")
 
 
 def test_it_logs_in_once_and_sends_the_token(script: Script, client: AirflowClient) -> None:
@@ -126,6 +86,31 @@ def test_tasks_come_in_the_order_they_started(script: Script, client: AirflowCli
 def test_no_server_is_an_error_that_names_the_address() -> None:
     with pytest.raises(ApiError, match=r"http://127\.0\.0\.1:9/.*no answer"):
         AirflowClient("http://127.0.0.1:9", "admin", "x").health()
+
+
+def test_a_token_is_used_as_it_is_and_never_renewed(script: Script) -> None:
+    script.answers["GET /api/v2/dags/d"] = [(200, {"is_paused": True}), (401, {})]
+    client = AirflowClient(script.url, token="mine")
+    assert client.is_paused("d")
+    assert script.seen[-1][1] == "Bearer mine"
+    with pytest.raises(LoginRefused, match="does not accept the token"):
+        client.is_paused("d")
+    assert "POST /auth/token" not in script.requests
+
+
+def test_a_redirect_is_not_followed_with_the_token(script: Script, client: AirflowClient) -> None:
+    script.answers["GET /api/v2/dags/d"] = [(302, f"{script.url}/elsewhere")]
+    with pytest.raises(ApiError, match=r"redirects to .*/elsewhere, which is not followed"):
+        client.is_paused("d")
+    assert script.requests[-1] == "GET /api/v2/dags/d"
+
+
+def test_a_page_that_is_no_json_is_not_taken_for_airflow(
+    script: Script, client: AirflowClient
+) -> None:
+    script.answers["GET /api/v2/dags/d"] = [(200, "<html>")]
+    with pytest.raises(NoAnswer, match="is not Airflow's API"):
+        client.is_paused("d")
 
 
 def test_an_address_that_is_not_http_is_refused() -> None:

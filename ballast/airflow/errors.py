@@ -1,0 +1,56 @@
+"""What can go wrong between a client and Airflow; each has an exit code that scripts can use."""
+
+from __future__ import annotations
+
+from ballast.contracts.errors import BallastError
+
+
+class ApiError(BallastError):
+    """Airflow's REST API refused a request."""
+
+    def __init__(self, message: str, *, status: int | None = None, detail: str = "") -> None:
+        self.status = status
+        self.detail = detail
+        super().__init__(message)
+
+
+class NoAnswer(ApiError):
+    """No Airflow API server answers at the address."""
+
+    exit_code = 20
+
+
+class LoginRefused(ApiError):
+    """Airflow does not know the user, the password or the token."""
+
+    exit_code = 21
+
+
+class NoRight(ApiError):
+    """The user is known, but may not do this."""
+
+    exit_code = 22
+
+
+class DagNotReady(BallastError):
+    """The DAG is not there, or is paused: a run of it would not start."""
+
+    exit_code = 23
+
+
+class NothingWaiting(BallastError):
+    """No question waits for an answer, or somebody else has answered it."""
+
+    exit_code = 24
+
+
+class RunFailed(BallastError):
+    """A run that was waited for has failed."""
+
+    exit_code = 25
+
+
+class WaitedTooLong(BallastError):
+    """Something that was waited for did not happen in time."""
+
+    exit_code = 26

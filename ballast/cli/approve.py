@@ -1,0 +1,150 @@
+"""``ballast approve``: answer for a plan that waits for a person."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ballast.airflow.errors import ApiError, NothingWaiting
+from ballast.airflow.rest import AirflowClient, Json
+from ballast.cli.access import add_access_arguments, client_of, explained
+from ballast.cli.render import text_table, to_json
+from ballast.cli.runs import add_run_arguments, required_dag, tell_run
+from ballast.contracts.errors import InvalidInput
+from ballast.contracts.settings import check_job_name
+
+TASK_ID = "approve"
+APPROVE, REJECT = "Approve", "Reject"
+# A question can be seen a moment before its task waits; an answer in between failed the run.
+WAITING = frozenset({"awaiting_input", "deferred"})
+EXAMPLE = """examples: ballast approve flights --show
+          ballast approve flights 1f0c3b5a7d9e2468 --wait
+          ballast approve flights --reject --reason 'not before the weekend'"""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A plan that waits for an answer."""
+
+    run_id: str
+    plan_id: str | None
+    subject: str
+    body: str
+    asked_at: str
+    takes: tuple[str, ...]
+    """Names of the fields that an answer may fill in."""
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "approve",
+        help="answer for a plan that waits for a person",
+        description="Approve or reject the plan that waits in review__JOB in Airflow.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("job", metavar="JOB")
+    parser.add_argument("plan", metavar="PLAN", nargs="?", help="its id; may be left out for one")
+    parser.add_argument("--reject", action="store_true", help="the plan in force stays")
+    parser.add_argument("--reason", default="", help="why; kept in the log of plans")
+    parser.add_argument("--show", action="store_true", help="show what waits, answer nothing")
+    add_access_arguments(parser)
+    add_run_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Answer, or show what waits."""
+    job = check_job_name(args.job)
+    client, dag_id = client_of(args), f"review__{job}"
+    what = f"answer for job {job}"
+    required_dag(client, dag_id, what)
+    with explained(client, what):
+        questions = waiting_questions(client, dag_id)
+    if args.show:
+        return _show(questions, args)
+    question = chosen(questions, job, args.plan)
+    option = REJECT if args.reject else APPROVE
+    _answer(client, dag_id, question, option, args.reason.strip())
+    said = "rejected" if args.reject else "approved"
+    named = f"{said} plan {question.plan_id}" if question.plan_id else said
+    more = {"plan_id": question.plan_id, "answer": option}
+    return tell_run(client, dag_id, question.run_id, named, args, **more)
+
+
+def waiting_questions(client: AirflowClient, dag_id: str) -> list[Question]:
+    """Questions of the DAG that can still be answered, the oldest first."""
+    found = [
+        detail
+        for detail in client.waiting_reviews(dag_id)
+        if detail["task_instance"]["task_id"] == TASK_ID
+        and detail["task_instance"].get("state") in WAITING
+    ]
+    questions = [_question(client, dag_id, detail) for detail in found]
+    return sorted(questions, key=lambda question: question.asked_at)
+
+
+def chosen(questions: Sequence[Question], job: str, plan: str | None) -> Question:
+    """The question that a person means: the one of the plan they name, or the only one."""
+    if not questions:
+        raise NothingWaiting(
+            f"no plan of job {job} waits for an answer; to see what is in force: "
+            f"`ballast status {job}`; to make a new plan: `ballast trigger {job}`"
+        )
+    meant = [question for question in questions if plan in (None, question.plan_id)]
+    ids = ", ".join(question.plan_id or question.run_id for question in questions)
+    if not meant:
+        raise NothingWaiting(
+            f"plan {plan} of job {job} does not wait for an answer; waiting: {ids}; it may have "
+            f"been answered or superseded: see `ballast plans log {job}`"
+        )
+    if len(meant) > 1:
+        raise InvalidInput(f"{len(meant)} plans of job {job} wait", remedy=f"name one of {ids}")
+    return meant[0]
+
+
+def _question(client: AirflowClient, dag_id: str, detail: Json) -> Question:
+    run_id = detail["task_instance"]["dag_run_id"]
+    conf = client.run(dag_id, run_id).get("conf") or {}
+    return Question(
+        run_id=run_id,
+        plan_id=conf.get("plan_id"),
+        subject=detail["subject"],
+        body=detail.get("body") or "",
+        asked_at=detail["created_at"],
+        takes=tuple(detail.get("params") or {}),
+    )
+
+
+def _answer(
+    client: AirflowClient, dag_id: str, question: Question, option: str, reason: str
+) -> None:
+    if reason and "reason" not in question.takes:
+        raise InvalidInput("this question takes no reason", remedy="leave --reason out")
+    params = {"reason": reason} if reason else {}
+    with explained(client, f"answer run {question.run_id} of {dag_id}"):
+        try:
+            client.answer_review(dag_id, question.run_id, TASK_ID, option, params)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+            raise NothingWaiting(
+                f"run {question.run_id} of {dag_id} has been answered: {error.detail}; to see by "
+                "whom: its page in Airflow, or `ballast plans log`"
+            ) from error
+
+
+def _show(questions: Sequence[Question], args: argparse.Namespace) -> int:
+    if args.json:
+        rows = [vars(question) | {"takes": list(question.takes)} for question in questions]
+        print(to_json(rows))
+    elif not questions:
+        print(f"no plan of job {args.job} waits for an answer")
+    else:
+        table = [[q.plan_id, q.asked_at, q.run_id, q.subject] for q in questions]
+        print(text_table(("plan", "asked at", "run", "subject"), table))
+        if len(questions) == 1:
+            print(f"\n{questions[0].body}")
+    return 0

@@ -1,0 +1,71 @@
+"""``ballast rollback``: put an older version's content in force again, as a new version."""
+
+from __future__ import annotations
+
+import argparse
+
+from ballast.cli.access import add_access_arguments, client_of
+from ballast.cli.plans import published_versions
+from ballast.cli.runs import add_run_arguments, start_run, tell_run
+from ballast.contracts.errors import InvalidInput, NotFound
+from ballast.contracts.settings import Settings, check_job_name, load_settings
+
+EXAMPLE = "example: ballast rollback flights 3 --reason 'version 4 starves node-2' --wait"
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "rollback",
+        help="put an older version in force again",
+        description="Start a run of rollback__JOB in Airflow, which publishes the content of an "
+        "older version as a new one, if it fits the nodes of today.",
+        epilog=EXAMPLE,
+    )
+    parser.add_argument("job", metavar="JOB")
+    parser.add_argument("version", metavar="VERSION", type=int, help="see `ballast plans list JOB`")
+    parser.add_argument("--reason", required=True, help="why; kept in the log of plans")
+    parser.add_argument(
+        "--force-nodes", action="store_true",
+        help="what the old version has on nodes that are gone is placed anew",
+    )  # fmt: skip
+    add_access_arguments(parser)
+    add_run_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Start the run, and say where it is."""
+    job = check_job_name(args.job)
+    if not args.reason.strip():
+        raise InvalidInput("--reason is empty", remedy="say why, for who reads the log")
+    check_version(load_settings(), job, args.version)
+    conf = {
+        "version": args.version,
+        "reason": args.reason.strip(),
+        "force_nodes": args.force_nodes,
+    }
+    client, dag_id = client_of(args), f"rollback__{job}"
+    run_id = start_run(client, dag_id, conf, f"roll job {job} back to version {args.version}")
+    said = f"rolling {job} back to version {args.version}"
+    return tell_run(client, dag_id, run_id, said, args, conf=conf)
+
+
+def check_version(settings: Settings, job: str, version: int) -> None:
+    """Raise for a version that cannot be rolled back to, as far as the warehouse can be seen.
+
+    From a machine that sees no warehouse the run itself finds out.
+    """
+    versions = published_versions(settings, job)
+    if not versions and version >= 1:
+        return
+    older = sorted(versions)[:-1]
+    if version in older:
+        return
+    known = f"{older[0]} to {older[-1]}" if older else "none: there is no older version"
+    in_force = bool(versions) and version == max(versions)
+    problem = "is in force" if in_force else "does not exist"
+    raise NotFound(
+        f"version {version} of job {job} {problem}", value=version, allowed=known,
+        remedy=f"see `ballast plans list {job}`",
+    )  # fmt: skip

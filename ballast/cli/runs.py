@@ -1,0 +1,105 @@
+"""Start runs of a job's DAGs, say where they are to be seen, and wait for them if asked to."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import urllib.parse
+from typing import Any
+
+from ballast.airflow.errors import DagNotReady, RunFailed
+from ballast.airflow.rest import AirflowClient, Json
+from ballast.cli.access import explained
+from ballast.cli.render import to_json
+
+DEFAULT_TIMEOUT_S = 3600.0
+LOG_LINES_SHOWN = 8
+
+
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what all commands share that start or continue a run."""
+    parser.add_argument("--wait", action="store_true", help="until the run has ended")
+    parser.add_argument(
+        "--timeout", type=float, default=DEFAULT_TIMEOUT_S, metavar="SECONDS",
+        help=f"for --wait (default {DEFAULT_TIMEOUT_S:g})",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="for scripts")
+
+
+def required_dag(client: AirflowClient, dag_id: str, what: str) -> None:
+    """Raise unless Airflow has the DAG and starts its runs."""
+    with explained(client, what):
+        found = client.dag(dag_id)
+    if found is None:
+        raise DagNotReady(
+            f"cannot {what}: Airflow at {client.base_url} has no DAG {dag_id}; to fix it: check "
+            "the job's name, and that its policy file is among those of Airflow (BALLAST_POLICIES)"
+        )
+    if found["is_paused"]:
+        raise DagNotReady(
+            f"cannot {what}: DAG {dag_id} is paused, and no run of it would start; to fix it: "
+            f"switch it on at {_dag_page(client, dag_id)}"
+        )
+
+
+def start_run(client: AirflowClient, dag_id: str, conf: Json, what: str) -> str:
+    """Start a run of a DAG that is ready, and return its id."""
+    required_dag(client, dag_id, what)
+    with explained(client, what):
+        return client.trigger(dag_id, conf=conf)
+
+
+def tell_run(
+    client: AirflowClient, dag_id: str, run_id: str, said: str, args: argparse.Namespace,
+    **more: Any,
+) -> int:  # fmt: skip
+    """Print what was started, after its end where that was asked for; raises if it failed."""
+    page = _run_page(client, dag_id, run_id)
+    state = None
+    if args.wait:
+        print(f"waiting for run {run_id}: {page}", file=sys.stderr, flush=True)
+        state = _wait(client, dag_id, run_id, args.timeout)
+    told = {"dag_id": dag_id, "run_id": run_id, "state": state, "url": page, **more}
+    if args.json:
+        print(to_json(told))
+    else:
+        print(f"{said}: run {run_id} of {dag_id}{f', {state}' if state else ''}\n{page}")
+    if state == "failed":
+        raise RunFailed(f"run {run_id} of {dag_id} failed: {_why(client, dag_id, run_id)}")
+    return 0
+
+
+def _wait(client: AirflowClient, dag_id: str, run_id: str, timeout_s: float) -> str:
+    told: set[tuple[str, str | None]] = set()
+
+    def tell() -> None:
+        for task in client.task_runs(dag_id, run_id):
+            if task.state is not None and (task.task_id, task.state) not in told:
+                told.add((task.task_id, task.state))
+                print(f"{task.task_id}: {task.state}", file=sys.stderr, flush=True)
+
+    with explained(client, f"wait for run {run_id}"):
+        return client.wait_for_run(dag_id, run_id, timeout_s, on_poll=tell)
+
+
+def _why(client: AirflowClient, dag_id: str, run_id: str) -> str:
+    """The end of the log of the task that failed first."""
+    with explained(client, f"read the log of run {run_id}"):
+        tasks = client.task_runs(dag_id, run_id)
+        failed = [t for t in tasks if t.state == "failed"]
+        if not failed:
+            states = ", ".join(f"{t.task_id} {t.state}" for t in tasks)
+            return f"no task of it did ({states}); see its page"
+        task = failed[0]
+        log = client.task_log(dag_id, run_id, task.task_id, task.try_number, task.map_index)
+    lines = [line for line in log.splitlines() if line.strip() and not line.startswith("::")]
+    shown = "\n".join(lines[-LOG_LINES_SHOWN:])
+    return f"task {task.task_id}; end of its log:\n{shown}"
+
+
+def _dag_page(client: AirflowClient, dag_id: str) -> str:
+    return f"{client.base_url}/dags/{urllib.parse.quote(dag_id)}"
+
+
+def _run_page(client: AirflowClient, dag_id: str, run_id: str) -> str:
+    return f"{_dag_page(client, dag_id)}/runs/{urllib.parse.quote(run_id)}"

@@ -1,0 +1,66 @@
+"""``ballast trigger``: start a run of ``reoptimize__<job>``."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ballast.airflow.rest import Json
+from ballast.cli.access import add_access_arguments, client_of
+from ballast.cli.runs import add_run_arguments, start_run, tell_run
+from ballast.contracts.errors import InvalidInput
+from ballast.contracts.settings import check_job_name
+
+NO_LIMIT = "none"
+LIMITS: dict[str, type[int] | type[float]] = {
+    "budget_moves": int, "budget_bytes": int, "budget_pause_s": float, "solver_seconds": float,
+}  # fmt: skip
+EXAMPLE = "example: ballast trigger flights --dry-run --budget-moves 20 --wait"
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "trigger",
+        help="start a run that plans anew",
+        description="Start a run of reoptimize__JOB in Airflow. What is not said is as the job's "
+        "policy has it.",
+        epilog=EXAMPLE,
+    )
+    parser.add_argument("job", metavar="JOB")
+    parser.add_argument("--dry-run", action="store_true", help="write the draft, publish nothing")
+    for limit in LIMITS:
+        allowed = "a number" if limit == "solver_seconds" else f"a number or {NO_LIMIT}"
+        parser.add_argument(f"--{limit.replace('_', '-')}", metavar="LIMIT", help=allowed)
+    add_access_arguments(parser)
+    add_run_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Start the run, and say where it is."""
+    job, conf = check_job_name(args.job), _conf(args)
+    client, dag_id = client_of(args), f"reoptimize__{job}"
+    run_id = start_run(client, dag_id, conf, f"start a run for job {job}")
+    return tell_run(client, dag_id, run_id, "started", args, conf=conf)
+
+
+def _conf(args: argparse.Namespace) -> Json:
+    """The Params of the run that the command line names."""
+    conf: Json = {"dry_run": True} if args.dry_run else {}
+    for name, kind in LIMITS.items():
+        word = getattr(args, name)
+        if word is not None:
+            conf[name] = _limit(name, word, kind)
+    return conf
+
+
+def _limit(name: str, word: str, kind: type[int] | type[float]) -> Any:
+    if word == NO_LIMIT and name != "solver_seconds":
+        return None
+    try:
+        return kind(word)
+    except ValueError as error:
+        raise InvalidInput(
+            f"--{name.replace('_', '-')} {word!r}", value=word, allowed="a number"
+        ) from error

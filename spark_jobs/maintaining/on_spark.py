@@ -1,0 +1,33 @@
+"""Tidy the tables that Spark writes, through Spark: OPTIMIZE, DELETE and VACUUM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from ballast.contracts.settings import Settings
+from spark_jobs.maintaining.expiry import Expired
+from spark_jobs.maintaining.steps import MaintenanceFailed
+from spark_jobs.tables import on_conflict_again
+
+
+def tidy(spark: SparkSession, settings: Settings, name: str, expired: Sequence[Expired]) -> None:
+    """Remove what has expired, make few files of many, delete what no version needs."""
+    try:
+        _tidy(spark, settings, name, expired)
+    except (PySparkException, Py4JError) as error:
+        raise MaintenanceFailed(f"Spark says: {str(error).splitlines()[0]}") from error
+
+
+def _tidy(spark: SparkSession, settings: Settings, name: str, expired: Sequence[Expired]) -> None:
+    table = f"delta.`{settings.table_uri(name)}`"
+    for rows in expired:
+        delete = f"DELETE FROM {table} WHERE {rows.where}"  # noqa: S608 - made by expiry.py alone
+        on_conflict_again(partial(spark.sql, delete))
+    on_conflict_again(partial(spark.sql, f"OPTIMIZE {table}"))
+    # Without RETAIN: the table's own delta.deletedFileRetentionDuration counts.
+    spark.sql(f"VACUUM {table}")
