@@ -56,11 +56,14 @@ class Cluster:
         self.operators = tuple(operators or ("op",) * len(self.current))
         self.pause = pause or PauseModel()
 
+    def node_ids(self) -> tuple[str, ...]:
+        return tuple(f"node-{i:03d}" for i in range(self.nodes))
+
     def problem(self, load: FloatArray, state_bytes: IntArray) -> Problem:
         """What a solver is asked after a period with these loads."""
         groups = len(self.current)
         return Problem(
-            node_ids=tuple(f"node-{i:03d}" for i in range(self.nodes)),
+            node_ids=self.node_ids(),
             resources=("cpu",),
             capacity=np.ones((self.nodes, 1)),
             node_state=tuple(DRAINING if d else ALIVE for d in self.is_draining),
