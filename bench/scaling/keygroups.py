@@ -13,7 +13,7 @@ import numpy as np
 
 from bench.scaling.course import STEP_S, STEPS, Course, Experiment
 from bench.simulator.checked import checked
-from bench.simulator.cluster import PauseModel
+from bench.simulator.cluster import Cluster, PauseModel
 from bench.simulator.fleet import Fleet
 from bench.simulator.pipeline import Source, Topology, topology
 from bench.simulator.scale_in import no_scaling
@@ -76,7 +76,8 @@ class World:
         return self.topology.sustained(np.array([index[n] for n in self.on]), len(names))
 
     def _round(self, passed: FloatArray, now_s: float, policy: Policy | None) -> None:
-        problem = self.problem(float(passed.mean()), now_s)
+        seen = self.topology.passed(float(passed.mean()), len(passed) * STEP_S)
+        problem = self.cluster(now_s).problem(seen.load, seen.state_bytes)
         spares = [NodeSpec(f"n{now_s:.0f}-{i}", (1.0,)) for i in range(self.experiment.cap)]
         plan = plan_round(
             problem,
@@ -94,24 +95,17 @@ class World:
     def _allocate(self, problem: Problem, budget: Budget) -> Result:
         return least_moved(problem, WITHIN, budget, Stop(steps=1), self.seed)
 
-    def problem(self, rate: float, now_s: float) -> Problem:
-        """What was measured: each key group's seconds of a node for each second."""
+    def cluster(self, now_s: float) -> Cluster:
+        """The nodes that are up, and who is on them."""
         machines = self.fleet.ready(now_s)
-        names = [m.name for m in machines]
-        index = {name: i for i, name in enumerate(names)}
-        groups = len(self.on)
-        return Problem(
-            node_ids=tuple(names),
-            resources=("cpu",),
-            capacity=np.ones((len(names), 1)),
-            node_state=tuple(m.state(now_s) for m in machines),
-            key_group_ids=tuple(f"kg-{k:03d}" for k in range(groups)),
-            operator_ids=self.topology.operator_names,
-            load=(rate * self.topology.work_s)[:, None],
-            state_bytes=self.topology.state_bytes,
-            current=np.array([index[name] for name in self.on]),
-            pause_c0_s=PAUSE.c0_s,
-            pause_s_per_byte=PAUSE.s_per_byte,
+        index = {m.name: i for i, m in enumerate(machines)}
+        return Cluster(
+            np.array([index[name] for name in self.on]),
+            len(machines),
+            draining=[i for i, m in enumerate(machines) if m.is_draining],
+            operators=self.topology.operator_names,
+            pause=PAUSE,
+            names=list(index),
         )
 
     def _scaling(

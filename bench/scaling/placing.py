@@ -1,9 +1,10 @@
 """Seed 002's methods and ours, each as a step from what the windows showed to an assignment.
 
 ELB acts after every window and CLB after every m, as printed. Ours does either: after every window
-on the level behind the counts (``level_of``), with no more state than ELB has moved in a run of its
-own until then; or after every m for each of the m at once (``over_windows``). Both move the least
-state that is enough (``least_moved``).
+on the level behind the counts (``level_of``), every m windows also on the swings that substreams
+share (``with_swings``), with no more state than ELB has moved in a run of its own until then; or
+after every m for each of the m at once (``over_windows``). Both move the least state that is enough
+(``least_moved``).
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from bench.simulator.cluster import Cluster
-from solvers import Budget, Stop
-from solvers.place import clb, elb, least_moved, level_of, over_windows
+from solvers import Budget, Problem, Stop
+from solvers.place import clb, elb, least_moved, level_of, over_windows, with_swings
 from solvers.problem import IntArray
 
 OURS, ROBUST = "ours", "ours, m windows"
@@ -32,6 +33,8 @@ WITHIN = 0.5
 """Percent that an instance may be off the mean before anything moves."""
 LEVEL_WINDOWS = 12
 """Windows that the level is filtered from."""
+SWING_WINDOWS = 60
+"""Windows in which swings are looked for."""
 ROBUST_WITHIN = 5.0
 """The same for each of m windows, in which loads change."""
 HASH_PRIME = 2**31 - 1
@@ -89,11 +92,19 @@ class _Ours:
         before = assignment if self.elsewhere is None else self.elsewhere
         self.elsewhere = self.elb(windows, before)
         self.left += int(self.state_bytes[self.elsewhere != before].sum())
-        level = level_of(np.array(windows[-LEVEL_WINDOWS:]).T)
-        problem = Cluster(assignment, self.instances).problem(level, self.state_bytes)
+        problem = self._problem(windows, assignment)
         plan = least_moved(problem, WITHIN, Budget(bytes=self.left), Stop(steps=1), self.seed)
         self.left -= plan.bytes
         return plan.assignment.copy()
+
+    def _problem(self, windows: Sequence[IntArray], assignment: IntArray) -> Problem:
+        """The level alone; after every m windows also the swings that have shown so far."""
+        level = level_of(np.array(windows[-LEVEL_WINDOWS:]).T)
+        problem = Cluster(assignment, self.instances).problem(level, self.state_bytes)
+        if len(windows) % CLB_WINDOWS:
+            return problem
+        swung = with_swings(level, np.array(windows[-SWING_WINDOWS:]).T)
+        return over_windows(problem, swung[:, None, :])
 
 
 def _robust(instances: int, state_bytes: IntArray, seed: int) -> Step:

