@@ -29,7 +29,7 @@ from bench.scaling.draining import Drain
 from bench.scaling.streams import Outcome
 from bench.simulator.substreams import LAWS
 
-SEEDS = 3
+SEEDS = 4
 PROCESSES = 2
 PARTS = ("scale-in", "dodo", "substreams")
 

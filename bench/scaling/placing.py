@@ -1,10 +1,9 @@
 """Seed 002's methods and ours, each as a step from what the windows showed to an assignment.
 
-ELB acts after every window and CLB after every m, as printed. Ours does either: after every window
-on the level behind the counts (``level_of``), every m windows also on the swings that substreams
-share (``with_swings``), with no more state than ELB has moved in a run of its own until then; or
-after every m for each of the m at once (``over_windows``). Both move the least state that is enough
-(``least_moved``).
+ELB acts after every window and CLB after every m, as printed. Ours does either, for the level
+behind the counts (``level_of``), and every m windows also for the swings that substreams share
+(``with_swings``, ``over_windows``). It moves the least state that is enough (``least_moved``), and
+after every window no more than ELB has moved in a run of its own until then.
 """
 
 from __future__ import annotations
@@ -29,14 +28,12 @@ BAND = 0.2
 """u and v are so far from the mean: ELB's theta is at most a fifth of an instance's load."""
 SPARE = 1.02
 """Of the mean load: what 2w / (u + v) rounds up from, so that the instances stay as many."""
-WITHIN = 0.5
+WITHIN = 1.0
 """Percent that an instance may be off the mean before anything moves."""
 LEVEL_WINDOWS = 12
 """Windows that the level is filtered from."""
 SWING_WINDOWS = 60
 """Windows in which swings are looked for."""
-ROBUST_WITHIN = 5.0
-"""The same for each of m windows, in which loads change."""
 HASH_PRIME = 2**31 - 1
 
 Step = Callable[[Sequence[IntArray], IntArray], IntArray]
@@ -92,29 +89,30 @@ class _Ours:
         before = assignment if self.elsewhere is None else self.elsewhere
         self.elsewhere = self.elb(windows, before)
         self.left += int(self.state_bytes[self.elsewhere != before].sum())
-        problem = self._problem(windows, assignment)
+        problem = _problem(windows, assignment, self.instances, self.state_bytes)
         plan = least_moved(problem, WITHIN, Budget(bytes=self.left), Stop(steps=1), self.seed)
         self.left -= plan.bytes
         return plan.assignment.copy()
 
-    def _problem(self, windows: Sequence[IntArray], assignment: IntArray) -> Problem:
-        """The level alone; after every m windows also the swings that have shown so far."""
-        level = level_of(np.array(windows[-LEVEL_WINDOWS:]).T)
-        problem = Cluster(assignment, self.instances).problem(level, self.state_bytes)
-        if len(windows) % CLB_WINDOWS:
-            return problem
-        swung = with_swings(level, np.array(windows[-SWING_WINDOWS:]).T)
-        return over_windows(problem, swung[:, None, :])
-
 
 def _robust(instances: int, state_bytes: IntArray, seed: int) -> Step:
     def step(windows: Sequence[IntArray], assignment: IntArray) -> IntArray:
-        series = np.array(windows[-CLB_WINDOWS:], dtype=np.float64).T
-        problem = Cluster(assignment, instances).problem(series.mean(axis=1), state_bytes)
-        robust = over_windows(problem, series[:, None, :])
-        return least_moved(robust, ROBUST_WITHIN, Budget(), Stop(steps=1), seed).assignment.copy()
+        problem = _problem(windows, assignment, instances, state_bytes)
+        return least_moved(problem, WITHIN, Budget(), Stop(steps=1), seed).assignment.copy()
 
     return step
+
+
+def _problem(
+    windows: Sequence[IntArray], assignment: IntArray, instances: int, state_bytes: IntArray
+) -> Problem:
+    """The level alone; after every m windows also the swings that have shown so far."""
+    level = level_of(np.array(windows[-LEVEL_WINDOWS:]).T)
+    problem = Cluster(assignment, instances).problem(level, state_bytes)
+    if len(windows) % CLB_WINDOWS:
+        return problem
+    swung = with_swings(level, np.array(windows[-SWING_WINDOWS:]).T)
+    return over_windows(problem, swung[:, None, :])
 
 
 def _every(count: int, step: Step) -> Step:
