@@ -190,7 +190,8 @@ PLACED = (
     "Poisson arrivals at 10,000/s, 400 substreams, 10 instances at 60 %, 120 windows of 5 s, all "
     "on the same records. Imbalance is of the windows after each plan, loads over their mean: mean "
     "over windows and seeds. State moved is of all state, in the whole run; for PKG it is what is "
-    "merged each minute (its merging costs no time here). Ours acts after every window with no more "
-    "state than ELB has moved until then; 'ours, m windows' as rarely as CLB, every 6. Latencies in print are of a word count "
-    "on Twitter's stream on EC2: who is better can be compared, milliseconds cannot."
+    "merged each minute (its merging costs no time here). Ours acts after every window with no "
+    "more state than ELB has moved until then; 'ours, m windows' as rarely as CLB, every 6. "
+    "Latencies in print are of a word count on Twitter's stream on EC2: who is better can be "
+    "compared, milliseconds cannot."
 )
