@@ -8,16 +8,18 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from bench.scaling import dodo, draining, keygroups, operators, placing, streams, verdicts
+import solvers
+from bench.scaling import dodo, keygroups, operators, placing, streams, verdicts
 from bench.scaling.__main__ import PARTS, tasks_of
 from bench.scaling.course import Course
 from bench.scaling.dodo import Trial
 from bench.scaling.draining import Drain
 from bench.scaling.operators import Mapper, most_of_a_node
-from bench.simulator import rows
+from bench.simulator import rows, scale_in
 from bench.simulator.pipeline import KEY_GROUPS_EACH
 from bench.simulator.scale_in import Rounds
 from bench.simulator.substreams import ZIPF, Substreams
+from solvers import Budget, Problem, Result, Stop
 
 PRINTED = dodo.experiments(None)
 
@@ -77,7 +79,7 @@ def test_ours_levels_key_groups_over_all_nodes_without_a_needless_move() -> None
 
 
 def test_ours_asks_for_nodes_and_fills_them_once_they_are_up() -> None:
-    small = replace(PRINTED[dodo.FIXED], sizes=(1, 1), minutes=14)
+    small = replace(PRINTED[dodo.FIXED], sizes=(1, 1), minutes=10)
     world = keygroups.World(small, seed=3)
     course = world.run(dodo.POLICY)
     assert 2 == course.nodes[0] < course.nodes[-1] <= 15
@@ -154,12 +156,22 @@ def test_a_drain_that_takes_too_long_or_moves_too_much_is_seen() -> None:
     assert verdicts.of_drains([]) == []
 
 
+def flux(problem: Problem, budget: Budget) -> Result:
+    """Milliseconds instead of seconds; the benchmark has the search."""
+    return solvers.solve(problem, budget, Stop(steps=50), method="flux")
+
+
 def test_integrated_scale_in_keeps_its_moves_and_its_bound_on_rounds() -> None:
-    drain = draining.drain_of(7, overloaded=1, index=0)
+    runs = []
+    for run in (scale_in.run_integrated, scale_in.run_apart):
+        cluster, load = scale_in.overloaded_cluster(7, overloaded=1)
+        runs.append(run(cluster, load, 12, flux))
+    drain = Drain(1, 0, *runs)
     assert drain.integrated.drained_after is not None
     assert drain.rounds_ratio() <= 1.2
     assert drain.most_moves() <= 20
     assert drain.area_ratio() < 1
+    assert drain.same_rounds_ratio() < 1
 
 
 def test_tasks_are_those_that_were_asked_for() -> None:
@@ -187,6 +199,6 @@ def test_ours_never_moves_more_state_than_elb_has() -> None:
     moved = {}
     for method in (placing.OURS, placing.ELB):
         run = streams.Run(ZIPF, method, 4, 10, queues=False)
-        run.go(14)
+        run.go(9)
         moved[method] = run.bytes
     assert 0 < moved[placing.OURS] <= moved[placing.ELB]

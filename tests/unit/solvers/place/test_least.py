@@ -57,14 +57,14 @@ def test_the_budget_is_kept_even_where_it_is_not_enough() -> None:
 def test_it_is_near_the_exact_model_of_seed_002() -> None:
     """State moved for the balance that MCLB finds: at most a fifth more than the least."""
     rng = np.random.default_rng(5)
-    load, current = rng.integers(5, 30, 14).astype(float), rng.integers(0, 3, 14)
-    state = rng.integers(1, 50, 14)
+    load, current = rng.integers(5, 30, 9).astype(float), rng.integers(0, 3, 9)
+    state = rng.integers(1, 50, 9)
     problem = make(load.tolist(), current.tolist(), nodes=3, state_bytes=state)
     exact = mclb(load, state, current, 3)
     mean = load.sum() / 3
     sums = np.bincount(exact.assignment, weights=load, minlength=3)
     within = 100 * float(np.abs(sums - mean).max()) / mean
-    plan = least_moved(problem, within, Budget(), Stop(steps=5))
+    plan = least_moved(problem, within, Budget(), STOP)
     assert plan.load_distance <= within + 1e-6
     assert plan.bytes <= 1.2 * exact.state_moved
 
