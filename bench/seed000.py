@@ -24,7 +24,8 @@ from bench.simulator import scale_in
 from bench.simulator.cluster import Balancer, Cluster, Migration, PauseModel
 from bench.simulator.potc import Potc
 from bench.simulator.real_job_1 import MINUTES, Period, RealJob1
-from solvers import Budget, Problem, Stop
+from solvers import Budget, Problem, Result, Stop
+from solvers.framework import Allocate
 from solvers.problem import IntArray
 
 NODES = 20
@@ -52,10 +53,18 @@ class Line:
         return f"| {self.what} | {self.printed} | {self.ours} | {verdict} |"
 
 
+def allocator(method: str, stop: Stop, seed: int) -> Allocate:
+    def allocate(problem: Problem, budget: Budget) -> Result:
+        return solvers.solve(problem, budget, stop, seed=seed, method=method)
+
+    return allocate
+
+
 def balancer(method: str, stop: Stop, seed: int) -> Balancer:
+    allocate = allocator(method, stop, seed)
+
     def balance(problem: Problem, budget: Budget) -> IntArray:
-        result = solvers.solve(problem, budget, stop, seed=seed, method=method)
-        return result.assignment.copy()
+        return allocate(problem, budget).assignment.copy()
 
     return balance
 
@@ -90,12 +99,12 @@ def solver_performance(seed: int, seconds: float) -> Iterator[Line]:
 
 
 def scale_in_lines(seed: int, seconds: float) -> Iterator[Line]:
-    balance = balancer("auto", Stop(seconds), seed)
+    allocate = allocator("auto", Stop(seconds), seed)
     for overloaded in (1, 5):
         runs = {}
         for name, run in (("one", scale_in.run_integrated), ("two", scale_in.run_apart)):
             cluster, load = scale_in.overloaded_cluster(seed, overloaded)
-            runs[name] = run(cluster, load, ROUNDS, balance)
+            runs[name] = run(cluster, load, ROUNDS, allocate)
         one, two = runs["one"], runs["two"]
         level = one.first_below(GOOD_POINTS), two.first_below(GOOD_POINTS)
         yield Line(

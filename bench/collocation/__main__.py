@@ -17,7 +17,6 @@ import csv
 import json
 import os
 import platform
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -25,15 +24,13 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
-import numpy as np
-
 from bench.collocation import paper, plots, table
 from bench.collocation.methods import ALBIC, METHODS, OURS, WORDS, Setting, step_of
 from bench.collocation.rounds import History, Round, Run, run_of, simulate
 from bench.collocation.settings import ROUNDS, SHAPES, SIZES, settings_of
 from bench.collocation.verdicts import Verdict, verdicts
+from bench.common.seeds import ROOT, base_of, commit, seed_of
 
-ROOT = Path(__file__).resolve().parents[2]
 SEEDS = 2
 WORKERS = 2
 
@@ -46,12 +43,6 @@ class Task:
     index: int
     seed: int
     method: str
-
-
-def seed_of(seed_base: int, name: str, index: int) -> int:
-    """The seed of the index-th instance of a setting: nobody chooses it."""
-    entropy = [seed_base, int.from_bytes(name.encode(), "big"), index]
-    return int(np.random.SeedSequence(entropy).generate_state(1)[0]) % 2**31
 
 
 def tasks_of(settings: Sequence[Setting], seeds: int, seed_base: int) -> list[Task]:
@@ -153,12 +144,6 @@ def _words(command: str, at: str, base: int, seeds: int, seconds: float) -> str:
     )
 
 
-def commit() -> str:
-    command = ["git", "rev-parse", "HEAD"]
-    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
-    return done.stdout.strip() or "0"
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.collocation", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -178,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(arguments)
     # Asked once: others may commit while this runs.
     at = commit()
-    base = int((args.seed_base or at)[:16], 16)
+    base = base_of(args.seed_base or at)
     out = args.out or ROOT / ".ballast" / "bench-collocation" / f"{base:x}"
     out.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()

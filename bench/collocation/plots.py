@@ -8,6 +8,7 @@ from typing import Any
 
 from bench.collocation.methods import ALBIC, ALBIC_M, COLA, METHODS, OURS, WORDS
 from bench.collocation.rounds import Round, Run
+from bench.common.drawing import svg_pyplot
 
 COLOURS = {OURS: "#0b6e4f", ALBIC_M: "#1f77b4", ALBIC: "#7570b3", COLA: "#d95f02"}
 DRAWN = ("pairs", "chains", "pairs-skewed", "chains-skewed")
@@ -37,12 +38,7 @@ def draw(runs: Sequence[Run], path: Path) -> bool:
     rows = panels(runs)
     if not rows:
         return False
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    # Text stays text, and two drawings of the same figures are the same file.
-    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "ballast", "font.size": 7})
-    from matplotlib import pyplot as plt
+    plt = svg_pyplot(7)
 
     height, width = len(rows) * len(FIGURES), len(rows[0])
     figure, axes = plt.subplots(

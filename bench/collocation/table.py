@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from bench.collocation.methods import METHODS, OURS, WORDS
 from bench.collocation.rounds import History, Run, best_within
 from bench.collocation.verdicts import Verdict
+from bench.common.markdown import line
 
 SHOWN_ROUNDS = (1, 5, 10, 15, 20, 25, 30, 40, 60, 100, 200, 400)
 """Rounds that the table by round shows; the files have all of them."""
@@ -15,7 +16,7 @@ SHOWN_ROUNDS = (1, 5, 10, 15, 20, 25, 30, 40, 60, 100, 200, 400)
 def rounds_table(runs: Sequence[Run]) -> str:
     """A line a setting; where there are several seeds, one figure each, in the order of seeds."""
     heads = ["setting", "wanted, %", "lower bound", *(WORDS[m] for m in METHODS)]
-    lines = [_line(heads), _line(["---"] * len(heads))]
+    lines = [line(heads), line(["---"] * len(heads))]
     for name in dict.fromkeys(run.setting.name for run in runs):
         mine = [run for run in runs if run.setting.name == name]
         cells = [
@@ -24,7 +25,7 @@ def rounds_table(runs: Sequence[Run]) -> str:
             " / ".join(str(run.fewest) for run in mine),
             *(" / ".join(reached(run, method) for run in mine) for method in METHODS),
         ]
-        lines.append(_line(cells))
+        lines.append(line(cells))
     return "\n".join(lines)
 
 
@@ -41,10 +42,10 @@ def progress_table(run: Run) -> str:
     """Collocation, load distance and moves by round; empty where a method had ended."""
     methods = [m for m in METHODS if m in run.histories]
     heads = ["round", *(WORDS[m] for m in methods)]
-    lines = [_line(heads), _line(["---"] * len(heads))]
+    lines = [line(heads), line(["---"] * len(heads))]
     longest = max(len(run.histories[m]) for m in methods)
     lines += [
-        _line([str(number), *(_at(run.histories[m], number) for m in methods)])
+        line([str(number), *(_at(run.histories[m], number) for m in methods)])
         for number in SHOWN_ROUNDS
         if number <= longest
     ]
@@ -60,11 +61,7 @@ def _at(history: History, number: int) -> str:
 
 def verdict_table(found: Sequence[Verdict]) -> str:
     heads = ["ours", "limit", "worst", "where", "verdict"]
-    return "\n".join([_line(heads), _line(["---"] * len(heads)), *(v.text() for v in found)])
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    return "\n".join([line(heads), line(["---"] * len(heads)), *(v.text() for v in found)])
 
 
 def said(run: Run) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.common.drawing import svg_pyplot
 from bench.real_jobs.methods import ALBIC, COLA, METHODS, NOBODY, OURS, WORDS
 from bench.real_jobs.report import evened_index, title
 from bench.real_jobs.rounds import JobRun, Round
@@ -22,12 +23,7 @@ PANELS: tuple[tuple[str, Value], ...] = (
 
 def draw(runs: Sequence[JobRun], path: Path) -> None:
     """One row of panels a job, into one SVG file."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    # Text stays text, and two drawings of the same figures are the same file.
-    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "ballast", "font.size": 8})
-    from matplotlib import pyplot as plt
+    plt = svg_pyplot()
 
     figure, axes = plt.subplots(
         len(runs), len(PANELS), figsize=(3.1 * len(PANELS), 2.4 * len(runs)), squeeze=False,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.common.drawing import svg_pyplot
 from bench.rebalance.cells import Cell
 from bench.rebalance.measure import OK, OURS, PEERS, Outcome
 from bench.rebalance.peers.exchange import TracePoint
@@ -44,12 +45,7 @@ def curve(rows: Sequence[Outcome]) -> list[TracePoint]:
 
 def draw(cells: Sequence[Cell], outcomes: Sequence[Outcome], path: Path) -> None:
     """One panel per cell, of its first instance, into one SVG file."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    # Text stays text, and two drawings of the same figures are the same file.
-    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "ballast", "font.size": 8})
-    from matplotlib import pyplot as plt
+    plt = svg_pyplot()
 
     shown = [cell for cell in cells if any(row.cell == cell.name for row in outcomes)]
     columns = min(5, len(shown))

@@ -15,7 +15,6 @@ import functools
 import json
 import os
 import platform
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -23,14 +22,14 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
+from bench.common.seeds import ROOT, base_of, commit
+from bench.common.verdict import Verdict
 from bench.routing import plots, report, synthetic, verdicts
 from bench.routing.season import ALL_PAIRS, FIRST_WEEK, SERVERS, Outcome, pairs_text, season
 from bench.routing.streams import FLIGHTS, flights
 from bench.routing.synthetic import Cell
-from bench.routing.verdicts import Verdict
 from solvers.collocate.gate import RECORDS_PER_BYTE
 
-ROOT = Path(__file__).resolve().parents[2]
 PAIRS = (ALL_PAIRS, 10_000, 1_000)
 CURVE_PRICES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """The gate's curve, with all pairs kept; it has the default price in it."""
@@ -42,7 +41,7 @@ SEEDS = 2**31 - 1
 def main(arguments: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(arguments)
     base = args.seed_base or commit()
-    seed = int(base[:16], 16) % SEEDS
+    seed = base_of(base) % SEEDS
     names = [list(FLIGHTS)[i] for i in args.streams]
     started = time.monotonic()
     outcomes, cells = measure(names, args.pairs, seed, args.processes)
@@ -102,13 +101,6 @@ def _words(base: str, minutes: float) -> str:
         f"records that a key has seen. Locality: records whose next key is on the same server. "
         f"Imbalance: most over mean records a server, the worse stage."
     )
-
-
-def commit() -> str:
-    done = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=ROOT, check=False, capture_output=True, text=True
-    )
-    return done.stdout.strip() or "0"
 
 
 def _parser() -> argparse.ArgumentParser:

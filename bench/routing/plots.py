@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.common.drawing import svg_pyplot
 from bench.routing.methods import DECAYED, HASH, ONCE, OURS, PAPER, UNGATED
 from bench.routing.report import streams_in
 from bench.routing.season import ALL_PAIRS, FIRST_WEEK, Outcome
@@ -23,12 +24,7 @@ COLOURS = {
 
 
 def draw(outcomes: Sequence[Outcome], path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    # Text stays text, and two drawings of the same figures are the same file.
-    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "ballast", "font.size": 8})
-    from matplotlib import pyplot as plt
+    plt = svg_pyplot()
 
     streams = streams_in(outcomes)
     figure, axes = plt.subplots(

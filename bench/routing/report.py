@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bench.common.markdown import table
+from bench.common.verdict import Verdict, judged
 from bench.routing.methods import DECAYED, HASH, ONCE, OURS, PAPER, UNGATED
 from bench.routing.season import ALL_PAIRS, Outcome, pairs_text
 from bench.routing.streams import FLIGHTS
 from bench.routing.synthetic import Cell
-from bench.routing.verdicts import Verdict, gate_curve, of_stream
+from bench.routing.verdicts import gate_curve, of_stream
 from solvers.collocate.gate import RECORDS_PER_BYTE
 
 ORDER = (HASH, ONCE, PAPER, DECAYED, UNGATED, OURS)
-
-
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
 def streams_in(outcomes: Sequence[Outcome]) -> list[str]:
@@ -91,19 +88,6 @@ def synthetic(cells: Sequence[Cell]) -> str:
         "imbalance",
     ]
     return table(heads, rows)
-
-
-def judged(found: Sequence[Verdict]) -> str:
-    rows = [
-        [
-            v.claim,
-            f"{v.figure:.2f}",
-            f"{'at least' if v.at_least else 'at most'} {v.limit:.2f}",
-            "holds" if v.holds else "DOES NOT HOLD",
-        ]
-        for v in found
-    ]
-    return table(["claim", "figure", "limit", "verdict"], rows)
 
 
 def page(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from bench.common.verdict import Verdict
 from bench.routing.methods import DECAYED, ONCE, OURS, PAPER, UNGATED
 from bench.routing.season import ALL_PAIRS, Outcome
 from bench.routing.streams import FLIGHTS
@@ -20,20 +21,6 @@ MOST_OF_THE_PAPERS = 0.25
 """Of the paper's state moved, on the third, where the paper's locality is high already."""
 WORST_IMBALANCE = 1.3
 FIRST_TWO, THIRD = tuple(FLIGHTS)[:2], tuple(FLIGHTS)[2]
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """``at_least`` says on which side of the limit the figure has to be."""
-
-    claim: str
-    figure: float
-    limit: float
-    at_least: bool
-
-    @property
-    def holds(self) -> bool:
-        return self.figure >= self.limit if self.at_least else self.figure <= self.limit
 
 
 def of_stream(outcomes: Iterable[Outcome], stream: str, n_pairs: int) -> dict[str, Outcome]:

@@ -49,18 +49,23 @@ class Cluster:
         draining: Sequence[int] = (),
         operators: Sequence[str] | None = None,
         pause: PauseModel | None = None,
+        names: Sequence[str] | None = None,
     ) -> None:
         self.current = np.array(current, dtype=np.int64)
         self.nodes = nodes
         self.is_draining: BoolArray = np.isin(np.arange(nodes), list(draining))
         self.operators = tuple(operators or ("op",) * len(self.current))
         self.pause = pause or PauseModel()
+        self._names = tuple(names or (f"node-{i:03d}" for i in range(nodes)))
+
+    def node_ids(self) -> tuple[str, ...]:
+        return self._names
 
     def problem(self, load: FloatArray, state_bytes: IntArray) -> Problem:
         """What a solver is asked after a period with these loads."""
         groups = len(self.current)
         return Problem(
-            node_ids=tuple(f"node-{i:03d}" for i in range(self.nodes)),
+            node_ids=self.node_ids(),
             resources=("cpu",),
             capacity=np.ones((self.nodes, 1)),
             node_state=tuple(DRAINING if d else ALIVE for d in self.is_draining),

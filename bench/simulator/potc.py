@@ -31,16 +31,34 @@ class PotcPeriod:
         return 100.0 * float(np.abs(self.node_loads - self.node_loads.mean()).max())
 
 
-class Potc:
-    """Two candidate nodes for each article, by two hashes that never change."""
+class TwoChoices:
+    """Two candidate nodes for each key, by two hashes that never change."""
 
-    def __init__(self, seed: int, nodes: int, node_ms: float) -> None:
+    def __init__(self, seed: int, nodes: int, keys: int) -> None:
         rng = np.random.default_rng(seed)
-        first = rng.integers(0, nodes, ARTICLES)
+        first = rng.integers(0, nodes, keys)
         # The second hash never names the first one's node, or there would be no choice.
-        second = (first + rng.integers(1, nodes, ARTICLES)) % nodes
+        second = (first + rng.integers(1, nodes, keys)) % nodes
         self.choices: IntArray = np.stack((first, second))
         self.nodes = nodes
+
+    def send(self, keys: IntArray) -> IntArray:
+        """The node of each record: the less loaded of its two, as last heard."""
+        load = np.zeros(self.nodes, dtype=np.int64)
+        sent = np.empty(len(keys), dtype=np.int64)
+        for start in range(0, len(keys), CHUNK):
+            first, second = self.choices[:, keys[start : start + CHUNK]]
+            chosen = np.where(load[first] <= load[second], first, second)
+            sent[start : start + CHUNK] = chosen
+            load += np.bincount(chosen, minlength=self.nodes)
+        return sent
+
+
+class Potc(TwoChoices):
+    """The articles of Real Job 1 by two choices."""
+
+    def __init__(self, seed: int, nodes: int, node_ms: float) -> None:
+        super().__init__(seed, nodes, ARTICLES)
         self.node_ms = node_ms
 
     def period(self, period: Period) -> PotcPeriod:
@@ -49,25 +67,14 @@ class Potc:
         busy = np.full(self.nodes, stateless)
         merging = np.zeros(self.nodes)
         for minute in period.edits:
-            sent = self._send(minute)
+            sent = self.send(minute)
             busy += CPU_MS["topk_minute"] * np.bincount(sent, minlength=self.nodes)
             merging += self._merge(minute, sent)
             articles = np.unique(minute)
-            counted = self._send(articles)
+            counted = self.send(articles)
             busy += CPU_MS["topk_global"] * np.bincount(counted, minlength=self.nodes)
         total = busy + merging
         return PotcPeriod(total / self.node_ms, float(merging.sum() / busy.sum()))
-
-    def _send(self, articles: IntArray) -> IntArray:
-        """The node of each record: the less loaded of its two, as last heard."""
-        load = np.zeros(self.nodes, dtype=np.int64)
-        sent = np.empty(len(articles), dtype=np.int64)
-        for start in range(0, len(articles), CHUNK):
-            first, second = self.choices[:, articles[start : start + CHUNK]]
-            chosen = np.where(load[first] <= load[second], first, second)
-            sent[start : start + CHUNK] = chosen
-            load += np.bincount(chosen, minlength=self.nodes)
-        return sent
 
     def _merge(self, articles: IntArray, sent: IntArray) -> FloatArray:
         """Milliseconds on each node for taking in the second halves."""

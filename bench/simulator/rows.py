@@ -5,28 +5,54 @@ Columns and types are those of ``ballast.contracts.tables``; nothing here define
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.tables import METRICS_KEY_GROUPS, METRICS_NODES, PLANS_ACKS
 from bench.simulator.cluster import Cluster, Migration
-from bench.simulator.real_job_1 import KEY_GROUPS_EACH, Period
+from solvers.problem import FloatArray, IntArray
+
+
+class Measured(Protocol):
+    """What any simulated period has: load in shares of a node, records and bytes of key groups."""
+
+    @property
+    def load(self) -> FloatArray: ...
+
+    @property
+    def records(self) -> IntArray: ...
+
+    @property
+    def state_bytes(self) -> IntArray: ...
+
+
+def key_group_numbers(operators: Sequence[str]) -> list[int]:
+    """The number of each key group within its operator."""
+    seen: Counter[str] = Counter()
+    numbers = []
+    for operator in operators:
+        numbers.append(seen[operator])
+        seen[operator] += 1
+    return numbers
 
 
 def key_group_rows(
-    job: str, cluster: Cluster, period: Period, window: dict[str, Any], node_ms: float
+    job: str, cluster: Cluster, period: Measured, window: dict[str, Any], node_ms: float
 ) -> pa.Table:
     """metrics.key_groups: what each key group processed, and where it was."""
     cpu_ms = (period.load * node_ms).tolist()
+    numbers, names = key_group_numbers(cluster.operators), cluster.node_ids()
     rows = [
         {
             "job": job,
             "operator_id": operator,
-            "key_group": k % KEY_GROUPS_EACH,
-            "node_id": f"node-{cluster.current[k]:03d}",
+            "key_group": numbers[k],
+            "node_id": names[cluster.current[k]],
             **window,
             "records": int(period.records[k]),
             "cpu_ms": cpu_ms[k],
@@ -41,7 +67,7 @@ def key_group_rows(
 
 
 def node_rows(
-    job: str, cluster: Cluster, period: Period, window: dict[str, Any], node_ms: float
+    job: str, cluster: Cluster, period: Measured, window: dict[str, Any], node_ms: float
 ) -> pa.Table:
     """metrics.nodes: heartbeat, capacity and use of each node."""
     seconds = (window["window_end_at"] - window["window_start_at"]).total_seconds()
@@ -52,7 +78,7 @@ def node_rows(
         rows.append(
             {
                 "job": job,
-                "node_id": f"node-{node:03d}",
+                "node_id": cluster.node_ids()[node],
                 "cluster": "simulated",
                 "rack": "simulated",
                 "cpu_capacity_cores": node_ms / (1000.0 * seconds),

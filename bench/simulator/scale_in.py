@@ -1,7 +1,7 @@
 """Scale-in with and without integration (seed 000, 5.1, Figure 5), round by round.
 
-Integrated: the solver gets the draining nodes and decides itself what each round's budget is for,
-within a bound on the rounds that a drain may take (docs/adr/0035).
+Integrated: Algorithm 1 as it is (solvers/framework.py), one budget for drain and balance, within a
+bound on the rounds that a drain may take (docs/adr/0035). Which nodes go is given, as in print.
 Apart: as in print, scale-in comes first as a process of its own that spreads the key groups of the
 draining nodes evenly over the others, and balancing gets the budget once they are empty.
 """
@@ -14,11 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.rebalance.cells import seed000_loads
-from bench.simulator.cluster import Balancer, Cluster
-from solvers import Budget
-from solvers.drain import due_now
+from bench.simulator.checked import checked
+from bench.simulator.cluster import Cluster
+from solvers import Budget, Problem, Result
+from solvers.change import Rules
+from solvers.framework import Allocate, plan_round
 from solvers.problem import FloatArray, IntArray
-from solvers.topology import that_must_move
+from solvers.scale import Action, Decision, HotNode
 
 NODES = 60
 PER_NODE = 20
@@ -32,10 +34,16 @@ balancing."""
 
 @dataclass(frozen=True)
 class Rounds:
-    """The load distance in points after each round, and the round after which nothing is left."""
+    """The load distance in points after each round, the round after which nothing is left on the
+    draining nodes, and the moves of each round."""
 
     distances: tuple[float, ...]
     drained_after: int | None
+    moves: tuple[int, ...] = ()
+
+    def area(self, until: int | None = None) -> float:
+        """Points x rounds up to a round; else until drained, or to the end where it never was."""
+        return float(sum(self.distances[: until or self.drained_after]))
 
     def first_below(self, points: float) -> int | None:
         """The first round (from 1) from which on the distance stays below so many points."""
@@ -56,28 +64,49 @@ def overloaded_cluster(seed: int, overloaded: int) -> tuple[Cluster, FloatArray]
     return Cluster(current, NODES, draining=range(REMOVED)), load
 
 
-def run_integrated(cluster: Cluster, load: FloatArray, rounds: int, balance: Balancer) -> Rounds:
+def run_integrated(cluster: Cluster, load: FloatArray, rounds: int, allocate: Allocate) -> Rounds:
     budget = Budget(moves=MOVES)
-    passed = 0
+    drains: dict[str, int] = {}
 
     def step() -> IntArray:
-        nonlocal passed
-        problem = cluster.problem(load, _bytes(load))
-        drains = dict.fromkeys(problem.node_ids, passed)
-        passed += 1
-        due = due_now(problem, budget, drains, DRAIN_ROUNDS)
-        return balance(that_must_move(problem, due), budget)
+        nonlocal drains
+        plan = plan_round(
+            cluster.problem(load, _bytes(load)),
+            budget,
+            allocate,
+            no_scaling,
+            drains=drains,
+            rules=Rules(max_drain_rounds=DRAIN_ROUNDS),
+        )
+        drains = dict(plan.drains)
+        return _in_numbers(plan.problem, budget, plan.result, cluster)
 
     return _run(cluster, load, rounds, step)
 
 
-def run_apart(cluster: Cluster, load: FloatArray, rounds: int, balance: Balancer) -> Rounds:
+def run_apart(cluster: Cluster, load: FloatArray, rounds: int, allocate: Allocate) -> Rounds:
+    budget = Budget(moves=MOVES)
+
     def step() -> IntArray:
         if cluster.draining_groups():
             return spread_draining(cluster, load, MOVES)
-        return balance(cluster.problem(load, _bytes(load)), Budget(moves=MOVES))
+        problem = cluster.problem(load, _bytes(load))
+        return _in_numbers(problem, budget, allocate(problem, budget), cluster)
 
     return _run(cluster, load, rounds, step)
+
+
+def no_scaling(problem: Problem, _potential: Result, _hot: HotNode | None) -> Decision:
+    """The nodes that go are marked already, and the experiment marks no others."""
+    count = {"": int(problem.staying.sum())}
+    return Decision(Action.HOLD, count, count, "the nodes to remove are given", "", "")
+
+
+def _in_numbers(problem: Problem, budget: Budget, result: Result, cluster: Cluster) -> IntArray:
+    """The checked plan in the cluster's numbers: nodes that were ended are not in the problem."""
+    index = {name: i for i, name in enumerate(cluster.node_ids())}
+    plan = checked(problem, budget, result)
+    return np.array([index[plan[name]] for name in problem.key_group_ids], dtype=np.int64)
 
 
 def spread_draining(cluster: Cluster, load: FloatArray, moves: int) -> IntArray:
@@ -94,13 +123,14 @@ def spread_draining(cluster: Cluster, load: FloatArray, moves: int) -> IntArray:
 
 def _run(cluster: Cluster, load: FloatArray, rounds: int, step: Callable[[], IntArray]) -> Rounds:
     distances: list[float] = []
+    moves: list[int] = []
     drained_after: int | None = None
     for number in range(1, rounds + 1):
-        cluster.follow(step(), _bytes(load))
+        moves.append(cluster.follow(step(), _bytes(load)).moves)
         distances.append(cluster.load_distance_points(load))
         if drained_after is None and not cluster.draining_groups():
             drained_after = number
-    return Rounds(tuple(distances), drained_after)
+    return Rounds(tuple(distances), drained_after, tuple(moves))
 
 
 def _bytes(load: FloatArray) -> IntArray:

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from bench.collocation import paper, table
-from bench.collocation.__main__ import seed_of, tasks_of
+from bench.collocation.__main__ import tasks_of
 from bench.collocation.methods import ALBIC, ALBIC_M, COLA, METHODS, OURS, Setting, step_of
 from bench.collocation.plots import panels
 from bench.collocation.rounds import (
@@ -26,6 +26,7 @@ from bench.collocation.rounds import (
 )
 from bench.collocation.settings import ONE_SIZE, SHAPES, SIZES, setting_of, settings_of
 from bench.collocation.verdicts import points_below, rounds_later, times_the_bound, verdicts
+from bench.common.seeds import seed_of
 from bench.simulator.traffic import CHAINS, Scenario
 
 

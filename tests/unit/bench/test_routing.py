@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bench.common.verdict import Verdict
 from bench.routing import report
 from bench.routing.methods import DECAYED, ONCE, OURS, PAPER, UNGATED, Course
 from bench.routing.season import ALL_PAIRS, FIRST_WEEK, Outcome, season
 from bench.routing.streams import FLIGHTS, Stream, stream_of, synthetic
 from bench.routing.synthetic import cell
-from bench.routing.verdicts import Verdict, gate_curve, verdicts
+from bench.routing.verdicts import gate_curve, verdicts
 from bench.routing.world import NOWHERE, World
 from solvers.collocate.gate import RECORDS_PER_BYTE
 

@@ -360,3 +360,36 @@ def test_a_drained_node_that_still_reports_is_not_missed() -> None:
     plan = plan_round(problem, Budget(), allocator(), by_policy(problem, Policy(resource="r0")))
     assert plan.ended == ("n2",)
     assert plan.decision.missing == ()
+
+
+def test_a_silent_node_is_not_drained_by_a_round_and_the_plan_names_it() -> None:
+    """The lowest load, one node's metrics withheld: the round balances and does not scale in."""
+    problem = make([0.05, 0.05, 0.0], [0, 0, 1], nodes=3)
+    policy = Policy(resource="r0", stabilisation_rounds=1, cool_down_s=0)
+    nodes = [NodeSample(f"n{i}", {"r0": 1.0}, {"r0": (0.05,) * 12}) for i in range(3)]
+    whole = Observation(6000.0, 50.0, tuple(nodes))
+    silent = dataclasses.replace(nodes[2], use=None)
+    withheld = Observation(6000.0, 50.0, (*nodes[:2], silent))
+    plans = [
+        plan_round(problem, Budget(), allocator(), scaling_by_policy(seen, policy, History()))
+        for seen in (whole, withheld)
+    ]
+    assert plans[0].marked
+    assert plans[1].marked == ()
+    assert "missing of node n2" in plans[1].reason
+
+
+def test_a_round_without_any_load_has_a_plan_and_moves_nothing() -> None:
+    problem = make([0.0, 0.0, 0.0], [0, 1, 1], nodes=2)
+    plan = plan_round(problem, Budget(), allocator(), by_policy(problem, Policy(resource="r0")))
+    assert plan.result.is_solved
+    assert plan.result.moves == 0
+
+
+def test_pinned_key_groups_keep_as_many_nodes_as_they_need_whatever_the_policy_wants() -> None:
+    problem = make([0.01] * 4, [0, 1, 2, 3], pinned=np.array([True] * 4))
+    policy = Policy(resource="r0", stabilisation_rounds=1, cool_down_s=0, max_step_in=1.0)
+    plan = plan_round(problem, Budget(), allocator(), by_policy(problem, policy))
+    assert plan.marked == ()
+    assert plan.decision.action is Action.HOLD
+    assert "is pinned" in plan.reason

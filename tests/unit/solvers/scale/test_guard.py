@@ -103,6 +103,23 @@ def test_nothing_is_learned_from_a_round_without_metrics() -> None:
     assert history.remember(2 * INTERVAL_S, decision, 100) == history
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_metrics_withheld_for_as_long_as_they_are_and_not_longer(method: str) -> None:
+    """Rounds at the lowest load: as long as one node is silent nothing goes, however long."""
+    policy = Policy(method=method)
+    history, actions = lived(policy, CALM, 3), []
+    for i in range(3, 9):
+        full = seen(i * INTERVAL_S, CALM)
+        if i < 8:
+            silent = dataclasses.replace(full.nodes[7], use=None)
+            full = dataclasses.replace(full, nodes=(*full.nodes[:7], silent, *full.nodes[8:]))
+        decision = decide(full, policy, history)
+        history = history.remember(full.at_s, decision, policy.memory_rounds)
+        actions.append(decision.action)
+        assert ("node n7" in decision.reason) == (i < 8)
+    assert actions == [Action.HOLD] * 5 + [Action.IN]
+
+
 # Hysteresis, cool-down, stabilisation, benefit
 
 
@@ -295,6 +312,13 @@ def test_all_nodes_draining_is_refused_with_a_remedy() -> None:
     observation = Observation(0.0, 50.0, (measured("n0", 0.5, state="draining"),))
     with pytest.raises(InvalidInput, match="take one back from draining"):
         decide(observation, Policy(), History())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_load_of_exactly_zero_leaves_the_minimum(method: str) -> None:
+    policy = Policy(method=method, min_nodes=2, max_step_in=1.0)
+    decision = decide(seen(5 * INTERVAL_S, 0.0), policy, lived(policy, 0.0, 5))
+    assert decision.after == {"": 2}
 
 
 def test_a_use_below_zero_is_refused() -> None:

@@ -1,0 +1,1 @@
+"""What the benchmarks share: the commit that names the seeds, Markdown tables, and verdicts."""

@@ -1,0 +1,18 @@
+"""No plan comes into force in the simulator that the verifier has not seen."""
+
+from __future__ import annotations
+
+from solvers import Budget, Problem, Result
+from solvers.verify import verify
+
+
+def checked(problem: Problem, budget: Budget, result: Result) -> dict[str, str]:
+    """The node's name of each key group; a plan that breaks a promise ends the run."""
+    if not result.is_solved:
+        raise ValueError(f"there is no plan: {result.reason}")
+    names = [problem.node_ids[i] for i in result.assignment]
+    plan = dict(zip(problem.key_group_ids, names, strict=True))
+    broken = verify(problem, budget, plan, result.to_dict())
+    if broken:
+        raise ValueError(f"a plan breaks a promise: {broken[0]}")
+    return plan

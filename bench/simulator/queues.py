@@ -1,0 +1,63 @@
+"""Queues of nodes, record by record: who waits how long, and for whose state.
+
+A node serves its records in the order in which they are ready. A plan comes into force at a
+moment: the old node works off what it had in its queue, then its key groups leave one after
+another, and the records of a key group wait until its state has arrived (the barrier of
+docs/adr/0005). So latency knows overload, pause and the queue that a pause leaves behind.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bench.simulator.cluster import PauseModel
+from solvers.problem import FloatArray, IntArray
+
+
+class Queues:
+    """First come, first served, on nodes of a capacity each; one object is one run in time."""
+
+    def __init__(self, capacity: FloatArray, key_groups: int) -> None:
+        self.capacity = np.asarray(capacity, dtype=np.float64)
+        self.free_at_s: FloatArray = np.zeros(len(self.capacity))
+        self.held_until_s: FloatArray = np.zeros(key_groups)
+
+    def serve(
+        self, at_s: FloatArray, key_group: IntArray, node: IntArray, service_s: float
+    ) -> FloatArray:
+        """Seconds that each record takes from its arrival until it is done."""
+        ready = np.maximum(at_s, self.held_until_s[key_group])
+        order = np.lexsort((ready, node))
+        ends = np.cumsum(np.bincount(node, minlength=len(self.capacity)))
+        done = np.empty(len(ready))
+        for i, mine in enumerate(np.split(order, ends[:-1])):
+            if len(mine):
+                done[mine] = departures(
+                    ready[mine], service_s / self.capacity[i], self.free_at_s[i]
+                )
+                self.free_at_s[i] = done[mine[-1]]
+        return np.asarray(done - at_s)
+
+    def move(
+        self,
+        before: IntArray,
+        after: IntArray,
+        state_bytes: IntArray,
+        pause: PauseModel,
+        at_s: float,
+    ) -> None:
+        """Key groups leave their nodes one after another, once the queues there are worked off."""
+        for node in np.unique(before[before != after]):
+            leaving = np.flatnonzero((before == node) & (before != after))
+            start = max(at_s, float(self.free_at_s[node]))
+            self.held_until_s[leaving] = start + np.cumsum(pause.of(state_bytes[leaving]))
+
+
+def departures(ready_s: FloatArray, service_s: float, free_at_s: float) -> FloatArray:
+    """When each record is done, of one node: D_i = max(ready_i, D_i-1) + service, in one pass.
+
+    With C_i = i x service: D_i = C_i + the largest ready_j - C_j-1 so far (Lindley).
+    """
+    served = service_s * np.arange(1, len(ready_s) + 1)
+    waits_from = np.maximum.accumulate(ready_s - (served - service_s))
+    return np.asarray(served + np.maximum(waits_from, free_at_s))
