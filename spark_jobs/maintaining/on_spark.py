@@ -14,6 +14,8 @@ from spark_jobs.maintaining.expiry import Expired
 from spark_jobs.maintaining.steps import MaintenanceFailed
 from spark_jobs.tables import on_conflict_again
 
+LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+
 
 def tidy(spark: SparkSession, settings: Settings, name: str, expired: Sequence[Expired]) -> None:
     """Remove what has expired, make few files of many, delete what no version needs."""
@@ -29,5 +31,14 @@ def _tidy(spark: SparkSession, settings: Settings, name: str, expired: Sequence[
         delete = f"DELETE FROM {table} WHERE {rows.where}"  # noqa: S608 - made by expiry.py alone
         on_conflict_again(partial(spark.sql, delete))
     on_conflict_again(partial(spark.sql, f"OPTIMIZE {table}"))
-    # Without RETAIN: the table's own delta.deletedFileRetentionDuration counts.
-    spark.sql(f"VACUUM {table}")
+    _vacuum(spark, table)
+
+
+def _vacuum(spark: SparkSession, table: str) -> None:
+    """VACUUM lists files in as many tasks as this setting says, 10,000 unless it is set.
+
+    Without RETAIN: the table's own delta.deletedFileRetentionDuration counts.
+    """
+    own = spark.newSession()
+    own.conf.set(LISTING_TASKS, str(2 * spark.sparkContext.defaultParallelism))
+    own.sql(f"VACUUM {table}")
