@@ -282,6 +282,8 @@ def test_what_was_approved_is_published_and_a_no_or_no_answer_leaves_the_head(
         assert [who for who, _ in reviews.said(settings, job, event)] == [actor]
     events = client.get("/assets/events", source_dag_id="review__approved")["asset_events"]
     assert [event["extra"]["plan_id"] for event in events] == [plan_id]
+    log = client.task_log("review__approved", runs["approved"], "publish")
+    assert f"notice of job approved: published: plan {plan_id}" in log
 
     back = client.trigger("rollback__approved", conf={"version": 9, "reason": "a test"})
     assert client.wait_for_run("rollback__approved", back, timeout_s=60) == "failed"
