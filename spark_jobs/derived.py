@@ -89,8 +89,9 @@ def placement_now(settings: Settings, source: Row, head: Head) -> Placement:
     A version that the job has not applied is the head, but not where things are.
     """
     acks = read_acks(settings, head.job, head.version)
-    is_applied = bool(acks) and acks[-1]["status"] == "applied"
-    if not is_applied or source["head_version"] >= head.version:
+    if not acks or acks[-1]["status"] != "applied":
+        return {}
+    if source["head_version"] >= head.version and acks[-1]["acked_at"] <= source["created_at"]:
         return {}
     rows = read_assignment(settings, head.job, head.plan_id)
     return {(row["operator_id"], row["key_group"]): row["node_id"] for row in rows}

@@ -48,7 +48,13 @@ from spark_jobs.plan_rows import (
 )
 from spark_jobs.problems import Row
 from spark_jobs.program import leave, progress, run_program
-from spark_jobs.publishing import already_published, check_parent, head_of, put_in_force
+from spark_jobs.publishing import (
+    already_published,
+    check_parent,
+    head_of,
+    put_in_force,
+    supersede_waiting,
+)
 from spark_jobs.rounds import Round, routing_of
 from spark_jobs.solve import write_draft
 
@@ -69,6 +75,7 @@ def roll_back(settings: Settings, job: str, run_id: str, wish: Wish) -> Head:
     wanted = head_of(draft, datetime.now(UTC))
     if not already_published(settings, wanted):
         check_parent(settings, wanted)
+        supersede_waiting(settings, draft)
         put_in_force(settings, wanted)
     _log_rolled_back(settings, wanted, wish)
     return wanted
