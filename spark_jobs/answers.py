@@ -52,8 +52,8 @@ class Answer:
             arguments.answered_by,
             arguments.answered_at or datetime.now(UTC),
             arguments.review_run_id,
-            arguments.plan_id,
-            arguments.content_hash,
+            arguments.plan_id or "",
+            arguments.content_hash or "",
             arguments.reason,
         )
 
@@ -71,12 +71,12 @@ def add_answer_arguments(parser: ArgumentParser) -> None:
 def add_content_arguments(parser: ArgumentParser, *, required: bool = True) -> None:
     """``--plan-id`` and ``--content-hash``: the very content that is meant."""
     parser.add_argument(
-        "--plan-id", type=matching("plan id", r"[0-9a-f]{16}"), required=required, default="",
+        "--plan-id", type=matching("plan id", r"[0-9a-f]{16}"), required=required,
         help="plan that is meant",
     )  # fmt: skip
     parser.add_argument(
         "--content-hash", type=matching("content hash", r"[0-9a-f]{64}"), required=required,
-        default="", help="content that is meant",
+        help="content that is meant",
     )  # fmt: skip
 
 

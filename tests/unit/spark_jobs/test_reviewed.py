@@ -218,6 +218,24 @@ def test_arguments_are_matched_whole(option, value, handoff, capsys):
     assert option in refusal["message"]
 
 
+def test_the_program_without_an_answer_publishes_or_leaves_waiting(settings):
+    automatic = small_policy("other", nodes=3)
+    write_draft(settings, automatic, "run-1", placement=uneven(automatic), seconds=0.1)
+    drafted(settings)
+    for job in ("other", JOB):
+        assert main(["--job", job, "--run-id", "run-1", "--warehouse", settings.warehouse]) == 0
+    assert read_head(settings, "other").version == 1
+    assert read_head(settings, JOB) is None
+    assert events(settings) == ["waiting"]
+
+
+def test_an_answer_that_names_no_content_publishes_nothing(settings):
+    drafted(settings)
+    argv = ["--job", JOB, "--run-id", "run-1", "--warehouse", settings.warehouse]
+    assert main([*argv, "--answer", "approved"]) == VerificationFailed.exit_code
+    assert read_head(settings, JOB) is None
+
+
 def test_the_program_carries_an_answer_out(settings, monkeypatch):
     draft = drafted(settings)
     argv = [
