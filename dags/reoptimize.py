@@ -6,11 +6,15 @@ Keeps one streaming job level: looks at its metrics, and publishes a better plac
 | `measure` | compares what the plan in force promised with what the job's windows show, and writes `plans.outcomes` | nothing is changed |
 | `condense` | validates the windows of the statistics period with Great Expectations, sets bad rows aside in `metrics.rejected`, checks that no node or key group is missing, writes a snapshot | its log says which node, key group or window is missing and when enough will be there; the plan in force stays |
 | `solve` | solves the snapshot within the budgets, verifies the result with independent code, writes a draft | the plan in force stays |
-| `publish` | puts the draft in force by one compare-and-set on the job's head; says "no change" where the load is already good | the plan in force stays, or the other run's plan if that one came first |
+| `publish` | puts the draft in force by one compare-and-set on the job's head; says "no change" where the load is already good; leaves it waiting where the policy's `review` wants a person to see it | the plan in force stays, or the other run's plan if that one came first |
+| `ask` | starts the run of `review__JOB` for a draft that waits; skipped where none does | the draft waits; trigger the review by hand |
 
 The streaming job takes a published plan up at the start of its next micro-batch and acknowledges
 in `plans.acks`. **Nothing is ever half in force.** Every task may be cleared and run again: a run
 never makes a second snapshot, draft or version.
+
+A run never waits for a person, and a task that refuses says why in its log and in its XCom
+`refusal`.
 
 To look closer: `ballast status JOB`, `ballast plans show JOB`, `docs/runbook.md`. To try without
 consequences, trigger with `dry_run` set: the draft is written and nothing is published.
@@ -18,79 +22,48 @@ consequences, trigger with `dry_run` set: the draft is written and nothing is pu
 
 from __future__ import annotations
 
-from datetime import timedelta
-from pathlib import Path
+from airflow.sdk import DAG, Param, chain
 
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import DAG, CronTriggerTimetable, Param, chain, task
-from airflow.sdk.exceptions import AirflowFailException, AirflowTimetableInvalid
+from ballast.contracts.policy import JobPolicy
+from ballast.contracts.settings import Settings
+from orchestration.jobs import dags_of_jobs, deadline_of, job_dag, schedule_of
+from orchestration.program import ProgramOperator
+from orchestration.review import AskForReview
 
-from ballast.contracts.errors import BallastError, PolicyError
-from ballast.contracts.policy import JobPolicy, load_policy, policy_files
-from ballast.contracts.settings import check_job_name, load_settings
-from ballast.contracts.spark import submit_conf, submit_jars
-
-PROJECT = Path(__file__).resolve().parent.parent
-PREFIX = "reoptimize"
-# A gate that failed for want of a window may pass a little later; more tries only hide trouble.
-RETRIES = 1
-RETRY_DELAY = timedelta(seconds=30)
-# Longer than any solver may take; it ends what hangs.
-TASK_TIMEOUT = timedelta(hours=2)
-
-SETTINGS = load_settings()
+KIND = "reoptimize"
 
 
-def reoptimize_dag(policy: JobPolicy) -> DAG:
-    """The DAG of one job: measure, condense, solve, publish, each a spark-submit."""
-    with DAG(
-        dag_id=f"{PREFIX}__{policy.job}",
+def reoptimize_dag(policy: JobPolicy, settings: Settings) -> DAG:
+    """The DAG of one job: measure, condense, solve, publish, and ask where a person must see."""
+    common = {"job": policy.job, "settings": settings}
+    run = ["--job", policy.job, "--run-id", "{{ run_id }}"]
+    with job_dag(
+        KIND,
+        policy,
+        __doc__,
         description=policy.description or f"Keeps {policy.job} level",
-        doc_md=__doc__,
-        schedule=_timetable(policy),
-        catchup=False,
         # Two runs of one job would solve the same problem twice; publish is safe even so.
         max_active_runs=1,
+        schedule=schedule_of(policy, settings),
+        deadline=deadline_of(policy),
         params=_params(policy),
-        default_args={"retries": RETRIES, "retry_delay": RETRY_DELAY},
-        tags=["ballast", PREFIX, policy.job],
     ) as dag:
-        run = ["--job", policy.job, "--run-id", "{{ run_id }}"]
         chain(
-            _submit("measure", run),
-            _submit("condense", run),
-            _submit("solve", [*run, *_solver_arguments()]),
-            _submit("publish", [*run, "--dry-run", "{{ params.dry_run | lower }}"]),
+            ProgramOperator(task_id="measure", program="measure", arguments=run, **common),
+            ProgramOperator(task_id="condense", program="condense", arguments=run, **common),
+            ProgramOperator(
+                task_id="solve", program="solve", arguments=[*run, *_solver_arguments()], **common
+            ),
+            ProgramOperator(
+                task_id="publish",
+                program="publish",
+                arguments=[*run, "--dry-run", "{{ params.dry_run | lower }}"],
+                publishes=True,
+                **common,
+            ),
+            AskForReview(task_id="ask", job=policy.job),
         )
     return dag
-
-
-def broken_policy_dag(file: Path, error: BallastError) -> DAG:
-    """A DAG in the place of one whose policy cannot be read: it says what is wrong, and fails."""
-    with DAG(
-        dag_id=_broken_dag_id(file),
-        description="This job's policy cannot be used; see the DAG's documentation",
-        doc_md=f"**The policy of this job cannot be used.**\n\n```\n{error}\n```\n",
-        schedule=None,
-        catchup=False,
-        tags=["ballast", "broken policy"],
-    ) as dag:
-
-        @task(retries=0)
-        def policy_check(message: str) -> None:
-            raise AirflowFailException(message)
-
-        policy_check(str(error))
-    return dag
-
-
-def _timetable(policy: JobPolicy) -> CronTriggerTimetable | None:
-    if policy.schedule is None or not SETTINGS.schedules:
-        return None
-    timetable = CronTriggerTimetable(policy.schedule, timezone="UTC")
-    # Here and not later: a DAG registers itself, right or wrong, as soon as it is used.
-    timetable.validate()
-    return timetable
 
 
 def _params(policy: JobPolicy) -> dict[str, Param]:
@@ -132,41 +105,5 @@ def _or_none(param: str) -> str:
     return f"{{{{ 'none' if params.{param} is none else params.{param} }}}}"
 
 
-def _submit(name: str, arguments: list[str]) -> SparkSubmitOperator:
-    return SparkSubmitOperator(
-        task_id=name,
-        application=str(PROJECT / "spark_jobs" / f"{name}.py"),
-        application_args=arguments,
-        name=f"ballast-{name}",
-        jars=submit_jars(SETTINGS),
-        conf=submit_conf(SETTINGS),
-        driver_memory=SETTINGS.driver_memory,
-        execution_timeout=TASK_TIMEOUT,
-    )
-
-
-def _broken_dag_id(file: Path) -> str:
-    try:
-        return f"{PREFIX}__{check_job_name(file.stem)}"
-    except BallastError:
-        safe = "".join(c if c.isalnum() and c.isascii() else "_" for c in file.stem)
-        return f"broken_policy__{safe[:60]}"
-
-
-def _dag_of(file: Path) -> DAG:
-    try:
-        return reoptimize_dag(load_policy(file))
-    except BallastError as error:
-        return broken_policy_dag(file, error)
-    except AirflowTimetableInvalid as error:
-        # Only Airflow can tell whether the fields of a cron expression make sense.
-        named = PolicyError(str(file), "schedule", str(error), remedy="write it as cron does")
-        return broken_policy_dag(file, named)
-    except Exception as error:  # noqa: BLE001 - one job's trouble must not take the others' DAGs
-        named = PolicyError(str(file), "policy", f"{type(error).__name__}: {error}")
-        return broken_policy_dag(file, named)
-
-
-for _file in policy_files(SETTINGS.policies):
-    _dag = _dag_of(_file)
-    globals()[_dag.dag_id] = _dag
+for _dag_id, _dag in dags_of_jobs(KIND, reoptimize_dag):
+    globals()[_dag_id] = _dag

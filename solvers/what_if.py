@@ -21,13 +21,15 @@ MOST_NODES = 100_000
 @dataclass(frozen=True, slots=True)
 class Question:
     """``gone`` nodes end at once, so that their key groups have to move; ``leaving`` ones drain
-    within the budget. ``resized`` and ``scaled`` are factors, by node and by operator."""
+    within the budget. ``resized`` and ``scaled`` are factors, by node and by operator; ``racks``
+    are other racks by node."""
 
     gone: tuple[str, ...] = ()
     leaving: tuple[str, ...] = ()
     added: int = 0
     resized: Mapping[str, float] = field(default_factory=dict)
     scaled: Mapping[str, float] = field(default_factory=dict)
+    racks: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not 0 <= self.added <= MOST_NODES:
@@ -49,7 +51,8 @@ def _check_factors(what: str, factors: Mapping[str, float]) -> None:
 
 def asked(problem: Problem, question: Question) -> Problem:
     """The problem as it would be."""
-    _check_names("node", [*question.gone, *question.leaving, *question.resized], problem.node_ids)
+    named = [*question.gone, *question.leaving, *question.resized, *question.racks]
+    _check_names("node", named, problem.node_ids)
     operators = [name for name in question.scaled if name != EVERY_OPERATOR]
     _check_names("operator", operators, problem.operator_ids)
     states = {**dict.fromkeys(question.gone, DEAD), **dict.fromkeys(question.leaving, DRAINING)}
@@ -60,8 +63,14 @@ def asked(problem: Problem, question: Question) -> Problem:
         problem,
         capacity=problem.capacity * np.array(factors)[:, None],
         load=problem.load * load_factors.reshape(-1, 1),
+        rack=_racks(problem, question.racks),
     )
     return with_states(with_nodes(changed, _new_nodes(changed, question.added)), states)
+
+
+def _racks(problem: Problem, racks: Mapping[str, str]) -> tuple[str, ...]:
+    pairs = zip(problem.node_ids, problem.rack, strict=True)
+    return tuple(racks.get(node, rack) for node, rack in pairs)
 
 
 def with_load_of(problem: Problem, other: Problem) -> Problem:

@@ -19,14 +19,17 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ballast.contracts.errors import NotFound
+from ballast.contracts.handoff import hand_on
 from ballast.contracts.policy import JobPolicy, policy_from_json
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_acks, read_head, read_outcomes, read_plan
 from ballast.store.tables import append_once, ensure_tables, read_rows
 from spark_jobs.arguments import add_as_of_argument, add_run_arguments
+from spark_jobs.log import Event, append_event
 from spark_jobs.outcomes import (
     Expected,
     Window,
+    broken_promise,
     enough_at,
     measure_figures,
     outcome_rows,
@@ -97,7 +100,29 @@ def measure_plan(
             rows = _measure(spark, settings, applied, run_id, as_of)
     for line in report(rows) if rows else []:
         progress.info("%s", line)
+    tell_if_broken(settings, applied, rows, run_id)
     return rows
+
+
+class _Broken(Event):
+    """A promise is broken once, however many runs see it."""
+
+    @property
+    def write_id(self) -> str:
+        return f"{self.job}:{self.event}:{self.version}"
+
+
+def tell_if_broken(settings: Settings, applied: Applied, rows: Sequence[Row], run_id: str) -> None:
+    """Write down, once a version, that it does worse than it promised, and have it told."""
+    said = broken_promise(rows, applied.policy.thresholds.broken_promise_pct)
+    if said is None:
+        return
+    job, version = applied.plan["job"], applied.ack["version"]
+    event = _Broken(job, "promise_broken", run_id, f"measure of run {run_id}", said, version,
+                    applied.plan["plan_id"])  # fmt: skip
+    if append_event(settings, event):
+        progress.info("the promise is broken: %s", said)
+        hand_on(notice={"kind": "promise_broken", "text": f"job {job}: {said}"})
 
 
 def find_applied(settings: Settings, job: str) -> Applied | None:

@@ -226,3 +226,17 @@ def _between_known(traffic: pa.Table, key_groups: pa.Table) -> pa.Table:
 
 def _names(operators: pa.ChunkedArray, numbers: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(operators, numbers.cast(pa.string()), "/")
+
+
+def broken_promise(rows: Sequence[Row], limit_pct: float) -> str | None:
+    """What to say where the measured load distance is worse than promised by more than a limit."""
+    for row in rows:
+        if row["figure"] != "load_distance_pct" or row["promised"] is None:
+            continue
+        worse = row["measured"] - row["promised"]
+        if worse > limit_pct:
+            return (
+                f"version {row['version']} promised a load distance of {row['promised']:.2f} % and "
+                f"has {row['measured']:.2f} %, {worse:.2f} more (allowed {limit_pct:g})"
+            )
+    return None

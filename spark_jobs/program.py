@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
-from ballast.contracts.errors import BallastError
+from ballast.contracts.errors import BallastError, InvalidInput
+from ballast.contracts.handoff import hand_on_refusal
 from ballast.contracts.settings import Settings, load_settings
 from spark_jobs.arguments import add_settings_arguments, override
 
@@ -36,10 +37,10 @@ def run_program(
 ) -> int:
     """Parse, load the settings, run the body; return the exit code.
 
-    An error raised on purpose becomes one line on stderr and its exit code. Any other exception
-    is a bug and keeps its traceback.
+    An error raised on purpose becomes one line on stderr, a refusal that the task is handed, and
+    its exit code. Any other exception is a bug and keeps its traceback.
     """
-    parser = ArgumentParser(prog=name, description=description)
+    parser = _Parser(prog=name, description=description)
     add_arguments(parser)
     add_settings_arguments(parser)
     arguments = parser.parse_args(argv)
@@ -49,8 +50,17 @@ def run_program(
     except BallastError as error:
         message = " ".join(str(error).split())
         print(f"{name}: {type(error).__name__}: {message}", file=sys.stderr, flush=True)
+        hand_on_refusal(error, message)
         return error.exit_code
     return 0
+
+
+class _Parser(ArgumentParser):
+    """A parser whose refusal the task is handed as well: to try again would not help."""
+
+    def error(self, message: str) -> NoReturn:
+        hand_on_refusal(InvalidInput(message), message)
+        super().error(message)
 
 
 def leave(exit_code: int) -> NoReturn:

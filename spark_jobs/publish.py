@@ -1,7 +1,7 @@
 """Put a run's draft in force: ``spark-submit spark_jobs/publish.py --job J --run-id R``.
 
-The head changes by one compare-and-set (docs/adr/0007); the log follows it. Whoever comes next
-completes the log of a publisher that died in between, so a retry finds its work done.
+A draft that the policy wants seen by a person is not published but waits; with ``--answer`` the
+program carries out what the person said (docs/adr/0040).
 """
 
 from __future__ import annotations
@@ -10,22 +10,37 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from ballast.contracts.errors import PublishConflict, VerificationFailed
+from ballast.contracts.handoff import hand_on
+from ballast.contracts.policy import policy_from_json
+from ballast.contracts.review import Verdict, review_verdict
 from ballast.contracts.settings import Settings
-from ballast.store.plans import Head, read_head
-from ballast.store.tables import ensure_tables
-from spark_jobs.arguments import add_run_arguments
-from spark_jobs.drafts import find_snapshot, read_content, read_round, required_draft
-from spark_jobs.faults import fault_point
-from spark_jobs.heads import compare_and_set, is_same, when_in_force
-from spark_jobs.log import Event, append_event, published_event, says_published
-from spark_jobs.plan_rows import violations_of
-from spark_jobs.problems import Row
+from ballast.store.plans import Head
+from spark_jobs.answers import Answer, add_answer_arguments
+from spark_jobs.arguments import add_as_of_argument, add_run_arguments
+from spark_jobs.drafts import find_snapshot, required_draft
+from spark_jobs.log import append_event
 from spark_jobs.program import leave, progress, run_program
+from spark_jobs.publishing import (
+    already_published,
+    check_draft,
+    check_not_superseded,
+    check_parent,
+    hand_on_published,
+    head_of,
+    plan_event,
+    put_in_force,
+    supersede_waiting,
+)
+from spark_jobs.reviewed import publish_reviewed
 
 
 def publish_plan(
-    settings: Settings, job: str, run_id: str, *, dry_run: bool = False
+    settings: Settings,
+    job: str,
+    run_id: str,
+    *,
+    dry_run: bool = False,
+    now: datetime | None = None,
 ) -> Head | None:
     """Publish the run's draft; returns its head, or None where nothing was to be published.
 
@@ -33,129 +48,48 @@ def publish_plan(
     """
     snapshot = find_snapshot(settings, job, run_id)
     draft = required_draft(settings, snapshot)
+    at = now or datetime.now(UTC)
+    wanted = head_of(draft, at)
     if draft["status"] == "unchanged":
         progress.info("no change: %s", draft["reason"])
+        hand_on(outcome="unchanged", text=draft["reason"])
         return None
-    wanted = head_of(draft, datetime.now(UTC))
     if dry_run:
         check_draft(settings, snapshot, draft)
-        append_event(settings, _event("dry_run", wanted, f"would be version {wanted.version}"))
+        append_event(settings, plan_event("dry_run", wanted, f"would be version {wanted.version}"))
         progress.info("dry run: plan %s would be version %d", wanted.plan_id, wanted.version)
+        hand_on(outcome="dry_run", plan_id=wanted.plan_id)
         return None
     if already_published(settings, wanted):
+        hand_on_published(wanted)
         return wanted
     check_draft(settings, snapshot, draft)
     check_parent(settings, wanted)
+    check_not_superseded(settings, wanted)
+    supersede_waiting(settings, draft)
+    verdict = review_verdict(draft, policy_from_json(snapshot["policy_json"]).review, at)
+    if not verdict.publish:
+        wait_for_person(settings, wanted, verdict)
+        return None
     return put_in_force(settings, wanted)
 
 
-def head_of(draft: Row, at: datetime) -> Head:
-    """The head that the draft would be."""
-    return Head(
-        job=draft["job"],
-        version=draft["parent_version"] + 1,
-        plan_id=draft["plan_id"],
-        content_hash=draft["content_hash"],
-        run_id=draft["run_id"],
-        published_at=at,
-    )
-
-
-def already_published(settings: Settings, wanted: Head) -> bool:
-    """Whether an earlier attempt of this run put the draft in force; completes its log."""
-    head = read_head(settings, wanted.job)
-    if head is None or head.version < wanted.version:
-        return False
-    if is_same(head, wanted):
-        log_published(settings, head, "found in force")
-        progress.info("plan %s is in force as version %d", head.plan_id, head.version)
-        return True
-    at = when_in_force(settings, wanted)
-    if at is None and not says_published(settings, wanted):
-        return False
-    log_published(settings, wanted, "found in the history of the heads", at)
-    progress.info(
-        "plan %s was published as version %d; version %d, plan %s, has replaced it since",
-        wanted.plan_id, wanted.version, head.version, head.plan_id,
+def wait_for_person(settings: Settings, wanted: Head, verdict: Verdict) -> None:
+    """Write down that the draft waits, and hand on what its review is about."""
+    why = "; ".join(verdict.reasons)
+    append_event(settings, plan_event("waiting", wanted, why))
+    progress.info("plan %s waits for a person: %s", wanted.plan_id, why)
+    hand_on(
+        outcome="waiting", plan_id=wanted.plan_id, content_hash=wanted.content_hash,
+        run_id=wanted.run_id, reasons=list(verdict.reasons),
     )  # fmt: skip
-    return True
-
-
-def check_draft(settings: Settings, snapshot: Row, draft: Row) -> None:
-    """Recompute the content's hash and every promise from what is stored; refuse a broken one."""
-    given = read_round(settings, snapshot)
-    violations = violations_of(given, draft, *read_content(settings, draft))
-    if not violations:
-        progress.info("verified plan %s: every promise holds", draft["plan_id"])
-        return
-    broken = "; ".join(map(str, violations))
-    wanted = head_of(draft, datetime.now(UTC))
-    append_event(settings, _event("refused", wanted, f"verification failed: {broken}"))
-    raise VerificationFailed(
-        f"plan {draft['plan_id']} of job {draft['job']} breaks its promises: {broken}; it was not "
-        "published; to fix it: start a new run, and report this as a bug"
-    )
-
-
-def check_parent(settings: Settings, wanted: Head) -> None:
-    """Raise where the version the draft was made against is not in force.
-
-    Completes the log of the head about to be replaced: its publisher may have died, and once it
-    is replaced nobody would look at it again.
-    """
-    head = read_head(settings, wanted.job)
-    if head is not None:
-        log_published(settings, head, f"completed by run {wanted.run_id}")
-    if (head.version if head else 0) != wanted.version - 1:
-        raise _conflict(settings, wanted, head)
-
-
-def put_in_force(settings: Settings, wanted: Head) -> Head:
-    """Compare and set, then believe what is on storage and write it down."""
-    ensure_tables(settings, ["plans.heads"])
-    fault_point("publish.before_cas")
-    head = compare_and_set(settings, wanted)
-    fault_point("publish.after_cas")
-    if head is None or not is_same(head, wanted):
-        # Another publisher may have replaced this one's head already.
-        if already_published(settings, wanted):
-            return wanted
-        raise _conflict(settings, wanted, head)
-    log_published(settings, head, "compare-and-set won")
-    progress.info("published plan %s as version %d", head.plan_id, head.version)
-    return head
-
-
-def log_published(settings: Settings, head: Head, how: str, at: datetime | None = None) -> None:
-    """Write down, once a version, that it came into force."""
-    reason = f"plan {head.plan_id} of run {head.run_id} is version {head.version}: {how}"
-    append_event(settings, published_event(head, reason), at=at or head.published_at)
-
-
-def _conflict(settings: Settings, wanted: Head, head: Head | None) -> PublishConflict:
-    """Write down who won, and say it."""
-    if head is None:
-        found = "the job has no head"
-    else:
-        # Its publisher may have died, and this reader is the last one sure to look.
-        log_published(settings, head, f"completed by run {wanted.run_id}")
-        found = f"version {head.version}, plan {head.plan_id} of run {head.run_id}, is in force"
-    lost = f"plan {wanted.plan_id} was made against version {wanted.version - 1}, but {found}"
-    append_event(settings, _event("conflict", wanted, lost))
-    return PublishConflict(
-        f"{lost}; nothing was published; to fix it: start a new run, which plans against the head"
-    )
-
-
-def _event(event: str, wanted: Head, reason: str) -> Event:
-    """An event of a plan that has no version (yet)."""
-    actor = f"publish of run {wanted.run_id}"
-    return Event(wanted.job, event, wanted.run_id, actor, reason, plan_id=wanted.plan_id)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of ``publish``."""
     add_run_arguments(parser)
+    add_as_of_argument(parser)
+    add_answer_arguments(parser)
     parser.add_argument(
         "--dry-run", nargs="?", choices=("true", "false"), const="true", default="false",
         help="check and log the draft, but leave the head",
@@ -164,9 +98,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def body(arguments: Namespace, settings: Settings) -> None:
     """Run ``publish`` as the command line asks for it."""
+    answer = Answer.of(arguments)
+    if answer is not None:
+        publish_reviewed(settings, arguments.job, arguments.run_id, answer)
+        return
     publish_plan(
         settings, arguments.job, arguments.run_id,
-        dry_run=arguments.dry_run == "true",
+        dry_run=arguments.dry_run == "true", now=arguments.as_of,
     )  # fmt: skip
 
 

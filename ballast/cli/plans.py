@@ -18,6 +18,7 @@ from ballast.store.plans import (
     read_outcomes,
     read_plan,
     read_plans,
+    versions_of,
 )
 
 Row = dict[str, Any]
@@ -97,13 +98,7 @@ def plan_list(settings: Settings, job: str, limit: int) -> list[Row]:
 
 def published_versions(settings: Settings, job: str) -> dict[int, str]:
     """Plan id of every version; the head counts even where its log row is still missing."""
-    versions = {
-        row["version"]: row["plan_id"]
-        for row in read_log(settings, job)
-        if row["event"] in ("published", "rolled_back") and row["version"] is not None
-    }
-    head = read_head(settings, job)
-    return versions | ({head.version: head.plan_id} if head else {})
+    return versions_of(read_log(settings, job), read_head(settings, job))
 
 
 def plan_detail(settings: Settings, job: str, name: str | None) -> Row:

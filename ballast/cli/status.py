@@ -9,10 +9,17 @@ from typing import Any
 from ballast.cli.render import cell_text, to_json
 from ballast.contracts.errors import NotFound
 from ballast.contracts.settings import Settings, check_job_name, load_settings
-from ballast.store.plans import read_acks, read_head, read_log, read_outcomes, read_plan
+from ballast.store.plans import (
+    read_acks,
+    read_head,
+    read_log,
+    read_outcomes,
+    read_plan,
+    waiting_plans,
+)
 from ballast.store.tables import read_rows, table_exists
 
-TROUBLE = ("gate_failed", "refused", "conflict")
+TROUBLE = ("gate_failed", "refused", "conflict", "promise_broken")
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -39,6 +46,7 @@ def job_status(settings: Settings, job: str) -> dict[str, Any]:
     version = head.version if head else 0
     acks = read_acks(settings, job, version) if head else []
     trouble = [row for row in log if row["event"] in TROUBLE]
+    waiting = waiting_plans(log)
     return {
         "job": job,
         "version": version,
@@ -50,6 +58,9 @@ def job_status(settings: Settings, job: str) -> dict[str, Any]:
         "load_distance_before_pct": plan.get("load_distance_before_pct"),
         "load_distance_promised_pct": plan.get("load_distance_pct"),
         "load_distance_measured_pct": _measured(settings, job, version),
+        "waiting_plan_id": waiting[-1]["plan_id"] if waiting else None,
+        "waiting_since": waiting[-1]["at"] if waiting else None,
+        "waiting_reason": waiting[-1]["reason"] if waiting else None,
         "last_window_end_at": last_window,
         "last_event": log[-1]["event"] if log else None,
         "last_event_at": log[-1]["at"] if log else None,

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from ballast.cli.render import text_table, to_json
 from ballast.cli.targets import Target, read_target
-from ballast.contracts.errors import InvalidInput
 
 if TYPE_CHECKING:
     from solvers import Budget, Problem, Result, Stop
@@ -40,6 +39,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add("--drain", default="", metavar="NODE,...", help="nodes that leave within the budget")
     add("--add", type=int, default=0, metavar="N", help="nodes more, of the typical capacity")
     add("--resize", action="append", default=[], metavar="NODE=FACTOR", help="another capacity")
+    add("--rack", action="append", default=[], metavar="NODE=RACK", help="another rack")
     add(
         "--scale", action="append", default=[], metavar="OPERATOR=FACTOR",
         help="another load, of one operator or of all (*=1.5)",
@@ -95,43 +95,29 @@ def _planned(name: str, target: Target, stop: Stop, seed: int) -> Result:
 
 def _question(args: argparse.Namespace) -> Question:
     from solvers.what_if import Question
+    from solvers.what_if_answer import factors, names, pairs
 
     return Question(
-        gone=_names(args.without),
-        leaving=_names(args.drain),
+        gone=names(args.without),
+        leaving=names(args.drain),
         added=args.add,
-        resized=_factors("--resize", args.resize),
-        scaled=_factors("--scale", args.scale),
+        resized=factors("--resize", args.resize),
+        scaled=factors("--scale", args.scale),
+        racks=pairs("--rack", args.rack, "NODE=RACK, such as node-1=rack-2"),
     )
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-
-
-def _factors(option: str, words: Sequence[str]) -> dict[str, float]:
-    factors: dict[str, float] = {}
-    for word in words:
-        name, is_pair, number = word.rpartition("=")
-        try:
-            factors[name] = float(number)
-        except ValueError:
-            is_pair = ""
-        if not is_pair or not name:
-            raise InvalidInput(f"{option} {word!r}", allowed="NAME=FACTOR, such as node-1=2")
-    return factors
 
 
 def _chosen(target: Target, args: argparse.Namespace) -> Target:
     """The target with what the command line says of budget, objective and method."""
     from solvers import Budget
     from solvers.objective import Objective
+    from solvers.what_if_answer import limit
 
     had: Budget = target.budget
     budget = Budget(
-        moves=_limit("--moves", args.moves, had.moves, int),
-        bytes=_limit("--bytes", args.bytes, had.bytes, int),
-        pause_s=_limit("--pause-s", args.pause_s, had.pause_s, float),
+        moves=limit("--moves", args.moves, had.moves, int),
+        bytes=limit("--bytes", args.bytes, had.bytes, int),
+        pause_s=limit("--pause-s", args.pause_s, had.pause_s, float),
     )
     kind = args.objective or target.objective.kind
     objective = Objective(kind, target.objective.max_load_distance)
@@ -140,68 +126,16 @@ def _chosen(target: Target, args: argparse.Namespace) -> Target:
     return Target(target.problem, budget, objective, method, params)
 
 
-def _limit(option: str, word: str | None, had: Any, kind: type[int] | type[float]) -> Any:
-    if word is None:
-        return had
-    if word == NO_LIMIT:
-        return None
-    try:
-        return kind(word)
-    except ValueError as error:
-        raise InvalidInput(f"{option} {word!r}", allowed=f"a number or {NO_LIMIT}") from error
-
-
-def _figures(problem: Problem, result: Result) -> dict[str, Any]:
-    return {
-        "nodes": int(problem.staying.sum()),
-        "load_distance_before_pct": result.load_distance_before,
-        "load_distance_pct": result.load_distance if result.is_solved else None,
-        "bound_pct": result.bound,
-        "fullest_node_before_pct": _fullest(problem, problem.current),
-        "fullest_node_pct": _fullest(problem, result.assignment) if result.is_solved else None,
-        "moves": result.moves,
-        "forced_moves": result.forced_moves,
-        "bytes": result.bytes + result.forced_bytes,
-        "pause_s": result.pause_s,
-        "left_on_draining_pct": result.draining_load,
-        "traffic_within_nodes_before_pct": result.collocation_factor_before,
-        "traffic_within_nodes_pct": result.collocation_factor if result.is_solved else None,
-        "status": result.status.value,
-        "method": result.method,
-    }
-
-
-def _fullest(problem: Problem, assignment: Any) -> float:
-    from solvers.metrics import node_loads
-
-    loads = node_loads(problem, assignment)[problem.staying]
-    return 100.0 * float(loads.max(initial=0.0))
-
-
-def _nodes(problem: Problem, result: Result) -> list[dict[str, Any]]:
-    from solvers.metrics import node_loads
-
-    before = 100.0 * node_loads(problem, problem.current).max(axis=1)
-    after = 100.0 * node_loads(problem, result.assignment).max(axis=1)
-    return [
-        {
-            "node_id": name,
-            "state": problem.node_state[i],
-            "load_before_pct": float(before[i]),
-            "load_pct": float(after[i]),
-        }
-        for i, name in enumerate(problem.node_ids)
-    ]
-
-
 def _as_dict(
     today: Target, problem: Problem, results: Sequence[Result], held: tuple[int, float] | None
 ) -> dict[str, Any]:
+    from solvers.what_if_answer import figures, nodes
+
     said: dict[str, Any] = {
-        "today": _figures(today.problem, results[0]),
-        "asked": _figures(problem, results[1]),
+        "today": figures(today.problem, results[0]),
+        "asked": figures(problem, results[1]),
         "asked_reason": results[1].reason,
-        "asked_nodes": _nodes(problem, results[1]),
+        "asked_nodes": nodes(problem, results[1]),
     }
     if held is not None:
         said["hold"] = {"nodes": held[0], "fullest_node_pct": 100.0 * held[1]}
@@ -215,15 +149,17 @@ def _text(
     held: tuple[int, float] | None,
     hold: float | None,
 ) -> str:
-    now, then = _figures(today, results[0]), _figures(problem, results[1])
+    from solvers.what_if_answer import figures, nodes
+
+    now, then = figures(today, results[0]), figures(problem, results[1])
     rows = [[name.replace("_", " "), now[name], then[name]] for name in now]
     parts = [text_table(("figure", "today", "asked"), rows)]
     if results[1].is_solved:
-        nodes = _nodes(problem, results[1])
-        shown = [list(node.values()) for node in nodes[:NODES_SHOWN]]
+        rows_of_nodes = [list(node.values()) for node in nodes(problem, results[1])]
+        shown = rows_of_nodes[:NODES_SHOWN]
         parts.append(text_table(("node", "state", "load now, %", "with the plan, %"), shown))
-        if len(nodes) > NODES_SHOWN:
-            parts.append(f"and {len(nodes) - NODES_SHOWN} more nodes (--json has them all)")
+        if len(rows_of_nodes) > NODES_SHOWN:
+            parts.append(f"and {len(rows_of_nodes) - NODES_SHOWN} more nodes (--json has them all)")
     else:
         parts.append(f"what is asked has no plan: {results[1].reason}")
     if held is not None:

@@ -87,6 +87,10 @@ class PublishConflict(BallastError):
     exit_code = 6
 
 
+class PlanStale(PublishConflict):
+    """A plan waited, and the job is no longer as it was when the plan was made."""
+
+
 class PlanRefused(BallastError):
     """A streaming job cannot take a plan up; it keeps the one it has."""
 
@@ -97,3 +101,7 @@ class InvariantBroken(BallastError):
     """Heads, plans and log do not fit together; a person has to look."""
 
     exit_code = 8
+
+
+class RollbackRefused(PlanRefused):
+    """The content of an earlier version does not fit the job as it is today."""

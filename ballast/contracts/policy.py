@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ballast.contracts.errors import FeatureNotBuilt, PolicyError
+from ballast.contracts.review import ReviewPolicy
 from ballast.contracts.settings import JOB_NAME_PATTERN
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")]
@@ -27,7 +28,6 @@ Resource = Literal["cpu", "memory", "network"]
 Weight = Annotated[float, Field(strict=True, ge=1e-6, le=1e6, allow_inf_nan=False)]
 
 BUILT_OBJECTIVES = ("balance", "joint")
-BUILT_REVIEW_MODES = ("automatic",)
 BUILT_METHODS = ("auto", "search", "milp", "flux", "unchanged")
 JOINT_METHODS = ("auto",)
 RESOURCES = ("cpu", "memory", "network")
@@ -151,12 +151,6 @@ class SolverPolicy(_Strict):
     seed: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] = 0
 
 
-class ReviewPolicy(_Strict):
-    """Who lets a plan through."""
-
-    mode: Literal["automatic", "automatic_within_limits", "person"] = "automatic"
-
-
 class ThresholdPolicy(_Strict):
     """When metrics are good enough for a plan, and when a plan is worth it."""
 
@@ -173,6 +167,9 @@ class ThresholdPolicy(_Strict):
     """Share of the period's windows in which every node and key group must have reported."""
     late_after_s: Seconds = 300.0
     """A row written later than this after its window's end is late and set aside."""
+    broken_promise_pct: NonNegative = 10.0
+    """A plan's promise is broken, and said to be, where the measured load distance is above the
+    promised one by more than this, in percent of the mean."""
 
 
 class JobPolicy(_Strict):
@@ -181,6 +178,10 @@ class JobPolicy(_Strict):
     job: Annotated[str, Field(pattern=f"^{JOB_NAME_PATTERN}$")]
     description: str = ""
     schedule: str | None = None
+    schedule_on_metrics: Annotated[bool, Field(strict=True)] = False
+    """Whether an event of the asset ballast://metrics/<job> starts a run, beside the schedule."""
+    late_run_s: Seconds | None = None
+    """A run that has not ended this long after it was queued is late, and said to be."""
     window_s: Seconds
     statistics_period_s: Seconds
     dead_after_windows: Annotated[int, Field(strict=True, ge=2, le=100_000)] = 60
@@ -326,7 +327,6 @@ def _policy_error(file: str, error: ValidationError) -> PolicyError:
 
 def _refuse_unbuilt(policy: JobPolicy, file: str) -> None:
     _refuse_outside(file, "objective.kind", policy.objective.kind, BUILT_OBJECTIVES)
-    _refuse_outside(file, "review.mode", policy.review.mode, BUILT_REVIEW_MODES)
     methods = JOINT_METHODS if policy.objective.kind == "joint" else BUILT_METHODS
     _refuse_outside(file, "solver.method", policy.solver.method, methods)
 

@@ -17,13 +17,19 @@ LOG_EVENTS = (
     "drafted",
     "unchanged",
     "dry_run",
+    "waiting",
     "approved",
+    "rejected",
+    "timed_out",
     "published",
     "conflict",
     "refused",
     "superseded",
     "rolled_back",
+    "promise_broken",
 )
+# The method of a plan that is an earlier one's content: a person's choice, not a solver's.
+ROLLBACK = "rollback"
 ACK_STATUSES = ("refused", "accepted", "applied")
 KEY_PAIR_KINDS = ("pair", "key", "other_pairs", "other_keys")
 
@@ -451,7 +457,7 @@ PLANS_PLANS = Table(
         "bytes_within_budget": "budget_bytes IS NULL OR bytes <= budget_bytes",
         "routes_within_budget": "budget_bytes IS NULL OR route_bytes IS NULL "
         "OR bytes + route_bytes <= budget_bytes",
-        "never_worse": "forced_moves > 0 "
+        "never_worse": f"forced_moves > 0 OR method = '{ROLLBACK}' "
         "OR load_distance_pct <= load_distance_before_pct + 0.000001 "
         "OR (max_load_distance_pct IS NOT NULL "
         "AND load_distance_pct <= max_load_distance_pct + 0.000001)",
@@ -512,7 +518,7 @@ PLANS_HEADS = Table(
 PLANS_LOG = Table(
     name="plans.log",
     doc="Who did what to which plan, when and why; repaired from the heads if a process died.",
-    written_by="condense, solve, publish",
+    written_by="measure, condense, solve, publish, rollback",
     columns=(
         JOB,
         Column("at", "timestamp", "When"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,6 +14,9 @@ from ballast.contracts.settings import Settings
 from ballast.store.tables import open_table, read_rows, rows_of, table_exists
 
 Row = dict[str, Any]
+ENDS_WAITING = (
+    "approved", "rejected", "timed_out", "published", "refused", "conflict", "superseded",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,23 @@ def read_plans(settings: Settings, job: str) -> list[Row]:
 def read_log(settings: Settings, job: str) -> list[Row]:
     """What happened to the job's plans, oldest first."""
     return sorted(_rows(settings, "plans.log", job), key=lambda row: row["at"])
+
+
+def versions_of(log: Sequence[Row], head: Head | None) -> dict[int, str]:
+    """Plan id of every version; the head counts even where its log row is still missing."""
+    versions = {
+        row["version"]: row["plan_id"]
+        for row in log
+        if row["event"] in ("published", "rolled_back") and row["version"] is not None
+    }
+    return versions | ({head.version: head.plan_id} if head else {})
+
+
+def waiting_plans(log: Sequence[Row]) -> list[Row]:
+    """The ``waiting`` rows of a log, oldest first, of plans that still wait for a person."""
+    ended = {row["plan_id"] for row in log if row["event"] in ENDS_WAITING}
+    asked = [row for row in log if row["event"] == "waiting" and row["plan_id"] not in ended]
+    return list({row["plan_id"]: row for row in asked}.values())
 
 
 def read_acks(settings: Settings, job: str, version: int | None = None) -> list[Row]:

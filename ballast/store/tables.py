@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -25,7 +26,8 @@ def ensure_tables(settings: Settings, names: Sequence[str] = tuple(TABLES)) -> N
     """Create the named tables where they do not exist, with all their constraints.
 
     A table of an earlier version gets the columns it lacks, with NULL in the rows it has; one
-    that would need a column without NULL is an error that says what to do.
+    that would need a column without NULL is an error that says what to do. A constraint that has
+    come to allow other words is replaced.
 
     Safe to call by several processes at once, and again after one died half-way.
     """
@@ -157,13 +159,22 @@ def _ensure_table(settings: Settings, table: Table) -> None:
     )
     _add_missing_columns(created, table, address(settings, table.name))
     present = created.metadata().configuration
-    missing = {
-        name: condition
-        for name, condition in check_constraints(table).items()
-        if f"delta.constraints.{name}" not in present
-    }
+    wanted = check_constraints(table)
+    found = {name: present.get(f"delta.constraints.{name}") for name in wanted}
+    changed = [name for name, old in found.items() if old and _words(old) != _words(wanted[name])]
+    for name in changed:
+        created.alter.drop_constraint(name, raise_if_not_exists=False)
+    missing = {name: wanted[name] for name, old in found.items() if not old or name in changed}
     if missing:
         created.alter.add_constraint(missing)
+
+
+def _words(condition: str) -> set[str]:
+    """The quoted words of a condition: a later version may allow more, such as another event.
+
+    Only these tell an old condition from a new one, for delta-rs writes all else in its own form.
+    """
+    return set(re.findall("'[^']*'", condition))
 
 
 def _add_missing_columns(found: DeltaTable, table: Table, where: str) -> None:

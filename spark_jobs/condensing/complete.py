@@ -26,12 +26,14 @@ class Missing:
     operator_id: str
     first: tuple[int, ...]
     total: int
+    of: int
+    """How many key groups were expected of the operator."""
 
     def __str__(self) -> str:
         # The list is cut at a number of key groups, so what is cut is told by the total.
         shown = ", ".join(ranges(self.first)[:MOST_NAMES])
         more = "" if len(self.first) == self.total else ", ..."
-        return f"{self.operator_id} key groups {shown}{more} ({self.total})"
+        return f"{self.operator_id} {shown}{more} ({self.total} of {self.of})"
 
 
 def expected_groups(spark: SparkSession, policy: JobPolicy) -> DataFrame:
@@ -97,9 +99,10 @@ def missing_groups(
     )
     first = fn.slice(fn.sort_array(fn.collect_set("key_group")), 1, 4 * MOST_NAMES)
     rows = absent.groupBy("operator_id").agg(first.alias("first"), fn.count("*").alias("total"))
+    sizes = expected.groupBy("operator_id").agg(fn.count("*").alias("size"))
     return [
-        Missing(row["operator_id"], tuple(row["first"]), row["total"])
-        for row in rows.orderBy("operator_id").collect()
+        Missing(row["operator_id"], tuple(row["first"]), row["total"], row["size"])
+        for row in rows.join(sizes, "operator_id").orderBy("operator_id").collect()
     ]
 
 
@@ -119,11 +122,12 @@ def incomplete_period(
     if absent:
         parts.append(f"{len(absent)} windows altogether, the ones that end at "
                      f"{some([iso(end) for end in absent])}")  # fmt: skip
+    since = min(end for end in period.ends if end not in complete)
     return GateFailed(
         f"job {policy.job}: {len(complete)} of the {period.windows} windows up to "
-        f"{iso(period.end)} are complete, {needed} are needed; missing: {'; '.join(parts)}. If "
-        f"every window from now on is complete, enough will be there at "
-        f"{iso(enough_at(period, complete, needed))}"
+        f"{iso(period.end)} are complete, {needed} are needed; missing since the window that ends "
+        f"at {iso(since)}: {'; '.join(parts)}. If every window from now on is complete, the gate "
+        f"opens at {iso(enough_at(period, complete, needed))}"
     )
 
 

@@ -17,6 +17,8 @@ ROOT = Path(__file__).parents[2]
 POLICIES = ROOT / "policies"
 LoadDags = Callable[[Path], Any]
 STAGES = ["measure", "condense", "solve", "publish"]
+TASKS = [*STAGES, "ask"]
+KINDS = ("reoptimize", "review", "rollback", "what_if")
 
 
 def rendered(dag: Any, task_id: str, **params: Any) -> list[str]:
@@ -41,13 +43,14 @@ def option(arguments: list[str], name: str) -> str:
 def test_no_dag_has_an_import_error_and_each_policy_has_its_dag(load_dags: LoadDags) -> None:
     bag = load_dags(POLICIES)
     assert bag.import_errors == {}
-    assert of_jobs(bag) == {f"reoptimize__{file.stem}" for file in POLICIES.glob("*.yaml")}
+    jobs = [file.stem for file in POLICIES.glob("*.yaml")]
+    assert of_jobs(bag) == {f"{kind}__{job}" for kind in KINDS for job in jobs}
 
 
 def test_the_stages_run_one_after_the_other(load_dags: LoadDags) -> None:
     dag = load_dags(POLICIES).dags["reoptimize__flights"]
-    assert [task.task_id for task in dag.topological_sort()] == STAGES
-    for before, after in pairwise(STAGES):
+    assert [task.task_id for task in dag.topological_sort()] == TASKS
+    for before, after in pairwise(TASKS):
         assert dag.get_task(after).upstream_task_ids == {before}
 
 
@@ -137,7 +140,8 @@ def test_a_broken_policy_says_so_in_its_dag_and_spares_the_others(
     (tmp_path / "orders.yaml").write_text(text.replace(*change))
     bag = load_dags(tmp_path)
     assert bag.import_errors == {}
-    assert [task.task_id for task in bag.dags["reoptimize__flights"].topological_sort()] == STAGES
+    assert [task.task_id for task in bag.dags["reoptimize__flights"].topological_sort()] == TASKS
+    assert of_jobs(bag) == {f"{kind}__flights" for kind in KINDS} | {"reoptimize__orders"}
     broken = bag.dags["reoptimize__orders"]
     assert broken.task_ids == ["policy_check"]
     assert said in broken.doc_md
@@ -163,12 +167,24 @@ def test_the_dag_page_tells_an_engineer_on_call_what_to_do(load_dags: LoadDags) 
     assert "docs/runbook.md" in text
 
 
+def test_a_run_may_start_by_fresh_metrics_and_be_told_when_it_is_late(
+    load_dags: LoadDags, tmp_path: Path
+) -> None:
+    text = (POLICIES / "flights.yaml").read_text()
+    (tmp_path / "flights.yaml").write_text(f"{text}\nschedule_on_metrics: true\nlate_run_s: 900\n")
+    dag = load_dags(tmp_path).dags["reoptimize__flights"]
+    assert "ballast://metrics/flights" in str(dag.timetable.asset_condition)
+    assert dag.timetable.timetable.expression == "*/10 * * * *"
+    alert = dag.deadline[0] if isinstance(dag.deadline, list) else dag.deadline
+    assert alert.interval.total_seconds() == 900
+    assert alert.callback.path == "orchestration.notices.late_run"
+
+
 def test_parsing_the_dags_imports_nothing_heavy(run_python: Callable[[str], str]) -> None:
     program = (
-        "import sys, runpy\n"
+        "import sys, runpy, pathlib\n"
         "sys.path.insert(0, '.')\n"
-        "for file in ('reoptimize', 'maintenance'):\n"
-        "    runpy.run_path(f'dags/{file}.py')\n"
+        "for file in pathlib.Path('dags').glob('*.py'): runpy.run_path(str(file))\n"
         "heavy = ['pyspark', 'delta', 'great_expectations', 'pulp', 'solvers', 'deltalake']\n"
         "print([name for name in heavy if name in sys.modules])\n"
     )

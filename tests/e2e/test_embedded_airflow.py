@@ -17,10 +17,13 @@ import psutil
 import pytest
 
 from ballast.cli.main import main as ballast
-from embedded.airflow import ADMIN, EmbeddedAirflow
+from ballast.contracts.settings import Settings, load_settings
+from ballast.store.plans import read_head
+from embedded.airflow import ADMIN, ROOT, EmbeddedAirflow
 from embedded.errors import AlreadyRunning, ApiError, PreflightFailed
 from embedded.processes import marked_processes
 from embedded.rest import AirflowClient
+from tests.support import reviews
 
 TINY_DAG = """
 from airflow.sdk import dag, task
@@ -103,12 +106,40 @@ def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
     return condition()
 
 
+REVIEWED = [
+    reviews.person_policy("approved"),
+    reviews.person_policy("rejected"),
+    reviews.person_policy("unanswered", timeout_s=1),
+]
+
+
 @pytest.fixture(scope="module")
 def dags(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project's own DAGs, and a tiny one."""
     folder = tmp_path_factory.mktemp("dags")
+    for file in (ROOT / "dags").glob("*.py"):
+        shutil.copy(file, folder)
     (folder / "tiny.py").write_text(TINY_DAG)
     (folder / "job_dags.py").write_text(JOB_DAGS)
     return folder
+
+
+@pytest.fixture(scope="module")
+def ballast_env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A warehouse and policies of the stack's own."""
+    home = tmp_path_factory.mktemp("ballast")
+    reviews.write_policies(home / "policies", REVIEWED)
+    return {
+        "BALLAST_HOME": str(home),
+        "BALLAST_POLICIES": str(home / "policies"),
+        "BALLAST_JARS": str(ROOT / ".ballast" / "jars"),
+        "BALLAST_SCHEDULES": "off",
+    }
+
+
+@pytest.fixture
+def settings(ballast_env: dict[str, str]) -> Settings:
+    return load_settings(ballast_env)
 
 
 @pytest.fixture(scope="module")
@@ -132,11 +163,14 @@ def home(prepared_home: Path, tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def stack(
-    prepared_home: Path, tmp_path_factory: pytest.TempPathFactory, dags: Path
+    prepared_home: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    dags: Path,
+    ballast_env: dict[str, str],
 ) -> Iterator[EmbeddedAirflow]:
     home = tmp_path_factory.mktemp("running") / "home"
     shutil.copytree(prepared_home, home)
-    with EmbeddedAirflow(home, free_port(), dags=dags) as running:
+    with EmbeddedAirflow(home, free_port(), dags=dags, env=ballast_env) as running:
         yield running
 
 
@@ -225,6 +259,41 @@ def test_the_command_line_says_what_airflow_refuses(
     assert ballast(["trigger", "tiny"]) == 21
     monkeypatch.setenv("BALLAST_AIRFLOW_TOKEN", "no.such.token")
     assert ballast(["trigger", "tiny"]) == 21
+
+
+def test_what_was_approved_is_published_and_a_no_or_no_answer_leaves_the_head(
+    client: AirflowClient, settings: Settings
+) -> None:
+    """Also: a refusal reads as its own words in the task's log, without a stack trace."""
+    drafts = {policy.job: reviews.drafted(settings, policy) for policy in REVIEWED}
+    runs = {job: reviews.ask(client, draft) for job, draft in drafts.items()}
+    question = reviews.answer(client, "approved", runs["approved"], "Approve")
+    reviews.answer(client, "rejected", runs["rejected"], "Reject")
+    assert drafts["approved"]["content_hash"] in question["body"]
+    for job, run_id in runs.items():
+        assert client.wait_for_run(f"review__{job}", run_id, timeout_s=120) == "success"
+    plan_id = drafts["approved"]["plan_id"]
+    assert read_head(settings, "approved").plan_id == plan_id
+    assert [read_head(settings, job) for job in ("rejected", "unanswered")] == [None, None]
+    for job, event, actor in (
+        ("approved", "approved", ADMIN), ("rejected", "rejected", ADMIN),
+        ("unanswered", "timed_out", "nobody"),
+    ):  # fmt: skip
+        assert [who for who, _ in reviews.said(settings, job, event)] == [actor]
+    events = client.get("/assets/events", source_dag_id="review__approved")["asset_events"]
+    assert [event["extra"]["plan_id"] for event in events] == [plan_id]
+    log = client.task_log("review__approved", runs["approved"], "publish")
+    assert f"notice of job approved: published: plan {plan_id}" in log
+
+    back = client.trigger("rollback__approved", conf={"version": 9, "reason": "a test"})
+    assert client.wait_for_run("rollback__approved", back, timeout_s=60) == "failed"
+    path = f"/dags/rollback__approved/dagRuns/{back}/taskInstances/rollback/logs/1"
+    lines = client.get(path, full_content="true")["content"]
+    refused = [line for line in lines if "Refused: NotFound: job approved has no version 9" in
+               str(line.get("event"))]  # fmt: skip
+    assert refused
+    assert not any(line.get("error_detail") for line in lines)
+    assert client.xcom("rollback__approved", back, "rollback", "refusal").startswith("NotFound: ")
 
 
 def test_only_the_one_loopback_port_is_open(stack: EmbeddedAirflow) -> None:

@@ -133,9 +133,11 @@ def _traffic_row(ids: Row, source: str, target: str, number: int) -> Row:
     }
 
 
-def write_draft(settings: Settings, policy: JobPolicy, run_id: str, **rows: Any) -> Row:
+def write_draft(
+    settings: Settings, policy: JobPolicy, run_id: str, *, seconds: float = 2, **rows: Any
+) -> Row:
     """A snapshot and the draft that ``solve`` makes of it, written without a JVM."""
     snapshot = write_snapshot(settings, policy, run_id, **rows)
-    plan, content = solve.make_draft(settings, snapshot, Choice(solver_seconds=2))
+    plan, content = solve.make_draft(settings, snapshot, Choice(solver_seconds=seconds))
     solve.write_draft(settings, plan, content)
     return plan

@@ -124,6 +124,6 @@ def test_when_enough_windows_will_be_there(complete: list[int], windows_to_wait:
 def test_long_lists_are_cut() -> None:
     assert some([str(n) for n in range(9)]) == "0, 1, 2, 3, 4, 5 and 3 more"
     assert ranges([7, 1, 2, 3]) == ["1-3", "7"]
-    many = Missing("op", tuple(range(0, 48, 2)), 500)
-    assert str(many) == "op key groups 0, 2, 4, 6, 8, 10, ... (500)"
-    assert str(Missing("op", (3,), 1)) == "op key groups 3 (1)"
+    many = Missing("op", tuple(range(0, 48, 2)), 500, 1000)
+    assert str(many) == "op 0, 2, 4, 6, 8, 10, ... (500 of 1000)"
+    assert str(Missing("op", (3,), 1, 40)) == "op 3 (1 of 40)"

@@ -88,8 +88,8 @@ def test_key_groups_missing_in_too_many_windows_are_named(
 
     end = write_windows(settings, POLICY, START, 6, change=without_two, traffic=False)
     expected = (
-        r"4 of the 6 windows .* are complete, 5 are needed; missing: key groups of "
-        r"count key groups 1-2 \(2\).*at 2026-11-16T12:00:35Z"
+        r"4 of the 6 windows .* are complete, 5 are needed; missing since the window "
+        r"that ends at .*Z: key groups of count 1-2 \(2 of 4\).*opens at 2026-11-16T12:00:35Z"
     )
     for _ in range(2):
         with pytest.raises(GateFailed, match=expected) as failed:

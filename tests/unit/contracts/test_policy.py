@@ -135,8 +135,6 @@ def test_a_missing_field_is_named() -> None:
     ("path", "value", "field"),
     [
         (["objective"], {"kind": "collocate"}, "objective.kind"),
-        (["review"], {"mode": "person"}, "review.mode"),
-        (["review"], {"mode": "automatic_within_limits"}, "review.mode"),
         (["solver"], {"method": "magic"}, "solver.method"),
     ],
 )

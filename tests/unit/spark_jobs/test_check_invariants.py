@@ -12,7 +12,8 @@ from spark_jobs import check_invariants
 from spark_jobs.check_invariants import check_jobs, main
 from spark_jobs.checking.read import jobs_with_plans
 from spark_jobs.heads import compare_and_set
-from spark_jobs.publish import head_of, log_published, publish_plan
+from spark_jobs.publish import publish_plan
+from spark_jobs.publishing import head_of, log_published
 from tests.support.policies import small_policy
 from tests.support.snapshots import uneven, write_draft
 

@@ -25,7 +25,8 @@ from spark_jobs.check_invariants import check_jobs
 from spark_jobs.heads import compare_and_set, is_same
 from spark_jobs.maintain import maintain
 from spark_jobs.maintaining.steps import MaintenanceFailed
-from spark_jobs.publish import log_published, publish_plan
+from spark_jobs.publish import publish_plan
+from spark_jobs.publishing import log_published
 from tests.support.policies import small_policy
 from tests.support.rows import row_of
 from tests.support.snapshots import END, uneven, write_draft

@@ -11,6 +11,7 @@ from spark_jobs.outcomes import (
     Expected,
     Measured,
     Window,
+    broken_promise,
     enough_at,
     load_index,
     outcome_rows,
@@ -122,3 +123,14 @@ def test_the_report_says_promised_and_measured_in_words(rows):
     lines = report(rows)
     assert lines[0] == "version 4, plan p, over 2 windows from 12:00:00 to 12:00:10 UTC"
     assert "load_distance_pct: promised 2, measured 3.5 % of mean, was 30" in lines
+
+
+@pytest.mark.parametrize(("measured", "is_broken"), [(15.0, False), (15.1, True)])
+def test_a_promise_is_broken_by_more_than_the_limit(measured: float, is_broken: bool) -> None:
+    rows = [
+        {"figure": "moves", "version": 3, "promised": 1.0, "measured": 99.0},
+        {"figure": "load_distance_pct", "version": 3, "promised": 5.0, "measured": measured},
+    ]
+    said = broken_promise(rows, 10.0)
+    assert (said is not None) is is_broken
+    assert said is None or "version 3 promised a load distance of 5.00 %" in said

@@ -10,7 +10,8 @@ from ballast.contracts.errors import NotFound, PublishConflict, VerificationFail
 from ballast.store.plans import Head, read_head, read_log
 from ballast.store.tables import append, open_table
 from spark_jobs.heads import compare_and_set, when_in_force
-from spark_jobs.publish import head_of, publish_plan
+from spark_jobs.publish import publish_plan
+from spark_jobs.publishing import head_of
 from tests.support.policies import small_policy
 from tests.support.snapshots import uneven, write_draft, write_snapshot
 

@@ -167,3 +167,21 @@ def test_a_process_that_has_read_a_table_ends_cleanly(settings: Settings) -> Non
     )
     for _ in range(4):
         subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_constraint_of_an_earlier_version_comes_to_allow_what_this_one_does(
+    settings: Settings,
+) -> None:
+    ensure_tables(settings, ["plans.log"])
+    old = open_table(settings, "plans.log")
+    old.alter.drop_constraint("event_not_allowed")
+    old.alter.add_constraint({"event_not_allowed": "event IN ('drafted', 'published')"})
+    ensure_tables(settings, ["plans.log"])
+    version = open_table(settings, "plans.log").version()
+    row = {"job": "j", "at": datetime.now(UTC), "event": "waiting", "version": None,
+           "plan_id": "p", "run_id": "r", "actor": "a", "reason": "why"}  # fmt: skip
+    append(settings, "plans.log", [row])
+    with pytest.raises(Exception, match="event"):
+        append(settings, "plans.log", [row | {"event": "danced"}])
+    ensure_tables(settings, ["plans.log"])
+    assert open_table(settings, "plans.log").version() == version + 1

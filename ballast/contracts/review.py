@@ -1,0 +1,190 @@
+"""Who lets a plan through: the ``review`` section of a job's policy, and what it says of a plan.
+
+Pure: the plan is a row of ``plans.plans`` and the clock is given, so that a verdict can be asked
+for any time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, time
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+HOURS_PATTERN = r"([01][0-9]|2[0-3]):([0-5][0-9])-([01][0-9]|2[0-3]):([0-5][0-9])"
+
+Percent = Annotated[float, Field(strict=True, ge=0, le=1e6, allow_inf_nan=False)]
+Timeout = Annotated[float, Field(strict=True, ge=1, le=86_400 * 30, allow_inf_nan=False)]
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ValueError(
+            f"review.limits.time_zone is {name!r}; it must be a zone like UTC or Europe/Copenhagen"
+        ) from error
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ReviewLimits(_Strict):
+    """What a plan may be and still be published without a person; a limit not named is none.
+
+    What leaves dead nodes counts in none of them, as it does not in budgets.
+    """
+
+    moves: Annotated[int, Field(strict=True, ge=0, le=10_000_000)] | None = None
+    bytes: Annotated[int, Field(strict=True, ge=0, le=10**15)] | None = None
+    pause_s: Annotated[float, Field(strict=True, ge=0, le=1e6, allow_inf_nan=False)] | None = None
+    min_benefit_pct: Percent | None = None
+    """Least fall of the load distance, in percent of the mean; of a joint plan, that or the least
+    rise of the traffic within nodes, in percent."""
+    max_gap_pct: Percent | None = None
+    """Most that the plan may be away from its bound, in percent of the mean."""
+    hours: tuple[str, ...] = ()
+    """Times of day like 22:00-06:00; the end is not part of it."""
+    days: tuple[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], ...] = ()
+    """Days; of hours that go past midnight, the day they begin on."""
+    time_zone: str = "UTC"
+    """Where the clock of hours and days hangs, such as Europe/Copenhagen."""
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> ReviewLimits:
+        for span in self.hours:
+            if not re.fullmatch(HOURS_PATTERN, span) or span[:5] == span[6:]:
+                raise ValueError(
+                    f"review.limits.hours has {span!r}; it must be like 22:00-06:00, in 24 hours, "
+                    "from one time to another"
+                )
+        _zone(self.time_zone)
+        return self
+
+
+class StalePolicy(_Strict):
+    """When a plan that waited for a person is too old to publish."""
+
+    load_moved_pct: Percent = 25.0
+    """The load of key groups has moved by more than this share of all load since it was made."""
+
+
+class ReviewPolicy(_Strict):
+    """Who lets a plan through."""
+
+    mode: Literal["automatic", "automatic_within_limits", "person"] = "automatic"
+    limits: ReviewLimits = ReviewLimits()
+    timeout_s: Timeout = 86_400.0
+    """How long a plan waits for a person before the old one stays for good."""
+    stale: StalePolicy = StalePolicy()
+
+    @model_validator(mode="after")
+    def _limits_are_used(self) -> ReviewPolicy:
+        if self.mode == "automatic_within_limits" and self.limits == ReviewLimits():
+            raise ValueError(
+                "review.mode is 'automatic_within_limits' but review.limits names none; name at "
+                "least one of moves, bytes, pause_s, min_benefit_pct, max_gap_pct, hours, days"
+            )
+        if self.mode != "automatic_within_limits" and self.limits != ReviewLimits():
+            raise ValueError(
+                f"review.limits are given, but review.mode is {self.mode!r}; limits are used by "
+                "'automatic_within_limits' only"
+            )
+        return self
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What becomes of a draft: published at once, or, where there are reasons, it waits."""
+
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def publish(self) -> bool:
+        """Whether no person has to see it."""
+        return not self.reasons
+
+
+def review_verdict(plan: Mapping[str, Any], policy: ReviewPolicy, now: datetime) -> Verdict:
+    """Whether the plan is published at ``now`` or waits for a person, and for what reasons."""
+    if policy.mode == "automatic":
+        return Verdict()
+    if policy.mode == "person":
+        return Verdict(("the policy has every plan seen by a person (review.mode is person)",))
+    return Verdict((*_over_limits(plan, policy.limits), *_out_of_hours(policy.limits, now)))
+
+
+def benefit_pct(plan: Mapping[str, Any]) -> float:
+    """What a plan gains: fall of the load distance, or rise of traffic within nodes if more."""
+    gain = float(plan["load_distance_before_pct"]) - float(plan["load_distance_pct"])
+    was, will_be = plan["collocation_factor_before_pct"], plan["collocation_factor_pct"]
+    if plan["objective"] != "joint" or was is None or will_be is None:
+        return gain
+    return max(gain, float(will_be) - float(was))
+
+
+def _over_limits(plan: Mapping[str, Any], limits: ReviewLimits) -> Iterator[str]:
+    n_bytes = plan["bytes"] + (plan["route_bytes"] or 0)
+    if limits.moves is not None and plan["moves"] > limits.moves:
+        yield f"it moves {plan['moves']:,} key groups, without a person at most {limits.moves:,}"
+    if limits.bytes is not None and n_bytes > limits.bytes:
+        yield f"it moves {n_bytes:,} bytes, without a person at most {limits.bytes:,}"
+    if limits.pause_s is not None and plan["pause_s"] > limits.pause_s:
+        yield (
+            f"its pause is {plan['pause_s']:.3f} s, without a person at most {limits.pause_s:g} s"
+        )
+    gain = benefit_pct(plan)
+    least = limits.min_benefit_pct
+    if least is not None and gain < least and not plan["forced_moves"]:
+        yield f"it gains {gain:.2f} percent, without a person at least {least:g}"
+    if limits.max_gap_pct is not None and plan["gap_pct"] > limits.max_gap_pct:
+        yield (
+            f"it may be {plan['gap_pct']:.2f} percent from the best possible, without a person at "
+            f"most {limits.max_gap_pct:g}"
+        )
+
+
+def _out_of_hours(limits: ReviewLimits, now: datetime) -> Iterator[str]:
+    local = now.astimezone(_zone(limits.time_zone))
+    if _is_open(limits, local):
+        return
+    hours = ", ".join(limits.hours) or "all hours"
+    days = ", ".join(limits.days) or "all days"
+    yield (
+        f"it is {DAYS[local.weekday()]} {local:%H:%M} in {limits.time_zone}, without a person "
+        f"plans are published {hours} on {days}"
+    )
+
+
+def _is_open(limits: ReviewLimits, local: datetime) -> bool:
+    """Whether hours and days let a plan through at a local time."""
+    today = local.weekday()
+    if not limits.hours:
+        return _is_day(limits, today)
+    return any(
+        _is_day(limits, today if begins_today else (today - 1) % 7)
+        for span in limits.hours
+        for begins_today in _holding(span, local.time())
+    )
+
+
+def _holding(span: str, clock: time) -> Iterator[bool]:
+    """If the time is within the span: whether the span began today (or the day before)."""
+    begin, end = time.fromisoformat(span[:5]), time.fromisoformat(span[6:])
+    if begin < end:
+        if begin <= clock < end:
+            yield True
+    elif clock >= begin:
+        yield True
+    elif clock < end:
+        yield False
+
+
+def _is_day(limits: ReviewLimits, weekday: int) -> bool:
+    return not limits.days or DAYS[weekday] in limits.days

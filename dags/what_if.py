@@ -1,0 +1,108 @@
+"""
+Answers a question about a cluster or a load that is not there. **Changes nothing**: no table is written.
+
+| task | what it does | if it fails |
+|---|---|---|
+| `what_if` | plans for today and for what is asked from the job's newest snapshot, verifies both, and shows them side by side in its log and in its XCom `return_value` (`report` is Markdown) | its log says why: an unknown node or operator, no snapshot yet, or what is asked has no plan |
+
+| param | example |
+|---|---|
+| `without` | `node-1,node-2`: gone at once |
+| `drain` | `node-1`: leaves within the budget |
+| `add` | 2 nodes more, of the typical capacity |
+| `resize` | `node-1=2,node-2=0.5`: another capacity, as a factor |
+| `racks` | `node-1=rack-2` |
+| `scale` | `*=1.3`, `sum_by_airplane=2`: another load, of all operators or of one |
+| `load_of` | run id of an earlier run of `reoptimize__JOB`: the load that it saw |
+| `moves`, `bytes`, `pause_s` | another budget; `none` for no limit, empty as the policy says |
+| `hold_pct` | 70: how many nodes would hold the load at 70 %? |
+| `frontier` | what each budget of moves would buy |
+
+The same on a command line: `ballast what-if JOB`, `ballast frontier JOB`.
+"""  # noqa: E501
+
+from __future__ import annotations
+
+from airflow.sdk import DAG, Param
+
+from ballast.contracts.policy import BUILT_METHODS, BUILT_OBJECTIVES, JobPolicy
+from ballast.contracts.settings import Settings
+from orchestration.jobs import dags_of_jobs, job_dag
+from orchestration.program import ProgramOperator
+
+KIND = "what_if"
+WORDS = "^[A-Za-z0-9_.,=*: -]{0,2000}$"
+LIMIT = r"^(none|[0-9]{1,16}(\.[0-9]{1,6})?)?$"
+
+
+def what_if_dag(policy: JobPolicy, settings: Settings) -> DAG:
+    """The DAG of one job: one task."""
+    params = _params(policy)
+    with job_dag(
+        KIND,
+        policy,
+        __doc__,
+        description=f"What a plan of {policy.job} would be on other nodes or with another load",
+        # Questions do not hurt each other.
+        max_active_runs=4,
+        is_paused_upon_creation=False,
+        params=params,
+    ) as dag:
+        ProgramOperator(
+            task_id=KIND,
+            program=KIND,
+            job=policy.job,
+            settings=settings,
+            arguments=[
+                f"--job={policy.job}",
+                "--run-id={{ run_id }}",
+                *(f"--{name.replace('_', '-')}={_value(name)}" for name in params),
+            ],
+        )
+    return dag
+
+
+def _value(param: str) -> str:
+    if param == "frontier":
+        return "{{ params.frontier | lower }}"
+    return f"{{{{ '' if params.{param} is none else params.{param} }}}}"
+
+
+def _params(policy: JobPolicy) -> dict[str, Param]:
+    def words(description: str) -> Param:
+        return Param("", type="string", pattern=WORDS, description=description)
+
+    def limit(description: str) -> Param:
+        return Param("", type="string", pattern=LIMIT, description=description)
+
+    return {
+        "without": words("Nodes that are gone at once: node-1,node-2"),
+        "drain": words("Nodes that leave within the budget"),
+        "add": Param(0, type="integer", minimum=0, maximum=100_000, description="Nodes more"),
+        "resize": words("Other capacities: node-1=2,node-2=0.5"),
+        "racks": words("Other racks: node-1=rack-2"),
+        "scale": words("Other load: *=1.3 or operator=2"),
+        "load_of": Param(
+            None, type=["null", "string"], maxLength=250, description="Run whose load is taken"
+        ),
+        "moves": limit("Key groups that may move; none: no limit; empty: as the policy says"),
+        "bytes": limit("Bytes that may move"),
+        "pause_s": limit("Seconds of pause"),
+        "objective": Param(
+            None, enum=[None, *BUILT_OBJECTIVES], description="Empty: as the policy says"
+        ),
+        "method": Param(None, enum=[None, *BUILT_METHODS], description="Empty: as the policy says"),
+        "hold_pct": Param(
+            None, type=["null", "number"], exclusiveMinimum=0, maximum=1000,
+            description="How many nodes hold the load at so many percent?",
+        ),
+        "frontier": Param(False, type="boolean", description="What each budget would buy"),
+        "seconds": Param(
+            policy.solver.seconds, type="number", exclusiveMinimum=0, maximum=3600,
+            description="Time for each of the plans",
+        ),
+    }  # fmt: skip
+
+
+for _dag_id, _dag in dags_of_jobs(KIND, what_if_dag):
+    globals()[_dag_id] = _dag

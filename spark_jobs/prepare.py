@@ -1,0 +1,91 @@
+"""Put a draft that waits into words: ``spark-submit spark_jobs/prepare.py --job J --run-id R ...``.
+
+The words are handed to the task, whose XCom is the body of the approval. A draft that is not the
+one asked for, or that has gone stale already, is refused before anybody is bothered.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from ballast.contracts.errors import NotFound
+from ballast.contracts.handoff import hand_on
+from ballast.contracts.settings import Settings
+from ballast.store.plans import read_log
+from spark_jobs.answers import add_content_arguments, matching
+from spark_jobs.arguments import add_run_arguments
+from spark_jobs.drafts import find_snapshot, read_content, read_round, required_draft
+from spark_jobs.log import append_event
+from spark_jobs.problems import Row
+from spark_jobs.program import leave, progress, run_program
+from spark_jobs.publishing import check_draft, check_not_superseded, head_of, plan_event, stale
+from spark_jobs.review_text import loads_of_nodes, moves_of, review_body, subject
+from spark_jobs.staleness import why_stale
+
+BY_HAND = "a person asked for the review"
+
+
+def prepare_review(
+    settings: Settings, job: str, run_id: str, plan_id: str, content_hash: str, page: str
+) -> dict[str, str]:
+    """Subject and body of the draft's review, and a line in the log that it waits."""
+    snapshot = find_snapshot(settings, job, run_id)
+    draft = required_draft(settings, snapshot)
+    if (draft["plan_id"], draft["content_hash"]) != (plan_id, content_hash):
+        raise NotFound(
+            f"the draft of run {run_id} is plan {draft['plan_id']} with content "
+            f"{draft['content_hash'][:16]}, not plan {plan_id} with {content_hash[:16]}",
+            value=plan_id, remedy=f"see `ballast plans list {job}`",
+        )  # fmt: skip
+    wanted = head_of(draft, datetime.now(UTC))
+    check_not_superseded(settings, wanted)
+    reasons = why_stale(settings, snapshot, draft)
+    if reasons:
+        raise stale(settings, wanted, reasons)
+    check_draft(settings, snapshot, draft)
+    append_event(settings, plan_event("waiting", wanted, BY_HAND))
+    assignment, _ = read_content(settings, draft)
+    loads = loads_of_nodes(read_round(settings, snapshot).problem, assignment)
+    asked = _why_asked(settings, draft)
+    body = review_body(draft, loads, moves_of(assignment), asked, page)
+    return {"subject": subject(draft), "body": body}
+
+
+def _why_asked(settings: Settings, draft: Row) -> list[str]:
+    rows = [
+        row["reason"]
+        for row in read_log(settings, draft["job"])
+        if (row["event"], row["plan_id"]) == ("waiting", draft["plan_id"])
+    ]
+    return rows[:1]
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The arguments of ``prepare``."""
+    add_run_arguments(parser)
+    add_content_arguments(parser)
+    parser.add_argument(
+        "--page", type=matching("path", r"/[A-Za-z0-9/_.-]{0,200}"), default="/ballast/",
+        help="path of the review page",
+    )  # fmt: skip
+
+
+def body(arguments: Namespace, settings: Settings) -> None:
+    """Run ``prepare`` as the command line asks for it."""
+    text = prepare_review(
+        settings, arguments.job, arguments.run_id, arguments.plan_id, arguments.content_hash,
+        arguments.page,
+    )  # fmt: skip
+    progress.info("%s", text["subject"])
+    hand_on(**text)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit code."""
+    return run_program("prepare", "Put a draft into words for a review.", add_arguments, body, argv)
+
+
+if __name__ == "__main__":
+    leave(main())

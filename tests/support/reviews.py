@@ -1,0 +1,57 @@
+"""Drafts that wait for a person, and what came of their reviews on a running Airflow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ballast.contracts.policy import JobPolicy
+from ballast.contracts.settings import Settings
+from ballast.store.plans import read_log
+from ballast.store.tables import ensure_tables
+from embedded.rest import AirflowClient, wait_until
+from tests.support.policies import small_policy, write_policy
+from tests.support.snapshots import uneven, write_draft
+
+Row = dict[str, Any]
+RUN = "manual__draft"
+
+
+def person_policy(job: str, timeout_s: float = 3600) -> JobPolicy:
+    """A policy by which every plan is seen by a person."""
+    return small_policy(job, nodes=3, review={"mode": "person", "timeout_s": timeout_s})
+
+
+def write_policies(folder: Path, policies: list[JobPolicy]) -> None:
+    for policy in policies:
+        write_policy(folder, policy)
+
+
+def drafted(settings: Settings, policy: JobPolicy) -> Row:
+    """A draft as a run of reoptimize leaves it."""
+    ensure_tables(settings)
+    return write_draft(settings, policy, RUN, placement=uneven(policy))
+
+
+def ask(client: AirflowClient, draft: Row) -> str:
+    """Start the review of a draft, as the task ``ask`` does."""
+    dag_id = f"review__{draft['job']}"
+    client.wait_for_dag(dag_id)
+    conf = {key: draft[key] for key in ("plan_id", "content_hash")} | {"draft_run_id": RUN}
+    return client.trigger(dag_id, conf=conf, run_id=f"review__{draft['plan_id']}")
+
+
+def answer(client: AirflowClient, job: str, run_id: str, option: str) -> Row:
+    """Wait until the review asks, and answer it; returns the question."""
+    dag_id = f"review__{job}"
+    question = wait_until(
+        lambda: next(iter(client.waiting_reviews(dag_id)), None), f"{dag_id} did not ask", 120
+    )
+    client.answer_review(dag_id, run_id, "approve", option, {"reason": "as agreed"})
+    return question
+
+
+def said(settings: Settings, job: str, event: str) -> list[tuple[str, str]]:
+    """Who caused an event of the log, and why."""
+    log = read_log(settings, job)
+    return [(row["actor"], row["reason"]) for row in log if row["event"] == event]

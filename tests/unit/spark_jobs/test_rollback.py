@@ -1,0 +1,180 @@
+"""An earlier content comes back as a new version, if it fits the nodes of today."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from ballast.contracts.errors import NotFound, PublishConflict, RollbackRefused
+from ballast.contracts.identity import content_hash
+from ballast.contracts.settings import Settings
+from ballast.store.plans import Head, read_assignment, read_head, read_log, read_plan
+from ballast.store.tables import append
+from spark_jobs.derived import derived_snapshot
+from spark_jobs.fitting import Wish
+from spark_jobs.publish import publish_plan
+from spark_jobs.rollback import main, roll_back
+from tests.support.policies import small_policy, write_policy
+from tests.support.snapshots import END, snapshot_rows, uneven, write_draft
+
+JOB = "probe"
+POLICY = small_policy(JOB, nodes=3)
+WISH = Wish(1, "version 2 starves node-1")
+
+
+def acked(settings: Settings, head: Head, status: str = "applied") -> None:
+    row = {
+        "job": JOB, "version": head.version, "plan_id": head.plan_id, "status": status,
+        "batch_id": head.version, "reason": "", "moved_key_groups": 0, "bytes_moved": 0,
+        "pause_ms": 0.0, "acked_at": datetime.now(UTC),
+    }  # fmt: skip
+    append(settings, "plans.acks", [row])
+
+
+def versions(settings: Settings, count: int = 2) -> list[Head]:
+    """So many versions of different content, each of them applied by the job."""
+    heads: list[Head] = []
+    for number in range(1, count + 1):
+        head = heads[-1] if heads else None
+        loads = {("parse", number): 0.3, ("count", 4 - number): 0.2}
+        write_draft(settings, POLICY, f"run-{number}", placement=uneven(POLICY, number % 3),
+                    head=head, loads=loads, seconds=0.1)  # fmt: skip
+        heads.append(publish_plan(settings, JOB, f"run-{number}"))
+        acked(settings, heads[-1])
+    assert len({head.content_hash for head in heads}) == count
+    return heads
+
+
+def later(settings: Settings, **changes: Any) -> None:
+    rows = snapshot_rows(POLICY, "later", placement=changes.pop("placement", uneven(POLICY)),
+                         **changes)  # fmt: skip
+    rows["snapshots.snapshots"][0]["created_at"] = END + timedelta(minutes=10)
+    rows["snapshots.snapshots"][0]["period_end_at"] = END + timedelta(minutes=10)
+    for table, of_table in rows.items():
+        append(settings, table, of_table)
+
+
+def placed(settings: Settings, head: Head) -> dict[tuple[str, int], str]:
+    rows = read_assignment(settings, JOB, head.plan_id)
+    return {(row["operator_id"], row["key_group"]): row["node_id"] for row in rows}
+
+
+def test_the_old_content_is_in_force_as_a_new_version_and_the_log_says_why(settings):
+    first, second = versions(settings)
+    for _ in range(2):
+        head = roll_back(settings, JOB, "back-1", WISH)
+    found = read_head(settings, JOB)
+    assert (head.version, found.version, found.run_id) == (3, 3, "back-1")
+    assert found.content_hash == first.content_hash
+    rows = read_assignment(settings, JOB, found.plan_id)
+    assert content_hash((r["operator_id"], r["key_group"], r["node_id"]) for r in rows) == (
+        first.content_hash
+    )
+    events = [row for row in read_log(settings, JOB) if row["run_id"] == "back-1"]
+    assert [row["event"] for row in events] == ["published", "rolled_back"]
+    assert events[1]["version"] == 3
+    assert "starves node-1" in events[1]["reason"]
+    # It moves from where the job is, which is the version that it applied last.
+    assert {(r["operator_id"], r["key_group"]): r["previous_node_id"] for r in rows} == placed(
+        settings, second
+    )
+    plan = read_plan(settings, JOB, found.plan_id)
+    assert (plan["method"], plan["parent_version"]) == ("rollback", 2)
+    assert plan["moves"] == sum(row["node_id"] != row["previous_node_id"] for row in rows)
+
+
+def test_a_version_can_be_rolled_back_and_forth(settings):
+    _, second = versions(settings)
+    roll_back(settings, JOB, "back-1", WISH)
+    acked(settings, read_head(settings, JOB))
+    head = roll_back(settings, JOB, "back-2", replace(WISH, version=2))
+    assert (head.version, head.content_hash) == (4, second.content_hash)
+
+
+@pytest.mark.parametrize("state", ["dead", "draining"])
+def test_a_content_on_a_lost_node_is_refused_with_the_node_and_the_count(settings, state):
+    versions(settings)
+    later(settings, states={"node-2": state}, placement=dict.fromkeys(uneven(POLICY), "node-0"))
+    with pytest.raises(
+        RollbackRefused, match=rf"node-2 is {state} \(\d+ key groups\).*force_nodes"
+    ):
+        roll_back(settings, JOB, "back-1", WISH)
+    assert read_head(settings, JOB).version == 2
+
+
+def test_forced_nodes_place_only_what_was_lost(settings):
+    first, _ = versions(settings)
+    later(settings, states={"node-2": "dead"})
+    head = roll_back(settings, JOB, "back-1", replace(WISH, force_nodes=True))
+    assert head.version == 3
+    then, now = placed(settings, first), placed(settings, head)
+    assert {group for group in then if then[group] != now[group]} == {
+        group for group, node in then.items() if node == "node-2"
+    }
+    assert "node-2" not in now.values()
+
+
+def test_a_node_that_left_the_policy_is_lost(settings, tmp_path):
+    versions(settings)
+    write_policy(tmp_path, small_policy(JOB, nodes=["node-0", "node-1"]))
+    with pytest.raises(RollbackRefused, match="node-2 is draining"):
+        roll_back(replace(settings, policies=tmp_path), JOB, "back-1", WISH)
+
+
+def test_other_key_groups_than_today_are_refused(settings, tmp_path):
+    versions(settings)
+    other = small_policy(JOB, operators={"parse": 4, "count": 5}, nodes=3)
+    rows = snapshot_rows(other, "later")
+    rows["snapshots.snapshots"][0]["created_at"] = END + timedelta(minutes=10)
+    for table, of_table in rows.items():
+        append(settings, table, of_table)
+    acked(settings, read_head(settings, JOB), "refused")
+    with pytest.raises(RollbackRefused, match="no place for count/4"):
+        roll_back(settings, JOB, "back-1", WISH)
+
+
+def test_a_version_that_does_not_exist_or_is_in_force_is_refused(settings):
+    with pytest.raises(NotFound, match="no version in force"):
+        roll_back(settings, JOB, "back-0", WISH)
+    versions(settings)
+    with pytest.raises(NotFound, match=r"no version 9.*1 to 2"):
+        roll_back(settings, JOB, "back-1", replace(WISH, version=9))
+    with pytest.raises(RollbackRefused, match="is in force"):
+        roll_back(settings, JOB, "back-2", replace(WISH, version=2))
+
+
+def test_a_head_that_moved_meanwhile_wins(settings):
+    *_, last = versions(settings, 3)
+    derived_snapshot(settings, JOB, "back-1", last)
+    roll_back(settings, JOB, "back-2", replace(WISH, version=2))
+    with pytest.raises(PublishConflict):
+        roll_back(settings, JOB, "back-1", WISH)
+    assert read_head(settings, JOB).run_id == "back-2"
+
+
+def test_a_rollback_that_died_between_head_and_log_is_completed_by_its_retry(settings, monkeypatch):
+    versions(settings)
+    with monkeypatch.context() as broken:
+        broken.setattr("spark_jobs.rollback._log_rolled_back", _dies)
+        with pytest.raises(RuntimeError):
+            roll_back(settings, JOB, "back-1", WISH)
+    assert read_head(settings, JOB).version == 3
+    assert roll_back(settings, JOB, "back-1", WISH).version == 3
+    assert [r["event"] for r in read_log(settings, JOB)].count("rolled_back") == 1
+
+
+def _dies(*_: Any) -> None:
+    raise RuntimeError("killed")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--version", "1\n"), ("--version", "0"), ("--version", "1 or 1=1"), ("--reason", "  ")],
+)
+def test_params_are_checked_again(option: str, value: str) -> None:
+    given = {"--job": JOB, "--run-id": "r", "--version": "1", "--reason": "why", option: value}
+    with pytest.raises(SystemExit):
+        main([f"{name}={text}" for name, text in given.items()])

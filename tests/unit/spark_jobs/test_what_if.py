@@ -1,0 +1,64 @@
+"""``what_if`` answers beside today from the newest snapshot, and writes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ballast.contracts.handoff import VARIABLE, read_handoff
+from ballast.contracts.settings import Settings
+from ballast.contracts.tables import TABLES
+from ballast.store.tables import open_table
+from spark_jobs.what_if import main
+from tests.support.policies import small_policy
+from tests.support.snapshots import uneven, write_snapshot
+
+JOB = "probe"
+POLICY = small_policy(JOB, operators={"parse": 12, "count": 12}, nodes=10)
+
+
+@pytest.fixture
+def handoff(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "handoff.json"))
+    return tmp_path / "handoff.json"
+
+
+def ask(settings: Settings, *question: str) -> int:
+    common = ["--job", JOB, "--run-id", "asked", "--warehouse", settings.warehouse]
+    return main([*common, "--seconds", "0.2", *question])
+
+
+def test_two_of_ten_nodes_gone_and_no_table_has_changed(settings, handoff):
+    write_snapshot(settings, POLICY, "run-1", placement=uneven(POLICY))
+    before = {name: open_table(settings, name).version() for name in TABLES}
+    assert ask(settings, "--without", "node-0,node-1", "--hold-pct", "70", "--frontier=true") == 0
+    handed = read_handoff(handoff)
+    assert (handed["today"]["nodes"], handed["asked"]["nodes"]) == (10, 8)
+    assert handed["asked"]["forced_moves"] > 0
+    assert handed["asked"]["load_distance_pct"] is not None
+    for said in ("| node-0 | dead |", "### Moves", "nodes** hold the load", "What each budget",
+                 "Nothing was changed"):  # fmt: skip
+        assert said in handed["report"], said
+    assert {name: open_table(settings, name).version() for name in TABLES} == before
+
+
+def test_an_unknown_node_an_empty_warehouse_and_a_question_without_a_plan_are_refused(
+    settings, handoff
+):
+    assert ask(settings) == 2
+    assert "no snapshot" in read_handoff(handoff)["refusal"]["message"]
+    write_snapshot(settings, POLICY, "run-1")
+    assert ask(settings, "--without", "node-99") == 2
+    assert "there is no node 'node-99'" in read_handoff(handoff)["refusal"]["message"]
+    everyone = ",".join(node.id for node in POLICY.nodes)
+    assert ask(settings, "--without", everyone) == 2
+    assert "has no plan" in read_handoff(handoff)["refusal"]["message"]
+
+
+@pytest.mark.parametrize(
+    "wrong", [["--without", "node-1\n"], ["--moves", "-1"], ["--add", "1.5"], ["--method", "magic"]]
+)
+def test_params_are_checked_again(settings, wrong):
+    with pytest.raises(SystemExit):
+        ask(settings, *wrong)
