@@ -1,0 +1,97 @@
+"""Weights of an ordered region on loopback TCP: seed 001, 6, beside what it prints.
+
+    python -m bench.weights                 every setting and method (make bench-weights)
+    python -m bench.weights --docs          and write docs/bench-weights.md with its pictures
+    python -m bench.weights --docs --reuse  the page again, from the results of the last run
+    python -m bench.weights --settings 0 3 --seconds 30
+
+Exit 0: every verdict holds; 1: one does not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from bench.weights import plots, report, verdicts
+from bench.weights.methods import METHODS
+from bench.weights.run import Run
+from bench.weights.settings import SECONDS, Setting, settings
+from bench.weights.waves import read, run_wave, start_s, waves
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    args = _parser().parse_args(arguments)
+    chosen = [settings()[i] for i in args.settings]
+    folder = args.out or ROOT / ".ballast" / "bench-weights"
+    folder.mkdir(parents=True, exist_ok=True)
+    about = folder / "about.json"
+    if not args.reuse:
+        about.write_text(json.dumps(measure(chosen, args.seconds, folder)), encoding="utf-8")
+    runs = [read(folder / f"{s.name}, {m}.json") for s in chosen for m in METHODS]
+    found = verdicts.verdicts(chosen, runs)
+    words = report.words(json.loads(about.read_text(encoding="utf-8")), runs)
+    text = report.page(words, chosen, runs, found)
+    (folder / "table.md").write_text(text, encoding="utf-8")
+    content = [{**asdict(v), "holds": v.holds} for v in found]
+    (folder / "verdicts.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
+    if args.docs:
+        _write_docs(chosen, runs, text)
+    holds = all(v.holds for v in found)
+    print(f"\n{text}\n{'every verdict holds' if holds else 'A VERDICT DOES NOT HOLD'}")
+    return 0 if holds else 1
+
+
+def measure(chosen: Sequence[Setting], seconds: float, folder: Path) -> dict[str, str | float]:
+    """Runs everything into files of the folder; says where and when."""
+    about = {"commit": commit()[:12], "cores": os.cpu_count() or 0, "seconds": seconds}
+    started = time.monotonic()
+    grouped = waves([(setting, method) for setting in chosen for method in METHODS])
+    minutes = sum(start_s(wave) + seconds + 3 for wave in grouped) / 60
+    print(f"{len(grouped)} waves, about {minutes:.0f} minutes", flush=True)
+    for number, wave in enumerate(grouped, 1):
+        for found in run_wave(wave, seconds, folder):
+            print(f"[{number}/{len(grouped)}] {_said(found)}", flush=True)
+    python = platform.python_version()
+    return {**about, "python": python, "minutes": (time.monotonic() - started) / 60}
+
+
+def _said(found: Run) -> str:
+    late = f", STARTED {found.late_s:.1f} s LATE" if found.late_s else ""
+    return f"{found.setting}, {found.method}: {found.merged} records{late}"
+
+
+def commit() -> str:
+    command = ["git", "rev-parse", "HEAD"]
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    return done.stdout.strip() or "0"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench.weights", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    add = parser.add_argument
+    numbers = range(len(settings()))
+    add("--settings", type=int, nargs="+", choices=numbers, default=list(numbers))
+    add("--seconds", type=float, default=SECONDS, help="of each run")
+    add("--out", type=Path, help="folder for the results")
+    add("--reuse", action="store_true", help="measure nothing, take what the folder has")
+    add("--docs", action="store_true", help="write docs/bench-weights.md and its pictures")
+    return parser
+
+
+def _write_docs(chosen: Sequence[Setting], runs: Sequence[Run], text: str) -> None:
+    docs = ROOT / "docs"
+    page = f"# Weights of an ordered region\n\n{text}"
+    for name, caption in plots.draw(chosen, runs, docs / "images").items():
+        page += f"\n![{caption}](images/{name})\n\n{caption}.\n"
+    (docs / "bench-weights.md").write_text(page, encoding="utf-8")
