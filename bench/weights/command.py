@@ -3,7 +3,7 @@
     python -m bench.weights                 every setting and method (make bench-weights)
     python -m bench.weights --docs          and write docs/bench-weights.md with its pictures
     python -m bench.weights --docs --reuse  the page again, from the results of the last run
-    python -m bench.weights --settings 0 3 --seconds 30
+    python -m bench.weights --settings 0 3
 
 Exit 0: every verdict holds; 1: one does not.
 """
@@ -22,9 +22,9 @@ from pathlib import Path
 
 from bench.weights import plots, report, verdicts
 from bench.weights.methods import METHODS
+from bench.weights.pool import file_of, read, run_all
 from bench.weights.run import Run
-from bench.weights.settings import SECONDS, Setting, settings
-from bench.weights.waves import read, run_wave, start_s, waves
+from bench.weights.settings import Setting, settings
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,8 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     about = folder / "about.json"
     if not args.reuse:
-        about.write_text(json.dumps(measure(chosen, args.seconds, folder)), encoding="utf-8")
-    runs = [read(folder / f"{s.name}, {m}.json") for s in chosen for m in METHODS]
+        about.write_text(json.dumps(measure(chosen, folder)), encoding="utf-8")
+    runs = [read(file_of((s, m), folder)) for s in chosen for m in METHODS]
     found = verdicts.verdicts(chosen, runs)
     words = report.words(json.loads(about.read_text(encoding="utf-8")), runs)
     text = report.page(words, chosen, runs, found)
@@ -51,23 +51,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if holds else 1
 
 
-def measure(chosen: Sequence[Setting], seconds: float, folder: Path) -> dict[str, str | float]:
+def measure(chosen: Sequence[Setting], folder: Path) -> dict[str, str | float]:
     """Runs everything into files of the folder; says where and when."""
-    about = {"commit": commit()[:12], "cores": os.cpu_count() or 0, "seconds": seconds}
+    about = {"commit": commit()[:12], "cores": os.cpu_count() or 0}
     started = time.monotonic()
-    grouped = waves([(setting, method) for setting in chosen for method in METHODS])
-    minutes = sum(start_s(wave) + seconds + 3 for wave in grouped) / 60
-    print(f"{len(grouped)} waves, about {minutes:.0f} minutes", flush=True)
-    for number, wave in enumerate(grouped, 1):
-        for found in run_wave(wave, seconds, folder):
-            print(f"[{number}/{len(grouped)}] {_said(found)}", flush=True)
+    tasks = [(setting, method) for setting in chosen for method in METHODS]
+    for number, found in enumerate(run_all(tasks, folder), 1):
+        print(f"[{number}/{len(tasks)}] {_said(found)}", flush=True)
     python = platform.python_version()
     return {**about, "python": python, "minutes": (time.monotonic() - started) / 60}
 
 
 def _said(found: Run) -> str:
-    late = f", STARTED {found.late_s:.1f} s LATE" if found.late_s else ""
-    return f"{found.setting}, {found.method}: {found.merged} records{late}"
+    cut = "" if found.is_done else f" of {found.records}"
+    return f"{found.setting}, {found.method}: {found.merged}{cut} records, {found.seconds:.1f} s"
 
 
 def commit() -> str:
@@ -82,7 +79,6 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     numbers = range(len(settings()))
     add("--settings", type=int, nargs="+", choices=numbers, default=list(numbers))
-    add("--seconds", type=float, default=SECONDS, help="of each run")
     add("--out", type=Path, help="folder for the results")
     add("--reuse", action="store_true", help="measure nothing, take what the folder has")
     add("--docs", action="store_true", help="write docs/bench-weights.md and its pictures")

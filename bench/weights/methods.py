@@ -25,6 +25,8 @@ ORACLE = "oracle"
 PAPER = "the paper's loop"
 OURS = "our loop"
 PLANS = "plans alone"
+FIXED = (ROUND_ROBIN, REROUTING, STATIC)
+"""They never change their weights."""
 METHODS = (ROUND_ROBIN, REROUTING, STATIC, ORACLE, PAPER, OURS, PLANS)
 
 MEMORY_ROUNDS = 60

@@ -1,4 +1,4 @@
-"""One method on one setting: a real region on loopback TCP for a set time."""
+"""One method on one setting: a real region on loopback TCP until its work is done."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from typing import Any
 import numpy as np
 
 from ballast.streaming.region import OrderedRegion, RegionSettings, Window
-from bench.weights.methods import ORACLE, REROUTING, Method, control_s, method_of
-from bench.weights.service import TimedWork
-from bench.weights.settings import Setting, best_weights
+from bench.weights.methods import FIXED, ORACLE, REROUTING, Method, control_s, method_of
+from bench.weights.service import TimedWork, shared_moment
+from bench.weights.settings import LIFTED, Setting, best_weights
 from solvers.problem import FloatArray
 
 RECORD_BYTES = 1_011
 """1,024 with its header."""
 SEND_BUFFER, RECEIVE_BUFFER = 4_096, 2_048
 """As asked of the kernel, which doubles them: about nine records of a worker wait in them."""
+SHORTER = 4
+"""Weights that never change do the same every second, so a quarter of the work shows all of it."""
+CAP_S = 150.0
 
 
 @dataclass
@@ -37,11 +40,14 @@ class Round:
 
 @dataclass
 class Run:
+    """``lifted_s``: when an eighth of the work was done and the load was lifted."""
+
     setting: str
     method: str
-    seconds: float
+    records: int
     merged: int = 0
-    late_s: float = 0.0
+    seconds: float = 0.0
+    lifted_s: float | None = None
     cpu_s: float = 0.0
     """Of the splitter and the merge."""
     rounds: list[Round] = field(default_factory=list)
@@ -51,29 +57,41 @@ class Run:
 
     @classmethod
     def from_dict(cls, found: dict[str, Any]) -> Run:
-        rounds = [Round(**r) for r in found.pop("rounds")]
-        return cls(**found, rounds=rounds)
+        return cls(**{**found, "rounds": [Round(**r) for r in found["rounds"]]})
+
+    @property
+    def is_done(self) -> bool:
+        return self.merged >= self.records
+
+    def seconds_for(self, records: int) -> float:
+        """Time for the whole work of the setting; of a run that was cut off, at its rate so far."""
+        return self.seconds * records / max(self.merged, 1)
 
     def done_a_second(self) -> FloatArray:
         """Records that came back from workers, by second of the run."""
-        done = np.zeros(int(np.ceil(self.seconds)))
+        done = np.zeros(int(np.ceil(self.seconds)) + 1)
         before = 0.0
         for found in self.rounds:
-            begin, end = before, min(found.at_s, self.seconds)
-            for second in range(int(begin), int(np.ceil(end))):
-                inside = min(end, second + 1) - max(begin, second)
-                done[second] += sum(found.done) * inside / max(found.at_s - begin, 1e-9)
+            rate = sum(found.done) / max(found.at_s - before, 1e-9)
+            for second in range(int(before), min(int(found.at_s) + 1, len(done))):
+                inside = min(found.at_s, second + 1) - max(before, second)
+                done[second] += rate * max(inside, 0.0)
             before = found.at_s
-        return done
+        return done[: int(before)]
 
 
-def run(setting: Setting, name: str, seconds: float, start: float) -> Run:
-    """Records flow from the moment ``start`` of ``time.monotonic()`` on, for ``seconds``."""
-    found = Run(setting.name, name, seconds)
-    lifted_at = start + seconds * setting.lifted_share if setting.is_lifted else float("inf")
+def work_of(setting: Setting, method: str) -> int:
+    return setting.records // (SHORTER if method in FIXED else 1)
+
+
+def run(setting: Setting, name: str) -> Run:
+    """Until the work is done, or for so long at most."""
+    found = Run(setting.name, name, work_of(setting, name))
+    lifted = shared_moment()
     method = method_of(name, setting)
+    start = [float("inf")]
     region = OrderedRegion(
-        TimedWork(setting.service_s, setting.factors, lifted_at),
+        TimedWork(setting.service_s, setting.factors, lifted),
         setting.workers,
         weights=method.first,
         settings=RegionSettings(
@@ -82,34 +100,35 @@ def run(setting: Setting, name: str, seconds: float, start: float) -> Run:
             control_s=control_s(name),
             reroute=name == REROUTING,
         ),
-        control=lambda window: _after(found, method, window, start),
+        control=lambda window: _after(found, method, window, start[0]),
     )
     with region:
-        found.late_s = max(0.0, time.monotonic() - start)
         before = _cpu_s()
-        timers = [threading.Timer(start + seconds - time.monotonic(), region.stop)]
-        if name == ORACLE and setting.is_lifted:
-            final = best_weights(setting.final_capacities).tolist()
-            timers.append(
-                threading.Timer(lifted_at - time.monotonic(), region.set_weights, (final,))
-            )
-        for timer in timers:
-            timer.start()
-        for _ in region.run(_source(start)):
-            pass
+        cap = threading.Timer(CAP_S, region.stop)
+        cap.start()
+        start[0] = time.monotonic()
+        lift_after = int(found.records * LIFTED) if setting.is_lifted else found.records + 1
+        for number, _ in enumerate(region.run(_source()), 1):
+            if number == lift_after:
+                lifted.value = time.monotonic()
+                found.lifted_s = lifted.value - start[0]
+                if name == ORACLE:
+                    region.set_weights(best_weights(setting.final_capacities).tolist())
+            if number >= found.records:
+                region.stop()
+                break
+        cap.cancel()
+        found.seconds = time.monotonic() - start[0]
         found.merged = region.merged
         found.cpu_s = _cpu_s() - before
     return found
 
 
 def _after(found: Run, method: Method, window: Window, start: float) -> list[int] | None:
-    at_s = time.monotonic() - start
-    if at_s < window.seconds / 2:
-        return None
     weights = method.after(window)
     found.rounds.append(
         Round(
-            at_s,
+            time.monotonic() - start,
             window.weights.tolist(),
             window.sent.tolist(),
             window.done.tolist(),
@@ -120,9 +139,8 @@ def _after(found: Run, method: Method, window: Window, start: float) -> list[int
     return None if weights is None else list(weights)
 
 
-def _source(start: float) -> Iterator[bytes]:
+def _source() -> Iterator[bytes]:
     record = bytes(RECORD_BYTES)
-    time.sleep(max(0.0, start - time.monotonic()))
     while True:
         yield record
 

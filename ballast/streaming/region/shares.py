@@ -20,7 +20,7 @@ Units = NDArray[np.int64]
 
 def even_weights(workers: int) -> list[int]:
     """Round robin: as even as whole units can be."""
-    return rounded([1.0] * workers).tolist()
+    return [int(w) for w in rounded([1.0] * workers)]
 
 
 def checked(weights: Sequence[int], workers: int) -> Units:
