@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ballast.streaming.region.measure import Window
     from ballast.streaming.region.processes import RegionFailed
-    from ballast.streaming.region.region import OrderedRegion, RegionSettings
+    from ballast.streaming.region.region import OrderedRegion
+    from ballast.streaming.region.settings import RegionSettings
     from ballast.streaming.region.shares import UNITS, even_weights
 
 __all__ = [
@@ -27,7 +28,7 @@ _HOME = {
     "UNITS": "shares",
     "OrderedRegion": "region",
     "RegionFailed": "processes",
-    "RegionSettings": "region",
+    "RegionSettings": "settings",
     "Window": "measure",
     "even_weights": "shares",
 }

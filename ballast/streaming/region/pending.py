@@ -58,14 +58,17 @@ class InFlight:
 
     # The splitter
 
-    def wait_for_room(self, seconds: float) -> int | None:
-        """None where there is room for a record; else, after a while, who holds up the merge."""
+    @property
+    def has_room(self) -> bool:
+        return self._numbered - self.merged < self._most
+
+    def wait_for_room(self, seconds: float) -> None:
         with self._room:
-            if self._numbered - self.merged < self._most:
-                return None
-            self._room.wait(seconds)
-            if self._numbered - self.merged < self._most:
-                return None
+            self._room.wait_for(lambda: self.has_room, timeout=seconds)
+
+    def holds_up(self) -> int | None:
+        """The connection whose record the merge waits for; None if it waits to be read."""
+        with self._lock:
             first = self._out.get(self.merged)
             return first.connection if first else None
 

@@ -11,51 +11,24 @@ import selectors
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from multiprocessing.process import BaseProcess
 from typing import Any
 
 import numpy as np
 
-from ballast.contracts.errors import BallastError, InvalidInput
+from ballast.contracts.errors import InvalidInput
 from ballast.streaming.region.clock import ForwardClock
 from ballast.streaming.region.connection import SLICE_MS, Connection
 from ballast.streaming.region.frames import FAILURE, RECORD, FrameReader, packed
-from ballast.streaming.region.measure import Reading, Window, window_between
+from ballast.streaming.region.measure import Reading, Window
+from ballast.streaming.region.meter import Control, Meter, WeightTime
 from ballast.streaming.region.pending import InFlight
 from ballast.streaming.region.processes import END_S, RegionFailed, end_workers, start_workers
+from ballast.streaming.region.settings import RegionSettings
 from ballast.streaming.region.shares import UNITS, checked, even_weights
 from ballast.streaming.region.worker import Work
 
 log = logging.getLogger(__name__)
-
-Control = Callable[[Window], Sequence[int] | None]
-"""A local loop: from the last period to the weights of the next; None leaves them."""
-
-
-@dataclass(frozen=True, slots=True)
-class RegionSettings:
-    """Sizes and periods. Buffers bound what a slow worker holds up before it is noticed."""
-
-    send_buffer: int = 16_384
-    receive_buffer: int = 16_384
-    control_s: float = 1.0
-    window_s: float = 10.0
-    max_in_flight: int = 100_000
-    """Records between splitter and merge, at most: they are kept until they are merged."""
-    max_deaths: int = 3
-    """A record that so many workers had in their hands when they died is what kills them."""
-    reroute: bool = False
-    """Send a record elsewhere rather than block (seed 001, 4.4): a baseline, not advice."""
-
-    def __post_init__(self) -> None:
-        for name in ("send_buffer", "receive_buffer", "max_in_flight", "max_deaths"):
-            if getattr(self, name) < 1:
-                raise InvalidInput(f"{name} is {getattr(self, name)}", allowed="1 or more")
-        if not (self.control_s > 0 and self.window_s > 0):
-            raise InvalidInput(
-                f"control_s {self.control_s}, window_s {self.window_s}", allowed="above 0"
-            )
 
 
 class OrderedRegion:
@@ -77,20 +50,19 @@ class OrderedRegion:
         self.settings = settings or RegionSettings()
         self.connection_ids = tuple(f"worker-{index}" for index in range(workers))
         self._work = work
-        self._control = control
-        self._on_window = on_window
         self._clock = clock or ForwardClock()
         start = checked(even_weights(workers) if weights is None else weights, workers)
         self._flight = InFlight(start, self.settings.max_in_flight, self._clock)
         self._connections: list[Connection] = []
         self._processes: list[BaseProcess] = []
         self._threads: list[threading.Thread] = []
-        self._weight_s = np.zeros(workers)
-        self._weights_since = 0.0
+        self._weight_time = WeightTime(self._flight, self._clock)
+        self._meter = Meter(
+            self.connection_ids, self.settings, self._clock, self._reading, control, on_window
+        )
         self._stop = threading.Event()
         self._error: BaseException | None = None
         self._is_used = False
-        self._weights_lock = threading.Lock()
 
     # Life
 
@@ -140,14 +112,7 @@ class OrderedRegion:
     def set_weights(self, weights: Sequence[int]) -> None:
         """From the next record on. Weights that cannot be are refused, and the old ones stay."""
         new = checked(weights, len(self.connection_ids))
-        with self._weights_lock:
-            self._add_up_weights()
-            self._flight.set_weights(new)
-
-    def _add_up_weights(self) -> None:
-        now = self._clock.now()
-        self._weight_s = self._weight_s + (now - self._weights_since) * self._flight.weights
-        self._weights_since = now
+        self._weight_time.change(lambda: self._flight.set_weights(new))
 
     # Records
 
@@ -156,9 +121,9 @@ class OrderedRegion:
         if self._is_used or not self._connections:
             raise InvalidInput("run was called before, or outside of with", remedy="a new region")
         self._is_used = True
-        self._weights_since = self._clock.now()
+        self._weight_time.begin()
         self._start(self._split, iter(source))
-        self._start(self._measure)
+        self._start(self._meter.run, self._stop, self.set_weights)
         yield from self._merge()
 
     def _start(self, target: Callable[..., None], *arguments: Any) -> None:
@@ -199,14 +164,11 @@ class OrderedRegion:
 
     def _wait_for_room(self) -> None:
         """Time without room is charged to the connection that holds up the merge."""
-        before = self._clock.now()
-        while not self._stop.is_set():
-            holder = self._flight.wait_for_room(SLICE_MS / 1000)
-            if holder is None:
-                return
-            now = self._clock.now()
-            self._connections[holder].charge(now - before)
-            before = now
+        while not (self._flight.has_room or self._stop.is_set()):
+            holder, before = self._flight.holds_up(), self._clock.now()
+            self._flight.wait_for_room(SLICE_MS / 1000)
+            if holder is not None:
+                self._connections[holder].charge(self._clock.now() - before)
 
     def _send(self, chosen: int, frame: bytes) -> None:
         try:
@@ -270,9 +232,7 @@ class OrderedRegion:
 
     def _lost(self, connection: Connection) -> None:
         connection.end()
-        with self._weights_lock:
-            self._add_up_weights()
-            numbers = self._flight.died(connection.index)
+        numbers = self._weight_time.change(lambda: self._flight.died(connection.index))
         name = self.connection_ids[connection.index]
         if not self._flight.alive.any():
             raise RegionFailed(
@@ -297,56 +257,14 @@ class OrderedRegion:
     # Measuring
 
     def _reading(self) -> Reading:
-        with self._weights_lock:
-            self._add_up_weights()
-            done, busy_s = self._flight.busy()
-            return Reading(
-                self._weights_since,
-                np.array([c.sent for c in self._connections], dtype=np.int64),
-                np.array([c.blocked_s for c in self._connections]),
-                done,
-                busy_s,
-                np.array(self._weight_s),
-                np.array(self._flight.alive),
-            )
-
-    def _measure(self) -> None:
-        """The control loop and the windows of the metrics, each at its own pace."""
-        size = self.settings
-        loop = window = self._reading()
-        edge = _next_edge(window.at, size.window_s)
-        # What the region did not live through from edge to edge is a gap, not a window.
-        is_whole = False
-        while not self._stop.is_set():
-            due = min(loop.at + size.control_s, edge)
-            if self._stop.wait(max(0.001, min(due - self._clock.now(), size.control_s))):
-                return
-            reading = self._reading()
-            if reading.at >= loop.at + size.control_s:
-                self._follow_loop(window_between(self.connection_ids, loop, reading))
-                loop = self._reading()
-            if reading.at >= edge:
-                if is_whole and reading.at < edge + size.window_s:
-                    seen = window_between(self.connection_ids, window, reading)
-                    self._emit(replace(seen, start=edge - size.window_s, end=edge))
-                window, edge, is_whole = reading, _next_edge(reading.at, size.window_s), True
-
-    def _follow_loop(self, seen: Window) -> None:
-        """A loop that fails leaves the weights as they are: the stream goes on."""
-        if self._control is None:
-            return
-        try:
-            weights = self._control(seen)
-            if weights is not None:
-                self.set_weights(weights)
-        except (BallastError, ArithmeticError, ValueError, TypeError):
-            log.exception("the local loop failed; the weights stay as they are")
-
-    def _emit(self, seen: Window) -> None:
-        if self._on_window is not None:
-            self._on_window(seen)
-
-
-def _next_edge(at: float, length: float) -> float:
-    """The first multiple of the length after a moment."""
-    return (at // length + 1) * length
+        at, weight_s = self._weight_time.now()
+        done, busy_s = self._flight.busy()
+        return Reading(
+            at,
+            np.array([c.sent for c in self._connections], dtype=np.int64),
+            np.array([c.blocked_s for c in self._connections]),
+            done,
+            busy_s,
+            weight_s,
+            np.array(self._flight.alive),
+        )

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -65,16 +66,16 @@ def test_without_records_nothing_comes_out() -> None:
         assert list(region.run([])) == []
 
 
-def test_time_blocked_is_that_of_the_slow_connection_alone() -> None:
+def periods_of_a_slow_first(workers: int, records: int) -> list[Window]:
     seen: list[Window] = []
+    settings = replace(SMALL, control_s=0.1)
+    with OrderedRegion(works.slow_first, workers, settings=settings, control=seen.append) as region:
+        assert len(list(region.run([RECORD] * records))) == records
+    return seen
 
-    def look(window: Window) -> None:
-        seen.append(window)
 
-    settings = RegionSettings(send_buffer=4096, receive_buffer=2048, control_s=0.1)
-    with OrderedRegion(works.slow_first, 3, settings=settings, control=look) as region:
-        results = list(region.run([RECORD] * 240))
-    assert len(results) == 240
+def test_time_blocked_is_that_of_the_slow_connection_alone() -> None:
+    seen = periods_of_a_slow_first(workers=3, records=240)
     blocked = np.sum([w.blocked_s for w in seen], axis=0)
     assert blocked[0] > 0.2
     assert (blocked[1:] < 0.1 * blocked[0]).all()
@@ -84,21 +85,14 @@ def test_time_blocked_is_that_of_the_slow_connection_alone() -> None:
 
 
 def test_what_came_back_over_busy_time_is_the_rate_of_a_worker() -> None:
-    seen: list[Window] = []
-
-    def look(window: Window) -> None:
-        seen.append(window)
-
-    settings = RegionSettings(send_buffer=4096, receive_buffer=2048, control_s=0.1)
-    with OrderedRegion(works.slow_first, 2, settings=settings, control=look) as region:
-        list(region.run([RECORD] * 160))
+    seen = periods_of_a_slow_first(workers=2, records=160)
     rates = np.sum([w.done for w in seen], axis=0) / np.sum([w.busy_s for w in seen], axis=0)
     assert 0.5 / works.SLOW_S < rates[0] <= 1.05 / works.SLOW_S
     assert rates[1] > 2 * rates[0]
 
 
 def test_re_routing_goes_round_a_connection_that_blocks() -> None:
-    settings = RegionSettings(send_buffer=4096, receive_buffer=2048, reroute=True)
+    settings = replace(SMALL, reroute=True)
     with OrderedRegion(works.slow_first, 3, settings=settings) as region:
         found = workers_of(list(region.run([RECORD] * 300)))
     assert sum(found.values()) == 300
@@ -116,9 +110,23 @@ def test_no_more_than_so_many_records_are_under_way() -> None:
 
     settings = RegionSettings(max_in_flight=5)
     with OrderedRegion(works.shout, 2, settings=settings) as region:
-        for number, _ in enumerate(region.run(source())):
+        results = region.run(source())
+        for number, _ in enumerate(results):
+            if number == 3:
+                # All are back and nobody reads: still no more may go out.
+                time.sleep(0.2)
             # The one that comes out, those under way, and the one that waits for room.
             assert taken <= number + 1 + 5 + 1
+
+
+def test_waiting_for_room_is_charged_to_who_holds_up_the_merge() -> None:
+    seen: list[Window] = []
+    settings = RegionSettings(max_in_flight=4, control_s=0.1)
+    with OrderedRegion(works.slow_first, 3, settings=settings, control=seen.append) as region:
+        list(region.run([b"x"] * 300))
+    blocked = np.sum([w.blocked_s for w in seen], axis=0)
+    assert blocked[0] > 0.1
+    assert (blocked[1:] < 0.2 * blocked[0]).all()
 
 
 def test_a_local_loop_sets_the_weights_of_the_next_period() -> None:
@@ -186,14 +194,15 @@ def test_a_clock_that_goes_back_makes_no_time_negative_and_no_window_twice() -> 
 
     seen: list[Window] = []
     looks: list[Window] = []
-
-    def look(window: Window) -> None:
-        looks.append(window)
-
-    settings = RegionSettings(send_buffer=4096, receive_buffer=2048, window_s=0.1, control_s=0.05)
+    settings = replace(SMALL, window_s=0.1, control_s=0.05)
     clock = ForwardClock(jumpy)
     with OrderedRegion(
-        works.slow_first, 2, settings=settings, control=look, on_window=seen.append, clock=clock
+        works.slow_first,
+        2,
+        settings=settings,
+        control=looks.append,
+        on_window=seen.append,
+        clock=clock,
     ) as region:
         assert len(list(region.run([RECORD] * 100))) == 100
     for window in [*seen, *looks]:
