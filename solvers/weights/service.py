@@ -65,7 +65,7 @@ class ServiceParams:
 
     9 is three standard deviations. ``enough`` completions give a rate to a few percent, and older
     rounds are not looked at. A connection of weight 0 is tried again after ``probe_rounds`` rounds
-    without a record (0: never).
+    without a record (0: never), and at once after records that would be worth a unit.
     """
 
     change: float = 9.0
@@ -103,7 +103,7 @@ def weights_from_service(
     )
     lowest, highest = _bounds(history, rates)
     units = minimax_allocation(_functions(rates, history.units), lowest, highest, history.units)
-    probed = _to_probe(history, units, params)
+    probed = _to_probe(history, units, rates, params)
     units = _with_probes(units, probed, rates)
     return ServiceWeights(units, rates, probed, _reason(history, rates, probed, units))
 
@@ -152,11 +152,36 @@ def _bounds(history: ServiceHistory, rates: FloatArray) -> tuple[IntArray, IntAr
     return lowest, highest
 
 
-def _to_probe(history: ServiceHistory, units: IntArray, params: ServiceParams) -> BoolArray:
-    if params.probe_rounds == 0 or len(history.busy_s) < params.probe_rounds:
+def _to_probe(
+    history: ServiceHistory, units: IntArray, rates: FloatArray, params: ServiceParams
+) -> BoolArray:
+    """Connections of no weight that had no record for long, or whose last ones were fast.
+
+    One fast record after many slow ones proves nothing yet; waiting as long again for the next
+    would make two probes of what one can tell.
+    """
+    if params.probe_rounds == 0:
         return np.zeros(len(units), dtype=bool)
     recent = history.busy_s[-params.probe_rounds :]
-    return np.asarray(history.alive & (units == 0) & ~(recent > 0).any(axis=0))
+    is_idle = ~(recent > 0).any(axis=0) & (len(history.busy_s) >= params.probe_rounds)
+    a_unit = float(np.nansum(np.where(history.alive, rates, 0.0))) / history.units
+    is_fast = np.array(
+        [
+            _last_stretch(history.done[:, j], history.busy_s[:, j]) >= a_unit
+            for j in range(len(units))
+        ]
+    )
+    return np.asarray(history.alive & (units == 0) & (is_idle | is_fast))
+
+
+def _last_stretch(done: FloatArray, busy_s: FloatArray) -> float:
+    """The rate over the newest rounds in a row with a record; 0 if none came back in them."""
+    used = np.flatnonzero(busy_s > 0)
+    if not len(used):
+        return 0.0
+    unused = np.flatnonzero(~(busy_s[: used[-1]] > 0))
+    stretch = slice(unused[-1] + 1 if len(unused) else 0, used[-1] + 1)
+    return float(done[stretch].sum() / busy_s[stretch].sum())
 
 
 def _with_probes(units: IntArray, probed: BoolArray, rates: FloatArray) -> IntArray:

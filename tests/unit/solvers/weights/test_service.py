@@ -121,6 +121,14 @@ def test_a_connection_of_no_weight_is_tried_again_after_a_while() -> None:
         assert found.units.sum() == UNITS
 
 
+def test_a_fast_record_after_slow_ones_is_followed_up_at_once_and_a_slow_one_is_not() -> None:
+    for seconds, is_tried in ((0.1, True), (20.0, False)):
+        done = [[100.0, 100.0, 1.0], [100.0, 100.0, 0.0], [100.0, 100.0, 1.0]]
+        busy_s = [[1.0, 1.0, 20.0], [1.0, 1.0, 0.0], [1.0, 1.0, seconds]]
+        found = weights_from_service(history(done, busy_s))
+        assert found.probed[2] == is_tried
+
+
 @given(n=st.integers(1, 6), rounds=st.integers(1, 14), seed=st.integers(0, 10**6))
 @QUICK
 def test_weights_always_add_up_and_the_dead_get_nothing(n: int, rounds: int, seed: int) -> None:
