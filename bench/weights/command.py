@@ -14,19 +14,17 @@ import argparse
 import json
 import os
 import platform
-import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from bench.common.seeds import ROOT, commit
 from bench.weights import plots, report, verdicts
 from bench.weights.methods import METHODS
 from bench.weights.pool import file_of, read, run_all
 from bench.weights.run import Run
 from bench.weights.settings import Setting, settings
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -65,12 +63,6 @@ def measure(chosen: Sequence[Setting], folder: Path) -> dict[str, str | float]:
 def _said(found: Run) -> str:
     cut = "" if found.is_done else f" of {found.records}"
     return f"{found.setting}, {found.method}: {found.merged}{cut} records, {found.seconds:.1f} s"
-
-
-def commit() -> str:
-    command = ["git", "rev-parse", "HEAD"]
-    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
-    return done.stdout.strip() or "0"
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.common.drawing import svg_pyplot
 from bench.weights.methods import (
     METHODS,
     ORACLE,
@@ -35,11 +36,6 @@ COLUMNS = 3
 
 def draw(chosen: Sequence[Setting], runs: Sequence[Run], folder: Path) -> dict[str, str]:
     """SVG files by name, with what they show."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    # Text stays text, and two drawings of the same figures are the same file.
-    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "ballast", "font.size": 8})
     found = {"bench-weights.svg": "Records a second over time; dashed: the capacity"}
     _save(_rates(chosen, runs), folder / "bench-weights.svg")
     many = [s for s in chosen if s.workers >= 64 and not s.is_lifted]
@@ -53,17 +49,13 @@ def draw(chosen: Sequence[Setting], runs: Sequence[Run], folder: Path) -> dict[s
 
 
 def _save(figure: Any, path: Path) -> None:
-    from matplotlib import pyplot as plt
-
     figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
+    svg_pyplot().close(figure)
 
 
 def _rates(chosen: Sequence[Setting], runs: Sequence[Run]) -> Any:
-    from matplotlib import pyplot as plt
-
     lines = -(-len(chosen) // COLUMNS)
-    figure, axes = plt.subplots(
+    figure, axes = svg_pyplot().subplots(
         lines, COLUMNS, figsize=(11, 2.1 * lines), squeeze=False, layout="constrained"
     )
     for axis in axes.flat[len(chosen) :]:
@@ -83,9 +75,7 @@ def _rates(chosen: Sequence[Setting], runs: Sequence[Run]) -> Any:
 
 
 def _heat(setting: Setting, runs: Sequence[Run]) -> Any:
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(1, 3, figsize=(11, 4.2), layout="constrained")
+    figure, axes = svg_pyplot().subplots(1, 3, figsize=(11, 4.2), layout="constrained")
     for axis, method in zip(axes, (PAPER, OURS), strict=False):
         image = axis.imshow(
             np.array([r.weights for r in _rounds(setting, runs, method)]),

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ballast.streaming.region.frames import HEADER
-from bench.routing.report import judged, table
-from bench.routing.verdicts import Verdict
+from bench.common.markdown import table
+from bench.common.verdict import Verdict, judged
 from bench.weights.figures import SETTLED, SETTLED_S, Figures, by_method, mixed
 from bench.weights.methods import METHODS, ORACLE, PAPER, PLAN_S, PLAN_WINDOW_S, ROUND_ROBIN
 from bench.weights.run import CAP_S, RECEIVE_BUFFER, RECORD_BYTES, SEND_BUFFER, SHORTER, Run

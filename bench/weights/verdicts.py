@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bench.routing.verdicts import Verdict
+from bench.common.verdict import Verdict
 from bench.weights.figures import Figures, by_method
 from bench.weights.methods import ORACLE, OURS, PAPER, PLANS, REROUTING, ROUND_ROBIN, STATIC
 from bench.weights.run import Run
