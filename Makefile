@@ -13,7 +13,7 @@ BENCH ?=
 export PYTHON
 
 .PHONY: help setup run demo demo-joint demo-routes test lint bench bench-rebalance bench-rebalance-full bench-seed000 \
-	bench-collocation bench-routing bench-real-jobs bench-scaling clean lock
+	bench-collocation bench-routing bench-real-jobs bench-scaling bench-weights clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ bench-real-jobs: setup ## Real Jobs 2, 3 and 4 of seed 000 on the streaming libr
 
 bench-scaling: setup ## Scaling and placing beside what seeds 000, 002 and 003 print (20 minutes)
 	@$(VENV)/python -m bench.scaling --docs
+
+bench-weights: setup ## Weights of an ordered region on loopback TCP: seed 001, 6 (30 minutes)
+	@$(VENV)/python -m bench.weights --docs
 
 clean: ## Remove what running left: warehouse, run folders, caches (keeps .venv and the jars)
 	@tools/clean.sh

@@ -1,10 +1,27 @@
-"""Weights of a stateless ordered region, from the blocking rates of its connections (seed 001).
+"""Weights of a stateless ordered region (seed 001).
 
-``weights_from(history, params) -> Weights`` is pure and is all that a caller needs.
+Pure functions: ``weights_from(history, params)`` from the blocking rates of its connections, as in
+the paper; ``weights_from_service(history, params)`` from their workers' true rates (ADR 0038).
 """
 
 from __future__ import annotations
 
+from solvers.weights.service import (
+    ServiceHistory,
+    ServiceParams,
+    ServiceWeights,
+    weights_from_service,
+)
 from solvers.weights.weights import UNITS, BlockingHistory, Params, Weights, weights_from
 
-__all__ = ["UNITS", "BlockingHistory", "Params", "Weights", "weights_from"]
+__all__ = [
+    "UNITS",
+    "BlockingHistory",
+    "Params",
+    "ServiceHistory",
+    "ServiceParams",
+    "ServiceWeights",
+    "Weights",
+    "weights_from",
+    "weights_from_service",
+]

@@ -49,7 +49,7 @@ class BlockingHistory:
             )
         if len(weights) == 0:
             raise InvalidInput("the history has no round", remedy="give at least the weights now")
-        _check_sums(weights, self.units)
+        check_sums(weights, self.units)
         if bool((blocking < 0).any() or np.isinf(blocking).any()):
             raise InvalidInput("a blocking rate is < 0 or infinite", allowed=">= 0, or NaN")
         alive = np.ones(n, dtype=bool) if self.alive is None else np.array(self.alive, dtype=bool)
@@ -214,7 +214,7 @@ def _check_floor(lowest: int, units: int, params: Params) -> None:
         )
 
 
-def _check_sums(weights: IntArray, units: int) -> None:
+def check_sums(weights: IntArray, units: int) -> None:
     sums = weights.sum(axis=1)
     wrong = np.flatnonzero((sums != units) | (weights < 0).any(axis=1))
     if len(wrong):

@@ -1,0 +1,41 @@
+"""A stateless ordered region on loopback TCP: a splitter, N workers, an in-order merge (seed 001).
+
+``OrderedRegion`` is all that a caller needs; see docs/streaming.md and ADR 0038.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ballast.streaming.region.measure import Window
+    from ballast.streaming.region.processes import RegionFailed
+    from ballast.streaming.region.region import OrderedRegion
+    from ballast.streaming.region.settings import RegionSettings
+    from ballast.streaming.region.shares import UNITS, even_weights
+
+__all__ = [
+    "UNITS",
+    "OrderedRegion",
+    "RegionFailed",
+    "RegionSettings",
+    "Window",
+    "even_weights",
+]
+
+_HOME = {
+    "UNITS": "shares",
+    "OrderedRegion": "region",
+    "RegionFailed": "processes",
+    "RegionSettings": "settings",
+    "Window": "measure",
+    "even_weights": "shares",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # A worker process imports this package and needs sockets alone; numpy would cost each time.
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -1,0 +1,28 @@
+"""A clock that never goes back, whatever the one it reads does."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+
+class ForwardClock:
+    """Seconds since the epoch at the start, and from there on only forward.
+
+    A reading before the last one adds nothing, and time goes on from there: no duration is
+    negative, no window comes twice, and a step back by an hour does not stop the clock for an hour.
+    """
+
+    def __init__(self, read: Callable[[], float] = time.monotonic, at: float | None = None) -> None:
+        self._read = read
+        self._now = time.time() if at is None else at
+        self._last = read()
+        self._lock = threading.Lock()
+
+    def now(self) -> float:
+        with self._lock:
+            reading = self._read()
+            self._now += max(0.0, reading - self._last)
+            self._last = reading
+            return self._now

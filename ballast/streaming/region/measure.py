@@ -1,0 +1,103 @@
+"""Windows of a region's connections, from counters that only rise (seed 001, 3.1, Figure 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ballast.streaming.region.shares import Units, rounded
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """All counters at one moment; ``weight_s`` is the integral of the weights over time."""
+
+    at: float
+    sent: NDArray[np.int64]
+    blocked_s: NDArray[np.float64]
+    done: NDArray[np.int64]
+    busy_s: NDArray[np.float64]
+    weight_s: NDArray[np.float64]
+    alive: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """What happened between two readings, a figure a connection."""
+
+    connection_ids: tuple[str, ...]
+    start: float
+    end: float
+    sent: NDArray[np.int64]
+    blocked_s: NDArray[np.float64]
+    done: NDArray[np.int64]
+    """Records that came back from the worker."""
+    busy_s: NDArray[np.float64]
+    """Time in which the worker had at least one record."""
+    weights: Units
+    """Mean over the window, in whole units that add up; the weights in force where none changed."""
+    alive: NDArray[np.bool_]
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.start
+
+    @property
+    def blocking(self) -> NDArray[np.float64]:
+        """Seconds blocked per second; NaN where nothing was measured.
+
+        A dead connection has no blocking rate, and neither has one that had a weight but no turn.
+        """
+        if self.seconds <= 0:
+            return np.full(len(self.sent), np.nan)
+        rate = self.blocked_s / self.seconds
+        no_turn = (self.weights > 0) & (self.sent == 0) & (self.blocked_s == 0)
+        return np.where(self.alive & ~no_turn, rate, np.nan)
+
+    def rows(self, job: str, operator_id: str, plan_version: int) -> list[Row]:
+        """Rows for ``metrics.connections``; none for a dead connection: missing is not zero."""
+        start, end = (datetime.fromtimestamp(at, UTC) for at in (self.start, self.end))
+        return [
+            {
+                "job": job,
+                "operator_id": operator_id,
+                "connection_id": name,
+                "window_date": end.date(),
+                "window_start_at": start,
+                "window_end_at": end,
+                "first_batch_id": None,
+                "last_batch_id": None,
+                "plan_version": plan_version,
+                "emitted_at": datetime.now(UTC),
+                "sent": int(self.sent[j]),
+                "blocked_ms": 1000.0 * float(self.blocked_s[j]),
+                "weight": int(self.weights[j]),
+                "done": int(self.done[j]),
+                "busy_ms": 1000.0 * float(self.busy_s[j]),
+            }
+            for j, name in enumerate(self.connection_ids)
+            if self.alive[j]
+        ]
+
+
+def window_between(names: Sequence[str], before: Reading, after: Reading) -> Window:
+    """A worker that died inside the window counts as dead: its window is not whole."""
+    mean = after.weight_s - before.weight_s
+    return Window(
+        tuple(names),
+        before.at,
+        after.at,
+        after.sent - before.sent,
+        np.maximum(after.blocked_s - before.blocked_s, 0.0),
+        after.done - before.done,
+        np.maximum(after.busy_s - before.busy_s, 0.0),
+        rounded(mean.tolist() if mean.any() else [1.0] * len(names)),
+        after.alive,
+    )

@@ -1,0 +1,114 @@
+"""The two paces of a region: the local loop's periods and the windows of the metrics."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ballast.contracts.errors import BallastError
+from ballast.streaming.region.clock import ForwardClock
+from ballast.streaming.region.measure import Reading, Window, window_between
+from ballast.streaming.region.pending import InFlight
+from ballast.streaming.region.settings import RegionSettings
+
+log = logging.getLogger(__name__)
+
+Control = Callable[[Window], Sequence[int] | None]
+"""A local loop: from the last period to the weights of the next; None leaves them."""
+Answer = TypeVar("Answer")
+
+
+class WeightTime:
+    """The integral of the weights over time, through every change of them."""
+
+    def __init__(self, flight: InFlight, clock: ForwardClock) -> None:
+        self._flight = flight
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._total = np.zeros(len(flight.alive))
+        self._since = 0.0
+
+    def begin(self) -> None:
+        self._since = self._clock.now()
+
+    def change(self, how: Callable[[], Answer]) -> Answer:
+        """Time up to now counts for the old weights."""
+        with self._lock:
+            self._add_up()
+            return how()
+
+    def now(self) -> tuple[float, NDArray[np.float64]]:
+        with self._lock:
+            self._add_up()
+            return self._since, np.array(self._total)
+
+    def _add_up(self) -> None:
+        now = self._clock.now()
+        self._total += (now - self._since) * self._flight.weights
+        self._since = now
+
+
+class Meter:
+    """Asks the local loop every ``control_s`` and hands out a window every ``window_s``."""
+
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        settings: RegionSettings,
+        clock: ForwardClock,
+        read: Callable[[], Reading],
+        control: Control | None,
+        on_window: Callable[[Window], None] | None,
+    ) -> None:
+        self._names = names
+        self._settings = settings
+        self._clock = clock
+        self._read = read
+        self._control = control
+        self._on_window = on_window
+
+    def run(self, stop: threading.Event, set_weights: Callable[[Sequence[int]], None]) -> None:
+        size = self._settings
+        loop = window = self._read()
+        edge = next_edge(window.at, size.window_s)
+        # What the region did not live through from edge to edge is a gap, not a window.
+        is_whole = False
+        while True:
+            due = min(loop.at + size.control_s, edge)
+            if stop.wait(max(0.001, min(due - self._clock.now(), size.control_s))):
+                return
+            reading = self._read()
+            if reading.at >= loop.at + size.control_s:
+                self._follow_loop(window_between(self._names, loop, reading), set_weights)
+                # From here on under the new weights alone.
+                loop = self._read()
+            if reading.at >= edge:
+                if is_whole and reading.at < edge + size.window_s:
+                    self._emit(window_between(self._names, window, reading), edge)
+                window, edge, is_whole = reading, next_edge(reading.at, size.window_s), True
+
+    def _follow_loop(self, seen: Window, set_weights: Callable[[Sequence[int]], None]) -> None:
+        """A loop that fails leaves the weights as they are: the stream goes on."""
+        if self._control is None:
+            return
+        try:
+            weights = self._control(seen)
+            if weights is not None:
+                set_weights(weights)
+        except (BallastError, ArithmeticError, LookupError, TypeError, ValueError):
+            log.exception("the local loop failed; the weights stay as they are")
+
+    def _emit(self, seen: Window, edge: float) -> None:
+        if self._on_window is not None:
+            self._on_window(replace(seen, start=edge - self._settings.window_s, end=edge))
+
+
+def next_edge(at: float, length: float) -> float:
+    """The first multiple of the length after a moment."""
+    return (at // length + 1) * length

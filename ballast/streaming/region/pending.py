@@ -1,0 +1,158 @@
+"""Records between the splitter and the merge: who has them, what came back, what comes out next."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ballast.streaming.region.busy import BusyTimes
+from ballast.streaming.region.clock import ForwardClock
+from ballast.streaming.region.shares import Turns, Units, among_the_living, checked
+
+
+@dataclass(slots=True)
+class Sent:
+    """A record that has not come back, and the connection that has it."""
+
+    record: bytes
+    connection: int
+    order: int
+    """Workers take records in the order in which they were sent."""
+    deaths: int = 0
+    """Workers that died with this record in their hands."""
+
+
+class InFlight:
+    """Everything that the splitter, the merge and the control loop share, behind one lock."""
+
+    def __init__(self, weights: Units, most: int, clock: ForwardClock) -> None:
+        self.alive: NDArray[np.bool_] = np.ones(len(weights), dtype=bool)
+        self.merged = 0
+        self.total: int | None = None
+        self._most = most
+        self._wanted = weights
+        self._turns = Turns(weights)
+        self._out: dict[int, Sent] = {}
+        self._back: dict[int, bytes] = {}
+        self._busy = BusyTimes(len(weights), clock)
+        self._numbered = 0
+        self._sends = 0
+        self._lock = threading.Lock()
+        self._room = threading.Condition(self._lock)
+
+    # Weights
+
+    @property
+    def weights(self) -> Units:
+        """In force: those handed in, with what the dead had shared out."""
+        return self._turns.weights
+
+    def set_weights(self, weights: Units) -> None:
+        with self._lock:
+            self._wanted = checked(weights.tolist(), len(self.alive))
+            self._turns.change(among_the_living(self._wanted, self.alive))
+
+    # The splitter
+
+    @property
+    def has_room(self) -> bool:
+        return self._numbered - self.merged < self._most
+
+    def wait_for_room(self, seconds: float) -> None:
+        with self._room:
+            self._room.wait_for(lambda: self.has_room, timeout=seconds)
+
+    def holds_up(self) -> int | None:
+        """The connection whose record the merge waits for; None if it waits to be read."""
+        with self._lock:
+            first = self._out.get(self.merged)
+            return first.connection if first else None
+
+    def take_on(self, record: bytes) -> tuple[int, int]:
+        """Number and connection of a new record."""
+        with self._lock:
+            number, chosen = self._numbered, self._turns.next()
+            self._out[number] = Sent(record, chosen, self._next_send())
+            self._busy.given(chosen)
+            self._numbered += 1
+            return number, chosen
+
+    def pass_on(self, number: int, taken: int) -> bool:
+        """Give a record that nobody has yet to another connection, if that one lives."""
+        with self._lock:
+            sent = self._out.get(number)
+            if sent is None or not self.alive[taken]:
+                return False
+            self._turns.instead(sent.connection, taken)
+            self._move(sent, taken)
+            return True
+
+    def _move(self, sent: Sent, taken: int) -> None:
+        self._busy.taken_away(sent.connection)
+        self._busy.given(taken)
+        sent.connection, sent.order = taken, self._next_send()
+
+    def _next_send(self) -> int:
+        self._sends += 1
+        return self._sends
+
+    def end_of_source(self) -> None:
+        with self._lock:
+            self.total = self._numbered
+
+    # The merge
+
+    def came_back(self, number: int, result: bytes) -> None:
+        """Once: what a worker that died had sent may come back from another as well."""
+        with self._lock:
+            sent = self._out.pop(number, None)
+            if sent is not None:
+                self._busy.came_back(sent.connection)
+                self._back[number] = result
+
+    def in_order(self) -> Iterator[bytes]:
+        """What can come out now."""
+        while True:
+            with self._room:
+                if self.merged not in self._back:
+                    return
+                result = self._back.pop(self.merged)
+                self.merged += 1
+                self._room.notify()
+            yield result
+
+    @property
+    def is_done(self) -> bool:
+        return self.total is not None and self.merged >= self.total
+
+    # A worker that died
+
+    def died(self, connection: int) -> list[int]:
+        """Numbers of the records it had, in order; its weight goes to the others."""
+        with self._lock:
+            self.alive[connection] = False
+            if self.alive.any():
+                self._turns.change(among_the_living(self._wanted, self.alive))
+            had = {n: sent for n, sent in self._out.items() if sent.connection == connection}
+            if had:
+                min(had.values(), key=lambda sent: sent.order).deaths += 1
+            return sorted(had)
+
+    def again(self, number: int) -> Sent | None:
+        """A record of a dead worker with its new connection; None if it came back after all."""
+        with self._lock:
+            sent = self._out.get(number)
+            if sent is None or self.alive[sent.connection]:
+                return None
+            self._move(sent, self._turns.next())
+            return sent
+
+    # Measuring
+
+    def busy(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        with self._lock:
+            return self._busy.reading()

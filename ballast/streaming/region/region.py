@@ -1,0 +1,270 @@
+"""The ordered region: records in, results out in the same order, work spread by weights.
+
+Seed 001, 3-4: one thread of control sends, and elects to block; a merge brings results back into
+order. Weights come from outside: a plan's, or those of a local loop that is passed in.
+"""
+
+from __future__ import annotations
+
+import logging
+import selectors
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+import numpy as np
+
+from ballast.contracts.errors import InvalidInput
+from ballast.streaming.region.clock import ForwardClock
+from ballast.streaming.region.connection import SLICE_MS, Connection
+from ballast.streaming.region.frames import FAILURE, RECORD, FrameReader, packed
+from ballast.streaming.region.measure import Reading, Window
+from ballast.streaming.region.meter import Control, Meter, WeightTime
+from ballast.streaming.region.pending import InFlight
+from ballast.streaming.region.processes import END_S, RegionFailed, end_workers, start_workers
+from ballast.streaming.region.settings import RegionSettings
+from ballast.streaming.region.shares import UNITS, checked, even_weights
+from ballast.streaming.region.worker import Work
+
+log = logging.getLogger(__name__)
+
+
+class OrderedRegion:
+    """Use with ``with``: workers run from enter to exit. ``run`` may be called once."""
+
+    def __init__(
+        self,
+        work: Work,
+        workers: int,
+        *,
+        weights: Sequence[int] | None = None,
+        settings: RegionSettings | None = None,
+        control: Control | None = None,
+        on_window: Callable[[Window], None] | None = None,
+        clock: ForwardClock | None = None,
+    ) -> None:
+        if not 1 <= workers <= UNITS:
+            raise InvalidInput(f"{workers} workers", allowed=f"1 to {UNITS}")
+        self.settings = settings or RegionSettings()
+        self.connection_ids = tuple(f"worker-{index}" for index in range(workers))
+        self._work = work
+        self._clock = clock or ForwardClock()
+        start = checked(even_weights(workers) if weights is None else weights, workers)
+        self._flight = InFlight(start, self.settings.max_in_flight, self._clock)
+        self._connections: list[Connection] = []
+        self._processes: list[BaseProcess] = []
+        self._threads: list[threading.Thread] = []
+        self._weight_time = WeightTime(self._flight, self._clock)
+        self._meter = Meter(
+            self.connection_ids, self.settings, self._clock, self._reading, control, on_window
+        )
+        self._stop = threading.Event()
+        self._error: BaseException | None = None
+        self._is_used = False
+
+    # Life
+
+    def __enter__(self) -> OrderedRegion:
+        size = self.settings
+        self._processes, sockets = start_workers(
+            self._work, len(self.connection_ids), size.send_buffer, size.receive_buffer
+        )
+        self._connections = [Connection(j, s, self._clock) for j, s in enumerate(sockets)]
+        self._wake_in, self._wake_out = socket.socketpair()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._stop.set()
+        for connection in self._connections:
+            connection.end()
+        for thread in self._threads:
+            # A source that waits for its next record may never end; its thread is a daemon.
+            thread.join(END_S)
+        end_workers(self._processes)
+        for connection in self._connections:
+            connection.socket.close()
+        self._wake_in.close()
+        self._wake_out.close()
+
+    def stop(self) -> None:
+        """End ``run`` where it is: what has not come out stays in. From any thread."""
+        self._stop.set()
+        self._wake()
+
+    @property
+    def merged(self) -> int:
+        """Records that came out so far."""
+        return self._flight.merged
+
+    @property
+    def pids(self) -> list[int]:
+        return [p.pid for p in self._processes if p.pid is not None]
+
+    # Weights
+
+    @property
+    def weights(self) -> list[int]:
+        """In force now: what dead workers had is with the others."""
+        return [int(w) for w in self._flight.weights]
+
+    def set_weights(self, weights: Sequence[int]) -> None:
+        """From the next record on. Weights that cannot be are refused, and the old ones stay."""
+        new = checked(weights, len(self.connection_ids))
+        self._weight_time.change(lambda: self._flight.set_weights(new))
+
+    # Records
+
+    def run(self, source: Iterable[bytes]) -> Iterator[bytes]:
+        """What the work made of each record, in the order of the records, each exactly once."""
+        if self._is_used or not self._connections:
+            raise InvalidInput("run was called before, or outside of with", remedy="a new region")
+        self._is_used = True
+        self._weight_time.begin()
+        self._start(self._split, iter(source))
+        self._start(self._meter.run, self._stop, self.set_weights)
+        yield from self._merge()
+
+    def _start(self, target: Callable[..., None], *arguments: Any) -> None:
+        thread = threading.Thread(
+            target=self._guarded, args=(target, arguments), name=target.__name__, daemon=True
+        )
+        self._threads.append(thread)
+        thread.start()
+
+    def _guarded(self, target: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        try:
+            target(*arguments)
+        except BaseException as error:  # noqa: BLE001 - raised again where results are taken
+            if not self._stop.is_set():
+                self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        self._error = self._error or error
+        self._wake()
+
+    def _wake(self) -> None:
+        self._wake_in.send(b".")
+
+    # The splitter
+
+    def _split(self, source: Iterator[bytes]) -> None:
+        for record in source:
+            self._wait_for_room()
+            if self._stop.is_set():
+                return
+            number, chosen = self._flight.take_on(record)
+            frame = packed(RECORD, number, record)
+            blocked = self._rerouted(number, chosen, frame) if self.settings.reroute else chosen
+            if blocked is not None:
+                self._send(blocked, frame)
+        self._flight.end_of_source()
+        self._wake()
+
+    def _wait_for_room(self) -> None:
+        """Time without room is charged to the connection that holds up the merge."""
+        while not (self._flight.has_room or self._stop.is_set()):
+            holder, before = self._flight.holds_up(), self._clock.now()
+            self._flight.wait_for_room(SLICE_MS / 1000)
+            if holder is not None:
+                self._connections[holder].charge(self._clock.now() - before)
+
+    def _send(self, chosen: int, frame: bytes) -> None:
+        try:
+            self._connections[chosen].send(frame)
+        except OSError:
+            # The merge sees the end of this connection as well, and sends again what it had.
+            return
+
+    def _rerouted(self, number: int, chosen: int, frame: bytes) -> int | None:
+        """Try all once, the chosen one first; if all would block, the one to block on."""
+        count = len(self._connections)
+        holder = chosen
+        for step in range(count):
+            j = (chosen + step) % count
+            if step and not (self._flight.weights[j] and self._flight.pass_on(number, j)):
+                continue
+            holder = j
+            try:
+                if self._connections[j].try_send(frame):
+                    return None
+            except OSError:
+                # As in _send: the merge sends again what a dead worker had.
+                return None
+        return chosen if self._flight.pass_on(number, chosen) else holder
+
+    # The merge
+
+    def _merge(self) -> Iterator[bytes]:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._wake_out, selectors.EVENT_READ, None)
+            for connection in self._connections:
+                reader = FrameReader()
+                selector.register(connection.socket, selectors.EVENT_READ, (connection, reader))
+            while True:
+                yield from self._flight.in_order()
+                if self._error is not None:
+                    raise self._error
+                if self._flight.is_done or self._stop.is_set():
+                    return
+                for key, _ in selector.select():
+                    if key.data is None:
+                        self._wake_out.recv(1)
+                    elif not self._receive(*key.data):
+                        selector.unregister(key.fileobj)
+                        self._lost(key.data[0])
+
+    def _receive(self, connection: Connection, reader: FrameReader) -> bool:
+        """False if the worker is gone."""
+        try:
+            data = connection.socket.recv(65_536, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        for kind, number, body in reader.feed(data):
+            if kind == FAILURE:
+                name = self.connection_ids[connection.index]
+                raise RegionFailed(f"the work failed on record {number} in {name}: {body.decode()}")
+            self._flight.came_back(number, body)
+        return bool(data)
+
+    def _lost(self, connection: Connection) -> None:
+        connection.end()
+        numbers = self._weight_time.change(lambda: self._flight.died(connection.index))
+        name = self.connection_ids[connection.index]
+        if not self._flight.alive.any():
+            raise RegionFailed(
+                f"{name} died and no worker is left; {self._flight.merged} records came out"
+            )
+        log.warning("%s died; %d records are sent again to others", name, len(numbers))
+        # Not from here: who merges must not wait for a worker that waits for the merge.
+        self._start(self._send_again, numbers)
+
+    def _send_again(self, numbers: list[int]) -> None:
+        for number in numbers:
+            sent = self._flight.again(number)
+            if sent is None:
+                continue
+            if sent.deaths >= self.settings.max_deaths:
+                raise RegionFailed(
+                    f"{sent.deaths} workers died with record {number} in their hands; "
+                    "to fix it: find out what the work does with it"
+                )
+            self._send(sent.connection, packed(RECORD, number, sent.record))
+
+    # Measuring
+
+    def _reading(self) -> Reading:
+        at, weight_s = self._weight_time.now()
+        done, busy_s = self._flight.busy()
+        return Reading(
+            at,
+            np.array([c.sent for c in self._connections], dtype=np.int64),
+            np.array([c.blocked_s for c in self._connections]),
+            done,
+            busy_s,
+            weight_s,
+            np.array(self._flight.alive),
+        )

@@ -1,0 +1,87 @@
+"""Weights of a region's connections, and which connection comes next under them.
+
+Seed 001, 5.1: weights are whole units of 0.1 %, as in weighted round robin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ballast.contracts.errors import InvalidInput
+
+UNITS = 1000
+"""R of seed 001: weights add up to it."""
+
+Units = NDArray[np.int64]
+
+
+def even_weights(workers: int) -> list[int]:
+    """Round robin: as even as whole units can be."""
+    return [int(w) for w in rounded([1.0] * workers)]
+
+
+def checked(weights: Sequence[int], workers: int) -> Units:
+    """The weights as handed in, if they are weights of these workers."""
+    given = [int(w) for w in weights]
+    if len(given) != workers or any(w != g for w, g in zip(weights, given, strict=True)):
+        raise InvalidInput(
+            f"{len(given)} weights for {workers} workers, or some not whole",
+            value=list(weights),
+            allowed=f"{workers} whole units",
+        )
+    if min(given) < 0 or sum(given) != UNITS:
+        raise InvalidInput(
+            f"the weights add up to {sum(given)}",
+            value=given,
+            allowed=f"whole units >= 0 that add up to {UNITS}",
+            remedy="hand in the weights of a plan or of the local loop as they are",
+        )
+    return np.array(given, dtype=np.int64)
+
+
+def rounded(parts: Sequence[float]) -> Units:
+    """Whole units in these proportions: cut off, and the rest to the largest remainders."""
+    exact = np.asarray(parts, dtype=np.float64) * (UNITS / float(np.sum(parts)))
+    units = np.floor(exact).astype(np.int64)
+    order = np.argsort(units - exact, kind="stable")
+    units[order[: UNITS - int(units.sum())]] += 1
+    return units
+
+
+def among_the_living(weights: Units, alive: NDArray[np.bool_]) -> Units:
+    """What the dead had goes to the living, in proportion; evenly where those had nothing."""
+    parts = np.where(alive, weights, 0)
+    if not parts.any():
+        parts = alive.astype(np.int64)
+    return rounded(parts.tolist()) if int(parts.sum()) != UNITS else parts
+
+
+class Turns:
+    """Smooth weighted round robin; credit is kept when weights change.
+
+    A connection of weight 1 comes once in a thousand records, also where the weights change every
+    hundred: with a fixed cycle that starts anew it would never come.
+    """
+
+    def __init__(self, weights: Units) -> None:
+        self.weights = weights
+        self._credit = np.zeros(len(weights), dtype=np.float64)
+
+    def change(self, weights: Units) -> None:
+        self.weights = weights
+        # Credit saved up under a large weight must not come as a burst under a small one.
+        self._credit = np.where(weights > 0, np.clip(self._credit, -UNITS, UNITS), 0.0)
+
+    def next(self) -> int:
+        self._credit += self.weights
+        chosen = int(np.argmax(np.where(self.weights > 0, self._credit, -np.inf)))
+        self._credit[chosen] -= UNITS
+        return chosen
+
+    def instead(self, chosen: int, taken: int) -> None:
+        """Another connection took the record: the turn is that one's."""
+        self._credit[chosen] += UNITS
+        self._credit[taken] -= UNITS

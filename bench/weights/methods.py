@@ -1,0 +1,120 @@
+"""Who is compared: fixed weights, re-routing, an oracle, the paper's loop, ours, plans alone."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from ballast.streaming.region import Window, even_weights
+from bench.weights.settings import Setting, best_weights, static_best
+from solvers.weights import (
+    BlockingHistory,
+    Params,
+    ServiceHistory,
+    weights_from,
+    weights_from_service,
+)
+
+ROUND_ROBIN = "round robin"
+REROUTING = "re-routing"
+STATIC = "static best"
+ORACLE = "oracle"
+PAPER = "the paper's loop"
+OURS = "our loop"
+PLANS = "plans alone"
+FIXED = (ROUND_ROBIN, REROUTING, STATIC)
+"""They never change their weights."""
+METHODS = (ROUND_ROBIN, REROUTING, STATIC, ORACLE, PAPER, OURS, PLANS)
+
+MEMORY_ROUNDS = 60
+PLAN_S = 10.0
+"""Between plans. The pipeline takes minutes; time to settle is given in plans as well."""
+PLAN_WINDOW_S = 2.0
+"""Window of the rows that a plan is made from."""
+
+
+class Method(Protocol):
+    """``first``: weights at the start; ``after``: those of the next second, None to leave them."""
+
+    first: list[int]
+    clusters: list[int]
+
+    def after(self, window: Window) -> Sequence[int] | None: ...
+
+
+class Fixed:
+    """Weights that stay."""
+
+    def __init__(self, weights: Sequence[int]) -> None:
+        self.first = [int(w) for w in weights]
+        self.clusters: list[int] = []
+
+    def after(self, window: Window) -> Sequence[int] | None:  # noqa: ARG002
+        return None
+
+
+class BlockingLoop:
+    """LB-adaptive of the paper: blocking rates, clusters from 32 connections on, 10 % decay."""
+
+    def __init__(self, workers: int) -> None:
+        self.first = even_weights(workers)
+        self.clusters: list[int] = []
+        self._learned = None
+
+    def after(self, window: Window) -> Sequence[int]:
+        history = BlockingHistory(
+            window.connection_ids, window.weights[None], window.blocking[None], window.alive
+        )
+        found = weights_from(history, Params(), self._learned)
+        self._learned = found.learned
+        self.clusters = found.clusters.tolist()
+        return list(found.units.tolist())
+
+
+class ServiceLoop:
+    """Ours: true rates of the workers, every ``every``-th round."""
+
+    def __init__(self, workers: int, every: int = 1) -> None:
+        self.first = even_weights(workers)
+        self.clusters: list[int] = []
+        self._every = every
+        self._rounds = 0
+        self._done: deque[np.ndarray] = deque(maxlen=MEMORY_ROUNDS)
+        self._busy: deque[np.ndarray] = deque(maxlen=MEMORY_ROUNDS)
+
+    def after(self, window: Window) -> Sequence[int] | None:
+        self._done.append(window.done)
+        self._busy.append(window.busy_s)
+        self._rounds += 1
+        if self._rounds % self._every:
+            return None
+        history = ServiceHistory(
+            window.connection_ids,
+            window.weights,
+            np.array(self._done),
+            np.array(self._busy),
+            window.alive,
+        )
+        return list(weights_from_service(history).units.tolist())
+
+
+def method_of(name: str, setting: Setting) -> Method:
+    n = setting.workers
+    if name == PAPER:
+        return BlockingLoop(n)
+    if name == OURS:
+        return ServiceLoop(n)
+    if name == PLANS:
+        return ServiceLoop(n, every=round(PLAN_S / PLAN_WINDOW_S))
+    if name == STATIC:
+        return Fixed(static_best(setting).tolist())
+    if name == ORACLE:
+        return Fixed(best_weights(setting.capacities(is_loaded=True)).tolist())
+    return Fixed(even_weights(n))
+
+
+def control_s(name: str) -> float:
+    return PLAN_WINDOW_S if name == PLANS else 1.0

@@ -1,0 +1,109 @@
+"""The settings of seed 001, 6, as regions whose workers serve by timer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ballast.streaming.region import UNITS
+from solvers.problem import FloatArray, IntArray
+from solvers.weights.allocate import minimax_allocation
+
+FULL_S = 32.0
+"""A run's work is what its workers do in so many seconds without load."""
+LIFTED = 1 / 8
+"""Share of the work after which the load is lifted (6.3, 6.4, 6.6). Of the work and not of the
+time: only then can round robin take ten times as long, as the paper prints."""
+SMALL_S, LARGE_S = 0.010, 0.020
+"""Service time of a record without load; with 32 workers and more the longer one, so that two
+cores hold them."""
+FAST_TO_SLOW = 65 / 35
+"""6.5 prints where its weights settled on a fast and a slow host; here the hosts are so."""
+MIXTURES = 100
+
+
+@dataclass(frozen=True)
+class Setting:
+    """``factors``: how many times longer each worker takes, for good or until it is lifted."""
+
+    name: str
+    factors: tuple[float, ...]
+    service_s: float
+    is_lifted: bool
+    section: str
+    printed: str
+
+    @property
+    def workers(self) -> int:
+        return len(self.factors)
+
+    @property
+    def records(self) -> int:
+        return int(self.final_capacities.sum() * FULL_S)
+
+    def capacities(self, is_loaded: bool) -> FloatArray:
+        """Records a second of each worker."""
+        factors = np.array(
+            self.factors if is_loaded or not self.is_lifted else [1.0] * self.workers
+        )
+        return np.asarray(1.0 / (self.service_s * factors))
+
+    @property
+    def final_capacities(self) -> FloatArray:
+        return self.capacities(is_loaded=False)
+
+
+def best_weights(capacities: FloatArray) -> IntArray:
+    """The largest throughput that whole units allow, for known capacities."""
+    functions = np.arange(UNITS + 1, dtype=np.float64)[None, :] / capacities[:, None]
+    n = len(capacities)
+    none, all_units = np.zeros(n, dtype=np.int64), np.full(n, UNITS, dtype=np.int64)
+    return minimax_allocation(functions, none, all_units, UNITS)
+
+
+def throughput(capacities: FloatArray, weights: IntArray) -> float:
+    """Records a second of a region in which the worker slowest for its share gates all."""
+    used = weights > 0
+    return float((capacities[used] * UNITS / weights[used]).min())
+
+
+def static_best(setting: Setting) -> IntArray:
+    """The one vector of weights that is done first with the whole work, by the model above.
+
+    Between the best under load and the best without: mixtures in steps of 1 %.
+    """
+    loaded, free = (setting.capacities(is_loaded) for is_loaded in (True, False))
+    first, last = best_weights(loaded), best_weights(free)
+    share = LIFTED if setting.is_lifted else 1.0
+    candidates = [
+        best_weights(np.maximum(first + (last - first) * (step / MIXTURES), 1e-9))
+        for step in range(MIXTURES + 1)
+    ]
+    return min(
+        candidates,
+        key=lambda w: share / throughput(loaded, w) + (1 - share) / throughput(free, w),
+    )
+
+
+def settings() -> list[Setting]:
+    found = [
+        Setting("3 equal", (1.0,) * 3, SMALL_S, False, "6.2", "stays even"),
+        Setting("fast and slow host", (1.0, FAST_TO_SLOW), SMALL_S, False, "6.5", "65 / 35"),
+    ]
+    for slower, section in ((10.0, "6.3"), (100.0, "6.4")):
+        for workers in (2, 4, 8, 16):
+            name = f"{workers}, half {slower:.0f}x"
+            factors = _halves(workers, slower)
+            found.append(Setting(name, factors, SMALL_S, True, section, "1.5-4 times RR"))
+    for workers in (32, 64):
+        name = f"{workers}, half 100x"
+        factors = _halves(workers, 100.0)
+        found.append(Setting(name, factors, LARGE_S, True, "6.6", "close to 9 times RR"))
+    classes = (100.0,) * 20 + (5.0,) * 20 + (1.0,) * 24
+    found.append(Setting("64, three classes", classes, LARGE_S, False, "6.6", "three classes"))
+    return found
+
+
+def _halves(workers: int, slower: float) -> tuple[float, ...]:
+    return (slower,) * (workers // 2) + (1.0,) * (workers - workers // 2)

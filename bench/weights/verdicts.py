@@ -1,0 +1,79 @@
+"""What must hold on the region, each claim with its figure and its limit.
+
+The limits are the paper's printed figures where it prints any, else stated here before the runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bench.common.verdict import Verdict
+from bench.weights.figures import Figures, by_method
+from bench.weights.methods import ORACLE, OURS, PAPER, PLANS, REROUTING, ROUND_ROBIN, STATIC
+from bench.weights.run import Run
+from bench.weights.settings import FAST_TO_SLOW, Setting
+
+TIMES_ROUND_ROBIN = {"6.3": 1.5, "6.4": 1.5, "6.6": 9.0}
+"""Printed: 1.5-4 times up to 16 workers, close to 9 with 32 and 64."""
+OF_ORACLE = 1.5
+"""Our loop takes at most so many times as long as the oracle."""
+EVEN_POINTS = 2.0
+"""Equal workers: points of share that a weight may be off at the end."""
+HOST_POINTS = 3.0
+"""Fast and slow hosts: points off 65 / 35 at the end."""
+NOT_SLOWER = 0.98
+"""Of another method's speed: two runs of the same differ by about a percent."""
+OF_EVEN = 0.95
+"""Equal workers: round robin's time over our loop's."""
+
+
+def verdicts(chosen: Sequence[Setting], runs: Sequence[Run]) -> list[Verdict]:
+    return [v for setting in chosen for v in _of_one(setting, by_method(setting, runs))]
+
+
+def _of_one(setting: Setting, rows: dict[str, Figures]) -> list[Verdict]:
+    ours = rows[OURS]
+    if setting.section == "6.2":
+        return _even(setting, rows)
+    # Where the load stays, the static best knows all there is to know from the start.
+    others = (REROUTING, PAPER, STATIC) if setting.is_lifted else (REROUTING, PAPER)
+    found = [_faster(setting, rows, method) for method in others]
+    found.append(
+        Verdict(
+            f"{setting.name}: our loop's time over the oracle's",
+            ours.seconds / rows[ORACLE].seconds,
+            OF_ORACLE,
+            at_least=False,
+        )
+    )
+    if setting.section == "6.5":
+        share = FAST_TO_SLOW / (1 + FAST_TO_SLOW)
+        off = 100 * abs(float(ours.weights[0]) - share)
+        found.append(Verdict(f"{setting.name}: points off 65", off, HOST_POINTS, at_least=False))
+    if setting.section in TIMES_ROUND_ROBIN:
+        limit = TIMES_ROUND_ROBIN[setting.section]
+        found.insert(0, _times_round_robin(setting, rows, OURS, limit))
+        found.insert(1, _times_round_robin(setting, rows, PLANS, 1.0))
+    return found
+
+
+def _even(setting: Setting, rows: dict[str, Figures]) -> list[Verdict]:
+    off = 100 * float(np.abs(rows[OURS].weights - 1 / setting.workers).max())
+    return [
+        Verdict(f"{setting.name}: points off an even share", off, EVEN_POINTS, at_least=False),
+        _times_round_robin(setting, rows, OURS, OF_EVEN),
+    ]
+
+
+def _times_round_robin(
+    setting: Setting, rows: dict[str, Figures], method: str, limit: float
+) -> Verdict:
+    times = rows[ROUND_ROBIN].seconds / rows[method].seconds
+    return Verdict(f"{setting.name}: {method}, times round robin", times, limit, at_least=True)
+
+
+def _faster(setting: Setting, rows: dict[str, Figures], method: str) -> Verdict:
+    times = rows[method].seconds / rows[OURS].seconds
+    return Verdict(f"{setting.name}: our loop, times {method}", times, NOT_SLOWER, at_least=True)

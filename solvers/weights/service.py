@@ -1,0 +1,211 @@
+"""Weights from what each worker truly does a second, instead of from who blocks (ADR 0038).
+
+A connection blocks alone, and late (seed 001, 4.2 and 4.4), so that blocking rates teach about one
+connection a period. Records that came back over the time in which a worker had any is its rate,
+of all connections at once and also of those that are not at their limit (DS2, OSDI 2018). The
+allocation is the paper's (5.2): minimise the largest F_j(w_j), here F_j(w) = w / rate_j.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ballast.contracts.errors import InvalidInput
+from solvers.problem import BoolArray, FloatArray, IntArray
+from solvers.weights.allocate import minimax_allocation
+from solvers.weights.weights import UNITS, check_sums
+
+
+@dataclass(frozen=True, eq=False)
+class ServiceHistory:
+    """Records that came back and seconds in which there were any, oldest round first.
+
+    A round in which a connection was not measured has NaN for its ``busy_s``.
+    """
+
+    connection_ids: tuple[str, ...]
+    weights: IntArray  # [N] units, in force now
+    done: FloatArray  # [T, N]
+    busy_s: FloatArray  # [T, N]
+    alive: BoolArray
+    units: int = UNITS
+
+    def __post_init__(self) -> None:
+        weights = np.array(self.weights, dtype=np.int64)
+        done, busy = (np.array(a, dtype=np.float64) for a in (self.done, self.busy_s))
+        alive = np.array(self.alive, dtype=bool)
+        n = len(self.connection_ids)
+        if n == 0 or weights.shape != (n,) or alive.shape != (n,):
+            raise InvalidInput(
+                f"weights {weights.shape} or alive {alive.shape} do not fit {n} connections",
+                allowed="one figure a connection, one connection at least",
+            )
+        if done.ndim != 2 or done.shape != busy.shape or done.shape[1] != n or len(done) == 0:
+            raise InvalidInput(
+                f"done {done.shape} and busy_s {busy.shape} do not fit {n} connections",
+                allowed="[rounds, connections] both, one round at least",
+            )
+        if bool((done < 0).any() or (busy < 0).any() or np.isinf(busy).any()):
+            raise InvalidInput("done or busy_s is < 0 or infinite", allowed=">= 0; NaN for unknown")
+        if not alive.any():
+            raise InvalidInput("no connection is alive", remedy="start a worker")
+        check_sums(weights[None], self.units)
+        arrays = {"weights": weights, "done": done, "busy_s": busy, "alive": alive}
+        for name, value in arrays.items():
+            value.setflags(write=False)
+            object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceParams:
+    """``change``: a likelihood ratio (twice its logarithm) beyond which a rate has changed.
+
+    9 is three standard deviations. ``enough`` completions give a rate to a few percent, and older
+    rounds are not looked at. A connection of weight 0 is tried again after ``probe_rounds`` rounds
+    without a record (0: never), and at once after records that would be worth a unit.
+    """
+
+    change: float = 9.0
+    enough: float = 400.0
+    probe_rounds: int = 10
+
+    def __post_init__(self) -> None:
+        if not (self.change > 0 and self.enough >= 1 and self.probe_rounds >= 0):
+            raise InvalidInput(
+                f"change {self.change}, enough {self.enough}, probe_rounds {self.probe_rounds}",
+                allowed="above 0, 1 or more, 0 or more",
+            )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ServiceWeights:
+    """New weights in units, the rates they come from (NaN: never measured), and why."""
+
+    units: IntArray
+    rates: FloatArray
+    """Records a second of each connection."""
+    probed: BoolArray
+    """Connections that get a unit only to find out what they do now."""
+    reason: str
+
+
+def weights_from_service(
+    history: ServiceHistory, params: ServiceParams | None = None
+) -> ServiceWeights:
+    """The weights for the next period: the largest throughput that whole units allow."""
+    params = params or ServiceParams()
+    n = len(history.connection_ids)
+    rates = np.array(
+        [newest_rate(history.done[:, j], history.busy_s[:, j], params) for j in range(n)]
+    )
+    lowest, highest = _bounds(history, rates)
+    units = minimax_allocation(_functions(rates, history.units), lowest, highest, history.units)
+    probed = _to_probe(history, units, rates, params)
+    units = _with_probes(units, probed, rates)
+    return ServiceWeights(units, rates, probed, _reason(history, rates, probed, units))
+
+
+def newest_rate(done: FloatArray, busy_s: FloatArray, params: ServiceParams) -> float:
+    """Completions over busy seconds, back to where the rate last changed; NaN if never measured."""
+    count = seconds = 0.0
+    for d, s in zip(done[::-1].tolist(), busy_s[::-1].tolist(), strict=True):
+        if not s > 0:
+            continue
+        if seconds > 0 and _differs(count, seconds, d, s) > params.change:
+            break
+        count, seconds = count + d, seconds + s
+        if count >= params.enough:
+            break
+    # Nothing came back yet: the first record takes at least as long as it has taken so far.
+    return max(count, 1.0) / seconds if seconds > 0 else math.nan
+
+
+def _differs(count: float, seconds: float, older: float, older_s: float) -> float:
+    """Twice the log likelihood ratio of two Poisson rates against one common rate."""
+    common = (count + older) / (seconds + older_s)
+    return 2.0 * (_gain(count, common * seconds) + _gain(older, common * older_s))
+
+
+def _gain(seen: float, expected: float) -> float:
+    return expected - seen + (seen * math.log(seen / expected) if seen > 0 else 0.0)
+
+
+def _functions(rates: FloatArray, units: int) -> FloatArray:
+    """[N, units + 1]: how long a worker needs for its share of one record of the region."""
+    known = np.where(np.isfinite(rates), rates, 1.0)
+    return np.arange(units + 1, dtype=np.float64)[None, :] / known[:, None]
+
+
+def _bounds(history: ServiceHistory, rates: FloatArray) -> tuple[IntArray, IntArray]:
+    """The dead get nothing; who was never measured keeps its weight while others are known."""
+    alive = history.alive
+    lowest = np.zeros(len(rates), dtype=np.int64)
+    highest = np.where(alive, history.units, 0)
+    silent = alive & np.isnan(rates)
+    if bool((alive & ~silent).any()):
+        lowest[silent] = highest[silent] = history.weights[silent]
+    elif bool(alive.all()):
+        lowest[:] = highest[:] = history.weights
+    return lowest, highest
+
+
+def _to_probe(
+    history: ServiceHistory, units: IntArray, rates: FloatArray, params: ServiceParams
+) -> BoolArray:
+    """Connections of no weight that had no record for long, or whose last ones were fast.
+
+    One fast record after many slow ones proves nothing yet; waiting as long again for the next
+    would make two probes of what one can tell.
+    """
+    if params.probe_rounds == 0:
+        return np.zeros(len(units), dtype=bool)
+    recent = history.busy_s[-params.probe_rounds :]
+    is_idle = ~(recent > 0).any(axis=0) & (len(history.busy_s) >= params.probe_rounds)
+    a_unit = float(np.nansum(np.where(history.alive, rates, 0.0))) / history.units
+    is_fast = np.array(
+        [
+            _last_stretch(history.done[:, j], history.busy_s[:, j]) >= a_unit
+            for j in range(len(units))
+        ]
+    )
+    return np.asarray(history.alive & (units == 0) & (is_idle | is_fast))
+
+
+def _last_stretch(done: FloatArray, busy_s: FloatArray) -> float:
+    """The rate over the newest rounds in a row with a record; 0 if none came back in them."""
+    used = np.flatnonzero(busy_s > 0)
+    if not len(used):
+        return 0.0
+    unused = np.flatnonzero(~(busy_s[: used[-1]] > 0))
+    stretch = slice(unused[-1] + 1 if len(unused) else 0, used[-1] + 1)
+    return float(done[stretch].sum() / busy_s[stretch].sum())
+
+
+def _with_probes(units: IntArray, probed: BoolArray, rates: FloatArray) -> IntArray:
+    """A unit each, from those whose share takes them longest."""
+    units = np.array(units)
+    for j in np.flatnonzero(probed):
+        share = np.where(units > 1, units / np.nan_to_num(rates, nan=1.0), -1.0)
+        giver = int(np.argmax(share))
+        if share[giver] > 0:
+            units[giver] -= 1
+            units[j] += 1
+    return units
+
+
+def _reason(history: ServiceHistory, rates: FloatArray, probed: BoolArray, units: IntArray) -> str:
+    named = {
+        "dead, so they get nothing": ~history.alive,
+        "never measured, so they keep their weight": history.alive & np.isnan(rates),
+        "tried again with one unit": probed,
+    }
+    parts = [
+        f"{words}: {', '.join(history.connection_ids[j] for j in np.flatnonzero(mask))}"
+        for words, mask in named.items()
+        if mask.any()
+    ]
+    moved = int(np.abs(units - history.weights).sum()) // 2
+    return "; ".join([*parts, f"{moved} of {history.units} units move"])
