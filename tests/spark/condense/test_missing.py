@@ -137,11 +137,11 @@ def test_metrics_tell_of_a_stranded_key_group_before_the_snapshot_does(
     def frame(rows: list[tuple[int, str]]):  # type: ignore[no-untyped-def]
         schema = (
             "operator_id STRING, key_group BIGINT, node_id STRING, cpu_load_cores DOUBLE, "
-            "memory_load_bytes DOUBLE, network_load_bytes_per_s DOUBLE, records_per_s DOUBLE, "
-            "state_bytes BIGINT"
+            "wire_load_cores DOUBLE, memory_load_bytes DOUBLE, network_load_bytes_per_s DOUBLE, "
+            "records_per_s DOUBLE, state_bytes BIGINT"
         )
         return spark.createDataFrame(
-            [("count", group, node, 1.0, 1.0, 1.0, 1.0, 1) for group, node in rows], schema
+            [("count", group, node, 1.0, 1.0, 1.0, 1.0, 1.0, 1) for group, node in rows], schema
         )
 
     measured = frame([(0, "dead"), (1, "alive")])
