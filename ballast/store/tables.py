@@ -164,6 +164,9 @@ def _ensure_table(settings: Settings, table: Table) -> None:
     }
     if missing:
         created.alter.add_constraint(missing)
+    for name in table.retired_checks:
+        if f"delta.constraints.{name}" in present:
+            created.alter.drop_constraint(name, raise_if_not_exists=False)
 
 
 def _add_missing_columns(found: DeltaTable, table: Table, where: str) -> None:
