@@ -41,14 +41,14 @@ from embedded.rest import AirflowClient
 from examples.flights.check import check_sums
 from examples.flights.feed import FlightsFolder, set_rate
 
-# All 336,776 flights twice in a statistics period of 60 s, and then four times: two periods of one
-# rate see the same flights, so that they differ by how long things took alone.
-LOW_RATE, HIGH_RATE = 336_776 / 30, 336_776 / 15
+# All 336,776 flights once in a statistics period of 60 s, and then twice: two periods of one rate
+# see the same flights, so that they differ by how long things took alone.
+LOW_RATE, HIGH_RATE = 336_776 / 60, 336_776 / 30
 NODES, SPARES = 3, 1
 # Nodes have the capacity at which the low rate uses half of it, whatever this machine can do.
 LOW_UTILISATION = 0.5
 BOUNDARIES = {"lower": 0.45, "target": 0.6, "upper": 0.75}
-BUDGET_MOVES = 8
+BUDGET_MOVES = 16
 MAX_DRAIN_ROUNDS = 4
 CALIBRATION_WINDOWS, WARM_UP_WINDOWS = 4, 3
 MOST_RUNS = 2 + MAX_DRAIN_ROUNDS
