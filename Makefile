@@ -12,8 +12,9 @@ BENCH ?=
 
 export PYTHON
 
-.PHONY: help setup run demo demo-joint demo-routes test lint bench bench-rebalance bench-rebalance-full bench-seed000 \
-	bench-collocation bench-routing bench-real-jobs bench-scaling bench-weights clean lock
+.PHONY: help setup run demo demo-joint demo-routes demo-scale test lint bench bench-rebalance \
+	bench-rebalance-full bench-seed000 bench-collocation bench-routing bench-real-jobs bench-scaling \
+	bench-weights clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +30,9 @@ demo: setup ## Start the whole loop, let it make and follow a plan, report, and 
 
 demo-joint: setup ## The same with plans that bring together what talks to each other
 	@$(VENV)/python -m embedded.demo --objective joint
+
+demo-scale: setup ## Double the reference job's load and halve it again: a node is added, drained and removed
+	@$(VENV)/python -m embedded.demo_scale
 
 demo-routes: setup ## The same with plans that also route single keys to where their partners are
 	@$(VENV)/python -m embedded.demo --objective routes

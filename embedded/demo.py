@@ -85,6 +85,13 @@ class Stack:
         say(f"streaming job started, process {self.job.pid}, log in {self.job.log}")
         self.airflow.launch()
 
+    def restart_job(self) -> None:
+        """Stop the job at a batch boundary and start it again, with its policy as it is now."""
+        self.stop_job()
+        self.policy = load_policy(self.settings.policies / f"{JOB}.yaml")
+        self.job.start(self.airflow.environment() | self._job_environment, cwd=ROOT)
+        say(f"streaming job started again, process {self.job.pid}")
+
     def stop_job(self) -> None:
         """Let the job finish its input and end by itself."""
         if self.job.exit_code() is not None or not self.job.processes():

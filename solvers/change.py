@@ -27,6 +27,8 @@ class Rules:
     max_drain_rounds: int = 10
     fill_new_nodes: bool = True
     """False where a new node takes time to launch: it is filled once it reports."""
+    leaving: frozenset[str] = frozenset()
+    """Draining nodes that are not taken back: somebody else wants them gone."""
 
     def __post_init__(self) -> None:
         if not 0 < self.upper <= 1:
@@ -67,7 +69,8 @@ def change_of(
     for cluster in decision.after:
         wanted = decision.change(cluster)
         if wanted > 0:
-            back = _draining_in(problem, cluster, clusters)[:wanted]
+            draining = _draining_in(problem, cluster, clusters)
+            back = [name for name in draining if name not in rules.leaving][:wanted]
             free = [s for s in spares if s.cluster == cluster and s.node_id not in problem.node_ids]
             new = free[: wanted - len(back)]
             revived += back

@@ -86,6 +86,18 @@ def verify(
     ]
 
 
+def node_sums(
+    problem: Problem,
+    assignment_names: Assignment,
+    objective: Objective | None = None,
+    after: Problem | None = None,
+) -> dict[str, Floats]:
+    """What each node carries of each resource under a plan that :func:`verify` finds whole."""
+    plan = _place(problem, *_columns(assignment_names))
+    sums = _Facts(problem, plan, objective, after or problem).sums
+    return dict(zip(problem.node_ids, sums, strict=True))
+
+
 def verify_infeasible(problem: Problem, budget: Budget) -> list[Violation]:
     """Is there really no plan? Looks for the simplest one: only what must move is moved.
 

@@ -61,6 +61,7 @@ from spark_jobs.condensing.lookup import (
 from spark_jobs.condensing.nodes import NodeState, node_states, nodes_reported, reach_of_nodes
 from spark_jobs.condensing.request import Found, Request, Row
 from spark_jobs.condensing.rows import is_good, of_job_since, with_facts, with_reasons
+from spark_jobs.condensing.series import load_series, reach_of, source_rates
 from spark_jobs.condensing.write import frame_of, write_details, write_snapshot
 from spark_jobs.faults import fault_point
 from spark_jobs.log import Event, append_event
@@ -68,7 +69,7 @@ from spark_jobs.program import leave, progress, run_program, spark_session
 from spark_jobs.tables import read_table
 
 KEY_GROUPS, NODES, TRAFFIC = "metrics.key_groups", "metrics.nodes", "metrics.traffic"
-KEY_PAIRS = "metrics.key_pairs"
+KEY_PAIRS, SOURCES = "metrics.key_pairs", "metrics.sources"
 # How far back the last known load of a dead node's key group is looked for in the metrics, if no
 # snapshot says it.
 LAST_KNOWN_DAYS = 7
@@ -130,10 +131,30 @@ def _take_snapshot(run: _Run) -> None:
         details["snapshots.key_pairs"] = key_pair_rates(
             gated[KEY_PAIRS].good, complete, policy.window_s
         )
+    if policy.scaling is not None:
+        details |= _scaling_details(run, gated, stranded, complete)
     write_details(run.settings, job, snapshot_id, details)
     write_snapshot(run.settings, run.request, run.found,
                    windows=len(complete), rejected_rows=reasons.total())  # fmt: skip
     progress.info("wrote the snapshot")
+
+
+def _scaling_details(
+    run: _Run, gated: dict[str, Gated], stranded: DataFrame | None, complete: list[datetime]
+) -> dict[str, DataFrame]:
+    """Load series back to the last round, and sources over the period."""
+    policy, found = run.request.policy, run.found
+    reach = reach_of(policy, found.period, found.previous)
+    good = gated[KEY_GROUPS].good
+    if reach.since < found.period.start:
+        rows, checked = _rows(run, KEY_GROUPS, found.pins.key_groups, reach.since)
+        good = with_reasons(rows, checked).where(is_good())
+    total = sum(operator.key_groups for operator in policy.operators)
+    expected = total - (stranded.count() if stranded is not None else 0)
+    return {
+        "snapshots.load_series": load_series(_without(good, stranded), expected, reach),
+        "snapshots.sources": source_rates(gated[SOURCES].good, complete, policy.window_s),
+    }
 
 
 def _gated_rows(run: _Run) -> tuple[dict[str, Gated], Counter[str]]:
@@ -146,6 +167,8 @@ def _gated_rows(run: _Run) -> tuple[dict[str, Gated], Counter[str]]:
     ]
     if pins.key_pairs is not None:
         wanted.append((KEY_PAIRS, pins.key_pairs, period.start))
+    if pins.sources is not None:
+        wanted.append((SOURCES, pins.sources, period.start))
     with ThreadPoolExecutor(len(wanted)) as pool:
         # Side by side: opening a Delta table is mostly one thread's work in the driver.
         rows = list(pool.map(lambda table: _rows(run, *table), wanted))
@@ -166,8 +189,9 @@ def _gated_rows(run: _Run) -> tuple[dict[str, Gated], Counter[str]]:
 
 
 def _may_be_empty(checked: CheckedTable) -> bool:
-    """Key groups may have nothing to say to each other; of all else there must be rows."""
-    return checked.table.name in (TRAFFIC, KEY_PAIRS)
+    """Key groups may have nothing to say to each other, and of sources nobody may have told, which
+    is for scaling to judge; of all else there must be rows."""
+    return checked.table.name in (TRAFFIC, KEY_PAIRS, SOURCES)
 
 
 def _rows(run: _Run, name: str, version: int, since: datetime) -> tuple[DataFrame, CheckedTable]:
@@ -182,7 +206,8 @@ def _rows(run: _Run, name: str, version: int, since: datetime) -> tuple[DataFram
 def _states(run: _Run, nodes: Gated) -> list[NodeState]:
     reported = nodes_reported(nodes.good, nodes.rows, run.found.period)
     before = nodes_of_snapshot(run.settings, run.request.job, run.found.previous)
-    states = node_states(run.request.policy, run.found.period, reported, before)
+    policy, found = run.request.policy, run.found
+    states = node_states(policy, found.period, reported, before, found.in_use(policy), found.added)
     progress.info("nodes: %s", dict(Counter(state.state for state in states)))
     return states
 

@@ -7,12 +7,13 @@ import pyarrow as pa
 from ballast.contracts.errors import NotFound
 from ballast.contracts.policy import policy_from_json
 from ballast.contracts.settings import Settings
-from ballast.store.plans import read_acks, read_outcomes, read_routes
+from ballast.store.plans import read_acks, read_log, read_outcomes, read_routes, read_scaling
 from ballast.store.snapshots import PARTS
-from ballast.store.tables import read_rows, table_exists
+from ballast.store.tables import ensure_tables, read_rows, table_exists
 from solvers.collocate.memory import TargetMemory
 from spark_jobs.problems import Row
 from spark_jobs.rounds import Round, Route, round_of
+from spark_jobs.scaling import Looked
 
 
 def find_snapshot(settings: Settings, job: str, run_id: str) -> Row:
@@ -63,7 +64,35 @@ def read_round(settings: Settings, snapshot: Row) -> Round:
     if snapshot["key_pairs_table_version"] is not None:
         key_pairs = read_rows(settings, "snapshots.key_pairs", job=snapshot["job"], where=where)
     routes = routes_in_force(settings, snapshot)
-    return round_of(snapshot, policy, key_groups, nodes, traffic, outcomes, key_pairs, routes)
+    plan_id = snapshot.get("applied_plan_id")
+    in_force = read_scaling(settings, snapshot["job"], plan_id) if plan_id else []
+    return round_of(
+        snapshot, policy, key_groups, nodes, traffic, outcomes, key_pairs, routes, in_force
+    )
+
+
+def read_looked(settings: Settings, snapshot: Row) -> Looked:
+    """What scaling looks at: the snapshot's series and sources, and what earlier rounds did.
+
+    Rows and events count that were there when the snapshot was taken, so that a retry sees the
+    same.
+    """
+    job, taken_at = snapshot["job"], snapshot["created_at"]
+    where = [("snapshot_id", "=", snapshot["snapshot_id"])]
+    ensure_tables(settings, ["snapshots.load_series", "snapshots.sources", "plans.scaling"])
+    parts = {
+        part: read_rows(settings, f"snapshots.{part}", job=job, where=where)
+        for part in ("load_series", "sources", "key_groups", "traffic")
+    }
+    before = [("decided_at", "<=", taken_at)]
+    earlier = read_rows(settings, "plans.scaling", job=job, where=before).to_pylist()
+    published = {
+        event["plan_id"]
+        for event in read_log(settings, job)
+        if event["event"] in ("published", "rolled_back") and event["at"] <= taken_at
+    }
+    series = parts.pop("load_series")
+    return Looked(series, **parts, earlier=earlier, published=published)
 
 
 def routes_in_force(settings: Settings, snapshot: Row) -> list[Route]:
@@ -90,11 +119,13 @@ def target_in_force(settings: Settings, snapshot: Row) -> TargetMemory | None:
     return TargetMemory.from_json(found["target_json"])
 
 
-def read_content(settings: Settings, draft: Row) -> tuple[pa.Table, list[Route]]:
-    """The rows of plans.assignments of a draft, and its routes."""
+def read_content(settings: Settings, draft: Row) -> tuple[pa.Table, list[Route], list[Row]]:
+    """The rows of plans.assignments of a draft, its routes, and its rows of plans.scaling."""
     where = [("plan_id", "=", draft["plan_id"])]
     assignments = read_rows(settings, "plans.assignments", job=draft["job"], where=where)
-    return assignments, read_routes(settings, draft["job"], draft["plan_id"])
+    job, plan_id = draft["job"], draft["plan_id"]
+    routes, scaling = read_routes(settings, job, plan_id), read_scaling(settings, job, plan_id)
+    return assignments, routes, scaling
 
 
 def _first(settings: Settings, table: str, job: str, **where: str) -> Row | None:

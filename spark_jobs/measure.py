@@ -22,7 +22,7 @@ from ballast.contracts.errors import NotFound
 from ballast.contracts.handoff import hand_on
 from ballast.contracts.policy import JobPolicy, policy_from_json
 from ballast.contracts.settings import Settings
-from ballast.store.plans import read_acks, read_head, read_outcomes, read_plan
+from ballast.store.plans import read_acks, read_head, read_outcomes, read_plan, read_scaling
 from ballast.store.tables import append_once, ensure_tables, read_rows
 from spark_jobs.arguments import add_as_of_argument, add_run_arguments
 from spark_jobs.log import Event, append_event
@@ -32,6 +32,7 @@ from spark_jobs.outcomes import (
     broken_promise,
     enough_at,
     measure_figures,
+    node_figures,
     outcome_rows,
     report,
     usable_windows,
@@ -39,6 +40,7 @@ from spark_jobs.outcomes import (
 )
 from spark_jobs.problems import Row
 from spark_jobs.program import leave, progress, run_program, spark_session
+from spark_jobs.scaling_rows import nodes_under
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,7 +63,9 @@ class Applied:
     key_groups: pa.Table
     """Key groups of the plan's snapshot: what they used before it."""
     nodes: pa.Table
-    """Nodes of the plan's snapshot: the promise holds for these capacities and states."""
+    """Nodes as the plan makes them: the promise holds for these capacities and states."""
+    scaling: Sequence[Row] = ()
+    """Rows of plans.scaling: what each node was promised to carry."""
 
     @property
     def staying(self) -> list[str]:
@@ -148,7 +152,10 @@ def find_applied(settings: Settings, job: str) -> Applied | None:
     policy = policy_from_json(snapshots[0]["policy_json"])
     key_groups = read_rows(settings, "snapshots.key_groups", job=job, where=where)
     nodes = read_rows(settings, "snapshots.nodes", job=job, where=where)
-    return Applied(plan, last, policy, key_groups, nodes)
+    scaling = read_scaling(settings, job, head.plan_id)
+    if scaling:
+        nodes = nodes_under(policy, nodes, scaling)
+    return Applied(plan, last, policy, key_groups, nodes, scaling)
 
 
 def _measure(
@@ -176,8 +183,9 @@ def _measure(
     rates = traffic_rates(traffic, ends, policy.window_s).toArrow()
     measured = measure_figures(policy, applied.key_groups, loads, applied.nodes, rates)
     progress.info("measured")
+    by_node = node_figures(applied.scaling, applied.key_groups, loads)
     _write(settings, outcome_rows(applied.plan, applied.ack, measured, usable, run_id,
-                                  datetime.now(UTC)))  # fmt: skip
+                                  datetime.now(UTC), by_node))  # fmt: skip
     return _outcomes(settings, applied, run_id)
 
 

@@ -11,10 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ballast.contracts.policy import JobPolicy
-from ballast.contracts.tables import PLANS_PLANS
+from ballast.contracts.scaling import NODE
+from ballast.contracts.tables import PLANS_PLANS, PLANS_SCALING
 from solvers import metrics
 from spark_jobs.problems import Row, build_problem
 from spark_jobs.traffic import wire_of
+
+NODE_CPU = "cpu_load_cores"
 
 
 @dataclass(frozen=True)
@@ -129,8 +132,38 @@ def _total(rows: pa.Table, column: str) -> float:
     return float(pc.sum(rows[column]).as_py() or 0.0)
 
 
+def node_figures(
+    scaling: Sequence[Row], before: pa.Table, key_groups: pa.Table
+) -> list[tuple[str, float, float, float]]:
+    """CPU of each node that the plan says something of: figure, before, promised and measured."""
+    was, now = _cpu_by_node(before), _cpu_by_node(key_groups)
+    return [
+        (
+            f"{NODE_CPU}/{row['subject_id']}",
+            was.get(row["subject_id"], 0.0),
+            row["cpu_load_cores"],
+            now.get(row["subject_id"], 0.0),
+        )
+        for row in sorted(scaling, key=lambda row: row["subject_id"])
+        if row["subject"] == NODE and row["cpu_load_cores"] is not None
+    ]
+
+
+def _cpu_by_node(key_groups: pa.Table) -> dict[str, float]:
+    sums = key_groups.group_by("node_id").aggregate([("cpu_load_cores", "sum")])
+    return dict(
+        zip(sums["node_id"].to_pylist(), sums["cpu_load_cores_sum"].to_pylist(), strict=True)
+    )
+
+
 def outcome_rows(
-    plan: Row, ack: Row, measured: Measured, windows: Sequence[Window], run_id: str, at: datetime
+    plan: Row,
+    ack: Row,
+    measured: Measured,
+    windows: Sequence[Window],
+    run_id: str,
+    at: datetime,
+    by_node: Sequence[tuple[str, float, float, float]] = (),
 ) -> list[Row]:
     """The rows of plans.outcomes; a figure that could not be measured has none."""
     common = {
@@ -147,14 +180,20 @@ def outcome_rows(
         {
             **common,
             "figure": figure,
-            "unit": PLANS_PLANS.column(figure).unit,
+            "unit": _unit(figure),
             "before": before,
             "promised": promised,
             "measured": float(value),
         }
-        for figure, before, promised, value in _figures(plan, ack, measured)
+        for figure, before, promised, value in [*_figures(plan, ack, measured), *by_node]
         if value is not None
     ]
+
+
+def _unit(figure: str) -> str | None:
+    if figure.startswith(f"{NODE_CPU}/"):
+        return PLANS_SCALING.column(NODE_CPU).unit
+    return PLANS_PLANS.column(figure).unit
 
 
 def report(rows: Sequence[Row]) -> list[str]:

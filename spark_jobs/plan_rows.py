@@ -10,13 +10,24 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ballast.contracts import identity
+from ballast.contracts.scaling import (
+    DRAIN,
+    DRAINING,
+    IN_USE,
+    KEEP,
+    NODE,
+    SPARE,
+    node_actions,
+    scaled,
+)
 from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.tables import TABLES
 from ballast.store.snapshots import key_group_names
@@ -28,8 +39,9 @@ from solvers.collocate.keys.rerouting import (
     traffic_by_ends,
 )
 from solvers.planning import Planned
-from solvers.routing import route_cost
-from solvers.verify import Violation, verify
+from solvers.routing import route_cost, under_plan
+from solvers.verify import Violation, node_sums, verify
+from solvers.verify_scaling import scaled_problem, scaling_violations
 from spark_jobs.problems import Row
 from spark_jobs.rounds import Round, Route, routing_of
 
@@ -51,6 +63,7 @@ PROMISES: Mapping[str, str] = {
     "collocation_factor_pct": "collocation_factor",
     "load_index_pct": "load_index",
 }
+CPU = "cpu"
 BYTES_TOLERANCE = 1e-6
 """Relative: bytes between nodes are a sum of many rates, in whatever order rows come."""
 
@@ -61,6 +74,7 @@ class Content:
 
     assignments: pa.Table
     routes: pa.Table
+    scaling: Sequence[Row] = ()
 
 
 def assignment_rows(job: str, plan_id: str, problem: Problem, result: Result) -> pa.Table:
@@ -105,19 +119,35 @@ def planned_routes(planned: Planned) -> list[Route]:
     ]
 
 
-def content_hash_of(assignment: pa.Table, routes: Sequence[Route] = ()) -> str:
-    """The content hash of a plan, from the rows of plans.assignments and of plans.routes."""
+def content_hash_of(
+    assignment: pa.Table, routes: Sequence[Route] = (), scaling: Sequence[Row] = ()
+) -> str:
+    """The content hash of a plan, from the rows of plans.assignments, .routes and .scaling."""
     columns = ("operator_id", "key_group", "node_id")
     rows = zip(*(assignment[column].to_pylist() for column in columns), strict=True)
-    return identity.content_hash(rows, routes)
+    return identity.content_hash(rows, routes, scaled(scaling))
 
 
-def content_hash_of_plan(problem: Problem, planned: Planned) -> str:
+def content_hash_of_plan(problem: Problem, planned: Planned, scaling: Sequence[Row] = ()) -> str:
     """The content hash of a plan, from what the solver handed back."""
     operators, numbers = _split(problem.key_group_ids)
     nodes = [problem.node_ids[node] for node in planned.result.assignment.tolist()]
     rows = zip(operators, numbers, nodes, strict=True)
-    return identity.content_hash(rows, planned_routes(planned))
+    return identity.content_hash(rows, planned_routes(planned), scaled(scaling))
+
+
+def promised_cpu(given: Round, planned: Planned) -> dict[str, float]:
+    """CPU that each node carries under the plan; empty where CPU is not looked at."""
+    problem = given.problem
+    if CPU not in problem.resources:
+        return {}
+    after, assignment = problem, planned.result.assignment
+    if given.objective.is_joint and problem.traffic_rate is not None:
+        rerouted = problem_after(problem, given.statistics, given.routing, planned.routing)
+        after = under_plan(given.objective, problem, assignment, rerouted)
+    load = after.load[:, problem.resources.index(CPU)]
+    sums = np.bincount(assignment, weights=load, minlength=problem.n_nodes)
+    return dict(zip(problem.node_ids, sums.tolist(), strict=True))
 
 
 def plan_row(
@@ -172,6 +202,8 @@ def plan_row(
         "held_back_json": json.dumps([asdict(held) for held in planned.held_back])
         if is_joint
         else None,
+        "due_moves": None,
+        "scaling_reason": None,
         "created_at": created_at,
     }
 
@@ -213,21 +245,28 @@ def _node_of(problem: Problem, result: Result) -> dict[str, str]:
 
 
 def violations_of(
-    given: Round, plan: Row, assignment: pa.Table, routes: Sequence[Route]
+    given: Round,
+    plan: Row,
+    assignment: pa.Table,
+    routes: Sequence[Route],
+    scaling: Sequence[Row] = (),
 ) -> list[Violation]:
     """Every promise of a draft that its own rows do not keep; empty if it may be published.
 
     The objective is the policy's: a plan cannot excuse itself by claiming another.
     """
-    content = content_hash_of(assignment, routes)
+    content = content_hash_of(assignment, routes, scaling)
     if content != plan["content_hash"]:
         return [Violation("content_hash", f"promised {plan['content_hash']}, is {content}")]
     identical = identity.plan_id(plan["job"], plan["snapshot_id"], content)
     if identical != plan["plan_id"]:
         return [Violation("plan_id", f"promised {plan['plan_id']}, is {identical}")]
-    strange = list(_route_violations(given, routes))
+    strange = [*_route_violations(given, routes), *_node_violations(given, plan, scaling)]
     if strange:
         return strange
+    if scaling:
+        rules = given.scaling_rules
+        given = replace(given, problem=scaled_problem(given.problem, rules, scaling))
     budget = Budget(plan["budget_moves"], plan["budget_bytes"], plan["budget_pause_s"])
     names = key_group_names(assignment["operator_id"], assignment["key_group"]).to_pylist()
     promises = {promise: plan[column] for column, promise in PROMISES.items()}
@@ -240,10 +279,52 @@ def violations_of(
     if not found:
         found += _figure_violations(given, plan, dict(zip(names, nodes, strict=True)), routing)
         found += _route_budget_violations(plan, budget)
+        sums = node_sums(given.problem, (names, nodes), given.objective, after)
+        found += _promise_violations(given, sums, scaling)
     if plan["objective"] != given.objective.kind:
         said = f"promised {plan['objective']!r}, the policy says {given.objective.kind!r}"
         return [Violation("objective", said), *found]
     return found
+
+
+def _node_violations(given: Round, plan: Row, scaling: Sequence[Row]) -> list[Violation]:
+    """Nodes change by the rules, and a plan of a job that is scaled says what becomes of them."""
+    if given.is_scaled != bool(scaling):
+        has = "no rows" if given.is_scaled else "rows"
+        return [Violation("scaling", f"the plan has {has} of what becomes of nodes")]
+    found = scaling_violations(given.problem, given.scaling_rules, scaling) if scaling else []
+    due = sum(len(row["due"] or ()) for row in scaling)
+    if due != (plan.get("due_moves") or 0):
+        found.append(Violation("due_moves", f"promised {plan.get('due_moves')}, is {due}"))
+    is_change = node_actions(scaled(scaling)).items() - _as_it_is(given).items()
+    if plan["status"] == "unchanged" and is_change:
+        found.append(Violation("status", f"says unchanged, but nodes change: {sorted(is_change)}"))
+    return found
+
+
+def _as_it_is(given: Round) -> dict[str, str]:
+    """What becomes of nodes if nothing does."""
+    states = dict(zip(given.problem.node_ids, given.problem.node_state, strict=True))
+    return {
+        node.id: SPARE if node.id not in states else DRAIN if states[node.id] == DRAINING else KEEP
+        for node in given.policy.nodes
+    }
+
+
+def _promise_violations(
+    given: Round, sums: Mapping[str, Any], scaling: Sequence[Row]
+) -> Iterator[Violation]:
+    """The CPU promised of each node in use is that of its key groups."""
+    if CPU not in given.problem.resources:
+        return
+    cpu = given.problem.resources.index(CPU)
+    for row in scaling:
+        if row["subject"] != NODE or row["action"] not in IN_USE:
+            continue
+        promised, actual = row["cpu_load_cores"], float(sums[row["subject_id"]][cpu])
+        if promised is None or not math.isclose(promised, actual, rel_tol=1e-6, abs_tol=1e-9):
+            said = f"node {row['subject_id']}: promised {promised!r}, is {actual!r}"
+            yield Violation("cpu_load_cores", said)
 
 
 def _route_violations(given: Round, routes: Sequence[Route]) -> Iterator[Violation]:

@@ -46,7 +46,7 @@ def prepare_review(
         raise stale(settings, wanted, reasons)
     check_draft(settings, snapshot, draft)
     append_event(settings, plan_event("waiting", wanted, BY_HAND))
-    assignment, _ = read_content(settings, draft)
+    assignment, _, _ = read_content(settings, draft)
     loads = loads_of_nodes(read_round(settings, snapshot).problem, assignment)
     asked = _why_asked(settings, draft)
     body = review_body(draft, loads, moves_of(assignment), asked, page)

@@ -83,6 +83,12 @@ def roll_back(settings: Settings, job: str, run_id: str, wish: Wish) -> Head:
 
 def _drafted(settings: Settings, snapshot: Row, head: Head, wish: Wish) -> Row:
     given = read_round(settings, snapshot)
+    if given.is_scaled:
+        raise RollbackRefused(
+            f"plans of job {head.job} also decide on its nodes, and nodes of version {wish.version} "
+            "cannot come back with their key groups yet; to fix it: let the next plan level the "
+            "load, or take scaling out of the policy first"
+        )
     planned = _planned(settings, given, head, wish)
     content_hash = content_hash_of_plan(given.problem, planned)
     plan_id = identity.plan_id(snapshot["job"], snapshot["snapshot_id"], content_hash)

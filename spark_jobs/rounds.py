@@ -16,8 +16,10 @@ from solvers.collocate.gate import Gate
 from solvers.collocate.keys.rerouting import KeyStatistics, RoutedEdge, Routing
 from solvers.objective import Objective
 from solvers.routing import RoutingOptions
+from solvers.verify_scaling import ScalingRules, Spare
 from spark_jobs.learning import Learned, learn
 from spark_jobs.problems import Row, build_problem
+from spark_jobs.scaling import capacity_of
 from spark_jobs.traffic import Wire, wire_of
 
 Route = tuple[str, str, int]
@@ -37,6 +39,33 @@ class Round:
     statistics: KeyStatistics = field(default_factory=KeyStatistics)
     routing: Routing = field(default_factory=dict)
     """Routes in force when the snapshot was taken."""
+    in_force: Sequence[Row] = ()
+    """Rows of plans.scaling of the plan in force then."""
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether a plan says what becomes of nodes: the policy wants it, or a plan has done so.
+
+        Nodes that a plan added hold state, also after scaling was taken out of the policy.
+        """
+        return self.policy.scaling is not None or bool(self.in_force)
+
+    @property
+    def scaling_rules(self) -> ScalingRules:
+        """What the policy lets a plan do with nodes, for the verifier."""
+        policy, scaling = self.policy, self.policy.scaling
+        return ScalingRules(
+            spares={
+                node.id: Spare(capacity_of(node, self.problem.resources), node.rack)
+                for node in policy.nodes
+                if node.id not in self.problem.node_ids and not node.draining
+            },
+            clusters={node.id: node.cluster for node in policy.nodes},
+            draining=frozenset(node.id for node in policy.nodes if node.draining),
+            min_nodes=scaling.min_nodes if scaling else 1,
+            max_nodes=(scaling.max_nodes if scaling else None) or len(policy.nodes),
+            key_groups={operator.id: operator.key_groups for operator in policy.operators},
+        )
 
     @property
     def routing_options(self) -> RoutingOptions:
@@ -58,6 +87,7 @@ def round_of(
     outcomes: Sequence[Row],
     key_pairs: pa.Table | None = None,
     routes: Sequence[Route] = (),
+    in_force: Sequence[Row] = (),
 ) -> Round:
     """The round of a snapshot's rows, with the routes that were in force.
 
@@ -75,6 +105,7 @@ def round_of(
         learned,
         KeyStatistics() if key_pairs is None else key_statistics(key_groups, key_pairs),
         routing_of(routes),
+        in_force,
     )
 
 

@@ -23,6 +23,8 @@ from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings
 from ballast.store.tables import append_once, ensure_tables
 from solvers import Budget, Problem, Result, Status, Stop
+from solvers.collocate.memory import TargetMemory
+from solvers.framework import RoundPlan, plan_round
 from solvers.objective import JOINT
 from solvers.planning import Planned, plan_for
 from solvers.result import make_result
@@ -31,6 +33,7 @@ from spark_jobs.choice import Choice, add_arguments
 from spark_jobs.drafts import (
     find_draft,
     find_snapshot,
+    read_looked,
     read_round,
     required_draft,
     target_in_force,
@@ -43,11 +46,14 @@ from spark_jobs.plan_rows import (
     content_rows,
     plan_row,
     planned_routes,
+    promised_cpu,
     violations_of,
 )
 from spark_jobs.problems import Row
 from spark_jobs.program import leave, progress, run_program
 from spark_jobs.rounds import Round
+from spark_jobs.scaling import Clusters, drains_of, rules_of, scaling_of, spares_of
+from spark_jobs.scaling_rows import due_of, in_words, scaling_rows
 
 
 class Infeasible(BallastError):
@@ -82,18 +88,19 @@ def make_draft(settings: Settings, snapshot: Row, choice: Choice) -> tuple[Row, 
     )  # fmt: skip
     budget = choice.budget(policy)
     seed = policy.solver.seed if choice.seed is None else choice.seed
-    planned = plan_for(
-        given.objective,
-        problem,
-        budget,
-        Stop(seconds=choice.solver_seconds or policy.solver.seconds),
-        seed,
-        choice.method or policy.solver.method,
-        memory=target_in_force(settings, snapshot),
-    )
+    solver = Solver(given, choice, seed, target_in_force(settings, snapshot))
+    nodes = None
+    if given.is_scaled:
+        nodes = solver.plan_nodes(settings, budget)
+        # Everything from here on is about the nodes there will be.
+        given = replace(given, problem=nodes.problem)
+        planned = solver.made[id(nodes.result)]
+        progress.info("scaling: %s", in_words(policy, nodes))
+    else:
+        planned = solver.plan(problem, budget)
     planned = with_routes(
-        given.objective, problem, planned, given.statistics, given.routing, given.routing_options,
-        budget, seed,
+        given.objective, given.problem, planned, given.statistics, given.routing,
+        given.routing_options, budget, seed,
     )  # fmt: skip
     result = planned.result
     progress.info("solved in %.1f s: %s by %s", result.seconds, result.status, result.method)
@@ -103,15 +110,70 @@ def make_draft(settings: Settings, snapshot: Row, choice: Choice) -> tuple[Row, 
             f"no plan for job {snapshot['job']} keeps every rule: {result.reason}; "
             "to fix it: raise the budget, or add nodes to the policy"
         )
-    return _verified(settings, given, decided(given, planned), budget, seed)
+    return _verified(settings, given, decided(given, planned, nodes), budget, seed, nodes)
 
 
-def decided(given: Round, planned: Planned) -> Planned:
-    """The plan, or everything as it is where the plan is not worth its moves."""
+class Solver:
+    """Solves problems of one round, and keeps what a joint search hands back beside the result."""
+
+    def __init__(
+        self, given: Round, choice: Choice, seed: int, memory: TargetMemory | None
+    ) -> None:
+        self.given, self.choice, self.seed, self.memory = given, choice, seed, memory
+        self.made: dict[int, Planned] = {}
+
+    def plan(self, problem: Problem, budget: Budget) -> Planned:
+        """One allocation, by the policy's objective."""
+        policy = self.given.policy
+        planned = plan_for(
+            self.given.objective,
+            problem,
+            budget,
+            Stop(seconds=self.choice.solver_seconds or policy.solver.seconds),
+            self.seed,
+            self.choice.method or policy.solver.method,
+            memory=self.memory,
+        )
+        self.made[id(planned.result)] = planned
+        return planned
+
+    def plan_nodes(self, settings: Settings, budget: Budget) -> RoundPlan:
+        """Allocation and scaling under one budget (seed 000, Algorithm 1)."""
+        given, policy = self.given, self.given.policy
+        looked = read_looked(settings, given.snapshot)
+        at = given.snapshot["period_end_at"]
+        return plan_round(
+            given.problem,
+            budget,
+            lambda problem, within: self.plan(problem, within).result,
+            scaling_of(policy, given.problem, looked, at),
+            drains=drains_of(given.problem, looked.earlier),
+            spares=spares_of(policy, given.problem),
+            clusters=Clusters.of(policy).by_node(),
+            rules=rules_of(policy),
+        )
+
+
+def decided(given: Round, planned: Planned, nodes: RoundPlan | None = None) -> Planned:
+    """The plan, or everything as it is where the plan is not worth its moves.
+
+    Nodes that come, go or begin to drain are a change, moves or not.
+    """
+    if nodes is not None and (nodes.added or nodes.marked or nodes.revived):
+        return replace(planned, result=_as_change(planned.result))
     result = decide(given.problem, planned.result, given.policy)
+    if nodes is not None and nodes.ended:
+        result = _as_change(result)
     if result is planned.result:
         return planned
     return replace(planned, result=result, routing=given.routing, route_moves=())
+
+
+def _as_change(result: Result) -> Result:
+    """The same where it moves nothing and is a change nevertheless."""
+    if result.status is not Status.UNCHANGED:
+        return result
+    return replace(result, status=Status.FEASIBLE if result.gap else Status.OPTIMAL)
 
 
 def decide(problem: Problem, result: Result, policy: JobPolicy) -> Result:
@@ -178,15 +240,19 @@ def _why_not_joint(result: Result, policy: JobPolicy) -> str | None:
 
 def write_draft(settings: Settings, plan: Row, content: Content) -> None:
     """Write the content, then the row that makes it a draft; what has been written is left."""
-    ensure_tables(settings, ["plans.assignments", "plans.routes", "plans.plans"])
+    ensure_tables(settings, ["plans.assignments", "plans.routes", "plans.scaling", "plans.plans"])
     # One write a plan id: two attempts that find the same plan share its rows, two that find
     # different ones leave rows that no draft names.
-    tables = {"plans.assignments": content.assignments, "plans.routes": content.routes}
+    tables = {
+        "plans.assignments": content.assignments,
+        "plans.routes": content.routes,
+        "plans.scaling": content.scaling,
+    }
     for table, rows in tables.items():
-        if rows.num_rows:
+        if len(rows):
             app_id = f"{table}:{plan['job']}:{plan['plan_id']}"
             append_once(settings, table, rows, app_id=app_id, app_version=1)
-            progress.info("wrote %d rows of %s", rows.num_rows, table)
+            progress.info("wrote %d rows of %s", len(rows), table)
         fault_point(f"solve.after_{table.removeprefix('plans.')}")
     app_id = f"plans.plans:{plan['job']}:{plan['run_id']}:{plan['snapshot_id']}"
     append_once(settings, "plans.plans", [plan], app_id=app_id, app_version=1)
@@ -197,12 +263,13 @@ def write_draft(settings: Settings, plan: Row, content: Content) -> None:
 def drafted_event(draft: Row) -> Event:
     """What plans.log says of a draft."""
     unchanged = draft["status"] == Status.UNCHANGED.value
+    said = [draft["reason"]] if unchanged else report(draft)[:2]
     return Event(
         job=draft["job"],
         event="unchanged" if unchanged else "drafted",
         run_id=draft["run_id"],
         actor=actor(draft["run_id"]),
-        reason=draft["reason"] if unchanged else " ".join(report(draft)[:2]),
+        reason=" ".join([*said, *_scaling(draft)]),
         plan_id=draft["plan_id"],
     )
 
@@ -217,6 +284,7 @@ def report(draft: Row) -> list[str]:
         return [
             f"{head}: unchanged, {draft['reason']}",
             f"load distance {before} of the mean, {quality}; {solved}",
+            *_scaling(draft),
             *_held_back(draft),
         ]
     forced = f" and {draft['forced_moves']} forced" if draft["forced_moves"] else ""
@@ -227,9 +295,16 @@ def report(draft: Row) -> list[str]:
         f"{head}: load distance from {before} to {after}",
         f"{moves}, pause {draft['pause_s']:.3f} s",
         f"{quality}; {solved}",
+        *_scaling(draft),
         *_path(draft),
         *_held_back(draft),
     ]
+
+
+def _scaling(draft: Row) -> list[str]:
+    """How many nodes, why, what bound and what would have changed it."""
+    reason = draft.get("scaling_reason")
+    return [f"scaling: {reason}"] if reason else []
 
 
 def _traffic(draft: Row) -> str:
@@ -277,14 +352,29 @@ def actor(run_id: str) -> str:
 
 
 def _verified(
-    settings: Settings, given: Round, planned: Planned, budget: Budget, seed: int
+    settings: Settings,
+    given: Round,
+    planned: Planned,
+    budget: Budget,
+    seed: int,
+    nodes: RoundPlan | None = None,
 ) -> tuple[Row, Content]:
-    snapshot, problem = given.snapshot, given.problem
-    content_hash = content_hash_of_plan(problem, planned)
+    """``given`` has the nodes that the plan makes; it is verified from those that were measured."""
+    snapshot, problem, now = given.snapshot, given.problem, datetime.now(UTC)
+    scaling = _scaling_rows(given, planned, nodes, now) if nodes else []
+    content_hash = content_hash_of_plan(problem, planned, scaling)
     plan_id = identity.plan_id(snapshot["job"], snapshot["snapshot_id"], content_hash)
+    scaling = [{**row, "plan_id": plan_id} for row in scaling]
     content = content_rows(snapshot["job"], plan_id, problem, planned)
-    plan = plan_row(given, plan_id, content_hash, planned, budget, seed, datetime.now(UTC))
-    violations = violations_of(given, plan, content.assignments, planned_routes(planned))
+    content = replace(content, scaling=scaling)
+    plan = plan_row(given, plan_id, content_hash, planned, budget, seed, now)
+    if nodes is not None:
+        due = sum(map(len, due_of(nodes.problem).values()))
+        plan |= {"due_moves": due, "scaling_reason": in_words(given.policy, nodes)}
+    measured = given if nodes is None else read_round(settings, snapshot)
+    violations = violations_of(
+        measured, plan, content.assignments, planned_routes(planned), scaling
+    )
     if violations:
         broken = "; ".join(map(str, violations))
         _refuse(settings, snapshot, plan_id, f"verification failed: {broken}")
@@ -294,6 +384,16 @@ def _verified(
         )
     progress.info("verified: every promise holds")
     return plan, content
+
+
+def _scaling_rows(given: Round, planned: Planned, nodes: RoundPlan, now: datetime) -> list[Row]:
+    common = {
+        "job": given.snapshot["job"],
+        "plan_id": "",
+        "period_end_at": given.snapshot["period_end_at"],
+        "decided_at": now,
+    }
+    return scaling_rows(given.policy, nodes, promised_cpu(given, planned), common)
 
 
 def _refuse(settings: Settings, snapshot: Row, plan_id: str | None, reason: str) -> None:

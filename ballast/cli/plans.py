@@ -23,7 +23,8 @@ from ballast.store.plans import (
 
 Row = dict[str, Any]
 PLAN_FIGURES = (
-    "objective", "method", "status", "reason", "load_distance_before_pct", "load_distance_pct",
+    "objective", "method", "status", "reason", "scaling_reason", "load_distance_before_pct",
+    "load_distance_pct",
     "max_load_distance_pct", "bound_pct", "gap_pct", "moves", "bytes", "forced_moves",
     "forced_bytes", "pause_s", "routes", "rerouted_keys", "route_bytes",
     "collocation_factor_before_pct", "collocation_factor_pct",

@@ -25,16 +25,28 @@ def digest(*parts: str) -> str:
     return sha.hexdigest()
 
 
+Scaled = tuple[str, str, str, int | None]
+"""What is to be done by a row of plans.scaling: subject, subject_id, action, wanted."""
+
+
 def content_hash(
-    assignments: Iterable[tuple[str, int, str]], routes: Iterable[tuple[str, str, int]] = ()
+    assignments: Iterable[tuple[str, int, str]],
+    routes: Iterable[tuple[str, str, int]] = (),
+    scaling: Iterable[Scaled] = (),
 ) -> str:
     """Hash of a plan's content, rows in any order.
 
-    Rows of (operator_id, key_group, node_id) and of (operator_id, key, key_group). Without routes
-    it is the hash of the assignments alone, so plans made before there were routes keep theirs.
+    Rows of (operator_id, key_group, node_id), of (operator_id, key, key_group) and of (subject,
+    subject_id, action, wanted). Without routes or scaling it is the hash of the others alone, so
+    plans made before there were any keep theirs.
     """
     rows = sorted((operator, int(group), node) for operator, group, node in assignments)
-    return digest(*map(_canonical, rows), *_route_parts(routes))
+    return digest(*map(_canonical, rows), *_route_parts(routes), *_scaling_parts(scaling))
+
+
+def _scaling_parts(scaling: Iterable[Scaled]) -> list[str]:
+    """A part a row. Keys of a route are all text, so no list of them looks like one."""
+    return sorted(_canonical(["scaling", *row]) for row in scaling)
 
 
 def _route_parts(routes: Iterable[tuple[str, str, int]]) -> list[str]:

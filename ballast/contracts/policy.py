@@ -24,13 +24,23 @@ Seconds = Annotated[float, Field(strict=True, gt=0, le=86_400 * 7, allow_inf_nan
 Amount = Annotated[float, Field(strict=True, gt=0, le=1e15, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(strict=True, ge=0, le=1e15, allow_inf_nan=False)]
 
+Share = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
+Wait = Annotated[float, Field(strict=True, ge=0, le=86_400 * 7, allow_inf_nan=False)]
+
 Resource = Literal["cpu", "memory", "network"]
+ScalingMethod = Literal["thresholds", "from_load", "true_rate", "multi_resource", "forecast"]
 Weight = Annotated[float, Field(strict=True, ge=1e-6, le=1e6, allow_inf_nan=False)]
 
 BUILT_OBJECTIVES = ("balance", "joint")
 BUILT_METHODS = ("auto", "search", "milp", "flux", "unchanged")
 JOINT_METHODS = ("auto",)
 RESOURCES = ("cpu", "memory", "network")
+# Parameters of scaling that mean something to some methods only.
+METHOD_FIELDS = {
+    "true_rate": ("catch_up_s", "restart_s", "backlog_threshold_s", "busy_per_node"),
+    "forecast": ("season_s", "horizon_s"),
+    "multi_resource forecast": ("limits",),
+}
 
 # CPU seconds of a record between two nodes, as `make bench BENCH=serialise` printed them for the
 # flights' records: first values, never tuned.
@@ -75,6 +85,8 @@ class NodePolicy(_Strict):
     rack: Name = "rack-1"
     capacity: CapacityPolicy = CapacityPolicy()
     draining: Annotated[bool, Field(strict=True)] = False
+    spare: Annotated[bool, Field(strict=True)] = False
+    """Not used until a plan adds it; needs a scaling section."""
 
 
 class ObjectivePolicy(_Strict):
@@ -151,6 +163,87 @@ class SolverPolicy(_Strict):
     seed: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] = 0
 
 
+class BoundariesPolicy(_Strict):
+    """Utilisation of the nodes (1.0 is full): above upper grow, below lower shrink, aim at target.
+
+    The distance between them is the hysteresis.
+    """
+
+    lower: Share = 0.4
+    target: Share = 0.65
+    upper: Share = 0.85
+
+    @model_validator(mode="after")
+    def _do_not_cross(self) -> BoundariesPolicy:
+        if not self.lower < self.target < self.upper:
+            raise ValueError(
+                f"the thresholds cross: lower {self.lower:g}, target {self.target:g}, upper "
+                f"{self.upper:g}; they must rise: lower < target < upper"
+            )
+        return self
+
+
+class ScalingPolicy(_Strict):
+    """How many nodes a job has: which method decides, and what it may do (docs/solvers-scale.md).
+
+    Nodes in use are those of the policy that are not spare, until a plan says otherwise.
+    """
+
+    method: ScalingMethod = "thresholds"
+    resource: Resource = "cpu"
+    boundaries: BoundariesPolicy = BoundariesPolicy()
+    limits: dict[Resource, BoundariesPolicy] = {}
+    """Boundaries of resources that have their own (multi_resource and forecast)."""
+    min_nodes: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 1
+    max_nodes: Annotated[int, Field(strict=True, ge=1, le=100_000)] | None = None
+    """Of all clusters together; all nodes of the policy unless given."""
+    interval_s: Seconds = 600.0
+    """Time between two rounds: so far back the load series reaches."""
+    launch_s: Wait = 0.0
+    shutdown_s: Wait = 0.0
+    billing_s: Seconds | None = None
+    """What is paid in full once begun; null where use is billed as it comes."""
+    cool_down_s: Wait = 1200.0
+    """After a scaling, so long nothing shrinks or grows ahead of time."""
+    stabilisation_rounds: Annotated[int, Field(strict=True, ge=1, le=1000)] = 3
+    """So many rounds must have been seen, and all of them low, before a node goes."""
+    min_benefit: Share = 0.1
+    max_step_out: Annotated[float, Field(strict=True, gt=0, le=100, allow_inf_nan=False)] = 1.0
+    max_step_in: Share = 0.5
+    min_coverage: Share = 0.5
+    max_full_windows: Share = 0.1
+    max_drain_rounds: Annotated[int, Field(strict=True, ge=1, le=1000)] = 10
+    """Rounds after which a draining node is empty."""
+    catch_up_s: Seconds = 1800.0
+    restart_s: Wait = 60.0
+    backlog_threshold_s: Wait = 300.0
+    busy_per_node: Amount = 1.0
+    season_s: Annotated[float, Field(strict=True, gt=0, le=86_400 * 366)] = 86_400.0
+    horizon_s: Seconds | None = None
+    memory_rounds: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 2016
+    """Earlier rounds that are looked at."""
+
+    @model_validator(mode="after")
+    def _hangs_together(self) -> ScalingPolicy:
+        for method, fields in METHOD_FIELDS.items():
+            given = [f for f in fields if getattr(self, f) != type(self).model_fields[f].default]
+            if given and self.method not in method.split():
+                raise ValueError(
+                    f"{given[0]} is a parameter of {method.replace(' ', ' and ')}, and method is "
+                    f"{self.method!r}; leave it out, or choose another method"
+                )
+        if self.max_nodes is not None and self.max_nodes < self.min_nodes:
+            raise ValueError(
+                f"max_nodes is {self.max_nodes}; it must be at least min_nodes, {self.min_nodes}"
+            )
+        if self.memory_rounds < self.stabilisation_rounds:
+            raise ValueError(
+                f"memory_rounds is {self.memory_rounds}; it must be at least "
+                f"stabilisation_rounds, {self.stabilisation_rounds}"
+            )
+        return self
+
+
 class ThresholdPolicy(_Strict):
     """When metrics are good enough for a plan, and when a plan is worth it."""
 
@@ -197,6 +290,8 @@ class JobPolicy(_Strict):
     solver: SolverPolicy = SolverPolicy()
     review: ReviewPolicy = ReviewPolicy()
     thresholds: ThresholdPolicy = ThresholdPolicy()
+    scaling: ScalingPolicy | None = None
+    """How the number of nodes is decided; null leaves it as it is."""
 
     @model_validator(mode="after")
     def _hangs_together(self) -> JobPolicy:
@@ -209,12 +304,25 @@ class JobPolicy(_Strict):
         _check_capacities(self)
         _check_prices(self.traffic)
         _check_routing(self)
+        _check_spares(self)
+        if self.scaling is not None:
+            _check_scaling(self, self.scaling)
         return self
 
     @property
     def windows_per_period(self) -> int:
         """Number of windows in a statistics period."""
         return round(self.statistics_period_s / self.window_s)
+
+    @property
+    def entry_operators(self) -> tuple[str, ...]:
+        """Operators that no other one sends to: what they get comes from a source."""
+        fed = {edge.target for edge in self.edges}
+        return tuple(operator.id for operator in self.operators if operator.id not in fed)
+
+    def node(self, node_id: str) -> NodePolicy:
+        """The node of that id."""
+        return next(node for node in self.nodes if node.id == node_id)
 
     def operator(self, operator_id: str) -> OperatorPolicy:
         """The operator of that id."""
@@ -450,6 +558,49 @@ def _check_capacities(policy: JobPolicy) -> None:
                 )
     if all(node.draining for node in policy.nodes):
         raise ValueError("nodes: every node is draining; at least one must stay")
+
+
+def _check_spares(policy: JobPolicy) -> None:
+    spare = [node for node in policy.nodes if node.spare]
+    if spare and policy.scaling is None:
+        raise ValueError(
+            f"nodes: {spare[0].id!r} is spare and there is no scaling section, so nothing would "
+            "ever use it; give one, or leave spare out"
+        )
+    both = next((node.id for node in spare if node.draining), None)
+    if both is not None:
+        raise ValueError(f"nodes: {both!r} is spare and draining; leave one of them out")
+    if all(node.spare or node.draining for node in policy.nodes):
+        raise ValueError("nodes: every node is spare or draining; at least one must be in use")
+
+
+def _check_scaling(policy: JobPolicy, scaling: ScalingPolicy) -> None:
+    largest = len(policy.nodes)
+    for field in ("min_nodes", "max_nodes"):
+        value = getattr(scaling, field)
+        if value is not None and value > largest:
+            raise ValueError(
+                f"scaling.{field} is {value}; the policy has {largest} nodes, spare ones included"
+            )
+    named = {"resource": (scaling.resource,), "limits": tuple(scaling.limits)}
+    for field, names in named.items():
+        for name in names:
+            if name not in policy.objective.resources:
+                raise ValueError(
+                    f"scaling.{field} has {name!r}, which is not in objective.resources; allowed: "
+                    f"{', '.join(policy.objective.resources)}"
+                )
+    clusters = sorted({node.cluster for node in policy.nodes})
+    if scaling.method == "true_rate" and len(clusters) > 1:
+        raise ValueError(
+            f"scaling.method is 'true_rate', which sizes one cluster, and nodes are in "
+            f"{', '.join(clusters)}; use thresholds, or put them into one cluster"
+        )
+    if policy.statistics_period_s > scaling.interval_s:
+        raise ValueError(
+            f"scaling.interval_s is {scaling.interval_s:g}; it must be at least "
+            f"statistics_period_s, {policy.statistics_period_s:g}"
+        )
 
 
 def _one_line(error: object) -> str:

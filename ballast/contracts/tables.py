@@ -31,6 +31,8 @@ LOG_EVENTS = (
 # The method of a plan that is an earlier one's content: a person's choice, not a solver's.
 ROLLBACK = "rollback"
 ACK_STATUSES = ("refused", "accepted", "applied")
+SCALING_SUBJECTS = ("node", "cluster", "operator")
+SCALING_ACTIONS = ("add", "keep", "drain", "remove", "spare", "out", "in", "hold", "size")
 KEY_PAIR_KINDS = ("pair", "key", "other_pairs", "other_keys")
 
 # A longer key is never routed by a table nor counted as one of a pair: it goes by its hash, and
@@ -76,6 +78,8 @@ class Table:
     append_only: bool = True
     trusted: bool = True
     checks: dict[str, str] = field(default_factory=dict)
+    retired_checks: tuple[str, ...] = ()
+    """Constraints of earlier versions, which are taken off a table that has them."""
 
     def column(self, name: str) -> Column:
         """The column of that name."""
@@ -269,6 +273,27 @@ METRICS_NODES = Table(
     trusted=False,
 )
 
+METRICS_SOURCES = Table(
+    name="metrics.sources",
+    doc="A source's window: what arrived, what was taken, and what still waits. NULL means that "
+    "nobody measured it, never that there was none.",
+    written_by="streaming job",
+    columns=(
+        JOB,
+        Column("source_id", "string", "The source, named like the operator that it feeds"),
+        Column("operator_id", "string", "Operator that takes its records"),
+        *WINDOW_COLUMNS,
+        _count("records", "Records taken by the job", "records"),
+        _count("arrived_records", "Records that arrived", "records", nullable=True),
+        _count("backlog_records", "Records that wait at the window's end", "records",
+               nullable=True),
+    ),
+    key=("job", "source_id", "window_start_at"),
+    partition_by=("job", "window_date"),
+    retention_days=30,
+    trusted=False,
+)  # fmt: skip
+
 METRICS_REJECTED = Table(
     name="metrics.rejected",
     doc="A bad row as it came, with why it was set aside. Nothing is dropped silently.",
@@ -306,6 +331,10 @@ SNAPSHOTS_SNAPSHOTS = Table(
         _count("traffic_table_version", "Version of metrics.traffic read", "versions"),
         _count("key_pairs_table_version", "Version of metrics.key_pairs read; NULL if none was",
                "versions", nullable=True),
+        _count("sources_table_version", "Version of metrics.sources read; NULL if none was",
+               "versions", nullable=True),
+        Column("applied_plan_id", "string", "Plan that the newest window ran under; NULL if none",
+               nullable=True),
         _count("rejected_rows", "Rows of the period that were set aside", "rows"),
         Column("policy_json", "string", "The job's policy as it was"),
         Column("created_at", "timestamp", "When the snapshot was taken"),
@@ -392,6 +421,46 @@ SNAPSHOTS_KEY_PAIRS = Table(
     ),
 )  # fmt: skip
 
+SNAPSHOTS_LOAD_SERIES = Table(
+    name="snapshots.load_series",
+    doc="Loads of each key group of a snapshot step by step, back to the last round: what scaling "
+    "is decided from. A step is some windows long; windows that are not complete are left out.",
+    written_by="condense",
+    columns=(
+        JOB,
+        SNAPSHOT_ID,
+        Column("operator_id", "string", "Operator of the key group"),
+        _key_group("key_group", "Number of the key group within its operator"),
+        _count("step", "Number of the step, oldest first", "steps"),
+        Column("step_end_at", "timestamp", "End of its last window"),
+        _figure("step_s", "Seconds of windows in it", "s"),
+        _figure("cpu_load_cores", "CPU seconds a second", "cores"),
+        _figure("busy_load_cores", "Wall seconds spent processing a second", "cores"),
+        _figure("memory_load_bytes", "State, as a load on memory", "bytes"),
+        _figure("network_load_bytes_per_s", "Serialised bytes in and out a second", "bytes/s"),
+        _figure("records_per_s", "Records processed a second", "records/s"),
+    ),
+    key=("job", "snapshot_id", "operator_id", "key_group", "step"),
+)
+
+SNAPSHOTS_SOURCES = Table(
+    name="snapshots.sources",
+    doc="What arrived and waits at each source of a snapshot; a figure that was not measured in "
+    "the period is NULL.",
+    written_by="condense",
+    columns=(
+        JOB,
+        SNAPSHOT_ID,
+        Column("source_id", "string", "The source"),
+        Column("operator_id", "string", "Operator that takes its records"),
+        _figure("arrival_records_per_s", "Records that arrived a second, mean of the period",
+                "records/s", nullable=True),
+        _count("backlog_records", "Records that waited at its end", "records", nullable=True),
+        _count("windows", "Windows that told of it", "windows"),
+    ),
+    key=("job", "snapshot_id", "source_id"),
+)  # fmt: skip
+
 PLANS_PLANS = Table(
     name="plans.plans",
     doc="A plan as drafted: what it promises and what it costs. Its life is in plans.log.",
@@ -448,6 +517,10 @@ PLANS_PLANS = Table(
                nullable=True),
         Column("held_back_json", "string", "What would have saved traffic and did not pay, as JSON",
                nullable=True),
+        _count("due_moves", "Moves that the bound on the rounds of a drain asked for; NULL without "
+               "scaling", "key groups", nullable=True),
+        Column("scaling_reason", "string", "How many nodes there shall be, why, which metric bound "
+               "and what would have changed it; NULL without scaling", nullable=True),
         Column("created_at", "timestamp", "When it was drafted"),
     ),
     key=("job", "run_id", "snapshot_id"),
@@ -457,11 +530,13 @@ PLANS_PLANS = Table(
         "bytes_within_budget": "budget_bytes IS NULL OR bytes <= budget_bytes",
         "routes_within_budget": "budget_bytes IS NULL OR route_bytes IS NULL "
         "OR bytes + route_bytes <= budget_bytes",
-        "never_worse": f"forced_moves > 0 OR method = '{ROLLBACK}' "
+        "not_worse_without_need": "forced_moves > 0 OR coalesce(due_moves, 0) > 0 "
+        f"OR method = '{ROLLBACK}' "
         "OR load_distance_pct <= load_distance_before_pct + 0.000001 "
         "OR (max_load_distance_pct IS NOT NULL "
         "AND load_distance_pct <= max_load_distance_pct + 0.000001)",
     },
+    retired_checks=("never_worse",),
 )  # fmt: skip
 
 PLANS_ASSIGNMENTS = Table(
@@ -496,6 +571,49 @@ PLANS_ROUTES = Table(
     key=("job", "plan_id", "operator_id", "key"),
     retention_days=3650,
 )
+
+PLANS_SCALING = Table(
+    name="plans.scaling",
+    doc="The content of a plan beside its assignments, where the job is scaled: what becomes of "
+    "each node of the policy, how large each operator shall be, and for each cluster what was "
+    "decided from what, which the next rounds look back at. subject, subject_id, action and wanted "
+    "are part of the content's hash. Visible to streaming jobs through plans.heads only.",
+    written_by="solve",
+    columns=(
+        JOB,
+        PLAN_ID,
+        Column("subject", "string", "What the row is about", allowed=SCALING_SUBJECTS),
+        Column("subject_id", "string", "Its name"),
+        Column(
+            "action", "string",
+            "Of a node: add, keep, drain (gets nothing new), remove (is empty), spare (not used). "
+            "Of a cluster: out, in, hold. Of an operator: size",
+            allowed=SCALING_ACTIONS,
+        ),
+        _count("wanted", "Nodes of a cluster, or instances of an operator; NULL of a node",
+               "instances", nullable=True),
+        _count("before", "Nodes that a cluster had", "nodes", nullable=True),
+        _count("needed", "Nodes that the method asked for; NULL where metrics were missing",
+               "nodes", nullable=True),
+        _figure("utilisation", "Of a cluster: what was compared with the boundaries, 1 is full. "
+                "Of a node: CPU promised over its capacity", "share", nullable=True),
+        _figure("cpu_load_cores", "CPU of a node's key groups as promised", "cores",
+                nullable=True),
+        _count("drain_rounds", "Rounds that a node has been draining, this one included", "rounds",
+               nullable=True),
+        Column("due", "array<string>", "Key groups that had to leave a node in this round",
+               nullable=True),
+        Column("loads_json", "string", "Level of each resource of a cluster, as JSON",
+               nullable=True),
+        Column("reason", "string", "Why, in a sentence"),
+        Column("binding", "string", "The metric that decided"),
+        Column("would_change", "string", "What would have changed the decision"),
+        Column("period_end_at", "timestamp", "End of the period that it was decided from"),
+        Column("decided_at", "timestamp", "When it was drafted"),
+    ),
+    key=("job", "plan_id", "subject", "subject_id"),
+    retention_days=3650,
+)  # fmt: skip
 
 PLANS_HEADS = Table(
     name="plans.heads",
@@ -564,7 +682,8 @@ PLANS_OUTCOMES = Table(
         Column("version", "long", "The version", None, minimum=1, maximum=LARGEST_COUNT),
         PLAN_ID,
         RUN_ID,
-        Column("figure", "string", "Name of the figure, as in plans.plans"),
+        Column("figure", "string", "Name of the figure, as in plans.plans; cpu_load_cores/<node> "
+               "as in plans.scaling"),
         Column("unit", "string", "Its unit"),
         Column("before", "double", "Its value without the plan; NULL if it has none", None, True,
                minimum=-LARGEST_LOAD, maximum=LARGEST_LOAD),
@@ -588,15 +707,19 @@ TABLES: dict[str, Table] = {
         METRICS_TRAFFIC,
         METRICS_KEY_PAIRS,
         METRICS_NODES,
+        METRICS_SOURCES,
         METRICS_REJECTED,
         SNAPSHOTS_SNAPSHOTS,
         SNAPSHOTS_KEY_GROUPS,
         SNAPSHOTS_NODES,
         SNAPSHOTS_TRAFFIC,
         SNAPSHOTS_KEY_PAIRS,
+        SNAPSHOTS_LOAD_SERIES,
+        SNAPSHOTS_SOURCES,
         PLANS_PLANS,
         PLANS_ASSIGNMENTS,
         PLANS_ROUTES,
+        PLANS_SCALING,
         PLANS_HEADS,
         PLANS_LOG,
         PLANS_ACKS,

@@ -63,6 +63,11 @@ def read_routes(settings: Settings, job: str, plan_id: str) -> list[tuple[str, s
     return list(zip(*(found[name].to_pylist() for name in columns), strict=True))
 
 
+def read_scaling(settings: Settings, job: str, plan_id: str) -> list[Row]:
+    """The rows of plans.scaling of a plan; none where the job is not scaled."""
+    return _rows(settings, "plans.scaling", job, ("plan_id", "=", plan_id))
+
+
 def read_plan(settings: Settings, job: str, plan_id: str) -> Row:
     """What a plan promises and costs."""
     rows = _rows(settings, "plans.plans", job, ("plan_id", "=", plan_id))

@@ -167,6 +167,9 @@ def _ensure_table(settings: Settings, table: Table) -> None:
     missing = {name: wanted[name] for name, old in found.items() if not old or name in changed}
     if missing:
         created.alter.add_constraint(missing)
+    for name in table.retired_checks:
+        if f"delta.constraints.{name}" in present:
+            created.alter.drop_constraint(name, raise_if_not_exists=False)
 
 
 def _words(condition: str) -> set[str]:

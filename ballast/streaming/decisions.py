@@ -72,7 +72,11 @@ class DecisionLog:
         if found is None:
             return None
         nodes = {operator: tuple(names) for operator, names in found["nodes"].items()}
-        return Placement(found["version"], found["plan_id"], nodes, found.get("routes", {}))
+        # Placements of earlier versions have neither routes nor scaling.
+        scaling = tuple((s[0], s[1], s[2], s[3]) for s in found.get("scaling", []))
+        return Placement(
+            found["version"], found["plan_id"], nodes, found.get("routes", {}), scaling
+        )
 
     def record_placement(self, placement: Placement) -> None:
         """Make the content of a version durable, before any decision names it."""
@@ -81,6 +85,7 @@ class DecisionLog:
             "plan_id": placement.plan_id,
             "nodes": dict(placement.nodes),
             "routes": dict(placement.routes),
+            "scaling": [list(row) for row in placement.scaling],
         }
         write_json(self.folder / f"placement-{placement.version}.json", content)
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from ballast.contracts.policy import JobPolicy, NodePolicy
+from ballast.contracts.scaling import ALIVE, nodes_in_use
 from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.tables import KEY_PAIR_COLUMNS, METRICS_KEY_PAIRS
 from ballast.streaming.node import GroupUse, NodeReport
@@ -99,6 +100,10 @@ class BatchFigures:
     """Nodes that answered."""
     keys: Mapping[str, Summary[str]] = field(default_factory=dict)
     pairs: Mapping[Edge, Summary[Pair]] = field(default_factory=dict)
+    arrived: int | None = None
+    """Records that came to the source since the batch before; None if nobody measured it."""
+    backlog: int | None = None
+    """Records that waited there when the batch ended; None if nobody measured it."""
 
     def to_json(self) -> dict[str, Any]:
         """As plain values, from which :meth:`from_json` makes it again."""
@@ -117,6 +122,8 @@ class BatchFigures:
             "nodes": list(self.nodes),
             "keys": [[operator, to_json(summary)] for operator, summary in self.keys.items()],
             "pairs": [[*edge, to_json(summary)] for edge, summary in self.pairs.items()],
+            "arrived": self.arrived,
+            "backlog": self.backlog,
         }  # fmt: skip
 
     @classmethod
@@ -131,9 +138,11 @@ class BatchFigures:
             groups={(g[0], g[1]): GroupFigures(*g[2:]) for g in found["groups"]},
             traffic={(t[0], t[1], t[2], t[3]): (t[4], t[5]) for t in found["traffic"]},
             nodes=tuple(found["nodes"]),
-            # A batch counted by an earlier version has neither.
+            # A batch counted by an earlier version has none of these.
             keys={k[0]: from_json(k[1]) for k in found.get("keys", [])},
             pairs={(p[0], p[1]): from_json(p[2]) for p in found.get("pairs", [])},
+            arrived=found.get("arrived"),
+            backlog=found.get("backlog"),
         )
 
 
@@ -148,6 +157,12 @@ class Measured:
     nodes: tuple[str, ...]
     keys: Mapping[str, Summary[str]] = field(default_factory=dict)
     pairs: Mapping[Edge, Summary[Pair]] = field(default_factory=dict)
+    arrived: int | None = None
+    backlog: int | None = None
+
+    def taken(self, operator: str) -> int:
+        """Records that an operator processed."""
+        return sum(f.records for (name, _), f in self.groups.items() if name == operator)
 
 
 def measured_batch(
@@ -263,6 +278,15 @@ class Window:
         first = next(iter(self.last.groups), ("", 0))[0]
         return sum(f.records for (operator, _), f in self.groups.items() if operator == first)
 
+    @property
+    def arrived(self) -> int | None:
+        """Records that came to the source; None if that is not known of every batch."""
+        if not self.batches:
+            # What came meanwhile is counted with the next batch.
+            return None if self.last.backlog is None else 0
+        known = [batch.arrived for batch in self.batches if batch.arrived is not None]
+        return sum(known) if len(known) == len(self.batches) else None
+
     def node_use(self) -> dict[str, tuple[int, int, float, int, int]]:
         """Per node that answered: heartbeats, records, CPU ms, state bytes, network bytes.
 
@@ -367,14 +391,36 @@ def _amounts(summary: Summary[Item]) -> list[tuple[int, int]]:
     return [*own, (summary.others, summary.missed)]
 
 
-def node_rows(job: str, window: Window, policy: JobPolicy, emitted_at: datetime) -> list[Row]:
-    """Rows of ``metrics.nodes`` for a window."""
+def source_rows(job: str, window: Window, operator: str, emitted_at: datetime) -> list[Row]:
+    """The row of ``metrics.sources`` for a window: a job has one source."""
+    return [
+        {
+            **_common(job, window, emitted_at),
+            "source_id": operator,
+            "operator_id": operator,
+            "records": window.records,
+            "arrived_records": window.arrived,
+            "backlog_records": window.last.backlog,
+        }
+    ]
+
+
+def node_rows(
+    job: str,
+    window: Window,
+    policy: JobPolicy,
+    emitted_at: datetime,
+    states: Mapping[str, str] | None = None,
+) -> list[Row]:
+    """Rows of ``metrics.nodes`` for a window; ``states`` are what the plan makes of nodes."""
     common = _common(job, window, emitted_at)
     known = {node.id: node for node in policy.nodes}
+    planned = nodes_in_use(policy) if states is None else states
     return [
         {
             **common,
             **_capacity(known[node_id]),
+            "state": planned.get(node_id, "alive"),
             "heartbeats": heartbeats,
             "records": records,
             "cpu_used_ms": cpu_ms,
@@ -386,9 +432,12 @@ def node_rows(job: str, window: Window, policy: JobPolicy, emitted_at: datetime)
     ]
 
 
-def load_distance_pct(cpu_ms: Mapping[str, float], policy: JobPolicy) -> float:
+def load_distance_pct(
+    cpu_ms: Mapping[str, float], policy: JobPolicy, states: Mapping[str, str] | None = None
+) -> float:
     """Load distance of the nodes that stay, for CPU, in percent of the mean (docs/glossary.md)."""
-    capacity = {node.id: node.capacity.cpu_cores for node in policy.nodes if not node.draining}
+    used = nodes_in_use(policy) if states is None else states
+    capacity = {n.id: n.capacity.cpu_cores for n in policy.nodes if used.get(n.id) == ALIVE}
     mean = sum(cpu_ms.values()) / sum(capacity.values())
     if mean <= 0:
         return 0.0
@@ -423,5 +472,4 @@ def _capacity(node: NodePolicy) -> Row:
         "cpu_capacity_cores": node.capacity.cpu_cores,
         "memory_capacity_bytes": node.capacity.memory_bytes,
         "network_capacity_bytes_per_s": node.capacity.network_bytes_per_s,
-        "state": "draining" if node.draining else "alive",
     }

@@ -23,11 +23,12 @@ from ballast.streaming.inspect import job_folder
 from ballast.streaming.ledger import Flusher
 from ballast.streaming.lock import JobLock
 from ballast.streaming.operators import Operator, build_topology
-from ballast.streaming.runtime import JobRuntime
+from ballast.streaming.runtime import Backlog, JobRuntime
 
 log = logging.getLogger("ballast.streaming")
 JOB_TABLES = (
-    "metrics.key_groups", "metrics.traffic", "metrics.key_pairs", "metrics.nodes", "plans.acks",
+    "metrics.key_groups", "metrics.traffic", "metrics.key_pairs", "metrics.sources",
+    "metrics.nodes", "plans.acks",
 )  # fmt: skip
 POLL_S = 0.1
 
@@ -38,11 +39,16 @@ class _StopRequested(Exception):
 
 @dataclass(frozen=True)
 class StreamingJob:
-    """A job's name, the SQL expression of its source's key, and its operators."""
+    """A job's name, the SQL expression of its source's key, and its operators.
+
+    ``backlog`` tells how many records wait at the source when a batch ends that took so many;
+    without it the job cannot be scaled.
+    """
 
     job: str
     source_key: str
     operators: Sequence[Operator]
+    backlog: Backlog | None = None
 
     def __post_init__(self) -> None:
         check_job_name(self.job)
@@ -63,7 +69,7 @@ class StreamingJob:
         lock.__enter__()
         try:
             ensure_tables(settings, JOB_TABLES)
-            runtime = JobRuntime(topology, self.source_key, settings, policy, folder)
+            runtime = JobRuntime(topology, self.source_key, settings, policy, folder, self.backlog)
             return RunningJob(lock, runtime, stream, str(checkpoint or folder / "checkpoint"),
                               trigger_s)  # fmt: skip
         except BaseException:

@@ -80,6 +80,8 @@ class Ledger:
                     measured.nodes,
                     measured.keys,
                     measured.pairs,
+                    measured.arrived,
+                    measured.backlog,
                 )
                 write_json(self._path(batch.batch_id), batch.to_json())
                 self.batches[batch.batch_id] = batch

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ballast.contracts.errors import InvalidInput, PlanRefused
-from ballast.contracts.identity import content_hash, is_routable
+from ballast.contracts.identity import Scaled, content_hash, is_routable
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.scaling import DRAINING, IN_USE, node_actions, nodes_in_use
 from ballast.contracts.tables import LONGEST_ROUTED_KEY_BYTES
 from ballast.store.plans import Head
 from ballast.streaming.operators import Topology
@@ -30,12 +31,13 @@ def checked_placement(
     policy: JobPolicy,
     current: Placement,
     routes: Sequence[Route] = (),
+    scaling: Sequence[Scaled] = (),
 ) -> Placement:
-    """The placement that the rows and routes describe, or :class:`PlanRefused` with the reason."""
+    """The placement that a plan's content describes, or :class:`PlanRefused` with the reason."""
     content = [(str(r["operator_id"]), int(r["key_group"]), str(r["node_id"])) for r in rows]
-    _check_hash(head, content, routes)
+    _check_hash(head, content, routes, scaling)
     _check_key_groups(content, topology)
-    _check_nodes(content, policy)
+    _check_nodes(content, policy, scaling)
     _check_routes(routes, topology)
     owner = {(operator, group): node for operator, group, node in content}
     placement = Placement(
@@ -46,6 +48,7 @@ def checked_placement(
             for operator, groups in zip(topology.ids, topology.key_groups, strict=True)
         },
         _by_operator(routes),
+        tuple(scaling),
     )
     _check_draining(current, placement, topology, policy)
     return placement
@@ -63,13 +66,18 @@ def check_keeps_routes(placement: Placement, topology: Topology) -> None:
             )  # fmt: skip
 
 
-def _check_hash(head: Head, content: list[tuple[str, int, str]], routes: Sequence[Route]) -> None:
-    found = content_hash(content, routes)
+def _check_hash(
+    head: Head,
+    content: list[tuple[str, int, str]],
+    routes: Sequence[Route],
+    scaling: Sequence[Scaled],
+) -> None:
+    found = content_hash(content, routes, scaling)
     if found != head.content_hash:
         raise PlanRefused(
-            f"content hash of plan {head.plan_id} is {found[:16]} over {len(content)} rows "
-            f"and {len(routes)} routes, the head promises {head.content_hash[:16]}; "
-            "publish the plan again"
+            f"content hash of plan {head.plan_id} is {found[:16]} over {len(content)} rows, "
+            f"{len(routes)} routes and {len(scaling)} rows of scaling, the head promises "
+            f"{head.content_hash[:16]}; publish the plan again"
         )
 
 
@@ -87,8 +95,24 @@ def _check_key_groups(content: list[tuple[str, int, str]], topology: Topology) -
             )
 
 
-def _check_nodes(content: list[tuple[str, int, str]], policy: JobPolicy) -> None:
+def _check_nodes(
+    content: list[tuple[str, int, str]], policy: JobPolicy, scaling: Sequence[Scaled]
+) -> None:
     known = [node.id for node in policy.nodes]
+    used = {name for name, action in node_actions(scaling).items() if action in IN_USE}
+    strange = sorted(used - set(known))
+    if strange:
+        raise PlanRefused(
+            f"the plan adds or keeps the unknown node {', '.join(strange)}; the job's policy has "
+            f"{', '.join(known)}: add the node to the policy and restart the job, or plan again"
+        )
+    placed = {node for _, _, node in content} & set(known)
+    unused = sorted(placed - nodes_in_use(policy, scaling).keys())
+    if unused:
+        raise PlanRefused(
+            f"the plan places key groups on node {', '.join(unused)}, which it does not use (a "
+            "spare node, or one it removes): plan again"
+        )
     unknown = sorted({node for _, _, node in content} - set(known))
     if unknown:
         raise PlanRefused(
@@ -130,7 +154,8 @@ def _by_operator(routes: Sequence[Route]) -> dict[str, dict[str, int]]:
 def _check_draining(
     current: Placement, new: Placement, topology: Topology, policy: JobPolicy
 ) -> None:
-    draining = {node.id for node in policy.nodes if node.draining}
+    states = nodes_in_use(policy, new.scaling)
+    draining = {node for node, state in states.items() if state == DRAINING}
     onto = [
         (move.operator_id, move.key_group)
         for move in moves_between(current, new, topology.ids)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ballast.contracts.errors import InvalidInput
-from ballast.contracts.identity import content_hash, key_group_name
+from ballast.contracts.identity import Scaled, content_hash, key_group_name
+from ballast.contracts.scaling import ALIVE, nodes_in_use
 from ballast.streaming.operators import Topology
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ class Placement:
     plan_id: str
     nodes: Mapping[str, tuple[str, ...]]
     routes: Mapping[str, Routes] = field(default_factory=dict)
+    scaling: tuple[Scaled, ...] = ()
+    """What the plan makes of nodes; empty where it leaves that to the policy."""
 
     def __post_init__(self) -> None:
         if self.version < FIRST_VERSION:
@@ -77,6 +80,7 @@ class Placement:
                 for operator, routes in self.routes.items()
                 for key, group in routes.items()
             ),
+            self.scaling,
         )
 
     def node_of(self, operator_id: str, key_group: int) -> str:
@@ -105,7 +109,7 @@ class Move:
 
 def first_placement(topology: Topology, policy: JobPolicy) -> Placement:
     """Version 0: key groups by hash of their names over the nodes that may get something."""
-    nodes = [node.id for node in policy.nodes if not node.draining]
+    nodes = [node for node, state in nodes_in_use(policy).items() if state == ALIVE]
     return Placement(
         FIRST_VERSION,
         "",
@@ -194,7 +198,7 @@ def node_indexes(
         for node in placement.nodes[operator]:
             if node not in number:
                 raise InvalidInput(
-                    f"node {node!r} holds key groups of {operator} but is not in the policy",
+                    f"node {node!r} holds key groups of {operator} but is not in use by the policy",
                     value=node, allowed=", ".join(node_ids),
                     remedy="put it back with `draining: true` until a plan has emptied it",
                 )  # fmt: skip

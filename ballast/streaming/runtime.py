@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,8 +18,9 @@ from pyspark.sql import DataFrame
 
 from ballast.contracts.errors import PlanRefused
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.scaling import nodes_in_use, scaled
 from ballast.contracts.settings import Settings
-from ballast.store.plans import Head, read_assignment, read_head, read_routes
+from ballast.store.plans import Head, read_assignment, read_head, read_routes, read_scaling
 from ballast.store.tables import append_once
 from ballast.streaming import faults
 from ballast.streaming.acks import AckBook
@@ -33,6 +35,7 @@ from ballast.streaming.figures import (
     load_distance_pct,
     measured_batch,
     node_rows,
+    source_rows,
     traffic_rows,
 )
 from ballast.streaming.ledger import Ledger
@@ -56,6 +59,9 @@ from ballast.streaming.take_up import (
 
 log = logging.getLogger("ballast.streaming")
 
+Backlog = Callable[[int], int | None]
+"""Records that wait at the source when a batch ends, given how many it took; None if unknown."""
+
 
 class JobRuntime:
     """One process's life of a job."""
@@ -67,10 +73,12 @@ class JobRuntime:
         settings: Settings,
         policy: JobPolicy,
         folder: Path,
+        backlog: Backlog | None = None,
     ) -> None:
         self.topology, self.source_key = topology, source_key
         self.settings, self.policy = settings, policy
-        self.node_ids = tuple(node.id for node in policy.nodes)
+        self.backlog = backlog
+        self.last_backlog: int | None = None
         self.decisions = DecisionLog(folder / "decisions")
         self.decisions.check_topology(topology)
         self.state = StateStore(folder / "state")
@@ -147,11 +155,14 @@ class JobRuntime:
                 return None
             rows = read_assignment(self.settings, self.policy.job, head.plan_id)
             routes = read_routes(self.settings, self.policy.job, head.plan_id)
+            scaling = scaled(read_scaling(self.settings, self.policy.job, head.plan_id))
         except Exception as error:  # noqa: BLE001 - whatever ails the tables, the job goes on
             log.warning("the plan could not be read, keeping v%d: %s", current.version, error)
             return None
         try:
-            return checked_placement(head, rows, self.topology, self.policy, current, routes)
+            return checked_placement(
+                head, rows, self.topology, self.policy, current, routes, scaling
+            )
         except PlanRefused as refusal:
             self._refuse(head, current, str(refusal), batch_id)
             return None
@@ -216,7 +227,7 @@ class JobRuntime:
         return self.sent_routes
 
     def _work(self, batch_id: int, placement: Placement, sent: SentRoutes | None) -> Work:
-        node_ids = taking_turns(self.node_ids, batch_id)
+        node_ids = taking_turns(self._nodes(placement), batch_id)
         return Work(
             self.topology,
             node_indexes(placement, self.topology, node_ids),
@@ -234,11 +245,36 @@ class JobRuntime:
             reports,
             self.topology,
             placement,
-            taking_turns(self.node_ids, batch_id),
+            taking_turns(self._nodes(placement), batch_id),
             self.state_bytes or {},
         )
         self.state_bytes = {name: group.state_bytes for name, group in measured.groups.items()}
-        return measured
+        return self._with_arrivals(measured)
+
+    def _with_arrivals(self, measured: Measured) -> Measured:
+        """What waits at the source, and what came to it since the batch before."""
+        taken = measured.taken(self.topology.ids[0])
+        before, self.last_backlog = self.last_backlog, self._waiting(taken)
+        if before is None or self.last_backlog is None:
+            return replace(measured, backlog=self.last_backlog)
+        arrived = max(0, taken + self.last_backlog - before)
+        return replace(measured, backlog=self.last_backlog, arrived=arrived)
+
+    def _waiting(self, taken: int) -> int | None:
+        try:
+            return self.backlog(taken) if self.backlog is not None else None
+        except Exception as error:  # noqa: BLE001 - unknown is a figure too; the job goes on
+            log.warning("the backlog of the source could not be told: %s", error)
+            return None
+
+    def _nodes(self, placement: Placement) -> tuple[str, ...]:
+        """The nodes in use under a placement, in the policy's order."""
+        return tuple(nodes_in_use(self.policy, placement.scaling))
+
+    def _states(self, version: int) -> dict[str, str]:
+        """Nodes in use under a version, and which of them drain; by the policy if it is gone."""
+        placement = self.placements.get(version) or self.decisions.placement(version)
+        return nodes_in_use(self.policy, placement.scaling if placement else ())
 
     def _placement(self, version: int) -> Placement:
         """The content of a version, read once: with a million routes that takes a second."""
@@ -254,7 +290,7 @@ class JobRuntime:
         latest = self.decisions.latest()
         if latest is not None:
             placement = self._placement(latest.version)
-            node_indexes(placement, self.topology, self.node_ids)
+            node_indexes(placement, self.topology, self._nodes(placement))
             check_keeps_routes(placement, self.topology)
 
     def _publish(self, windows: Sequence[Window], number: int) -> None:
@@ -265,7 +301,14 @@ class JobRuntime:
             "metrics.key_pairs": pa.concat_tables(pairs) if pairs else [],
             "metrics.traffic": [row for w in windows for row in traffic_rows(job, w, now)],
             "metrics.key_groups": [row for w in windows for row in key_group_rows(job, w, now)],
-            "metrics.nodes": [row for w in windows for row in node_rows(job, w, self.policy, now)],
+            "metrics.sources": [
+                row for w in windows for row in source_rows(job, w, self.topology.ids[0], now)
+            ],
+            "metrics.nodes": [
+                row
+                for w in windows
+                for row in node_rows(job, w, self.policy, now, self._states(w.last.plan_version))
+            ],
         }
         for table, rows in tables.items():
             if len(rows):
@@ -281,7 +324,7 @@ class JobRuntime:
             "window %s: %.0f records/s, load distance %.1f %%, plan v%d, %d batches",
             datetime.fromtimestamp(window.end_ms / 1000, UTC).strftime("%H:%M:%S"),
             window.records / seconds,
-            load_distance_pct(cpu, self.policy),
+            load_distance_pct(cpu, self.policy, self._states(window.last.plan_version)),
             window.last.plan_version,
             len(window.batches),
         )

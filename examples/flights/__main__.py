@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -107,7 +108,9 @@ def run(options: argparse.Namespace) -> None:
     feeder = Feeder(folder, options.rate, 0 if options.drain else options.records, lines)
     with (
         stop_on_signals() as stop,
-        job.start(stream, settings, policy, trigger_s=options.trigger) as running,
+        replace(job, backlog=folder.waiting).start(
+            stream, settings, policy, trigger_s=options.trigger
+        ) as running,
     ):
         _feed(feeder, running, stop, options.duration)
         running.drain()

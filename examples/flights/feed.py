@@ -49,6 +49,19 @@ class FlightsFolder:
         """Files the job has counted."""
         return self.root / "archive"
 
+    @property
+    def rate_file(self) -> Path:
+        """Records a second, as a number: who writes it changes the rate of a running feeder."""
+        return self.root / "rate"
+
+    def waiting(self, taken: int) -> int:
+        """Records that are in the input at the end of a batch that took so many.
+
+        Spark moves a batch's files away when the next one begins, so they are still there.
+        """
+        files = sum(1 for _ in self.input.glob("flights-*.csv"))
+        return max(0, files * CHUNK_RECORDS - taken)
+
     def files(self) -> dict[int, Path]:
         """Every input file by its number, whether counted yet or not."""
         waiting = {_number(path): path for path in self.input.glob("flights-*.csv")}
@@ -98,8 +111,23 @@ def prepare_chunks(chunks: Path, lines: Callable[[], list[str]] = flight_lines) 
     return chunk_files(chunks)
 
 
+def files_at_most(rate: float) -> int:
+    """Files that may wait in the input."""
+    return max(4, math.ceil(rate * BACKLOG_S / CHUNK_RECORDS))
+
+
+def set_rate(folder: FlightsFolder, rate: float) -> None:
+    """Make a running feeder go on at another rate."""
+    partial = folder.rate_file.with_suffix(".new")
+    partial.write_text(f"{rate!r}")
+    os.replace(partial, folder.rate_file)
+
+
 class Feeder(threading.Thread):
-    """Puts files into the input at ``rate`` records a second; waits while too many lie there."""
+    """Puts files into the input at ``rate`` records a second; waits while too many lie there.
+
+    The rate is that of :func:`set_rate` where it was called, also after a restart.
+    """
 
     def __init__(
         self,
@@ -112,7 +140,7 @@ class Feeder(threading.Thread):
         self.folder, self.rate = folder, rate
         self.chunks = prepare_chunks(folder.chunks, lines)
         self.files_left = math.inf if records is None else math.ceil(records / CHUNK_RECORDS)
-        self.largest_backlog = max(4, math.ceil(rate * BACKLOG_S / CHUNK_RECORDS))
+        self.largest_backlog = files_at_most(rate)
         self.stopping = threading.Event()
         self.fed = 0
         folder.input.mkdir(parents=True, exist_ok=True)
@@ -129,13 +157,23 @@ class Feeder(threading.Thread):
             self._put(number)
             number += 1
             self.files_left -= 1
-            due = max(due, time.monotonic() - 1.0) + CHUNK_RECORDS / self.rate
+            due = max(due, time.monotonic() - 1.0) + CHUNK_RECORDS / self._rate()
 
     def stop(self) -> None:
         """Feed no more."""
         self.stopping.set()
         if self.is_alive():
             self.join()
+
+    def _rate(self) -> float:
+        """As it was last set; what cannot be read changes nothing."""
+        try:
+            rate = float(self.folder.rate_file.read_text())
+        except (OSError, ValueError):
+            return self.rate
+        if math.isfinite(rate) and rate > 0 and rate != self.rate:
+            self.rate, self.largest_backlog = rate, files_at_most(rate)
+        return self.rate
 
     def _put(self, number: int) -> None:
         chunk = self.chunks[number % len(self.chunks)]

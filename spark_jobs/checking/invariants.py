@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ballast.contracts.identity import content_hash
+from ballast.contracts.identity import Scaled, content_hash
 from ballast.store.plans import Head
 
 Row = dict[str, Any]
@@ -43,6 +43,7 @@ class JobState:
     """Row of plans.plans of the head's plan."""
     assignments: Sequence[tuple[str, int, str]] = ()
     routes: Sequence[tuple[str, str, int]] = ()
+    scaling: Sequence[Scaled] = ()
 
     @property
     def head(self) -> Head | None:
@@ -102,7 +103,7 @@ def _whole_plan(state: JobState) -> Iterator[Finding]:
     elif state.plan["content_hash"] != head.content_hash:
         promised = f"{state.plan['content_hash'][:16]}, the head promises {head.content_hash[:16]}"
         yield Finding(state.job, f"{named}, whose content hash is {promised}", back)
-    found = content_hash(state.assignments, state.routes)
+    found = content_hash(state.assignments, state.routes, state.scaling)
     if found != head.content_hash:
         rows = f"{len(state.assignments)} assignments and {len(state.routes)} routes"
         yield Finding(

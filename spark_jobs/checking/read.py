@@ -14,8 +14,16 @@ from typing import Any
 from deltalake import DeltaTable
 
 from ballast.contracts.errors import NotFound
+from ballast.contracts.scaling import scaled
 from ballast.contracts.settings import Settings
-from ballast.store.plans import Head, read_assignment, read_log, read_plan, read_routes
+from ballast.store.plans import (
+    Head,
+    read_assignment,
+    read_log,
+    read_plan,
+    read_routes,
+    read_scaling,
+)
 from ballast.store.tables import open_table, rows_of, table_exists
 from spark_jobs.checking.invariants import PUBLISHED, JobState, Publication
 from spark_jobs.heads import HEADS
@@ -57,6 +65,7 @@ def read_state(settings: Settings, job: str) -> JobState:
     return JobState(
         job, logged, heads, state.history, _plan_or_none(settings, head), content,
         read_routes(settings, job, head.plan_id),
+        scaled(read_scaling(settings, job, head.plan_id)),
     )  # fmt: skip
 
 

@@ -66,11 +66,11 @@ def complete_windows(
     period: Period, groups: Mapping[datetime, int], expected: int, states: Sequence[NodeState]
 ) -> list[datetime]:
     """Windows in which every expected key group and every node that is not dead reported."""
-    speaking = [state.reported.windows for state in states if state.state != "dead"]
+    speaking = [state for state in states if state.state != "dead"]
     return [
         end
         for end in period.ends
-        if groups[end] == expected and all(end in windows for windows in speaking)
+        if groups[end] == expected and all(state.speaks_in(end) for state in speaking)
     ]
 
 
@@ -136,7 +136,7 @@ def _quiet_nodes(
 ) -> list[str]:
     ends = [end for end in period.ends if groups[end]]
     quiet = {
-        state.node.id: sum(end not in state.reported.windows for end in ends)
+        state.node.id: sum(not state.speaks_in(end) for end in ends)
         for state in states
         if state.state != "dead"
     }

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from ballast.contracts.errors import GateFailed
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.scaling import scaled
 from ballast.contracts.settings import Settings
-from ballast.store.plans import Head, read_acks, read_head
+from ballast.store.plans import Head, read_acks, read_head, read_scaling
 from ballast.store.snapshots import newest_snapshot
 from ballast.store.tables import ensure_tables, open_table, read_rows
 from expectations.policy_rules import CLOCK_SKEW_S
@@ -30,8 +31,9 @@ from spark_jobs.condensing.words import iso
 SNAPSHOTS = "snapshots.snapshots"
 TABLES_USED = (
     "metrics.key_groups", "metrics.nodes", "metrics.traffic", "metrics.key_pairs",
-    "metrics.rejected", "snapshots.key_groups", "snapshots.nodes", "snapshots.traffic",
-    "snapshots.key_pairs", SNAPSHOTS,
+    "metrics.sources", "metrics.rejected", "snapshots.key_groups", "snapshots.nodes",
+    "snapshots.traffic", "snapshots.key_pairs", "snapshots.load_series", "snapshots.sources",
+    SNAPSHOTS,
 )  # fmt: skip
 # A job is silent when its newest window is older than this many windows, but not before a
 # minute: batches take time, and so does committing their metrics.
@@ -62,22 +64,47 @@ def look_up(settings: Settings, request: Request) -> Found:
     head = read_head(settings, request.job)
     nodes = open_table(settings, "metrics.nodes").version()
     routes_keys = bool(request.policy.routing.edges)
+    is_scaled = request.policy.scaling is not None
     pins = Pins(
         nodes=nodes,
         key_groups=open_table(settings, "metrics.key_groups").version(),
         traffic=open_table(settings, "metrics.traffic").version(),
         key_pairs=open_table(settings, "metrics.key_pairs").version() if routes_keys else None,
+        sources=open_table(settings, "metrics.sources").version() if is_scaled else None,
     )
     newest = _newest_fresh_window_end(settings, request, nodes)
     if newest is None:
         raise _silent(settings, request, nodes)
-    _require_taken_up(settings, request, head, nodes, newest)
+    ran_under = _version_of_window(settings, request, nodes, newest)
+    _require_taken_up(settings, request, head, ran_under, newest)
     previous = newest_snapshot(settings, request.job)
-    return Found(pins, period_of(request.policy, newest), previous, head)
+    plan_id = _plan_of_version(settings, request.job, head, ran_under)
+    rows = read_scaling(settings, request.job, plan_id) if plan_id else []
+    return Found(
+        pins, period_of(request.policy, newest), previous, head, plan_id, tuple(scaled(rows))
+    )
+
+
+def _version_of_window(settings: Settings, request: Request, nodes: int, end: datetime) -> int:
+    """The plan version that a window ran under, at its end."""
+    where = [("window_end_at", "=", end), ("window_date", "=", end.date())]
+    rows = read_rows(
+        settings, "metrics.nodes", job=request.job, where=where, version=nodes,
+        columns=["plan_version"],
+    )  # fmt: skip
+    return int(pc.max(rows["plan_version"]).as_py() or 0)
+
+
+def _plan_of_version(settings: Settings, job: str, head: Head | None, version: int) -> str | None:
+    """The plan of a version: the head's, or one that the job took up before it refused the head."""
+    if head is not None and head.version == version:
+        return head.plan_id
+    acks = read_acks(settings, job, version) if version else []
+    return acks[-1]["plan_id"] if acks else None
 
 
 def _require_taken_up(
-    settings: Settings, request: Request, head: Head | None, version: int, newest: datetime
+    settings: Settings, request: Request, head: Head | None, ran_under: int, newest: datetime
 ) -> None:
     """Fail the gate while the newest window is of an older version than the head.
 
@@ -86,12 +113,6 @@ def _require_taken_up(
     """
     if head is None:
         return
-    where = [("window_end_at", "=", newest), ("window_date", "=", newest.date())]
-    rows = read_rows(
-        settings, "metrics.nodes", job=request.job, where=where, version=version,
-        columns=["plan_version"],
-    )  # fmt: skip
-    ran_under = pc.max(rows["plan_version"]).as_py() or 0
     acks = read_acks(settings, request.job, head.version)
     refused = bool(acks) and acks[-1]["status"] == "refused"
     if ran_under < head.version and not refused:

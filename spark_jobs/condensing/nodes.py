@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,6 +12,7 @@ from pyspark.sql import functions as fn
 
 from ballast.contracts.errors import GateFailed
 from ballast.contracts.policy import JobPolicy, NodePolicy
+from ballast.contracts.scaling import nodes_in_use
 from ballast.contracts.tables import NODE_COLUMNS
 from spark_jobs.condensing.request import Period, Row
 from spark_jobs.condensing.words import iso, some
@@ -40,6 +41,12 @@ class NodeState:
     last_seen: datetime | None
     silent_windows: int
     reported: Reported
+    since: datetime | None = None
+    """End of its first window, of a node that was added lately: before, it was not in use."""
+
+    def speaks_in(self, end: datetime) -> bool:
+        """Whether it reported in a window, or was not in use yet."""
+        return end in self.reported.windows or (self.since is not None and end < self.since)
 
     def row(self, job: str, snapshot_id: str) -> Row:
         """The row of ``snapshots.nodes``."""
@@ -87,22 +94,29 @@ def node_states(
     period: Period,
     reported: Mapping[str, Reported],
     previous: Mapping[str, Row],
+    in_use: Mapping[str, str] | None = None,
+    added: Collection[str] = (),
 ) -> list[NodeState]:
-    """The state of every node of the policy; raises for one that is silent but not yet dead.
+    """The state of every node in use; raises for one that is silent but not yet dead.
+
+    ``in_use`` has the nodes with what the plan in force makes of them (those that the policy
+    does not spare, without one); ``added`` are nodes that it has just brought in.
 
     Silence is counted from the node's last window, or from the job's first window among those
     looked at when that is later: while the job itself stood still, no node could speak.
     """
     ends = [end for said in reported.values() for end in said.windows]
     first_start = min(ends, default=period.end) - period.window
+    known = nodes_in_use(policy) if in_use is None else in_use
     states = [
         _state(policy, period, node, reported.get(node.id, Reported()), first_start,
-               previous.get(node.id, {}).get("last_seen_at"))
+               previous.get(node.id, {}).get("last_seen_at"), known[node.id], node.id in added)
         for node in policy.nodes
+        if node.id in known
     ]  # fmt: skip
     silent = [state for state in states if state.state == "silent"]
     if silent:
-        raise _silent(policy, period, silent, first_start)
+        raise _silent(policy, period, silent, first_start, len(states))
     return states
 
 
@@ -113,6 +127,8 @@ def _state(
     said: Reported,
     first_start: datetime,
     seen_before: datetime | None,
+    planned: str,
+    is_added: bool,
 ) -> NodeState:
     last = said.last_seen or seen_before
     quiet = period.windows_since(max(last or first_start, first_start))
@@ -121,12 +137,13 @@ def _state(
     elif quiet > 0:
         state = "silent"
     else:
-        state = "draining" if node.draining else "alive"
-    return NodeState(node, state, last, period.windows_since(last or first_start), said)
+        state = planned
+    since = min(said.windows, default=None) if is_added else None
+    return NodeState(node, state, last, period.windows_since(last or first_start), said, since)
 
 
 def _silent(
-    policy: JobPolicy, period: Period, silent: list[NodeState], first_start: datetime
+    policy: JobPolicy, period: Period, silent: list[NodeState], first_start: datetime, total: int
 ) -> GateFailed:
     names = [
         f"{state.node.id} since {iso(state.last_seen)}"
@@ -137,7 +154,7 @@ def _silent(
     since = min(max(state.last_seen or first_start, first_start) for state in silent)
     dead_at = since + policy.dead_after_windows * period.window
     return GateFailed(
-        f"job {policy.job}: {len(silent)} of {len(policy.nodes)} nodes silent up to the newest "
+        f"job {policy.job}: {len(silent)} of {total} nodes silent up to the newest "
         f"window, which ends at {iso(period.end)}: {some(names)}; a missing node is unknown, so "
         f"no plan is made. Bring the node back, or wait until {iso(dead_at)}, when it has been "
         f"silent for {policy.dead_after_windows} windows and is taken for dead"

@@ -7,7 +7,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ballast.contracts import identity
+from ballast.contracts.identity import Scaled
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.scaling import ADD, node_actions, nodes_in_use
 from ballast.store.plans import Head
 
 Row = dict[str, Any]
@@ -67,6 +69,8 @@ class Pins:
     traffic: int
     key_pairs: int | None = None
     """None where no keys are routed."""
+    sources: int | None = None
+    """None where the job is not scaled."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,19 @@ class Found:
     """The job's newest snapshot so far."""
     head: Head | None
     """The plan in force when the tables were pinned: what a draft may replace."""
+    applied_plan_id: str | None = None
+    """The plan that the newest window ran under."""
+    scaling: tuple[Scaled, ...] = ()
+    """What that plan makes of nodes."""
+
+    def in_use(self, policy: JobPolicy) -> dict[str, str]:
+        """Nodes in use with their states: of the others nothing is expected."""
+        return nodes_in_use(policy, self.scaling)
+
+    @property
+    def added(self) -> frozenset[str]:
+        """Nodes that the plan in force added: they cannot have reported before."""
+        return frozenset(n for n, action in node_actions(self.scaling).items() if action == ADD)
 
     def snapshot_id(self, request: Request) -> str:
         """Identity of the snapshot: everything its rows are made from is part of it."""
@@ -93,6 +110,10 @@ class Found:
         ]
         if self.pins.key_pairs is not None:
             pins.append(f"metrics.key_pairs@{self.pins.key_pairs}")
+        if self.pins.sources is not None:
+            pins.append(f"metrics.sources@{self.pins.sources}")
+        if self.applied_plan_id is not None:
+            pins.append(f"under plan {self.applied_plan_id}")
         return identity.snapshot_id(request.job, request.run_id, pins)
 
 

@@ -54,6 +54,8 @@ def write_snapshot(
         "nodes_table_version": found.pins.nodes,
         "traffic_table_version": found.pins.traffic,
         "key_pairs_table_version": found.pins.key_pairs,
+        "sources_table_version": found.pins.sources,
+        "applied_plan_id": found.applied_plan_id,
         "rejected_rows": rejected_rows,
         "policy_json": request.policy.to_json(),
         "created_at": datetime.now(UTC),

@@ -24,6 +24,7 @@ PINS: Mapping[str, str] = {
     "metrics.nodes": "nodes_table_version",
     "metrics.traffic": "traffic_table_version",
     "metrics.key_pairs": "key_pairs_table_version",
+    "metrics.sources": "sources_table_version",
 }
 """Table of metrics -> column of snapshots.snapshots with the version of it that was read."""
 

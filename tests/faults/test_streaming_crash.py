@@ -75,15 +75,23 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     run_life(settings, *FEW)
     deaths = {}
     for version, point in enumerate(POINTS, start=1):
-        publish(settings, policy, version, shifted(policy, version), routes(policy, version))
+        node_of, nodes = shifted(policy, version), actions(policy, version)
+        publish(settings, policy, version, node_of, routes(policy, version), nodes)
         code = run_life(settings, *FEW, fault=f"{point}@{version}")
         deaths[point] = death(settings, code, version)
     code, output = run_until_term(settings)
     return Story(settings, deaths, code, check_sums(settings), output)
 
 
+def actions(policy: JobPolicy, version: int) -> dict[str, str]:
+    """Every other version does without the last node, and the next one takes it up again."""
+    last = policy.nodes[-1].id
+    kept = {node.id: "keep" for node in policy.nodes}
+    return kept | {last: "remove" if version % 2 else "add"}
+
+
 def shifted(policy: JobPolicy, by: int):
-    nodes = [node.id for node in policy.nodes]
+    nodes = [node for node, action in actions(policy, by).items() if action != "remove"]
     return lambda operator, group: nodes[(group + by * (group % 2) + len(operator)) % len(nodes)]
 
 

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ballast.contracts.policy import JobPolicy, NodePolicy
+from ballast.contracts.scaling import nodes_in_use
 from ballast.contracts.settings import Settings
 from ballast.store.tables import append
 
@@ -61,8 +62,15 @@ def window_rows(
     traffic: bool = True,
     plan_version: int = 0,
     change: Change | None = None,
+    in_use: Collection[str] | None = None,
+    backlog: int | None = None,
 ) -> dict[str, list[Row]]:
-    """The rows by table; ``loads`` is the CPU milliseconds of a key group in a window."""
+    """The rows by table; ``loads`` is the CPU milliseconds of a key group in a window.
+
+    ``in_use`` are the nodes that speak (all that are not spare); with a ``backlog`` the sources do
+    as well, each with 100 records a window.
+    """
+    used = nodes_in_use(policy) if in_use is None else in_use
     placement = {**round_robin(policy), **(nodes or {})}
     written: dict[str, list[Row]] = {table: [] for table in TABLES_IN_ORDER}
     for number in windows:
@@ -79,8 +87,10 @@ def window_rows(
         written["metrics.nodes"] += [
             _node_row(policy, window, node, groups, figures)
             for node in policy.nodes
-            if node.id not in quiet
+            if node.id in used and node.id not in quiet
         ]
+        if backlog is not None:
+            written.setdefault("metrics.sources", []).extend(_source_rows(policy, window, backlog))
         if traffic:
             written["metrics.traffic"] += _traffic_rows(policy, window, groups)
     return written if change is None else _changed(written, change)
@@ -88,8 +98,9 @@ def window_rows(
 
 def round_robin(policy: JobPolicy) -> dict[tuple[str, int], str]:
     """A placement of every key group: the i-th of an operator on the i-th node, and around."""
+    nodes = list(nodes_in_use(policy))
     return {
-        (operator.id, group): policy.nodes[group % len(policy.nodes)].id
+        (operator.id, group): nodes[group % len(nodes)]
         for operator in policy.operators
         for group in range(operator.key_groups)
     }
@@ -150,6 +161,14 @@ def _node_row(
         "memory_used_bytes": 1000 * len(own),
         "network_used_bytes": 5000 * len(own),
     }
+
+
+def _source_rows(policy: JobPolicy, window: Row, backlog: int) -> list[Row]:
+    return [
+        {**window, "source_id": name, "operator_id": name, "records": 100, "arrived_records": 100,
+         "backlog_records": backlog}
+        for name in policy.entry_operators
+    ]  # fmt: skip
 
 
 def _traffic_rows(policy: JobPolicy, window: Row, groups: Placement) -> list[Row]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ballast.contracts.identity import snapshot_id
 from ballast.contracts.policy import JobPolicy, NodePolicy
+from ballast.contracts.scaling import nodes_in_use
 from ballast.contracts.settings import Settings
 from ballast.store.plans import Head
 from ballast.store.tables import append
@@ -41,8 +42,18 @@ def snapshot_rows(
     states: Mapping[str, str] | None = None,
     head: Head | None = None,
     traffic: bool = True,
+    steps: int = 0,
+    backlog: int | None = 0,
+    at: datetime = END,
+    **own: Any,
 ) -> dict[str, list[Row]]:
-    """The rows by table; ``loads`` are cores (0.1 where not named), ``states`` those of nodes."""
+    """The rows by table; ``loads`` are cores (0.1 where not named), ``states`` those of nodes.
+
+    Nodes are those with a state, and those that the policy does not spare. With ``steps`` there
+    are load series of so many steps of a minute, and sources with this ``backlog``; ``own`` are
+    columns of the snapshot's own row.
+    """
+    used = states if policy.scaling and states else {**nodes_in_use(policy), **(states or {})}
     placed = {**round_robin(policy), **(placement or {})}
     ids = {"job": policy.job, "snapshot_id": snapshot_id(policy.job, run_id, ["test"])}
     edges = [
@@ -56,11 +67,21 @@ def snapshot_rows(
             for group, node in placed.items()
         ],
         "snapshots.nodes": [
-            _node_row(ids, node, (states or {}).get(node.id, "alive")) for node in policy.nodes
+            _node_row(ids, node, used[node.id]) for node in policy.nodes if node.id in used
+        ],
+        "snapshots.load_series": [
+            _step_row(ids, group, step, (loads or {}).get(group, 0.1), at)
+            for group in placed
+            for step in range(steps)
+        ],
+        "snapshots.sources": [
+            {**ids, "source_id": name, "operator_id": name, "arrival_records_per_s": 20.0,
+             "backlog_records": backlog, "windows": 6}
+            for name in policy.entry_operators if steps
         ],
         "snapshots.traffic": edges if traffic else [],
-        "snapshots.snapshots": [_snapshot_row(ids, policy, run_id, head)],
-    }
+        "snapshots.snapshots": [_snapshot_row(ids, policy, run_id, head, at) | own],
+    }  # fmt: skip
 
 
 def uneven(policy: JobPolicy, extra: int = 2) -> dict[Group, str]:
@@ -73,12 +94,12 @@ def uneven(policy: JobPolicy, extra: int = 2) -> dict[Group, str]:
     return placed
 
 
-def _snapshot_row(ids: Row, policy: JobPolicy, run_id: str, head: Head | None) -> Row:
+def _snapshot_row(ids: Row, policy: JobPolicy, run_id: str, head: Head | None, at: datetime) -> Row:
     return {
         **ids,
         "run_id": run_id,
-        "period_start_at": END - timedelta(seconds=policy.statistics_period_s),
-        "period_end_at": END,
+        "period_start_at": at - timedelta(seconds=policy.statistics_period_s),
+        "period_end_at": at,
         "windows": policy.windows_per_period,
         "head_version": head.version if head else 0,
         "head_plan_id": head.plan_id if head else None,
@@ -88,7 +109,23 @@ def _snapshot_row(ids: Row, policy: JobPolicy, run_id: str, head: Head | None) -
         "key_pairs_table_version": None,
         "rejected_rows": 0,
         "policy_json": policy.to_json(),
-        "created_at": END,
+        "created_at": at,
+    }
+
+
+def _step_row(ids: Row, group: Group, step: int, load: float, at: datetime) -> Row:
+    return {
+        **ids,
+        "operator_id": group[0],
+        "key_group": group[1],
+        "step": step,
+        "step_end_at": at,
+        "step_s": 60.0,
+        "cpu_load_cores": load,
+        "busy_load_cores": load,
+        "memory_load_bytes": 1000.0,
+        "network_load_bytes_per_s": 100.0,
+        "records_per_s": 20.0,
     }
 
 

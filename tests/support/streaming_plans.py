@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from ballast.contracts.identity import content_hash
 from ballast.contracts.policy import JobPolicy
@@ -18,8 +19,9 @@ def publish(
     version: int,
     node_of: Callable[[str, int], str],
     routes: Sequence[tuple[str, str, int]] = (),
+    nodes: Mapping[str, str] | None = None,
 ) -> str:
-    """Detail rows first, then the head."""
+    """Detail rows first, then the head; ``nodes`` says what becomes of them."""
     content = [
         (operator.id, group, node_of(operator.id, group))
         for operator in policy.operators
@@ -47,8 +49,20 @@ def publish(
             "plans.routes",
             [common | dict(zip(names, route, strict=True)) for route in routes],
         )
-    _set_head(settings, policy.job, version, plan_id, content_hash(content, routes))
+    scaling = [("node", name, action, None) for name, action in (nodes or {}).items()]
+    if scaling:
+        append(settings, "plans.scaling", [_scaling_row(policy.job, plan_id, *s) for s in scaling])
+    _set_head(settings, policy.job, version, plan_id, content_hash(content, routes, scaling))
     return plan_id
+
+
+def _scaling_row(
+    job: str, plan_id: str, subject: str, name: str, action: str, wanted: int | None
+) -> dict[str, Any]:
+    told = dict.fromkeys(("reason", "binding", "would_change"), "test")
+    at = dict.fromkeys(("period_end_at", "decided_at"), datetime.now(UTC))
+    row = {"subject": subject, "subject_id": name, "action": action, "wanted": wanted}
+    return {"job": job, "plan_id": plan_id, **row, **told, **at}
 
 
 def _set_head(settings: Settings, job: str, version: int, plan_id: str, content: str) -> None:

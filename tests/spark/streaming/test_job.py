@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from ballast.store.plans import read_acks
 from ballast.streaming import Operator
 from ballast.streaming.inspect import job_folder, placement_in_force
 from tests.support.streaming_bench import POLICY, WORDS, Bench
-from tests.support.streaming_parts import JOB, OPERATORS, count
+from tests.support.streaming_parts import JOB, OPERATORS, count, policy_of
 from tests.support.streaming_plans import publish
 
 
@@ -101,6 +102,45 @@ def _check_metrics(bench):
     assert traffic.bytes.sum() == groups.bytes_out.sum() == groups.bytes_in.sum() > 0
     assert set(groups.plan_version) >= {1, 2}
     assert (groups.window_date == groups.window_end_at.dt.date).all()
+
+
+def test_nodes_are_added_drained_and_removed_at_batch_boundaries(bench):
+    nodes = [{"id": "node-0"}, {"id": "node-1"}, {"id": "node-2", "spare": True}]
+    policy = policy_of(3, window_s=1, statistics_period_s=10, nodes=nodes, scaling={})
+    bench.job = replace(bench.job, backlog=lambda taken: 0)
+
+    def spread(over):
+        return lambda operator, group: f"node-{(group + len(operator)) % over}"
+
+    plans = [
+        (spread(3), {"node-0": "keep", "node-1": "keep", "node-2": "add"}),
+        (spread(3), {"node-0": "keep", "node-1": "keep", "node-2": "drain"}),
+        (spread(2), {"node-0": "keep", "node-1": "keep", "node-2": "drain"}),
+        (spread(2), {"node-0": "keep", "node-1": "keep", "node-2": "remove"}),
+    ]
+    with bench.start(policy) as running:
+        bench.feed()
+        running.drain()
+        for version, (node_of, actions) in enumerate(plans, start=1):
+            publish(bench.settings, policy, version, node_of, nodes=actions)
+            bench.feed()
+            running.drain()
+        publish(bench.settings, policy, 5, spread(3), nodes=plans[-1][1])
+        bench.feed()
+        running.drain()
+    check_counts(bench)
+    words = [status for _, status in bench.acks()]
+    assert words == ["accepted", "applied"] * 4 + ["refused"]
+    assert "does not use" in read_acks(bench.settings, JOB)[-1]["reason"]
+    rows = bench.rows("metrics.nodes")
+    spoke = rows[rows.heartbeats > 0].groupby("plan_version").node_id.agg(set).to_dict()
+    assert rows.groupby("node_id").heartbeats.sum().to_dict() == {
+        "node-0": 6, "node-1": 6, "node-2": 3,
+    }  # fmt: skip
+    assert "node-2" not in spoke.get(0, set())
+    sources = bench.rows("metrics.sources")
+    assert sources.records.sum() == sum(bench.counted.values())
+    assert set(sources.source_id) == {"parse"}
 
 
 def test_only_records_for_another_node_are_serialised(bench):

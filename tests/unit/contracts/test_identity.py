@@ -57,6 +57,21 @@ def test_a_key_is_routed_at_its_own_operator() -> None:
     )
 
 
+def test_what_becomes_of_nodes_is_content_and_plans_without_it_keep_their_hash() -> None:
+    scaling = [("node", "n1", "keep", None), ("operator", "a", "size", 3)]
+    whole = content_hash(ROWS, [], scaling)
+    assert content_hash(ROWS, [], []) == content_hash(ROWS)
+    assert whole == content_hash(ROWS, [], reversed(scaling))
+    others = [
+        content_hash(ROWS),
+        content_hash(ROWS, [], scaling[:1]),
+        content_hash(ROWS, [], [("node", "n1", "drain", None), scaling[1]]),
+        content_hash(ROWS, [], [scaling[0], ("operator", "a", "size", 2)]),
+        content_hash(ROWS, [("scaling", "node", 1)], scaling),
+    ]
+    assert len({whole, *others}) == 6
+
+
 def test_parts_do_not_run_together() -> None:
     assert digest("ab", "c") != digest("a", "bc")
 

@@ -179,6 +179,15 @@ def test_growing_takes_a_draining_node_back_before_a_new_one() -> None:
     assert plan.drains == {}
 
 
+def test_a_node_that_somebody_else_drains_is_not_taken_back() -> None:
+    problem = make([0.3] * 6, [0, 0, 1, 1, 2, 2], states=["alive", "alive", "draining"])
+    rules = Rules(leaving=frozenset({"n2"}))
+    plan = plan_round(
+        problem, Budget(), allocator(), fixed(1), spares=spares(problem, 1), rules=rules
+    )
+    assert (plan.revived, plan.added) == ((), ("new0",))
+
+
 def test_without_a_node_to_add_the_plan_says_so() -> None:
     problem = make([0.9, 0.9], [0, 1])
     plan = plan_round(problem, Budget(), allocator(), fixed(3), spares=spares(problem, 1))

@@ -109,7 +109,8 @@ def test_what_versions_and_a_waiting_draft_refer_to_stays_and_can_still_be_publi
     tidy(settings, days=100)
     kept = {plans[name]["snapshot_id"] for name in ("one", "two", "waits")}
     found = snapshot_ids(settings)
-    assert found.pop("snapshots.key_pairs") == set()
+    for name in ("snapshots.key_pairs", "snapshots.load_series", "snapshots.sources"):
+        assert found.pop(name) == set(), "the job neither routes keys nor is scaled"
     assert set(map(frozenset, found.values())) == {frozenset(kept)}
     assert len(read_plans(settings, JOB)) == 4
     assert publish_plan(settings, JOB, "run-3").version == 3

@@ -65,7 +65,7 @@ def test_a_route_that_was_changed_after_the_draft_is_not_published(settings):
     snapshot = write_keyed_snapshot(settings, "run-1")
     plan = draft_plan(settings, JOB, "run-1", STAY)
     given = read_round(settings, find_snapshot(settings, JOB, "run-1"))
-    assignment, routes = read_content(settings, plan)
+    assignment, routes, _ = read_content(settings, plan)
     assert violations_of(given, plan, assignment, routes) == []
     assert violations_of(given, plan, assignment, routes[1:])[0].promise == "content_hash"
     stray = [(routes[0][0], routes[0][1], 99), *routes[1:]]

@@ -15,7 +15,7 @@ from ballast.streaming.routing import Placement, key_group_of
 from ballast.streaming.state import StateStore
 from examples.flights.__main__ import parse
 from examples.flights.check import check_sums
-from examples.flights.feed import KEEP_PASSES, Feeder, FlightsFolder
+from examples.flights.feed import KEEP_PASSES, Feeder, FlightsFolder, set_rate
 from examples.flights.operators import (
     airplane_of,
     extract_delays,
@@ -143,3 +143,21 @@ def test_old_passes_are_counted_and_removed(folder):
 def test_a_number_that_makes_no_sense_is_refused(arguments):
     with pytest.raises(InvalidInput, match="a number above 0"):
         parse(arguments)
+
+
+def test_the_rate_of_a_running_feeder_can_be_changed(folder):
+    feeder = Feeder(folder, rate=1000)
+    assert feeder._rate() == 1000
+    set_rate(folder, 4000.0)
+    assert (feeder._rate(), feeder.largest_backlog) == (4000.0, 40)
+    folder.rate_file.write_text("fast")
+    assert feeder._rate() == 4000.0
+    assert Feeder(folder, rate=1000)._rate() == 1000
+
+
+def test_what_waits_is_what_the_running_batch_has_not_taken(folder):
+    feeder = Feeder(folder, rate=1000)
+    for number in range(5):
+        feeder._put(number)
+    assert folder.waiting(taken=2000) == 3000
+    assert folder.waiting(taken=9000) == 0

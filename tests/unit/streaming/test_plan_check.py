@@ -139,3 +139,56 @@ def test_an_operator_may_not_stop_keeping_its_state_by_key_while_its_keys_are_ro
     check_keeps_routes(CURRENT, TOPOLOGY)
     with pytest.raises(InvalidInput, match=r"routes keys of count.*state_by_key=True"):
         check_keeps_routes(routed, TOPOLOGY)
+
+
+SCALED = {"nodes": [{"id": "node-0"}, {"id": "node-1"}, {"id": "node-2", "spare": True}]}
+
+
+def scaled_check(node_of, actions, current=None):
+    policy = policy_of(3, **SCALED, scaling={})
+    topology = topology_of(policy)
+    rows = [
+        {"operator_id": operator, "key_group": group, "node_id": node_of(operator, group)}
+        for operator, group in topology.all_key_groups
+    ]
+    content = [(r["operator_id"], r["key_group"], r["node_id"]) for r in rows]
+    scaling = [("node", name, action, None) for name, action in actions.items()]
+    head = Head(JOB, 3, "plan", content_hash(content, (), scaling), "run", datetime.now(UTC))
+    before = current or first_placement(topology, policy)
+    return checked_placement(head, rows, topology, policy, before, (), scaling)
+
+
+def test_a_plan_may_add_a_spare_node_and_place_on_it():
+    actions = {"node-0": "keep", "node-1": "keep", "node-2": "add"}
+    placement = scaled_check(lambda operator, group: f"node-{group % 3}", actions)
+    assert set(placement.nodes["count"]) == {"node-0", "node-1", "node-2"}
+    assert placement.scaling == tuple(("node", n, a, None) for n, a in actions.items())
+
+
+@pytest.mark.parametrize(
+    ("node", "action", "words"),
+    [
+        ("node-2", "spare", "does not use"),
+        ("node-2", "remove", "does not use"),
+        ("node-2", "drain", "onto a draining node"),
+        ("node-9", "add", "adds or keeps the unknown node node-9"),
+    ],
+)
+def test_a_plan_that_places_on_nodes_it_does_not_use_is_refused(node, action, words):
+    actions = {"node-0": "keep", "node-1": "keep", node: action}
+    with pytest.raises(PlanRefused, match=words):
+        scaled_check(lambda operator, group: f"node-{group % 3}", actions)
+
+
+def test_what_becomes_of_nodes_is_part_of_the_hash_that_the_job_checks():
+    policy = policy_of(3)
+    topology = topology_of(policy)
+    placement = first_placement(topology, policy)
+    rows = [
+        {"operator_id": o, "key_group": g, "node_id": placement.node_of(o, g)}
+        for o, g in topology.all_key_groups
+    ]
+    head = Head(JOB, 3, "plan", placement.content_hash, "run", datetime.now(UTC))
+    scaling = [("node", "node-0", "drain", None)]
+    with pytest.raises(PlanRefused, match="content hash"):
+        checked_placement(head, rows, topology, policy, placement, (), scaling)

@@ -44,7 +44,8 @@ def snapshot(name, head_version, days, pin=None):
     return {"snapshot_id": f"s-{name}", "head_version": head_version, "created_at": ago(days),
             "period_end_at": ago(days), "policy_json": '{"statistics_period_s": 60}',
             "key_groups_table_version": pin, "nodes_table_version": pin,
-            "traffic_table_version": pin, "key_pairs_table_version": None}  # fmt: skip
+            "traffic_table_version": pin, "key_pairs_table_version": None,
+            "sources_table_version": None}  # fmt: skip
 
 
 def published(name, version, days):

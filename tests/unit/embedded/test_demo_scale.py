@@ -1,0 +1,55 @@
+"""``make demo-scale`` says what it showed, and names what it did not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ballast.contracts.policy import load_policy
+from ballast.contracts.settings import load_settings
+from embedded.demo_scale import BUDGET_MOVES, Story, report_lines, shortcomings, with_scaling
+
+SHOWN = Story(
+    added=["node-3"],
+    reasons=["3 nodes become 4"],
+    promised={f"node-{i}": (0.02, 0.021) for i in range(4)},
+    drained=["node-3"],
+    drain_moves=[BUDGET_MOVES, 3],
+    removed=["node-3"],
+    sums_equal=True,
+    sums_text="sums of 10 flights: equal",
+)
+
+
+def test_a_story_that_showed_everything_has_no_shortcoming() -> None:
+    assert shortcomings(SHOWN) == []
+    told = "\n".join(report_lines(SHOWN))
+    assert "promised 0.0200, measured 0.0210 cores (+5.0 %)" in told
+    assert "node-3 over 2 rounds" in told
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"added": []}, "adds one node"),
+        ({"promised": SHOWN.promised | {"node-0": (0.02, 0.0225)}}, "within 10% of the promised"),
+        ({"promised": {}}, "every node's CPU"),
+        ({"drain_moves": [BUDGET_MOVES + 1]}, "in budget"),
+        ({"drain_moves": [1] * 5}, "as many rounds"),
+        ({"removed": []}, "is removed"),
+        ({"heartbeats": ["node-3 under version 0"]}, "silent"),
+        ({"sums_equal": False}, "sums"),
+    ],
+)
+def test_what_was_not_shown_is_named(change: dict[str, Any], words: str) -> None:
+    assert any(words in problem for problem in shortcomings(replace(SHOWN, **change)))
+
+
+def test_its_policy_has_three_nodes_in_use_and_a_spare_one(tmp_path: Any) -> None:
+    settings = with_scaling(load_settings({"BALLAST_HOME": str(tmp_path)}), cores=0.05)
+    policy = load_policy(settings.policies / "flights.yaml")
+    assert [node.spare for node in policy.nodes] == [False, False, False, True]
+    assert policy.nodes[0].capacity.cpu_cores == 0.05
+    assert policy.scaling is not None
