@@ -18,6 +18,7 @@ from deltalake.exceptions import DeltaError
 from pyarrow.dataset import FileSystemDataset
 
 from ballast.contracts.errors import BrokenTable, NotFound
+from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
 from ballast.store.tables import Filter, dataset_of, open_table, rows_of
@@ -85,15 +86,13 @@ class Shelf:
         files = frozenset(_file_name(uri) for uri in uris)
         with self._lock:
             kept = self._kept.get((name, job))
-            if kept is not None and kept.files <= files:
-                known = kept
-            else:
-                known = _Kept(frozenset(), _short(name, table, job).schema.empty_table())
-            if known.files != files:
-                fresh = _read_files(_short(name, table, job), files - known.files)
-                known = _Kept(files, pa.concat_tables([known.rows, fresh]))
-            self._keep((name, job), known)
-        return known.rows
+            if kept is None or not kept.files <= files:
+                kept = _Kept(frozenset(), _nullable(_schema(name)).empty_table())
+            if kept.files != files:
+                fresh = _read_files(name, dataset_of(table, job), files - kept.files)
+                kept = _Kept(files, pa.concat_tables([kept.rows, fresh]))
+            self._keep((name, job), kept)
+        return kept.rows
 
     def _keep(self, key: tuple[str, str], kept: _Kept) -> None:
         self._kept[key] = kept
@@ -109,28 +108,32 @@ class Shelf:
             raise BrokenTable(name, self.settings.warehouse, cause) from error
 
 
-@dataclass(frozen=True)
-class _Short:
-    """A table's files of a job, without its long texts."""
-
-    dataset: FileSystemDataset
-    schema: pa.Schema
-
-
-def _short(name: str, table: DeltaTable, job: str) -> _Short:
-    dataset = dataset_of(table, job)
+def _schema(name: str) -> pa.Schema:
+    """The table as it is defined, without its long texts."""
     long = LONG_COLUMNS.get(name, ())
-    wanted = [column for column in TABLES[name].column_names if column not in long]
-    present = [column for column in wanted if column in dataset.schema.names]
-    return _Short(dataset, pa.schema([dataset.schema.field(column) for column in present]))
+    return pa.schema([field for field in arrow_schema(TABLES[name]) if field.name not in long])
 
 
-def _read_files(short: _Short, names: frozenset[str]) -> pa.Table:
-    found = [part for part in short.dataset.get_fragments() if _file_name(part.path) in names]
-    whole = short.dataset
-    part = FileSystemDataset(found, whole.schema, whole.format, whole.filesystem)
+def _nullable(schema: pa.Schema) -> pa.Schema:
+    """Every column may hold NULL, whatever the definition says of new rows."""
+    return pa.schema([field.with_nullable(True) for field in schema])
+
+
+def _read_files(name: str, dataset: Any, files: frozenset[str]) -> pa.Table:
+    """The rows of some files; NULL in columns that a table of an earlier version lacks."""
+    found = [part for part in dataset.get_fragments() if _file_name(part.path) in files]
+    part = FileSystemDataset(found, dataset.schema, dataset.format, dataset.filesystem)
+    schema = _schema(name)
+    present = [column for column in schema.names if column in dataset.schema.names]
     # Without threads: see ballast.store.tables.rows_of.
-    return part.to_table(columns=short.schema.names, use_threads=False).cast(short.schema)
+    rows = part.to_table(columns=present, use_threads=False)
+    columns = [
+        rows[field.name].cast(field.type)
+        if field.name in present
+        else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, names=schema.names)
 
 
 def _file_name(uri: str) -> str:

@@ -18,7 +18,7 @@ from ballast.store.paging import Key, Order, Page, read_page
 from ballast.store.tables import Filter, rows_of
 
 IN_FORCE_EVENTS = ("published", "rolled_back")
-REFUSALS = ("gate_failed", "refused", "conflict")
+REFUSALS = ("gate_failed", "refused", "conflict", "rejected", "timed_out")
 MOVE_COLUMNS = ("operator_id", "key_group", "previous_node_id", "node_id", "state_bytes")
 ORDERS = {
     "key": Order(("operator_id", "key_group")),

@@ -75,16 +75,19 @@ export function rollbackButton(job, version) {
   }, `Roll back to version ${version}`);
 }
 
-/** Approve and reject, for a review that waits. */
-export function reviewButtons(item) {
+/** Approve and reject, for a review that waits for the plan on this page. */
+export function reviewButtons(item, plan) {
+  if (item.content !== plan.content_hash) {
+    return h("p", { class: "bad" }, "A review waits for this plan with another content than is shown here: do not approve it, and tell whoever looks after Ballast.");
+  }
   const one = (option, text) => h("button", {
     class: option === "Approve" ? "main" : null,
     onclick: async () => {
-      const yes = await ask(`${option} this plan?`, text, [], option);
-      if (yes) await attempt(`${option === "Approve" ? "Approved" : "Rejected"}. The log will have your name.`, () => airflow.answerReview(item, option));
+      const given = await ask(`${option} this plan?`, text, [{ name: "reason", title: "Why (may be empty)" }], option);
+      if (given) await attempt(`${option === "Approve" ? "Approved" : "Rejected"}. The log will have your name.`, () => airflow.answerReview(item, option, given.reason));
     },
   }, option);
   return h("span", { class: "row" },
-    one("Approve", "What is published is checked against the content hash of the plan that you saw."),
+    one("Approve", "Exactly the content shown here is published, by its hash; if it has gone stale, it is refused."),
     one("Reject", "The plan in force stays."));
 }

@@ -80,11 +80,15 @@ export const airflow = {
 
   trigger: (dag, conf) => write("POST", `dags/${part(dag)}/dagRuns`, { logical_date: null, conf }),
 
-  answerReview: (item, option) =>
-    write("PATCH", `dags/${part(item.dag)}/dagRuns/${part(item.run)}/taskInstances/${part(item.task)}/${part(item.map)}/hitlDetails`,
-      { chosen_options: [option], params_input: {} }),
+  /** What a review asks for: the plan and the hash of its content that its run was started with. */
+  async asked(item) {
+    const run = await answer(`../api/v2/dags/${part(item.dag)}/dagRuns/${part(item.run)}`).catch(() => null);
+    return { ...item, plan: run?.conf?.plan_id ?? null, content: run?.conf?.content_hash ?? null };
+  },
 
-  unpause: (dag) => write("PATCH", `dags/${part(dag)}?update_mask=is_paused`, { is_paused: false }),
+  answerReview: (item, option, reason) =>
+    write("PATCH", `dags/${part(item.dag)}/dagRuns/${part(item.run)}/taskInstances/${part(item.task)}/${part(item.map)}/hitlDetails`,
+      { chosen_options: [option], params_input: { reason } }),
 
   dag: (dag) => answer(`../api/v2/dags/${part(dag)}`).catch(() => null),
 };

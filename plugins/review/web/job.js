@@ -1,5 +1,5 @@
 // One job: how it stands, what waits, its versions as a timeline, its log.
-import { reviewButtons, rollbackButton, triggerButton } from "./actions.js";
+import { rollbackButton, triggerButton } from "./actions.js";
 import { airflow, ballast } from "./api.js";
 import { distances } from "./charts.js";
 import { card, h, table } from "./dom.js";
@@ -16,10 +16,10 @@ export async function jobPage(name) {
   ]);
   const holder = h("div", { class: "chart", "aria-hidden": "true" });
   const newestFirst = [...versions].reverse();
-  const plans = await Promise.all(waiting.map((item) => ballast.run(name, item.run).catch(() => ({ plan_id: null }))));
+  const asked = await Promise.all(waiting.map((item) => airflow.asked(item)));
   const node = h("section", {},
     h("div", { class: "row" }, h("h1", {}, name), triggerButton(name)),
-    waiting.map((item, i) => waitingPanel(name, item, plans[i].plan_id)),
+    asked.map((item) => waitingPanel(name, item)),
     job.version ? cards(job, run) : withoutPlans(name, job.last_refusal),
     job.version && job.last_refusal ? h("p", {}, h("span", { class: "bad" }, `Last refusal: ${word(job.last_refusal.event)}`), ` ${time(job.last_refusal.at)}: ${job.last_refusal.reason}`) : null,
     versions.length ? h("h2", {}, "Versions") : null, versions.length ? holder : null,
@@ -40,11 +40,13 @@ function cards(job, run) {
     card("last run", lastRun(run)));
 }
 
-function waitingPanel(name, item, plan) {
+/** Answered on the plan's own page: nobody approves what they have not seen. */
+function waitingPanel(name, item) {
   return h("div", { class: "panel waiting" },
     h("h2", {}, "Waiting for approval"),
     h("p", {}, item.subject ?? "", item.since ? ` (since ${time(item.since)})` : ""),
-    h("div", { class: "row" }, plan ? link({ job: name, plan }, "Look at the plan") : h("span", { class: "quiet" }, item.run), reviewButtons(item)));
+    item.plan ? link({ job: name, plan: item.plan }, "Look at the plan and answer")
+      : h("p", { class: "quiet" }, `Run ${item.run} names no plan; answer it under Required Actions in Airflow.`));
 }
 
 function versionColumns(job) {

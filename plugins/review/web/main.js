@@ -1,5 +1,5 @@
 // Chooses the page by the address: ?job, ?plan, ?against, or ?dag and ?run from the Airflow UI.
-import { ballast } from "./api.js";
+import { airflow, ballast } from "./api.js";
 import { comparePage } from "./compare.js";
 import { fill, h } from "./dom.js";
 import { jobPage } from "./job.js";
@@ -64,6 +64,8 @@ async function fromAirflow(dag, run) {
   const job = OURS.exec(dag)?.[1];
   if (!job) return { page: notOurs(dag) };
   if (!run) return { job };
+  const asked = dag.startsWith("review__") ? await airflow.asked({ dag, run }) : null;
+  if (asked?.plan) return { job, plan: asked.plan };
   const found = await ballast.run(job, run);
   return found.plan_id ? { job, plan: found.plan_id } : { job, page: runWithoutPlan(job, run, found.log) };
 }

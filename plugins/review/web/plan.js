@@ -33,7 +33,7 @@ export async function planPage(job, name) {
     h("div", { class: "row" }, h("h1", {}, `${job}, ${title.toLowerCase()}`),
       detail.in_force ? h("span", { class: "tag good" }, "in force") : null,
       detail.version && !detail.in_force ? rollbackButton(job, detail.version) : null,
-      waiting.map((item) => reviewButtons(item))),
+      waiting.map((item) => reviewButtons(item, plan))),
     h("p", {}, `${plan.reason}. This plan is ${detail.quality}.`),
     h("div", { class: "cards" },
       card("load distance before", percent(plan.load_distance_before_pct)),
@@ -53,11 +53,11 @@ export async function planPage(job, name) {
   return { node, after: nodes.after };
 }
 
-/** The review that waits for this very draft. */
+/** The reviews that wait for this very draft. */
 async function waitingFor(job, planId) {
   const waiting = await airflow.waiting(job);
-  const plans = await Promise.all(waiting.map((item) => ballast.run(job, item.run).catch(() => ({ plan_id: null }))));
-  return waiting.filter((_item, i) => plans[i].plan_id === planId);
+  const asked = await Promise.all(waiting.map((item) => airflow.asked(item)));
+  return asked.filter((item) => item.plan === planId);
 }
 
 function compareForm(job, name, detail) {

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from deltalake import write_deltalake
 
 from ballast.contracts.errors import BrokenTable, InvalidInput, NotFound
 from ballast.contracts.settings import Settings, load_settings
@@ -92,6 +93,15 @@ def test_kept_rows_are_those_of_a_fresh_look_after_the_files_were_rewritten(copy
     before = Life(shelf, JOB).log
     open_table(copy, "plans.log").optimize.compact()
     assert Life(shelf, JOB).log == before == Life(Shelf(copy), JOB).log
+
+
+def test_a_table_of_an_earlier_version_has_null_in_what_it_lacks(copy: Settings) -> None:
+    short = open_table(copy, "plans.plans").to_pyarrow_table().drop_columns(["routes"])
+    shutil.rmtree(Path(copy.warehouse, "plans", "plans"))
+    write_deltalake(Path(copy.warehouse, "plans", "plans"), short, partition_by=["job"])
+    plans = Life(Shelf(copy), JOB).plans.values()
+    assert len(plans) == VERSIONS
+    assert {plan["routes"] for plan in plans} == {None}
 
 
 def test_a_plan_is_found_by_its_version_and_by_its_id(life: Life) -> None:
