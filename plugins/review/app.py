@@ -17,8 +17,9 @@ from plugins.review.routes import job_routes, jobs_route
 class Rights(Protocol):
     """Who is asking, and what they may see."""
 
-    login: Any
-    """A dependency that refuses a request without a good login."""
+    @property
+    def login(self) -> Any:
+        """A dependency that refuses a request without a good login."""
 
     def may_see(self, request: Request, job: str) -> bool:
         """Whether they may see the plans of a job."""
