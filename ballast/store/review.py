@@ -103,6 +103,13 @@ def known_jobs(shelf: Shelf) -> list[str]:
     return sorted(name for name in named if is_job_name(name))
 
 
+def read_ahead(shelf: Shelf) -> None:
+    """Read the small tables of every job once, so that nobody waits for it later."""
+    for job in known_jobs(shelf):
+        glance(Life(shelf, job))
+        shelf.rows("snapshots.snapshots", job)
+
+
 def is_job_name(name: str) -> bool:
     """Whether a policy file or a partition is named as a job may be."""
     try:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
 
 from ballast.contracts.errors import BallastError
 from ballast.store.kept import Shelf
+from ballast.store.review import read_ahead
 from plugins.review.answers import Answer, explain
 from plugins.review.assets import Asset, load_assets
 from plugins.review.headers import SecurityHeaders
 from plugins.review.routes import job_routes, jobs_route
+
+log = logging.getLogger(__name__)
 
 
 class Rights(Protocol):
@@ -36,6 +43,7 @@ def build_app(shelf: Shelf, rights: Rights) -> FastAPI:
         openapi_url=None,
         dependencies=[Depends(rights.login)],
         default_response_class=Answer,
+        lifespan=_reading_ahead(shelf),
     )
     app.add_middleware(SecurityHeaders)
     app.add_exception_handler(BallastError, explain)
@@ -55,6 +63,25 @@ def build_app(shelf: Shelf, rights: Rights) -> FastAPI:
     app.include_router(jobs_route(shelf, rights.may_see))
     app.include_router(job_routes(shelf, rights.may_see))
     return app
+
+
+def _reading_ahead(shelf: Shelf) -> Any:
+    """Beside the start of the server, which does not wait for it."""
+
+    @asynccontextmanager
+    async def life(_app: FastAPI) -> AsyncIterator[None]:
+        threading.Thread(target=_read_ahead, args=(shelf,), daemon=True).start()
+        yield
+
+    return life
+
+
+def _read_ahead(shelf: Shelf) -> None:
+    try:
+        read_ahead(shelf)
+    except BallastError as error:
+        # The page says the same to whoever opens it.
+        log.warning("%s", error)
 
 
 def _send(request: Request, asset: Asset) -> Response:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
@@ -35,6 +36,7 @@ VERSIONS = 12
 VIEWER, PASSWORD = "vera", "only for this test"
 DRAFT, CONTENT = "d" * 16, "c" * 64
 NASTY = "<img src=x onerror=alert(1)><b>bold</b>"
+SILENT = "node-03 is silent since 05:58:20, 3 of 12 windows; the gate opens at 06:01:25"
 # A review as the pipeline makes one: a run that waits at its task `approve`.
 DAGS = """
 from airflow.providers.standard.operators.hitl import ApprovalOperator
@@ -80,13 +82,16 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     write_job(made, world, VERSIONS)
     write_policy(made.policies, world.policy)
     write_policy(made.policies, job_policy("orders", 1, 4, 2))
-    strange = {
-        "job": JOB, "at": START, "event": "refused", "version": None, "plan_id": None,
-        "run_id": NASTY, "actor": NASTY, "reason": NASTY,
-    }  # fmt: skip
-    append(made, "plans.log", [strange])
+    append(made, "plans.log", [refusal(JOB, "system", SILENT), refusal("orders", NASTY, NASTY)])
     write_draft(made)
     return made
+
+
+def refusal(job: str, actor: str, reason: str) -> dict[str, Any]:
+    return {
+        "job": job, "at": START, "event": "gate_failed", "version": None, "plan_id": None,
+        "run_id": f"run of {actor}", "actor": actor, "reason": reason,
+    }  # fmt: skip
 
 
 def write_draft(settings: Settings) -> None:
@@ -159,9 +164,9 @@ def frame(page: Page) -> FrameLocator:
     return page.frame_locator("iframe")
 
 
-def picture(page: Page, name: str) -> None:
+def picture(page: Page, name: str, *, whole: bool = False) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=str(PICTURES / f"{name}.png"))
+    page.screenshot(path=str(PICTURES / f"{name}.png"), full_page=whole)
 
 
 def test_the_page_is_in_the_navigation_and_shows_the_jobs(
@@ -173,7 +178,7 @@ def test_the_page_is_in_the_navigation_and_shows_the_jobs(
     expect(inside.get_by_role("heading", name="Streaming jobs")).to_be_visible()
     row = inside.get_by_role("row").filter(has=inside.get_by_role("link", name=JOB, exact=True))
     expect(row).to_contain_text(str(VERSIONS))
-    expect(row).to_contain_text("refused")
+    expect(row).to_contain_text("node-03 is silent")
     picture(page, "jobs-in-airflow")
     inside.get_by_role("link", name="orders", exact=True).click()
     expect(inside.get_by_role("heading", name="No plan has been in force yet")).to_be_visible()
@@ -200,6 +205,7 @@ def test_a_version_shows_loads_moves_traffic_and_outcome(
     moves = page.locator("section.filtered tbody tr")
     expect(moves).to_have_count(plan["moves"])
     picture(page, "version")
+    picture(page, "version-whole", whole=True)
     page.locator("input[name=to_node]").fill("node-99")
     page.keyboard.press("Tab")
     expect(page.get_by_text("no move is like this")).to_be_visible()
@@ -227,7 +233,7 @@ def test_the_keyboard_alone_reaches_a_version(page: Page, stack: EmbeddedAirflow
 
 
 def test_values_of_tables_are_shown_as_text(page: Page, stack: EmbeddedAirflow) -> None:
-    page.goto(f"{stack.url}/ballast/?job={JOB}")
+    page.goto(f"{stack.url}/ballast/?job=orders")
     expect(page.get_by_text(NASTY).first).to_be_visible()
     assert page.locator("main img, main b").count() == 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from pathlib import Path
 
 import pytest
@@ -178,6 +179,15 @@ def test_a_page_that_no_page_led_to_is_refused(client: TestClient, after: str) -
 def test_places_survive_names_with_dots() -> None:
     assert place_of(text_of(("a.b.c", 3)), "key") == ("a.b.c", 3)
     assert place_of(text_of((7, "a.b.c", 3)), "bytes") == (7, "a.b.c", 3)
+
+
+def test_a_server_reads_ahead_when_it_starts(settings: Settings) -> None:
+    shelf = Shelf(settings)
+    with TestClient(build_app(shelf, Chosen())):
+        deadline = time.monotonic() + 20
+        while ("snapshots.snapshots", JOB) not in shelf._kept:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
 
 
 def test_an_asset_that_the_browser_has_is_not_sent_again(client: TestClient) -> None:
