@@ -93,7 +93,7 @@ def rows_of(
 
 def dataset_of(table: DeltaTable, job: str, where: Sequence[Filter] = ()) -> Any:
     """The files of one job that may hold rows which meet the filters, by Delta's statistics."""
-    equal = [each for each in where if each[1] == "=" and each[2] is not None]
+    equal = [each for each in where if each[1] == "=" and type(each[2]) in (str, int)]
     return table.to_pyarrow_dataset(file_pruning_predicate=[("job", "=", job), *equal])
 
 
