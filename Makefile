@@ -14,7 +14,7 @@ export PYTHON
 
 .PHONY: help setup run demo demo-joint demo-routes demo-scale test lint bench bench-rebalance \
 	bench-rebalance-full bench-seed000 bench-collocation bench-routing bench-real-jobs bench-scaling \
-	bench-weights clean lock
+	bench-weights bench-review-page clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ bench-scaling: setup ## Scaling and placing beside what seeds 000, 002 and 003 p
 
 bench-weights: setup ## Weights of an ordered region on loopback TCP: seed 001, 6 (30 minutes)
 	@$(VENV)/python -m bench.weights --docs
+
+bench-review-page: setup ## Time every route of the review page on large warehouses (3 minutes)
+	@$(VENV)/python -m bench.review_page
 
 clean: ## Remove what running left: warehouse, run folders, caches (keeps .venv and the jars)
 	@tools/clean.sh

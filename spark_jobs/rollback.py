@@ -85,9 +85,9 @@ def _drafted(settings: Settings, snapshot: Row, head: Head, wish: Wish) -> Row:
     given = read_round(settings, snapshot)
     if given.is_scaled:
         raise RollbackRefused(
-            f"plans of job {head.job} also decide on its nodes, and nodes of version {wish.version} "
-            "cannot come back with their key groups yet; to fix it: let the next plan level the "
-            "load, or take scaling out of the policy first"
+            f"plans of job {head.job} also decide on its nodes, and those of version "
+            f"{wish.version} cannot come back with their key groups yet; to fix it: let the next "
+            "plan level the load, or take scaling out of the policy first"
         )
     planned = _planned(settings, given, head, wish)
     content_hash = content_hash_of_plan(given.problem, planned)

@@ -1,6 +1,6 @@
 """Take pictures of the Airflow UI: ``python -m tools.screenshots --out docs/images``.
 
-Needs a stack that runs (``make run``) and Debian's chromium; nothing else of the project does.
+Needs a stack that runs (``make run``) and a Chromium (CHROMIUM=... names one).
 """
 
 from __future__ import annotations
@@ -15,16 +15,7 @@ from playwright.sync_api import Page, sync_playwright
 from ballast.contracts.settings import load_settings
 from embedded.airflow import ADMIN, EmbeddedAirflow
 from embedded.checks import port_from
-
-CHROMIUM_FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+from tools.browser import FLAGS, find_chromium
 
 
 def main() -> int:
@@ -32,13 +23,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dag", default="reoptimize__flights")
     parser.add_argument("--out", type=Path, default=Path("docs/images"))
-    parser.add_argument("--chromium", default="/usr/bin/chromium")
     args = parser.parse_args()
     stack = EmbeddedAirflow(load_settings().home / "airflow", port_from(os.environ))
     args.out.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=args.chromium, args=CHROMIUM_FLAGS, headless=True
+            executable_path=find_chromium(), args=list(FLAGS), headless=True
         )
         page = browser.new_page(viewport={"width": 1440, "height": 860})
         log_in(page, stack.url, stack.admin_password)
@@ -57,7 +47,8 @@ def log_in(page: Page, url: str, password: str) -> None:
     page.fill("input[name=username]", ADMIN)
     page.fill("input[name=password]", password)
     page.click("button[type=submit]")
-    page.wait_for_url(f"{url}/**")
+    # The address of the form itself begins in the same way: wait until it has been left.
+    page.wait_for_url(lambda address: "/auth/login" not in address)
     page.wait_for_load_state("networkidle")
 
 

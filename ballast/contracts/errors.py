@@ -69,6 +69,21 @@ class NotFound(InvalidInput):
     """A job, table, plan or version was asked for that does not exist."""
 
 
+class BrokenTable(BallastError):
+    """A table is there and cannot be read: files missing, a log cut short, no access."""
+
+    def __init__(self, table: str, warehouse: str, cause: str) -> None:
+        self.table = table
+        self.remedy = (
+            "look at the cause in the log; restore the table's folder from a copy, or move it "
+            "away, so that it is made anew by the next run"
+        )
+        super().__init__(
+            f"table {table} in warehouse {warehouse} cannot be read: {cause}; "
+            f"to fix it: {self.remedy}"
+        )
+
+
 class GateFailed(BallastError):
     """Metrics are missing or broken, so no plan may be made from them."""
 

@@ -9,7 +9,14 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    Schema,
+    Transaction,
+    WriterProperties,
+    write_deltalake,
+)
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from pyarrow.parquet import filters_to_expression
 
@@ -20,6 +27,8 @@ from ballast.contracts.tables import TABLES, Table
 
 ATTEMPTS = 20
 Filter = tuple[str, str, Any]
+# A page of a plan of a million key groups is then read from a few row groups, not from all of it.
+WRITER = WriterProperties(max_row_group_size=65_536)
 
 
 def ensure_tables(settings: Settings, names: Sequence[str] = tuple(TABLES)) -> None:
@@ -77,15 +86,25 @@ def rows_of(
     wanted = filters_to_expression([("job", "=", job), *where])
     # Without threads: Arrow's pool, still holding delta-rs's Python file system when the
     # interpreter ends, aborted about every second process that read with threads.
-    return table.to_pyarrow_dataset(file_pruning_predicate=[("job", "=", job)]).to_table(
+    return dataset_of(table, job, where).to_table(
         filter=wanted, columns=list(columns) if columns else None, use_threads=False
     )
+
+
+def dataset_of(table: DeltaTable, job: str, where: Sequence[Filter] = ()) -> Any:
+    """The files of one job that may hold rows which meet the filters, by Delta's statistics."""
+    equal = [each for each in where if each[1] == "=" and type(each[2]) in (str, int)]
+    return table.to_pyarrow_dataset(file_pruning_predicate=[("job", "=", job), *equal])
 
 
 def append(settings: Settings, name: str, rows: Sequence[dict[str, Any]] | pa.Table) -> None:
     """Append rows; a row that breaks a constraint of a trusted table is refused."""
     data = _as_arrow(name, rows)
-    on_conflict_again(lambda: write_deltalake(address(settings, name), data, mode="append"))
+    on_conflict_again(
+        lambda: write_deltalake(
+            address(settings, name), data, mode="append", writer_properties=WRITER
+        )
+    )
 
 
 def append_once(
@@ -110,7 +129,9 @@ def append_once(
         done = table.transaction_version(app_id)
         if done is not None and done >= app_version:
             return False
-        write_deltalake(table, data, mode="append", commit_properties=mark)
+        write_deltalake(
+            table, data, mode="append", commit_properties=mark, writer_properties=WRITER
+        )
         return True
 
     return bool(on_conflict_again(write))

@@ -1,0 +1,139 @@
+"""A page of rows in a given order, from the row groups that can hold one of its rows.
+
+Right whatever the order of the rows is; fast where files are written in the order of their keys,
+as ``solve`` writes a plan, because then few row groups are read. At most one row group and one
+page are in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from pyarrow.parquet import filters_to_expression
+
+from ballast.store.tables import Filter, dataset_of
+
+Row = dict[str, Any]
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Order:
+    """Columns to order by, the first one counting most; a descending one holds numbers."""
+
+    ascending: tuple[str, ...]
+    descending: str | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All of them, in their order."""
+        return (self.descending, *self.ascending) if self.descending else self.ascending
+
+    def key_of(self, row: Row) -> Key:
+        """What a row is ordered by, as values that compare upwards."""
+        return tuple(-row[name] if name == self.descending else row[name] for name in self.columns)
+
+    def sort_keys(self) -> list[tuple[str, str]]:
+        """As Arrow takes it."""
+        return [
+            (name, "descending" if name == self.descending else "ascending")
+            for name in self.columns
+        ]
+
+
+@dataclass(frozen=True)
+class Page:
+    """Rows, and where the next page begins: after this one's last row; None at the end."""
+
+    rows: list[Row]
+    after: Key | None
+
+
+def read_page(
+    table: DeltaTable,
+    job: str,
+    *,
+    where: Sequence[Filter],
+    order: Order,
+    limit: int,
+    condition: pc.Expression | None = None,
+    after: Key | None = None,
+) -> Page:
+    """The first ``limit`` rows of a job, in order, that meet every filter and come after a row.
+
+    ``after`` holds that row's values of ``order.columns``.
+    """
+    parts = [filters_to_expression([("job", "=", job), *where])]
+    parts += [] if condition is None else [condition]
+    parts += [] if after is None else [_behind(order, after)]
+    wanted = reduce(and_, parts)
+    best: pa.Table | None = None
+    dataset = dataset_of(table, job, where)
+    for lowest, group in _groups(dataset, wanted, order):
+        if best is not None and best.num_rows > limit and lowest > _last_key(best, order):
+            break
+        found = group.to_table(schema=dataset.schema, filter=wanted, use_threads=False)
+        best = _first(found if best is None else pa.concat_tables([best, found]), order, limit + 1)
+    rows = [] if best is None else best.to_pylist()
+    more = len(rows) > limit
+    rows = rows[:limit]
+    return Page(rows, tuple(rows[-1][name] for name in order.columns) if more else None)
+
+
+def _behind(order: Order, after: Key) -> pc.Expression:
+    """Later in the order: greater in a column, and equal in those before it."""
+    alternatives = []
+    for position, name in enumerate(order.columns):
+        column, value = pc.field(name), pc.scalar(after[position])
+        later = column < value if name == order.descending else column > value
+        equal = [
+            pc.field(other) == pc.scalar(after[earlier])
+            for earlier, other in enumerate(order.columns[:position])
+        ]
+        alternatives.append(reduce(and_, [*equal, later]))
+    return reduce(or_, alternatives)
+
+
+def _groups(dataset: Any, wanted: pc.Expression, order: Order) -> Iterator[tuple[Key, Any]]:
+    """The row groups that may hold a wanted row, by the least key that each can hold."""
+    groups = [
+        (_lowest(group, order), number, group)
+        for number, group in enumerate(
+            group
+            for fragment in dataset.get_fragments(filter=wanted)
+            for group in fragment.split_by_row_group(filter=wanted, schema=dataset.schema)
+        )
+    ]
+    unknown = [(key, group) for key, _, group in groups if None in key]
+    known = sorted((item for item in groups if None not in item[0]), key=lambda item: item[:2])
+    # Those without statistics could hold anything, and are read first.
+    yield from (((), group) for _, group in unknown)
+    yield from ((key, group) for key, _, group in known)
+
+
+def _lowest(group: Any, order: Order) -> Key:
+    """No row of the group has a lesser key; None in place of what its statistics do not say."""
+    statistics = group.row_groups[0].statistics or {}
+    key = []
+    for name in order.columns:
+        of_column = statistics.get(name) or {}
+        if name == order.descending:
+            key.append(None if of_column.get("max") is None else -of_column["max"])
+        else:
+            key.append(of_column.get("min"))
+    return tuple(key)
+
+
+def _first(rows: pa.Table, order: Order, count: int) -> pa.Table:
+    return rows.sort_by(order.sort_keys()).slice(0, count)
+
+
+def _last_key(rows: pa.Table, order: Order) -> Key:
+    return order.key_of(rows.slice(rows.num_rows - 1).to_pylist()[0])

@@ -1,0 +1,1 @@
+"""How long each route of the review page takes on large warehouses."""

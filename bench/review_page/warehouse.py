@@ -1,0 +1,293 @@
+"""Writes a job with many versions, row for row as the pipeline would, for the page to show.
+
+Loads drift from version to version, and each plan moves key groups from the fullest node to the
+emptiest. Load distances, moves, bytes and pauses are computed from the rows, so that a page shows
+what hangs together; bounds, and what was measured (8 % above what was promised), are made up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ballast.contracts import identity
+from ballast.contracts.policy import JobPolicy, parse_policy
+from ballast.contracts.settings import Settings
+from ballast.store.tables import append, ensure_tables, open_table, table_exists
+
+Row = dict[str, Any]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+START = datetime(2026, 11, 1, 6, 0, tzinfo=UTC)
+BETWEEN = timedelta(hours=4)
+TABLES = (
+    "snapshots.snapshots", "snapshots.key_groups", "snapshots.nodes", "snapshots.traffic",
+    "plans.plans", "plans.assignments", "plans.heads", "plans.log", "plans.acks",
+    "plans.outcomes",
+)  # fmt: skip
+
+
+@dataclass
+class World:
+    """A job as its versions go by."""
+
+    policy: JobPolicy
+    per_version: int
+    """Most moves of each plan."""
+    seed: int = 1
+    drift_by: float = 0.25
+    """How much loads change from version to version, as a log-normal's sigma."""
+    operators: list[str] = field(init=False)
+    numbers: Ints = field(init=False)
+    loads: Floats = field(init=False)
+    nodes: Ints = field(init=False)
+    state_bytes: Ints = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.random = np.random.default_rng(self.seed)
+        sizes = {operator.id: operator.key_groups for operator in self.policy.operators}
+        # In the order of names, as problems are.
+        self.operators = [name for name in sorted(sizes) for _ in range(sizes[name])]
+        self.numbers = np.concatenate([np.arange(sizes[name]) for name in sorted(sizes)])
+        count = self.numbers.size
+        heavy = self.random.lognormal(0.0, 0.8, count)
+        self.loads = heavy / heavy.sum() * 0.6 * len(self.policy.nodes)
+        self.nodes = self.random.integers(0, len(self.policy.nodes), count)
+        self.state_bytes = (heavy * 100_000).astype(np.int64)
+
+    @property
+    def node_ids(self) -> npt.NDArray[Any]:
+        """Names of the nodes."""
+        return np.array([node.id for node in self.policy.nodes], dtype=object)
+
+    def drift(self) -> None:
+        """Another hour of the day."""
+        self.loads = self.loads * self.random.lognormal(0.0, self.drift_by, self.loads.size)
+
+    def better(self) -> Ints:
+        """A placement after some moves; every key group moves where there are as many as these."""
+        if self.per_version >= self.nodes.size:
+            return (self.nodes + 1) % len(self.policy.nodes)
+        after = self.nodes.copy()
+        for _ in range(self.per_version):
+            totals = self.totals(after)
+            fullest, emptiest = int(totals.argmax()), int(totals.argmin())
+            between = totals[fullest] - totals[emptiest]
+            # A heavier one would only change which of the two is the fullest.
+            light = np.flatnonzero((after == fullest) & (self.loads < between))
+            if light.size == 0:
+                break
+            after[light[np.abs(self.loads[light] - between / 2).argmin()]] = emptiest
+        return after
+
+    def totals(self, nodes: Ints) -> Floats:
+        """Load per node."""
+        return np.bincount(nodes, weights=self.loads, minlength=len(self.policy.nodes))
+
+    def distance(self, nodes: Ints) -> float:
+        """Load distance, in percent of the mean; every node has one core."""
+        totals = self.totals(nodes)
+        return float(100 * np.abs(totals - totals.mean()).max() / totals.mean())
+
+
+def job_policy(job: str, operators: int, key_groups: int, nodes: int) -> JobPolicy:
+    """Operators in a chain, each with so many key groups."""
+    names = [f"operator-{number}" for number in range(operators)]
+    data = {
+        "job": job, "window_s": 5, "statistics_period_s": 60,
+        "operators": [
+            {"id": name, "key_groups": key_groups, "partition_key": ["key"]} for name in names
+        ],
+        "edges": [{"from": a, "to": b} for a, b in pairwise(names)],
+        "nodes": [{"id": f"node-{number:02d}"} for number in range(nodes)],
+    }  # fmt: skip
+    return parse_policy(data, f"{job}.yaml")
+
+
+def write_job(settings: Settings, world: World, versions: int, fan_out: int = 4) -> None:
+    """Append everything that so many versions of a job leave behind."""
+    ensure_tables(settings, TABLES)
+    for version in range(1, versions + 1):
+        world.drift()
+        after = world.better()
+        for table, rows in _rows(world, version, after, fan_out):
+            append(settings, table, rows)
+        world.nodes = after
+    _write_head(settings, world, versions)
+
+
+def ids_of(job: str, version: int) -> tuple[str, str, str]:
+    """Run, snapshot and plan of a version."""
+    run_id = f"scheduled__{START + version * BETWEEN:%Y-%m-%dT%H:%M:%S}+00:00"
+    snapshot = identity.snapshot_id(job, run_id, ["bench"])
+    return run_id, snapshot, identity.plan_id(job, snapshot, f"content of {version}")
+
+
+def _rows(
+    world: World, version: int, after: Ints, fan_out: int
+) -> Iterator[tuple[str, list[Row] | pa.Table]]:
+    job, at = world.policy.job, START + version * BETWEEN
+    run_id, snapshot, plan = ids_of(job, version)
+    ids = {"job": job, "snapshot_id": snapshot}
+    yield "snapshots.key_groups", _key_groups(world, ids)
+    yield "snapshots.nodes", [_node(ids, node.id, at) for node in world.policy.nodes]
+    yield "snapshots.traffic", _traffic(world, ids, fan_out)
+    yield "snapshots.snapshots", [_snapshot(world, ids, run_id, version, at)]
+    yield "plans.assignments", _assignments(world, job, plan, after)
+    row = _plan(world, (run_id, snapshot, plan), version, after, at)
+    yield "plans.plans", [row]
+    yield "plans.log", list(_log(job, run_id, plan, version, at))
+    yield "plans.acks", list(_acks(job, plan, version, row, at))
+    yield "plans.outcomes", list(_outcomes(job, plan, run_id, version, row, at))
+
+
+def _columns(ids: Row, count: int) -> Row:
+    return {name: pa.array([value]).take(pa.array(np.zeros(count, dtype=np.int64)))
+            for name, value in ids.items()}  # fmt: skip
+
+
+def _key_groups(world: World, ids: Row) -> pa.Table:
+    count = world.numbers.size
+    return pa.table({
+        **_columns(ids, count),
+        "operator_id": world.operators,
+        "key_group": world.numbers,
+        "node_id": world.node_ids[world.nodes],
+        "cpu_load_cores": world.loads,
+        "wire_load_cores": world.loads * 0.1,
+        "memory_load_bytes": world.state_bytes.astype(float),
+        "network_load_bytes_per_s": world.loads * 1e6,
+        "records_per_s": world.loads * 1e4,
+        "state_bytes": world.state_bytes,
+    })  # fmt: skip
+
+
+def _traffic(world: World, ids: Row, fan_out: int) -> pa.Table:
+    """Each key group sends to some of the next operator."""
+    sizes = [operator.key_groups for operator in world.policy.operators]
+    names = sorted(operator.id for operator in world.policy.operators)
+    parts = []
+    for position in range(len(names) - 1):
+        source = np.repeat(np.arange(sizes[position]), fan_out)
+        target = world.random.integers(0, sizes[position + 1], source.size)
+        pairs = np.unique(np.stack([source, target], axis=1), axis=0)
+        parts.append(pa.table({
+            **_columns(ids, len(pairs)),
+            **_columns({"from_operator_id": names[position]}, len(pairs)),
+            "from_key_group": pairs[:, 0],
+            **_columns({"to_operator_id": names[position + 1]}, len(pairs)),
+            "to_key_group": pairs[:, 1],
+            "records_per_s": world.random.exponential(50.0, len(pairs)),
+            "bytes_per_s": world.random.exponential(5000.0, len(pairs)),
+        }))  # fmt: skip
+    return pa.concat_tables(parts)
+
+
+def _assignments(world: World, job: str, plan: str, after: Ints) -> pa.Table:
+    return pa.table({
+        **_columns({"job": job, "plan_id": plan}, world.numbers.size),
+        "operator_id": world.operators,
+        "key_group": world.numbers,
+        "node_id": world.node_ids[after],
+        "previous_node_id": world.node_ids[world.nodes],
+        "state_bytes": world.state_bytes,
+    })  # fmt: skip
+
+
+def _node(ids: Row, node_id: str, at: datetime) -> Row:
+    return {
+        **ids, "node_id": node_id, "cluster": "main", "rack": "rack-1", "cpu_capacity_cores": 1.0,
+        "memory_capacity_bytes": None, "network_capacity_bytes_per_s": None, "state": "alive",
+        "last_seen_at": at, "silent_windows": 0,
+    }  # fmt: skip
+
+
+def _snapshot(world: World, ids: Row, run_id: str, version: int, at: datetime) -> Row:
+    job = world.policy.job
+    return {
+        **ids, "run_id": run_id, "period_start_at": at - timedelta(minutes=1),
+        "period_end_at": at, "windows": 12, "head_version": version - 1,
+        "head_plan_id": ids_of(job, version - 1)[2] if version > 1 else None,
+        "key_groups_table_version": version, "nodes_table_version": version,
+        "traffic_table_version": version, "key_pairs_table_version": None, "rejected_rows": 0,
+        "policy_json": world.policy.to_json(), "created_at": at,
+    }  # fmt: skip
+
+
+def _plan(world: World, ids: tuple[str, str, str], version: int, after: Ints, at: datetime) -> Row:
+    job, moved = world.policy.job, after != world.nodes
+    before, promised = world.distance(world.nodes), world.distance(after)
+    n_bytes = int(world.state_bytes[moved].sum())
+    return {
+        "job": job, "plan_id": ids[2], "run_id": ids[0], "snapshot_id": ids[1],
+        "parent_version": version - 1,
+        "parent_plan_id": ids_of(job, version - 1)[2] if version > 1 else None,
+        "content_hash": f"content of {version}", "objective": "balance", "method": "search",
+        "status": "feasible",
+        "reason": f"{int(moved.sum())} key groups leave the fullest nodes",
+        "load_distance_before_pct": max(before, promised), "load_distance_pct": promised,
+        "load_distance_before_points": before * 0.6, "load_distance_points": promised * 0.6,
+        "bound_pct": promised * 0.9, "gap_pct": promised * 0.1,
+        "moves": int(moved.sum()), "bytes": n_bytes, "forced_moves": 0, "forced_bytes": 0,
+        "pause_s": moved.sum() * 0.005 + n_bytes * 1e-8, "routes": 0, "rerouted_keys": 0,
+        "route_bytes": 0, "route_pause_s": 0.0, "solver_seconds": 1.5, "seed": 0,
+        "trace_json": f'[[0.1,"start",{before}],[1.2,"search",{promised}]]', "created_at": at,
+    }  # fmt: skip
+
+
+def _log(job: str, run_id: str, plan: str, version: int, at: datetime) -> Iterator[Row]:
+    common = {"job": job, "plan_id": plan, "run_id": run_id}
+    said = (
+        ("drafted", None, f"solve of run {run_id}", "drafted and verified"),
+        ("approved", None, "ada", "looks right"),
+        ("published", version, f"publish of run {run_id}", f"plan {plan} is version {version}"),
+    )
+    for number, (event, of_version, actor, reason) in enumerate(said):
+        yield {**common, "event": event, "version": of_version, "actor": actor, "reason": reason,
+               "at": at + timedelta(seconds=30 * number)}  # fmt: skip
+
+
+def _acks(job: str, plan: str, version: int, row: Row, at: datetime) -> Iterator[Row]:
+    for status, moves in (("accepted", 0), ("applied", row["moves"])):
+        yield {
+            "job": job, "version": version, "plan_id": plan, "status": status,
+            "batch_id": 100 * version, "reason": "", "moved_key_groups": moves,
+            "bytes_moved": row["bytes"] if moves else 0, "pause_ms": 1000.0 * row["pause_s"],
+            "acked_at": at + timedelta(minutes=2),
+        }  # fmt: skip
+
+
+def _outcomes(
+    job: str, plan: str, run_id: str, version: int, row: Row, at: datetime
+) -> Iterator[Row]:
+    figures = (
+        ("load_distance_pct", "% of mean", row["load_distance_before_pct"],
+         row["load_distance_pct"]),
+        ("pause_s", "s", None, row["pause_s"]),
+        ("bytes", "bytes", None, float(row["bytes"])),
+    )  # fmt: skip
+    for figure, unit, before, promised in figures:
+        yield {
+            "job": job, "version": version, "plan_id": plan, "run_id": run_id, "figure": figure,
+            "unit": unit, "before": before, "promised": promised, "measured": promised * 1.08,
+            "windows": 12, "period_start_at": at + timedelta(minutes=3),
+            "period_end_at": at + timedelta(minutes=4), "measured_at": at + BETWEEN,
+        }  # fmt: skip
+
+
+def _write_head(settings: Settings, world: World, version: int) -> None:
+    job = world.policy.job
+    run_id, _, plan = ids_of(job, version)
+    head = {"job": job, "version": version, "plan_id": plan,
+            "content_hash": f"content of {version}", "run_id": run_id,
+            "published_at": START + version * BETWEEN}  # fmt: skip
+    if table_exists(settings, "plans.heads"):
+        open_table(settings, "plans.heads").delete(f"job = '{job}'")
+    append(settings, "plans.heads", [head])

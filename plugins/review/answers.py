@@ -1,0 +1,52 @@
+"""Answers in JSON: what was asked for, or what was wrong, what is allowed and what to do."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import date, datetime
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.responses import JSONResponse
+
+from ballast.contracts.errors import BrokenTable, InvalidInput, NotFound
+
+log = logging.getLogger(__name__)
+
+
+class Answer(JSONResponse):
+    """JSON with times in ISO 8601."""
+
+    def render(self, content: Any) -> bytes:
+        text = json.dumps(content, default=_plain, allow_nan=False, separators=(",", ":"))
+        return text.encode()
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} has no place in an answer")
+
+
+def explain(_request: Request, error: Exception) -> Response:
+    """An error of ours, for the page to show."""
+    if isinstance(error, BrokenTable):
+        # The cause may name addresses of the storage: for the log, not for the page.
+        log.error("%s", error)
+        said = f"table {error.table} cannot be read"
+        return Answer(_body("broken_table", said, None, error.remedy), status_code=503)
+    if isinstance(error, NotFound):
+        return Answer(_body("not_found", *_parts(error)), status_code=404)
+    if isinstance(error, InvalidInput):
+        return Answer(_body("invalid", *_parts(error)), status_code=400)
+    log.error("%s", error)
+    return Answer(_body("error", "this cannot be shown", None, "see the log"), status_code=500)
+
+
+def _parts(error: InvalidInput) -> tuple[str, str | None, str | None]:
+    return str(error).split("; ", 1)[0], error.allowed, error.remedy
+
+
+def _body(kind: str, problem: str, allowed: str | None, remedy: str | None) -> dict[str, Any]:
+    return {"kind": kind, "problem": problem, "allowed": allowed, "remedy": remedy}

@@ -1,0 +1,142 @@
+"""The JSON routes: what ``ballast.store`` knows of a job, for those who may see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, HTTPException, Query, Request
+
+from ballast.contracts.errors import InvalidInput
+from ballast.contracts.settings import check_job_name
+from ballast.store.kept import Shelf
+from ballast.store.paging import Key
+from ballast.store.placement import difference, node_loads, node_traffic
+from ballast.store.review import (
+    Life,
+    MoveFilter,
+    drafts,
+    glance,
+    known_jobs,
+    moves_page,
+    named_plan,
+    plan_detail,
+    plan_of_run,
+    timeline,
+)
+from plugins.review.answers import Answer
+
+MaySee = Callable[[Request, str], bool]
+Name = Annotated[str | None, Query(min_length=1, max_length=300)]
+Limit = Annotated[int, Query(ge=1, le=500)]
+Offset = Annotated[int, Query(ge=0, le=100_000_000)]
+MOST_DRAFTS = 20
+
+
+def jobs_route(shelf: Shelf, may_see: MaySee) -> APIRouter:
+    """All jobs that the person may see."""
+    router = APIRouter()
+
+    @router.get("/api/jobs")
+    def jobs(request: Request) -> Any:
+        visible = [job for job in known_jobs(shelf) if may_see(request, job)]
+        return Answer({"jobs": [glance(Life(shelf, job)) for job in visible]})
+
+    return router
+
+
+def job_routes(shelf: Shelf, may_see: MaySee) -> APIRouter:
+    """One job; its name is checked, and then the person's right to see this very job."""
+
+    def check(request: Request, job: str) -> None:
+        if not may_see(request, check_job_name(job)):
+            raise HTTPException(403, "Forbidden")
+
+    router = APIRouter(prefix="/api/jobs/{job}", dependencies=[Depends(check)])
+
+    @router.get("")
+    def job_page(job: str) -> Any:
+        life = Life(shelf, job)
+        parts = {"versions": timeline(life), "drafts": drafts(life, MOST_DRAFTS)}
+        return Answer({"job": glance(life), **parts})
+
+    @router.get("/log")
+    def log(job: str, offset: Offset = 0, limit: Limit = 100) -> Any:
+        rows = Life(shelf, job).log[::-1]
+        return Answer({"rows": rows[offset : offset + limit], "total": len(rows)})
+
+    @router.get("/run")
+    def run(job: str, run_id: Annotated[str, Query(max_length=300)]) -> Any:
+        life = Life(shelf, job)
+        events = [row for row in life.log if row["run_id"] == run_id]
+        return Answer({"plan_id": plan_of_run(life, run_id), "log": events})
+
+    _add_plan_routes(router, shelf)
+    return router
+
+
+def _add_plan_routes(router: APIRouter, shelf: Shelf) -> None:
+    """One plan of the job, by its version or its id."""
+
+    @router.get("/plans/{plan}")
+    def plan_page(job: str, plan: str) -> Any:
+        return Answer(plan_detail(Life(shelf, job), plan))
+
+    @router.get("/plans/{plan}/nodes")
+    def nodes(job: str, plan: str) -> Any:
+        return Answer(node_loads(Life(shelf, job), plan))
+
+    @router.get("/plans/{plan}/traffic")
+    def traffic(job: str, plan: str) -> Any:
+        return Answer(node_traffic(Life(shelf, job), plan))
+
+    @router.get("/plans/{plan}/moves")
+    def moves(
+        job: str,
+        plan: str,
+        operator: Name = None,
+        from_node: Name = None,
+        to_node: Name = None,
+        order: Annotated[str, Query(max_length=20)] = "key",
+        after: Annotated[str | None, Query(max_length=400)] = None,
+        limit: Limit = 100,
+    ) -> Any:
+        life = Life(shelf, job)
+        found = named_plan(life, plan)
+        wanted = MoveFilter(operator, from_node, to_node)
+        place = None if after is None else place_of(after, order)
+        page = moves_page(life, found.plan_id, wanted, order, place, limit)
+        rows_after = None if page.after is None else text_of(page.after)
+        return Answer({"rows": page.rows, "after": rows_after})
+
+    @router.get("/plans/{plan}/difference")
+    def differences(
+        job: str,
+        plan: str,
+        against: Annotated[str, Query(max_length=40)],
+        operator: Name = None,
+        from_node: Name = None,
+        to_node: Name = None,
+        offset: Offset = 0,
+        limit: Limit = 100,
+    ) -> Any:
+        wanted = MoveFilter(operator, from_node, to_node)
+        return Answer(difference(Life(shelf, job), against, plan, wanted, offset, limit))
+
+
+def text_of(place: Key) -> str:
+    """Where a page ended, as a link carries it: numbers first, since an operator may hold a dot."""
+    operator, *numbers = sorted(place, key=lambda value: isinstance(value, int))
+    return ".".join([*map(str, numbers), str(operator)])
+
+
+def place_of(text: str, order: str) -> Key:
+    """The place that :func:`text_of` wrote for an order."""
+    count = 2 if order == "bytes" else 1
+    *numbers, operator = text.split(".", count)
+    if len(numbers) != count or not all(n.isdecimal() and len(n) <= 15 for n in numbers):
+        raise InvalidInput(
+            "this page of moves does not exist", value=text, remedy="start at the first page"
+        )
+    *leading, key_group = map(int, numbers)
+    return (*leading, operator, key_group)

@@ -1,0 +1,93 @@
+// What a person may start from here. Each asks once more, in a dialog, and is a call of Airflow's
+// own API with the person's own login: Airflow checks their rights and writes down who it was.
+import { airflow } from "./api.js";
+import { h } from "./dom.js";
+import { show, tell } from "./main.js";
+
+/** A dialog; resolves to the form's values, or null if it was closed. */
+function ask(title, text, fields, verb) {
+  return new Promise((resolve) => {
+    const inputs = fields.map((field) => ({
+      ...field,
+      input: h("input", { type: field.type ?? "text", name: field.name, maxlength: 500, required: field.required }),
+    }));
+    const form = h("form", { method: "dialog" },
+      h("h2", {}, title), h("p", {}, text),
+      inputs.map((field) => h("label", { class: "field" }, field.title, " ", field.input)),
+      h("div", { class: "row" }, h("button", { class: "main", value: "yes" }, verb), h("button", { value: "no", formnovalidate: true }, "Cancel")));
+    const dialog = h("dialog", { "aria-label": title }, form);
+    // form-action 'none' of our policy also stops forms of dialogs, so the answer is taken here.
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      dialog.close(event.submitter?.value ?? "no");
+    });
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      resolve(dialog.returnValue === "yes" ? Object.fromEntries(inputs.map((f) => [f.name, f.type === "checkbox" ? f.input.checked : f.input.value])) : null);
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}
+
+async function attempt(what, call) {
+  try {
+    await call();
+    tell(what);
+  } catch (error) {
+    const why = error.status === 403 ? "you may not do this: it needs the right to edit the job's DAG" : error.message;
+    tell(`Not done: ${why}`, true);
+  }
+  await show();
+}
+
+/** Starts a run of a DAG; one that is paused is said to be, since its runs would never begin. */
+async function start(dag, conf) {
+  const found = await airflow.dag(dag);
+  await airflow.trigger(dag, conf);
+  return found?.is_paused ? " It begins when the DAG is unpaused." : "";
+}
+
+export function triggerButton(job) {
+  const dag = `reoptimize__${job}`;
+  return h("button", {
+    class: "main",
+    onclick: async () => {
+      const yes = await ask("Reoptimize now?", `Starts a run of ${dag}: it measures, plans, and publishes what the policy lets through.`,
+        [{ name: "dry_run", title: "dry run: publish nothing", type: "checkbox" }], "Start");
+      if (!yes) return;
+      let note = "";
+      await attempt(`Started a run of ${dag}.`, async () => { note = await start(dag, yes.dry_run ? { dry_run: true } : {}); });
+      if (note) tell(`Started a run of ${dag}.${note}`);
+    },
+  }, "Reoptimize now");
+}
+
+export function rollbackButton(job, version) {
+  const dag = `rollback__${job}`;
+  return h("button", {
+    onclick: async () => {
+      const given = await ask(`Roll back to version ${version}?`, `The content of version ${version} is checked against today's nodes and published as a new version. The streaming job takes it up at its next micro-batch.`,
+        [{ name: "reason", title: "Why (goes into the log)", required: true }, { name: "force_nodes", title: "place key groups of dead nodes anew", type: "checkbox" }], "Roll back");
+      if (!given) return;
+      await attempt(`Started the rollback to version ${version}.`, () => start(dag, { version, reason: given.reason, force_nodes: given.force_nodes }));
+    },
+  }, `Roll back to version ${version}`);
+}
+
+/** Approve and reject, for a review that waits for the plan on this page. */
+export function reviewButtons(item, plan) {
+  if (item.content !== plan.content_hash) {
+    return h("p", { class: "bad" }, "A review waits for this plan with another content than is shown here: do not approve it, and tell whoever looks after Ballast.");
+  }
+  const one = (option, text) => h("button", {
+    class: option === "Approve" ? "main" : null,
+    onclick: async () => {
+      const given = await ask(`${option} this plan?`, text, [{ name: "reason", title: "Why (may be empty)" }], option);
+      if (given) await attempt(`${option === "Approve" ? "Approved" : "Rejected"}. The log will have your name.`, () => airflow.answerReview(item, option, given.reason));
+    },
+  }, option);
+  return h("span", { class: "row" },
+    one("Approve", "Exactly the content shown here is published, by its hash; if it has gone stale, it is refused."),
+    one("Reject", "The plan in force stays."));
+}

@@ -1,0 +1,58 @@
+// Charts by uPlot. Each stands beside a table of the same figures, which a screen reader reads.
+/* global uPlot */
+
+function color(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function axis(extra) {
+  return { stroke: color("--quiet"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line") }, ...extra };
+}
+
+function draw(holder, options, data) {
+  const width = () => Math.max(320, holder.clientWidth || 600);
+  const chart = new uPlot({ width: width(), height: 260, ...options }, data, holder);
+  new ResizeObserver(() => chart.setSize({ width: width(), height: options.height ?? 260 })).observe(holder);
+  return chart;
+}
+
+const SERIES = [["before", "--before"], ["promised", "--promised"], ["measured", "--measured"]];
+
+/** Load distance of every version: before, promised, measured. */
+export function distances(holder, versions, open) {
+  const pick = (name) => versions.map((v) => v[`load_distance_${name}_pct`] ?? null);
+  const chart = draw(holder, {
+    height: 240,
+    scales: { x: { time: false }, y: { range: (_u, _min, max) => [0, (max || 1) * 1.08] } },
+    axes: [axis({ label: "version", incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] }), axis({ label: "load distance, % of mean", size: 60 })],
+    series: [{ label: "version" }, ...SERIES.map(([name, hue]) => ({
+      label: name, stroke: color(hue), width: 2, dash: name === "before" ? [4, 4] : undefined, points: { show: true, size: 5 },
+      value: (_u, value) => (value === null ? "–" : `${value.toFixed(2)} %`),
+    }))],
+  }, [versions.map((v) => v.version), ...SERIES.map(([name]) => pick(name))]);
+  chart.over.addEventListener("click", () => {
+    if (chart.cursor.idx !== null && chart.cursor.idx !== undefined) open(versions[chart.cursor.idx].version);
+  });
+}
+
+/** Load of every node in groups of bars: before, promised, measured. */
+export function loads(holder, nodes) {
+  const step = SERIES.length + 1;
+  const x = nodes.flatMap((_node, i) => SERIES.map((_s, s) => i * step + s));
+  const column = (name, at) => nodes.flatMap((node) => SERIES.map((_s, s) => (s === at ? node[name] ?? null : null)));
+  const every = Math.ceil(nodes.length / 16);
+  const labelled = nodes.map((_node, i) => i).filter((i) => i % every === 0);
+  draw(holder, {
+    scales: { x: { time: false, range: () => [-1, nodes.length * step - 1] }, y: { range: (_u, _min, max) => [0, (max || 1) * 1.08] } },
+    cursor: { points: { show: false }, drag: { x: false, y: false } },
+    legend: { live: false },
+    axes: [
+      axis({ splits: () => labelled.map((i) => i * step + 1), values: (_u, splits) => splits.map((v) => nodes[Math.floor(v / step)].node_id), rotate: nodes.length > 8 ? -45 : 0, size: nodes.length > 8 ? 70 : 40, grid: { show: false } }),
+      axis({ label: "load, % of capacity", size: 60 }),
+    ],
+    series: [{ label: "node" }, ...SERIES.map(([name, hue]) => ({
+      label: name, stroke: color(hue), fill: color(hue), width: 0, points: { show: false },
+      paths: uPlot.paths.bars({ size: [0.9, 40] }),
+    }))],
+  }, [x, ...SERIES.map(([name], at) => column(name, at))]);
+}

@@ -1,0 +1,90 @@
+// One job: how it stands, what waits, its versions as a timeline, its log.
+import { rollbackButton, triggerButton } from "./actions.js";
+import { airflow, ballast } from "./api.js";
+import { distances } from "./charts.js";
+import { card, h, table } from "./dom.js";
+import { bytes, count, percent, time, word } from "./format.js";
+import { kept, lastRun } from "./jobs.js";
+import { go, link } from "./main.js";
+import { withoutPlans } from "./trouble.js";
+
+const LOG_ROWS = 50;
+
+export async function jobPage(name) {
+  const [{ job, versions, drafts }, waiting, run, log] = await Promise.all([
+    ballast.job(name), airflow.waiting(name), airflow.lastRun(`reoptimize__${name}`), ballast.log(name, { limit: LOG_ROWS }),
+  ]);
+  const holder = h("div", { class: "chart", "aria-hidden": "true" });
+  const newestFirst = [...versions].reverse();
+  const asked = await Promise.all(waiting.map((item) => airflow.asked(item)));
+  const node = h("section", {},
+    h("div", { class: "row" }, h("h1", {}, name), triggerButton(name)),
+    asked.map((item) => waitingPanel(name, item)),
+    job.version ? cards(job, run) : withoutPlans(name, job.last_refusal),
+    job.version && job.last_refusal ? h("p", {}, h("span", { class: "bad" }, `Last refusal: ${word(job.last_refusal.event)}`), ` ${time(job.last_refusal.at)}: ${job.last_refusal.reason}`) : null,
+    versions.length ? h("h2", {}, "Versions") : null, versions.length ? holder : null,
+    versions.length ? table("Versions, newest first", versionColumns(name), newestFirst) : null,
+    drafts.length ? h("h2", {}, "Plans that did not come into force") : null,
+    drafts.length ? table("Drafts, newest first", draftColumns(name), drafts) : null,
+    h("h2", {}, "Who did what"), logTable(log));
+  return { node, after: () => { if (versions.length) distances(holder, versions, (version) => go({ job: name, plan: version })); } };
+}
+
+function cards(job, run) {
+  return h("div", { class: "cards" },
+    card("version in force", link({ job: job.job, plan: job.version }, String(job.version))),
+    card("load distance before", percent(job.load_distance_before_pct)),
+    card("promised", percent(job.load_distance_promised_pct)),
+    card("measured", kept(job.load_distance_promised_pct, job.load_distance_measured_pct)),
+    card("taken up by the job", job.take_up ? word(job.take_up) : "not yet"),
+    card("last run", lastRun(run)));
+}
+
+/** Answered on the plan's own page: nobody approves what they have not seen. */
+function waitingPanel(name, item) {
+  return h("div", { class: "panel waiting" },
+    h("h2", {}, "Waiting for approval"),
+    h("p", {}, item.subject ?? "", item.since ? ` (since ${time(item.since)})` : ""),
+    item.plan ? link({ job: name, plan: item.plan }, "Look at the plan and answer")
+      : h("p", { class: "quiet" }, `Run ${item.run} names no plan; answer it under Required Actions in Airflow.`));
+}
+
+function versionColumns(job) {
+  return [
+    { title: "version", number: true, of: (row) => link({ job, plan: row.version }, String(row.version)) },
+    { title: "", of: (row) => (row.in_force ? h("span", { class: "tag good" }, "in force") : null) ?? "" },
+    { title: "when", of: (row) => time(row.at) },
+    { title: "how", of: (row) => word(row.event) },
+    { title: "approved by", of: (row) => row.approved_by },
+    { title: "before", number: true, of: (row) => percent(row.load_distance_before_pct) },
+    { title: "promised", number: true, of: (row) => percent(row.load_distance_promised_pct) },
+    { title: "measured", number: true, of: (row) => kept(row.load_distance_promised_pct, row.load_distance_measured_pct) },
+    { title: "moves", number: true, of: (row) => count(row.moves) },
+    { title: "state", number: true, of: (row) => bytes(row.bytes) },
+    { title: "taken up", of: (row) => word(row.take_up) },
+    { title: "", of: (row) => (row.in_force ? "" : rollbackButton(job, row.version)) },
+  ];
+}
+
+function draftColumns(job) {
+  return [
+    { title: "plan", of: (row) => link({ job, plan: row.plan_id }, row.plan_id) },
+    { title: "drafted", of: (row) => time(row.created_at) },
+    { title: "last event", of: (row) => word(row.last_event) },
+    { title: "why", of: (row) => row.last_reason, long: true },
+    { title: "before", number: true, of: (row) => percent(row.load_distance_before_pct) },
+    { title: "promised", number: true, of: (row) => percent(row.load_distance_pct) },
+    { title: "moves", number: true, of: (row) => count(row.moves) },
+  ];
+}
+
+export function logTable({ rows, total }) {
+  const caption = total > rows.length ? `Log, the newest ${rows.length} of ${count(total)}` : "Log, newest first";
+  return table(caption, [
+    { title: "when", of: (row) => time(row.at) },
+    { title: "what", of: (row) => word(row.event) },
+    { title: "version", number: true, of: (row) => (row.version === null ? "–" : String(row.version)) },
+    { title: "who", of: (row) => row.actor, long: true },
+    { title: "why", of: (row) => row.reason, long: true },
+  ], rows);
+}

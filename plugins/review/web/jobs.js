@@ -1,0 +1,36 @@
+// All jobs at a glance.
+import { airflow, ballast } from "./api.js";
+import { h, table } from "./dom.js";
+import { percent, time, word } from "./format.js";
+import { link } from "./main.js";
+import { emptyWarehouse } from "./trouble.js";
+
+/** Promised beside measured, with a word where the promise was not kept. */
+export function kept(promised, measured) {
+  if (measured === null || measured === undefined) return "not measured yet";
+  return measured > promised + 5 ? h("span", { class: "bad" }, `${percent(measured)} (worse)`) : percent(measured);
+}
+
+export async function jobsPage() {
+  const [{ jobs }, waiting] = await Promise.all([ballast.jobs(), airflow.waiting()]);
+  if (jobs.length === 0) return { node: emptyWarehouse() };
+  const runs = await Promise.all(jobs.map((job) => airflow.lastRun(`reoptimize__${job.job}`)));
+  const run = new Map(jobs.map((job, i) => [job.job, runs[i]]));
+  const waits = (job) => waiting.filter((item) => item.dag === `review__${job}`).length;
+  return {
+    node: h("section", {}, h("h1", {}, "Streaming jobs"), table("Jobs at a glance", [
+      { title: "job", of: (row) => link({ job: row.job }, row.job) },
+      { title: "version in force", number: true, of: (row) => (row.version ? link({ job: row.job, plan: row.version }, String(row.version)) : "none") },
+      { title: "load distance promised", number: true, of: (row) => percent(row.load_distance_promised_pct) },
+      { title: "measured", number: true, of: (row) => (row.version ? kept(row.load_distance_promised_pct, row.load_distance_measured_pct) : "–") },
+      { title: "last run", of: (row) => lastRun(run.get(row.job)) },
+      { title: "waiting", of: (row) => (waits(row.job) ? h("span", { class: "tag bad" }, `${waits(row.job)} for approval`) : "–") },
+      { title: "last refusal", long: true, of: (row) => (row.last_refusal ? `${time(row.last_refusal.at)}, ${word(row.last_refusal.event)}: ${row.last_refusal.reason}` : "–") },
+    ], jobs)),
+  };
+}
+
+export function lastRun(run) {
+  if (!run) return "none yet";
+  return h("span", {}, h("span", { class: run.state === "failed" ? "bad" : null }, run.state), ` ${time(run.start_date ?? run.run_after)}`);
+}
