@@ -124,6 +124,14 @@ def test_a_node_that_left_the_policy_is_lost(settings, tmp_path):
         roll_back(replace(settings, policies=tmp_path), JOB, "back-1", WISH)
 
 
+def test_a_job_whose_plans_decide_on_nodes_is_refused(settings, tmp_path):
+    _, second = versions(settings)
+    write_policy(tmp_path, small_policy(JOB, nodes=3, scaling={"method": "thresholds"}))
+    with pytest.raises(RollbackRefused, match="also decide on its nodes"):
+        roll_back(replace(settings, policies=tmp_path), JOB, "back-1", WISH)
+    assert read_head(settings, JOB) == second
+
+
 def test_other_key_groups_than_today_are_refused(settings, tmp_path):
     versions(settings)
     other = small_policy(JOB, operators={"parse": 4, "count": 5}, nodes=3)
