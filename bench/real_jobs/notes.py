@@ -14,7 +14,7 @@ state, the operator, serialising. *Evened out* divides it by a fixed piece of wo
 (ADR 0013), because rounds are minutes apart and the machine is shared; *nothing is moved* is the
 same job beside it without any plan, and shows what is left of that. The mean of all methods' first
 rounds, which have the same placement and the same input, is 100 %. Rounds go on through the year,
-24,000 lines a batch, after one whole pass has filled the state. The start is level, with no pair
+96,000 lines a batch, after one whole pass has filled the state. The start is level, with no pair
 together that ALBIC's score would collocate.
 
 **Bytes** are what Spark's shuffles wrote, compressed, as its status store has them. The first
