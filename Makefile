@@ -56,7 +56,7 @@ bench-seed000: setup ## Reproduce the figures of seed 000, sections 5.1 and 5.2,
 	@$(VENV)/python -m bench.seed000
 
 bench-collocation: setup ## Rounds until what talks is together: ours, ALBIC, COLA (20 minutes)
-	@$(VENV)/python -m bench.collocation
+	@$(VENV)/python -m bench.collocation --docs
 
 bench-routing: setup ## Routing by key on real flights: locality, state moved, imbalance (15 minutes)
 	@$(VENV)/python -m bench.routing --docs

@@ -1,8 +1,8 @@
 """Rounds until 90 % of the obtainable collocation: ours, ALBIC, ALBIC with M pairs, COLA.
 
-    python -m bench.collocation                    every setting (make bench-collocation)
+    python -m bench.collocation                    every setting
     python -m bench.collocation --nodes 20 --shapes chains --seeds 5 --seed-base 1f
-    python -m bench.collocation --docs             writes docs/bench-collocation.md as well
+    python -m bench.collocation --docs             make bench-collocation: writes its page in docs/
 
 Obtainable is the most that any method had in any round within the load bound, which is 10 % of the
 mean for all of them. The lower bound on rounds is proven and ignores load. Nothing is timed: the
