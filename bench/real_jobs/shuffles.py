@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 COMPLETE, SKIPPED = "COMPLETE", "SKIPPED"
+NO_SUCH = "NoSuchElementException"
 PATIENCE_S = 30.0
 
 
@@ -73,10 +75,25 @@ class Watch:
         }
         found = [self._stage(stage) for stage in sorted(ids)]
         self.stages = [stage for stage in found if stage is not None]
+        self._check_none_is_lost(tracker.getJobIdsForGroup(self.name), len(ids))
 
     @property
     def figures(self) -> ShuffleFigures:
         return summed(self.stages)
+
+    def _check_none_is_lost(self, jobs: Sequence[int], stages: int) -> None:
+        """Every stage without figures was skipped, by the word of its job."""
+        store = self.context._jsc.sc().statusStore()
+        end = time.monotonic() + PATIENCE_S
+        skipped = -1
+        while time.monotonic() < end:
+            skipped = sum(store.job(job).numSkippedStages() for job in jobs)
+            if skipped == stages - len(self.stages):
+                return
+            time.sleep(0.01)
+        raise RuntimeError(
+            f"figures of {len(self.stages)} of {stages} stages were found, but {skipped} skipped"
+        )
 
     def _stage(self, stage_id: int) -> StageFigures | None:
         """Spark counts behind the work: a stage's figures are final when it is complete.
@@ -86,7 +103,14 @@ class Watch:
         store = self.context._jsc.sc().statusStore()
         end = time.monotonic() + PATIENCE_S
         while True:
-            found = store.lastStageAttempt(stage_id)
+            try:
+                found = store.lastStageAttempt(stage_id)
+            except Py4JJavaError as error:
+                if NO_SUCH not in str(error.java_exception):
+                    raise
+                # Spark forgets stages that ended first first, and takes a skipped one to have
+                # ended before all others. Whether it was one is checked against the jobs.
+                return None
             status = str(found.status())
             if status == SKIPPED:
                 return None
