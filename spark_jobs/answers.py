@@ -101,11 +101,14 @@ def person(text: str) -> str:
 
 
 def reason(text: str) -> str:
-    """Why, in one line: line breaks become spaces, and what cannot be printed is refused."""
-    line = " ".join(text.split())
-    if not line.isprintable() or len(line) > LONGEST_REASON:
+    """Why, in one line: line breaks and what cannot be printed become spaces.
+
+    An emoji may hold a character that cannot be printed; no approval is lost for that.
+    """
+    printable = "".join(letter if letter.isprintable() else " " for letter in text)
+    line = " ".join(printable.split())
+    if len(line) > LONGEST_REASON:
         raise ArgumentTypeError(
-            f"reason {line[:60]!r} cannot be used; allowed: at most {LONGEST_REASON} printable "
-            "characters"
+            f"reason {line[:60]!r} cannot be used; allowed: at most {LONGEST_REASON} characters"
         )
     return line

@@ -92,7 +92,18 @@ def read_looked(settings: Settings, snapshot: Row) -> Looked:
         if event["event"] in ("published", "rolled_back") and event["at"] <= taken_at
     }
     series = parts.pop("load_series")
-    return Looked(series, **parts, earlier=earlier, published=published)
+    return Looked(
+        series, **parts, earlier=earlier, published=published,
+        unchanged=_unchanged_drafts(settings, job),
+    )  # fmt: skip
+
+
+def _unchanged_drafts(settings: Settings, job: str) -> set[str]:
+    if not table_exists(settings, "plans.plans"):
+        return set()
+    where = [("status", "=", "unchanged")]
+    rows = read_rows(settings, "plans.plans", job=job, where=where, columns=["plan_id"])
+    return set(rows["plan_id"].to_pylist())
 
 
 def routes_in_force(settings: Settings, snapshot: Row) -> list[Route]:

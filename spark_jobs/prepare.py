@@ -14,14 +14,24 @@ from ballast.contracts.errors import NotFound
 from ballast.contracts.handoff import hand_on
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_log
+from solvers import Problem
+from solvers.verify_scaling import scaled_problem
 from spark_jobs.answers import add_content_arguments, matching
 from spark_jobs.arguments import add_run_arguments
 from spark_jobs.drafts import find_snapshot, read_content, read_round, required_draft
 from spark_jobs.log import append_event
 from spark_jobs.problems import Row
 from spark_jobs.program import leave, progress, run_program
-from spark_jobs.publishing import check_draft, check_not_superseded, head_of, plan_event, stale
+from spark_jobs.publishing import (
+    check_changes,
+    check_draft,
+    check_not_superseded,
+    head_of,
+    plan_event,
+    stale,
+)
 from spark_jobs.review_text import loads_of_nodes, moves_of, review_body, subject
+from spark_jobs.rounds import Round
 from spark_jobs.staleness import why_stale
 
 BY_HAND = "a person asked for the review"
@@ -40,17 +50,25 @@ def prepare_review(
             value=plan_id, remedy=f"see `ballast plans list {job}`",
         )  # fmt: skip
     wanted = head_of(draft, datetime.now(UTC))
+    check_changes(settings, draft)
     check_not_superseded(settings, wanted)
     reasons = why_stale(settings, snapshot, draft)
     if reasons:
         raise stale(settings, wanted, reasons)
     check_draft(settings, snapshot, draft)
     append_event(settings, plan_event("waiting", wanted, BY_HAND))
-    assignment, _, _ = read_content(settings, draft)
-    loads = loads_of_nodes(read_round(settings, snapshot).problem, assignment)
+    assignment, _, scaling = read_content(settings, draft)
+    loads = loads_of_nodes(_problem_under(read_round(settings, snapshot), scaling), assignment)
     asked = _why_asked(settings, draft)
-    body = review_body(draft, loads, moves_of(assignment), asked, page)
+    body = review_body(draft, loads, moves_of(assignment), asked, page, scaling)
     return {"subject": subject(draft), "body": body}
+
+
+def _problem_under(given: Round, scaling: Sequence[Row]) -> Problem:
+    """The problem with the nodes that the plan leaves the job with."""
+    if not scaling:
+        return given.problem
+    return scaled_problem(given.problem, given.scaling_rules, scaling)
 
 
 def _why_asked(settings: Settings, draft: Row) -> list[str]:

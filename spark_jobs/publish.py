@@ -19,9 +19,11 @@ from spark_jobs.answers import Answer, add_answer_arguments
 from spark_jobs.arguments import add_as_of_argument, add_run_arguments
 from spark_jobs.drafts import find_snapshot, required_draft
 from spark_jobs.log import append_event
+from spark_jobs.problems import Row
 from spark_jobs.program import leave, progress, run_program
 from spark_jobs.publishing import (
     already_published,
+    answered_no,
     check_draft,
     check_not_superseded,
     check_parent,
@@ -44,7 +46,8 @@ def publish_plan(
 ) -> Head | None:
     """Publish the run's draft; returns its head, or None where nothing was to be published.
 
-    A head that has been published before is returned as it was, in force still or not.
+    A head that has been published before is returned as it was, in force still or not. What a
+    person has said no to, or nobody answered in time, is published by a new yes alone.
     """
     snapshot = find_snapshot(settings, job, run_id)
     draft = required_draft(settings, snapshot)
@@ -63,6 +66,10 @@ def publish_plan(
     if already_published(settings, wanted):
         hand_on_published(wanted)
         return wanted
+    no = answered_no(settings, wanted.job, wanted.plan_id)
+    if no is not None:
+        leave_as_answered(no)
+        return None
     check_draft(settings, snapshot, draft)
     check_parent(settings, wanted)
     check_not_superseded(settings, wanted)
@@ -72,6 +79,13 @@ def publish_plan(
         wait_for_person(settings, wanted, verdict)
         return None
     return put_in_force(settings, wanted)
+
+
+def leave_as_answered(no: Row) -> None:
+    """Hand on what a review came to: a run that comes again does not overrule it."""
+    text = f"not published, because its review ended with {no['event']}: {no['reason']}"
+    progress.info("plan %s: %s", no["plan_id"], text)
+    hand_on(outcome=no["event"], plan_id=no["plan_id"], text=text)
 
 
 def wait_for_person(settings: Settings, wanted: Head, verdict: Verdict) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from ballast.contracts.errors import PlanStale, PublishConflict, VerificationFailed
+from ballast.contracts.errors import InvalidInput, PlanStale, PublishConflict, VerificationFailed
 from ballast.contracts.handoff import hand_on
 from ballast.contracts.settings import Settings
 from ballast.store.plans import Head, read_head, read_log, read_plans, waiting_plans
 from ballast.store.tables import ensure_tables
+from spark_jobs.answers import REJECTED, TIMED_OUT
 from spark_jobs.drafts import read_content, read_round
 from spark_jobs.faults import fault_point
 from spark_jobs.heads import compare_and_set, is_same, when_in_force
@@ -69,6 +70,30 @@ def check_draft(settings: Settings, snapshot: Row, draft: Row) -> None:
         f"plan {draft['plan_id']} of job {draft['job']} breaks its promises: {broken}; it was not "
         "published; to fix it: start a new run, and report this as a bug"
     )
+
+
+def check_changes(settings: Settings, draft: Row) -> None:
+    """Raise where the draft leaves everything as it is: there is nothing to publish."""
+    if draft["status"] != "unchanged":
+        return
+    said = f"plan {draft['plan_id']} of job {draft['job']} changes nothing: {draft['reason']}"
+    wanted = head_of(draft, datetime.now(UTC))
+    append_event(settings, plan_event("refused", wanted, said))
+    raise InvalidInput(
+        f"{said}; nothing was published", value=draft["plan_id"],
+        allowed="a draft whose status is not unchanged",
+        remedy=f"choose one of `ballast plans list {draft['job']}`",
+    )  # fmt: skip
+
+
+def answered_no(settings: Settings, job: str, plan_id: str) -> Row | None:
+    """The row of the log by which a review ended without a yes, the newest of several."""
+    rows = [
+        row
+        for row in read_log(settings, job)
+        if row["plan_id"] == plan_id and row["event"] in (REJECTED, TIMED_OUT)
+    ]
+    return rows[-1] if rows else None
 
 
 def check_parent(settings: Settings, wanted: Head) -> None:

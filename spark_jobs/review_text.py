@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ballast.contracts import words
 from ballast.contracts.review import benefit_pct
+from ballast.contracts.scaling import ADD, DRAIN, REMOVE, node_actions, scaled
 from solvers.metrics import node_loads
 from solvers.problem import Problem
 from spark_jobs.markdown import escaped, table
@@ -62,9 +63,14 @@ def subject(plan: Row) -> str:
 
 
 def review_body(
-    plan: Row, nodes: Sequence[NodeLoad], moves: Sequence[Row], reasons: Sequence[str], page: str
+    plan: Row,
+    nodes: Sequence[NodeLoad],
+    moves: Sequence[Row],
+    reasons: Sequence[str],
+    page: str,
+    scaling: Sequence[Row] = (),
 ) -> str:
-    """Everything a person needs to say yes or no."""
+    """Everything a person needs to say yes or no; ``scaling`` are the plan's own rows of it."""
     link = f"{page}?{urlencode({'dag': 'reoptimize__' + plan['job'], 'run': plan['run_id']})}"
     return "\n\n".join(
         part
@@ -72,7 +78,8 @@ def review_body(
             _what(plan),
             _why(reasons),
             "### Promised\n\n" + _figures(plan),
-            "### Nodes, load in percent of capacity\n\n" + _nodes(nodes),
+            _scaling(plan, scaling),
+            "### Load of nodes, in percent of capacity\n\n" + _nodes(nodes),
             f"### Moves ({len(moves):,})\n\n" + _moves(moves),
             _held_back(plan),
             f"[Look closer on the review page]({link})",
@@ -133,6 +140,24 @@ def _figures(plan: Row) -> str:
             proof,
         )
     )
+
+
+def _scaling(plan: Row, rows: Sequence[Row]) -> str:
+    if not rows:
+        return ""
+    actions = node_actions(scaled(rows))
+    named = {
+        verb: sorted(node for node, action in actions.items() if action == wanted)
+        for verb, wanted in (("adds", ADD), ("drains", DRAIN), ("removes", REMOVE))
+    }
+    listed = "\n".join(
+        f"- {verb} {len(found):,}: {escaped(', '.join(found[:SHOWN_NODES]))}"
+        f"{', ...' if len(found) > SHOWN_NODES else ''}"
+        for verb, found in named.items()
+        if found
+    )
+    what = listed or "No node is added, drained or removed."
+    return "\n\n".join(("### Nodes", what, f"Why: {escaped(plan['scaling_reason'])}"))
 
 
 def _nodes(nodes: Sequence[NodeLoad]) -> str:

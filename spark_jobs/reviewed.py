@@ -18,6 +18,7 @@ from spark_jobs.problems import Row
 from spark_jobs.program import progress
 from spark_jobs.publishing import (
     already_published,
+    check_changes,
     check_draft,
     check_not_superseded,
     check_parent,
@@ -44,6 +45,7 @@ def publish_reviewed(settings: Settings, job: str, run_id: str, answer: Answer) 
     if already_published(settings, wanted):
         hand_on_published(wanted)
         return wanted
+    check_changes(settings, draft)
     check_not_superseded(settings, wanted)
     reasons = why_stale(settings, snapshot, draft)
     if reasons:

@@ -60,6 +60,8 @@ class Looked:
     """Rows of plans.scaling of all drafts before the snapshot."""
     published: Collection[str] = field(default_factory=frozenset)
     """Plans that came into force before the snapshot."""
+    unchanged: Collection[str] = field(default_factory=frozenset)
+    """Drafts that left everything as it was in force; there was nothing to publish."""
 
 
 @dataclass(frozen=True)
@@ -297,8 +299,14 @@ def _round(rows: Sequence[Row], clusters: Clusters, at: datetime, *, is_done: bo
     )
 
 
-def drains_of(problem: Problem, earlier: Sequence[Row]) -> dict[str, int]:
-    """Rounds that each draining node has been draining, by the last draft that says it."""
+def drains_of(problem: Problem, looked: Looked) -> dict[str, int]:
+    """Rounds that each draining node has been draining, by the last plan that came into force.
+
+    A draft that leaves everything as it is in force is a round of the drain as well; one that was
+    rejected, refused or lost is none.
+    """
+    counting = {*looked.published, *looked.unchanged}
+    earlier = [row for row in looked.earlier if row["plan_id"] in counting]
     rows = [r for r in earlier if r["subject"] == words.NODE and r["action"] == words.DRAIN]
     newest = max((row["period_end_at"] for row in earlier), default=None)
     counted = {r["subject_id"]: r["drain_rounds"] for r in rows if r["period_end_at"] == newest}

@@ -147,7 +147,7 @@ class Solver:
             budget,
             lambda problem, within: self.plan(problem, within).result,
             scaling_of(policy, given.problem, looked, at),
-            drains=drains_of(given.problem, looked.earlier),
+            drains=drains_of(given.problem, looked),
             spares=spares_of(policy, given.problem),
             clusters=Clusters.of(policy).by_node(),
             rules=rules_of(policy),

@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from ballast.contracts.errors import PolicyError
 from ballast.contracts.policy import JobPolicy, load_policy, policy_from_json
+from ballast.contracts.scaling import ALIVE, DRAINING, KEEP, node_actions, nodes_in_use, scaled
 from ballast.contracts.settings import Settings
-from ballast.store.plans import read_head
+from ballast.store.plans import read_head, read_scaling
 from ballast.store.snapshots import RESOURCES, key_group_names, newest_snapshot
 from ballast.store.tables import read_rows, table_exists
 from spark_jobs.drafts import read_content
@@ -31,10 +32,17 @@ class Lost:
 def why_stale(settings: Settings, snapshot: Row, draft: Row) -> list[str]:
     """Everything that has changed too much since the draft's snapshot; empty: it is as it was."""
     policy = policy_from_json(snapshot["policy_json"])
-    used = set(read_content(settings, draft)[0]["node_id"].to_pylist())
+    content, _, scaling = read_content(settings, draft)
+    used = set(content["node_id"].to_pylist())
+    known = _drains_of_plan(settings, policy, snapshot, content, scaling)
+    lost = {
+        node: of
+        for node, of in lost_nodes(settings, policy, snapshot).items()
+        if of.state != DRAINING or node not in known
+    }
     return [
         *_other_head(settings, draft),
-        *_in_words(used, lost_nodes(settings, policy, snapshot)),
+        *_in_words(used, lost),
         *_moved_load(settings, policy, snapshot),
     ]
 
@@ -45,6 +53,27 @@ def lost_nodes(settings: Settings, policy: JobPolicy, since: Row) -> dict[str, L
         **gone_by_policy(settings, policy),
         **_bad_in_newest_snapshot(settings, policy.job, since),
         **_silent_nodes(settings, policy, since),
+    }
+
+
+def _drains_of_plan(
+    settings: Settings, policy: JobPolicy, snapshot: Row, content: pa.Table, scaling: Sequence[Row]
+) -> set[str]:
+    """Nodes that drained already when the plan was made, and that it deals with.
+
+    A drain takes rounds: what a node still has is no reason against a plan that moves nothing
+    there. A plan may also take a node back, unless today's policy drains it.
+    """
+    rows = _nodes_of(settings, snapshot)
+    drained = {row["node_id"] for row in rows if row["state"] == DRAINING}
+    columns = (content[name].to_pylist() for name in ("previous_node_id", "node_id"))
+    moved_to = {now for was, now in zip(*columns, strict=True) if now != was}
+    today = {node.id: node for node in current_policy(settings, policy).nodes}
+    actions = node_actions(scaled(scaling))
+    return {
+        node
+        for node in drained & today.keys()
+        if node not in moved_to or (actions.get(node) == KEEP and not today[node].draining)
     }
 
 
@@ -120,31 +149,42 @@ def _newer_snapshot(settings: Settings, job: str, since: Row) -> Row | None:
 
 def _bad_in_newest_snapshot(settings: Settings, job: str, since: Row) -> dict[str, Lost]:
     newest = newest_snapshot(settings, job) or since
-    where = [("snapshot_id", "=", newest["snapshot_id"])]
-    rows = read_rows(settings, "snapshots.nodes", job=job, where=where).to_pylist()
     at = f"{newest['created_at']:%Y-%m-%d %H:%M} UTC"
     return {
         row["node_id"]: Lost(row["state"], f"was {row['state']} at {at}")
-        for row in rows
-        if row["state"] != "alive"
+        for row in _nodes_of(settings, newest)
+        if row["state"] != ALIVE
     }
+
+
+def _nodes_of(settings: Settings, snapshot: Row) -> list[Row]:
+    where = [("snapshot_id", "=", snapshot["snapshot_id"])]
+    rows = read_rows(settings, "snapshots.nodes", job=snapshot["job"], where=where)
+    return list(rows.to_pylist())
 
 
 def _silent_nodes(settings: Settings, policy: JobPolicy, since: Row) -> dict[str, Lost]:
     """Nodes that said nothing for as long as a dead one: before any gate has looked, a node may
-    have died."""
+    have died. Only nodes in use speak: a spare, also one that the plan adds, has not begun to."""
     if not table_exists(settings, "metrics.nodes"):
         return {}
     reach = timedelta(seconds=policy.window_s) * policy.dead_after_windows
     begin = since["period_end_at"] - reach
     seen = _last_seen(settings, policy.job, begin)
     newest = max(seen.values(), default=begin)
-    last = {node.id: seen.get(node.id, begin) for node in policy.nodes}
+    last = {node: seen.get(node, begin) for node in _in_use(settings, policy, since)}
     return {
         node: Lost("dead", f"is silent since {end:%Y-%m-%d %H:%M:%S} UTC")
         for node, end in last.items()
         if newest > begin and newest - end >= reach
     }
+
+
+def _in_use(settings: Settings, policy: JobPolicy, snapshot: Row) -> Iterable[str]:
+    """Nodes in use under the plan that the snapshot's newest window ran under."""
+    plan_id = snapshot.get("applied_plan_id")
+    rows = read_scaling(settings, policy.job, plan_id) if plan_id else []
+    return nodes_in_use(policy, scaled(rows))
 
 
 def _last_seen(settings: Settings, job: str, begin: datetime) -> dict[str, datetime]:

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from ballast.contracts.errors import NotFound, PlanStale, VerificationFailed
+from ballast.contracts.errors import InvalidInput, NotFound, PlanStale, VerificationFailed
 from ballast.contracts.handoff import VARIABLE, read_handoff
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_head, read_log, waiting_plans
 from ballast.store.tables import append, open_table
-from spark_jobs.answers import APPROVED, REJECTED, TIMED_OUT, Answer
+from spark_jobs.answers import APPROVED, REJECTED, TIMED_OUT, Answer, reason
+from spark_jobs.drafts import read_content
 from spark_jobs.prepare import prepare_review
 from spark_jobs.publish import main, publish_plan
 from spark_jobs.publishing import head_of
@@ -107,6 +108,36 @@ def test_reject_and_time_out_leave_the_old_plan_in_force_and_are_logged(settings
     assert read_handoff(handoff)["outcome"] == word
 
 
+@pytest.mark.parametrize("word", [REJECTED, TIMED_OUT])
+def test_a_publish_that_comes_again_does_not_overrule_a_no(settings, word, handoff):
+    limits = {"moves": 100, "hours": ["22:00-06:00"]}
+    policy = small_policy(JOB, review={"mode": "automatic_within_limits", "limits": limits})
+    draft = drafted(settings, policy=policy)
+    at_night = AT.replace(hour=3)
+    publish_plan(settings, JOB, "run-1", now=AT)
+    publish_reviewed(settings, JOB, "run-1", answer(draft, word))
+    assert publish_plan(settings, JOB, "run-1", now=at_night) is None
+    assert read_head(settings, JOB) is None
+    handed = read_handoff(handoff)
+    assert handed["outcome"] == word
+    assert f"its review ended with {word}" in handed["text"]
+    yes = answer(draft, review_run_id="asked again")
+    assert publish_reviewed(settings, JOB, "run-1", yes).version == 1
+    assert publish_plan(settings, JOB, "run-1", now=at_night).version == 1
+
+
+def test_a_draft_that_changes_nothing_is_neither_shown_nor_published(settings):
+    draft = write_draft(settings, PERSON, "run-1", placement={("parse", 3): "node-1"}, seconds=0.1,
+                        loads={("parse", 3): 0.0, ("count", 3): 0.0})  # fmt: skip
+    assert draft["status"] == "unchanged"
+    with pytest.raises(InvalidInput, match=r"changes nothing: .*to fix it: choose one of"):
+        prepare_review(settings, JOB, "run-1", draft["plan_id"], draft["content_hash"], "/")
+    with pytest.raises(InvalidInput, match="changes nothing"):
+        publish_reviewed(settings, JOB, "run-1", answer(draft))
+    assert read_head(settings, JOB) is None
+    assert sorted(events(settings)) == ["approved", "refused"]
+
+
 def test_draft_rows_changed_by_hand_after_approval_are_refused(settings):
     draft = drafted(settings)
     publish_plan(settings, JOB, "run-1")
@@ -149,6 +180,36 @@ def test_a_node_that_drains_by_todays_policy_makes_the_plan_stale(settings, tmp_
     nodes = ["node-0", "node-1", {"id": "node-2", "draining": True}]
     write_policy(tmp_path, small_policy(JOB, nodes=nodes))
     with pytest.raises(PlanStale, match="node-2 is draining by the policy"):
+        publish_reviewed(replace(settings, policies=tmp_path), JOB, "run-1", answer(draft))
+
+
+def test_a_node_that_began_to_drain_since_makes_the_plan_stale(settings):
+    draft = drafted(settings)
+    newer_snapshot(settings, states={"node-1": "draining"})
+    with pytest.raises(PlanStale, match="node-1 was draining at 2026-11-16 12:10"):
+        publish_reviewed(settings, JOB, "run-1", answer(draft))
+
+
+def draft_of_a_drain(settings: Settings) -> Row:
+    """A draft that leaves something on a node that drains, for lack of budget."""
+    nodes = ["node-0", "node-1", {"id": "node-2", "draining": True}]
+    policy = small_policy(JOB, nodes=nodes, review={"mode": "person"}, budgets={"moves": 1})
+    draft = write_draft(settings, policy, "run-1", seconds=0.1)
+    assert "node-2" in read_content(settings, draft)[0]["node_id"].to_pylist()
+    return draft
+
+
+def test_a_plan_that_leaves_a_draining_node_partly_full_is_not_stale_for_that(settings):
+    draft = draft_of_a_drain(settings)
+    publish_plan(settings, JOB, "run-1")
+    prepare_review(settings, JOB, "run-1", draft["plan_id"], draft["content_hash"], "/ballast/")
+    assert publish_reviewed(settings, JOB, "run-1", answer(draft)).version == 1
+
+
+def test_a_draining_node_that_left_the_policy_makes_the_plan_stale(settings, tmp_path):
+    draft = draft_of_a_drain(settings)
+    write_policy(tmp_path, small_policy(JOB, nodes=2))
+    with pytest.raises(PlanStale, match="node node-2"):
         publish_reviewed(replace(settings, policies=tmp_path), JOB, "run-1", answer(draft))
 
 
@@ -207,7 +268,7 @@ def test_a_review_of_something_else_than_the_draft_is_refused(settings):
         ("--content-hash", "x" * 64),
         ("--answered-by", "Ada\nLovelace"),
         ("--answer", "perhaps"),
-        ("--reason", "\x1b[31m"),
+        ("--reason", "x" * 2001),
     ],
 )
 def test_arguments_are_matched_whole(option, value, handoff, capsys):
@@ -246,6 +307,14 @@ def test_the_program_carries_an_answer_out(settings, monkeypatch):
     ]  # fmt: skip
     assert main(argv) == 0
     assert read_head(settings, JOB).plan_id == draft["plan_id"]
-    reason = next(r["reason"] for r in read_log(settings, JOB) if r["event"] == "approved")
-    assert reason.endswith(": looks good")
-    assert json.loads(json.dumps(reason)) == reason
+    said = next(r["reason"] for r in read_log(settings, JOB) if r["event"] == "approved")
+    assert said.endswith(": looks good")
+    assert json.loads(json.dumps(said)) == said
+
+
+def test_what_cannot_be_printed_in_a_reason_becomes_a_space():
+    joined, to_left = "\u200d", "\u202e"
+    assert reason(f"fine \U0001f469{joined}\U0001f680 {to_left}go\x1b[0m\n") == (
+        "fine \U0001f469 \U0001f680 go [0m"
+    )
+    assert reason(joined) == ""

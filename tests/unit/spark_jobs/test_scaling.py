@@ -16,16 +16,20 @@ from ballast.contracts.settings import Settings
 from ballast.store.plans import read_head, read_log, read_scaling
 from ballast.store.tables import read_rows
 from solvers import Problem
+from spark_jobs.answers import APPROVED, Answer
 from spark_jobs.check_invariants import check_jobs
 from spark_jobs.choice import Choice
 from spark_jobs.drafts import find_snapshot, read_content, read_looked, read_round
 from spark_jobs.outcomes import node_figures
 from spark_jobs.plan_rows import violations_of
+from spark_jobs.prepare import prepare_review
 from spark_jobs.publish import publish_plan
-from spark_jobs.scaling import history_of, series_of
+from spark_jobs.reviewed import publish_reviewed
+from spark_jobs.scaling import Looked, drains_of, history_of, series_of
 from spark_jobs.scaling_rows import nodes_under
 from spark_jobs.solve import draft_plan, report
-from tests.support.metrics import round_robin
+from spark_jobs.staleness import lost_nodes
+from tests.support.metrics import round_robin, write_windows
 from tests.support.policies import small_policy
 from tests.support.snapshots import write_snapshot
 
@@ -92,6 +96,26 @@ class Rounds:
 
     def actions(self, draft: dict[str, Any]) -> dict[str, str]:
         return node_actions(scaled(read_scaling(self.settings, JOB, draft["plan_id"])))
+
+    def review(self, draft: dict[str, Any]) -> str:
+        """What a person is shown of the draft, who then says yes."""
+        run_id, plan_id = draft["run_id"], draft["plan_id"]
+        assert publish_plan(self.settings, JOB, run_id) is None, "it waits"
+        shown = prepare_review(
+            self.settings, JOB, run_id, plan_id, draft["content_hash"], "/ballast/"
+        )
+        now = datetime.now(UTC)
+        yes = Answer(APPROVED, "Ada", now, "review", plan_id, draft["content_hash"])
+        head = publish_reviewed(self.settings, JOB, run_id, yes)
+        assert head is not None
+        assert head.plan_id == plan_id
+        return shown["body"].replace("\\", "")
+
+    def heartbeats(self, run_id: str, in_use: str) -> None:
+        """Windows of these nodes, from before the end of the run's period until after it."""
+        end = find_snapshot(self.settings, JOB, run_id)["period_end_at"]
+        begin = end - timedelta(seconds=30)
+        write_windows(self.settings, self.policy, begin, 12, in_use=in_use, traffic=False)
 
     @property
     def nodes(self) -> set[str]:
@@ -313,3 +337,73 @@ def test_rounds_under_any_load_are_verified_published_and_within_the_limits(
         draining = {n: draining.get(n, 0) + 1 for n in now}
         left = {n for n in now if n in rounds.nodes}
         assert all(draining[n] < 3 for n in left), "empty after three rounds"
+
+
+PERSON = {"mode": "person"}
+
+
+def test_a_plan_that_adds_a_node_can_be_reviewed_and_published(rounds: Rounds) -> None:
+    rounds.policy = policy_of(review=PERSON)
+    run_id = rounds.snapshot(0.16)
+    rounds.heartbeats(run_id, "ab")
+    draft = draft_plan(rounds.settings, JOB, run_id, Choice(solver_seconds=0.2))
+    assert rounds.actions(draft)["c"] == "add"
+    body = rounds.review(draft)
+    assert "### Nodes\n\n- adds 1: c\n\nWhy: 2 nodes become 3, because cpu is at 96 %" in body
+    assert "| c | alive | 0.00 | " in body
+
+
+def test_a_node_that_a_plan_added_is_missed_when_it_falls_silent(rounds: Rounds) -> None:
+    rounds.go(0.16)
+    run_id = rounds.snapshot(0.16)
+    rounds.heartbeats(run_id, "ab")
+    snapshot = find_snapshot(rounds.settings, JOB, run_id)
+    lost = lost_nodes(rounds.settings, rounds.policy, snapshot)
+    assert {node: of.state for node, of in lost.items()} == {"c": "dead"}
+
+
+def test_a_plan_that_takes_a_draining_node_back_can_be_reviewed(rounds: Rounds) -> None:
+    rounds.go(0.16)
+    marked = rounds.go(0.05)
+    drained = next(n for n, action in rounds.actions(marked).items() if action == "drain")
+    rounds.placement |= dict.fromkeys(list(rounds.placement)[:2], drained)
+    rounds.policy = policy_of(review=PERSON)
+    run_id = rounds.snapshot(0.16)
+    draft = draft_plan(rounds.settings, JOB, run_id, Choice(solver_seconds=0.2))
+    assert rounds.actions(draft)[drained] == "keep"
+    rows = read_content(rounds.settings, draft)[0].to_pylist()
+    assert any(row["node_id"] == drained != row["previous_node_id"] for row in rows)
+    body = rounds.review(draft)
+    assert f"takes back {drained}" in body
+    assert "No node is added, drained or removed." in body
+
+
+def drain_row(plan_id: str, minute: int, node: str, rounds: int) -> dict[str, Any]:
+    at = datetime(2026, 11, 16, 12, minute, tzinfo=UTC)
+    return {"plan_id": plan_id, "subject": "node", "subject_id": node, "period_end_at": at,
+            "action": "drain" if rounds else "keep", "drain_rounds": rounds or None}  # fmt: skip
+
+
+def test_rounds_of_a_drain_are_those_of_plans_in_force_and_of_drafts_that_change_nothing() -> None:
+    problem = Problem(
+        node_ids=("a", "b"),
+        resources=("cpu",),
+        capacity=np.ones((2, 1)),
+        node_state=("alive", "draining"),
+        key_group_ids=("op/0",),
+        operator_ids=("op",),
+        load=np.array([[0.3]]),
+        state_bytes=np.array([1]),
+        current=np.array([1]),
+    )
+    none = pa.table({})
+    rows = [
+        drain_row("in force", 10, "b", 1),
+        drain_row("unchanged", 20, "b", 2),
+        drain_row("rejected", 30, "b", 3),
+        drain_row("takes b back, and lost", 40, "b", 0),
+    ]
+    looked = Looked(none, none, none, none, rows, {"in force"}, {"unchanged"})
+    assert drains_of(problem, looked) == {"b": 2}
+    assert drains_of(problem, replace(looked, unchanged=())) == {"b": 1}
+    assert drains_of(problem, replace(looked, published=(), unchanged=())) == {}
