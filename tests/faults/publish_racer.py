@@ -13,7 +13,7 @@ from typing import Any
 
 from ballast.contracts.errors import BallastError
 from ballast.contracts.settings import Settings, load_settings
-from spark_jobs import publish
+from spark_jobs import publish, publishing
 
 
 def say(**message: Any) -> None:
@@ -50,7 +50,7 @@ def race(settings: Settings, order: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     settings = load_settings()
-    publish.fault_point = wait_before_the_change
+    publishing.fault_point = wait_before_the_change
     say(at="start")
     while True:
         say(**race(settings, hear()))
