@@ -96,18 +96,24 @@ def read_looked(settings: Settings, snapshot: Row) -> Looked:
 
 
 def routes_in_force(settings: Settings, snapshot: Row) -> list[Route]:
-    """Routes of the plan that the job followed when the snapshot was taken.
+    """Routes of the plan that the snapshot's newest window ran under.
 
-    By its own word: a version that it refused is the head, but not what it does.
+    Not the head's: a version that the job refused is the head, but not what it does.
     """
+    plan_id = snapshot.get("applied_plan_id") or _acknowledged_plan(settings, snapshot)
+    return read_routes(settings, snapshot["job"], plan_id) if plan_id else []
+
+
+def _acknowledged_plan(settings: Settings, snapshot: Row) -> str | None:
+    """The plan in force by the job's word: snapshots of earlier versions do not name it."""
     applied = [
-        ack
+        ack["plan_id"]
         for ack in read_acks(settings, snapshot["job"])
         if ack["status"] == "applied"
         and ack["version"] <= snapshot["head_version"]
         and ack["acked_at"] <= snapshot["created_at"]
     ]
-    return read_routes(settings, snapshot["job"], applied[-1]["plan_id"]) if applied else []
+    return applied[-1] if applied else None
 
 
 def target_in_force(settings: Settings, snapshot: Row) -> TargetMemory | None:
