@@ -117,12 +117,36 @@ def _acknowledged_plan(settings: Settings, snapshot: Row) -> str | None:
 
 
 def target_in_force(settings: Settings, snapshot: Row) -> TargetMemory | None:
-    """The placement that the plan in force was walking to, if it was."""
-    plan_id = snapshot["head_plan_id"]
-    found = plan_id and _first(settings, "plans.plans", snapshot["job"], plan_id=plan_id)
+    """The placement that the rounds before the snapshot were walking to, if they were.
+
+    As the newest draft since the head left it: a round that changed nothing is never the head, and
+    the target is a round older by it nevertheless.
+    """
+    drafts = _drafts_since_head(settings, snapshot)
+    newest = max(drafts, key=lambda draft: draft["created_at"], default=None)
+    found = newest or _head_plan(settings, snapshot)
     if not found or not found["target_json"]:
         return None
     return TargetMemory.from_json(found["target_json"])
+
+
+def _head_plan(settings: Settings, snapshot: Row) -> Row | None:
+    plan_id = snapshot["head_plan_id"]
+    return _first(settings, "plans.plans", snapshot["job"], plan_id=plan_id) if plan_id else None
+
+
+def _drafts_since_head(settings: Settings, snapshot: Row) -> list[Row]:
+    """Drafts with a target against the snapshot's head, from before the snapshot was taken: a
+    retry then sees the same."""
+    if not table_exists(settings, "plans.plans"):
+        return []
+    where = [
+        ("parent_version", "=", snapshot["head_version"]),
+        ("created_at", "<", snapshot["created_at"]),
+    ]
+    columns = ["created_at", "target_json"]
+    found = read_rows(settings, "plans.plans", job=snapshot["job"], where=where, columns=columns)
+    return [row for row in found.to_pylist() if row["target_json"]]
 
 
 def read_content(settings: Settings, draft: Row) -> tuple[pa.Table, list[Route], list[Row]]:
