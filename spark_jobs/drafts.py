@@ -107,27 +107,57 @@ def _unchanged_drafts(settings: Settings, job: str) -> set[str]:
 
 
 def routes_in_force(settings: Settings, snapshot: Row) -> list[Route]:
-    """Routes of the plan that the job followed when the snapshot was taken.
+    """Routes of the plan that the snapshot's newest window ran under.
 
-    By its own word: a version that it refused is the head, but not what it does.
+    Not the head's: a version that the job refused is the head, but not what it does.
     """
+    plan_id = snapshot.get("applied_plan_id") or _acknowledged_plan(settings, snapshot)
+    return read_routes(settings, snapshot["job"], plan_id) if plan_id else []
+
+
+def _acknowledged_plan(settings: Settings, snapshot: Row) -> str | None:
+    """The plan in force by the job's word: snapshots of earlier versions do not name it."""
     applied = [
-        ack
+        ack["plan_id"]
         for ack in read_acks(settings, snapshot["job"])
         if ack["status"] == "applied"
         and ack["version"] <= snapshot["head_version"]
         and ack["acked_at"] <= snapshot["created_at"]
     ]
-    return read_routes(settings, snapshot["job"], applied[-1]["plan_id"]) if applied else []
+    return applied[-1] if applied else None
 
 
 def target_in_force(settings: Settings, snapshot: Row) -> TargetMemory | None:
-    """The placement that the plan in force was walking to, if it was."""
-    plan_id = snapshot["head_plan_id"]
-    found = plan_id and _first(settings, "plans.plans", snapshot["job"], plan_id=plan_id)
+    """The placement that the rounds before the snapshot were walking to, if they were.
+
+    As the newest draft since the head left it: a round that changed nothing is never the head, and
+    the target is a round older by it nevertheless.
+    """
+    drafts = _drafts_since_head(settings, snapshot)
+    newest = max(drafts, key=lambda draft: draft["created_at"], default=None)
+    found = newest or _head_plan(settings, snapshot)
     if not found or not found["target_json"]:
         return None
     return TargetMemory.from_json(found["target_json"])
+
+
+def _head_plan(settings: Settings, snapshot: Row) -> Row | None:
+    plan_id = snapshot["head_plan_id"]
+    return _first(settings, "plans.plans", snapshot["job"], plan_id=plan_id) if plan_id else None
+
+
+def _drafts_since_head(settings: Settings, snapshot: Row) -> list[Row]:
+    """Drafts with a target against the snapshot's head, from before the snapshot was taken: a
+    retry then sees the same."""
+    if not table_exists(settings, "plans.plans"):
+        return []
+    where = [
+        ("parent_version", "=", snapshot["head_version"]),
+        ("created_at", "<", snapshot["created_at"]),
+    ]
+    columns = ["created_at", "target_json"]
+    found = read_rows(settings, "plans.plans", job=snapshot["job"], where=where, columns=columns)
+    return [row for row in found.to_pylist() if row["target_json"]]
 
 
 def read_content(settings: Settings, draft: Row) -> tuple[pa.Table, list[Route], list[Row]]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ballast.contracts.policy import JobPolicy
-from solvers.collocate.gate import LEAST_TRUST, learned_life, learned_trust
+from solvers.collocate.gate import FIRST_PROMISE, LEAST_TRUST, learned_life, learned_trust
 from spark_jobs.problems import Row
 
 COLLOCATION, SERIALISE = "collocation_factor_pct", "serialise_us"
@@ -69,12 +69,20 @@ def _collocation_by_version(ordered: Sequence[Row]) -> list[list[Row]]:
 
 
 def _life_s(policy: JobPolicy, by_version: Sequence[Sequence[Row]]) -> float:
+    """At most as long as plans have been watched, or as the first life: beyond that nothing was
+    learned. A first promise that lasts for the first life counts beside what was measured, so that
+    a gain much smaller than that says little."""
     seconds = list(_intervals(by_version))
     if not seconds:
         return policy.gate.first_life_s
+    mean_s = statistics.fmean(seconds)
+    if mean_s <= 0:
+        return policy.gate.first_life_s
     gains = [[max(0.0, row["measured"] - row["before"]) for row in rows] for rows in by_version]
-    periods = learned_life(gains)
-    return min(LONGEST_LIFE_S, periods * statistics.fmean(seconds))
+    first = max(1.0, policy.gate.first_life_s / mean_s)
+    prior = [FIRST_PROMISE, FIRST_PROMISE * (1.0 - 1.0 / first)]
+    periods = learned_life([prior, *gains], longest=max(first, len(seconds)))
+    return min(LONGEST_LIFE_S, periods * mean_s)
 
 
 def _intervals(by_version: Sequence[Sequence[Row]]) -> Iterator[float]:
@@ -84,11 +92,13 @@ def _intervals(by_version: Sequence[Sequence[Row]]) -> Iterator[float]:
 
 
 def _trust(by_version: Sequence[Sequence[Row]]) -> float:
-    """By the first measurement of each version: later ones show how long it lasts."""
+    """By the first measurement of each version: later ones show how long it lasts. A first promise
+    counts as kept, so that a promise much smaller than that says little."""
     promised = [rows[0] for rows in by_version if rows[0]["promised"] is not None]
     gaining = [row for row in promised if row["promised"] > row["before"]]
     trust = learned_trust(
         [row["measured"] - row["before"] for row in gaining],
         [row["promised"] - row["before"] for row in gaining],
+        kept_before=FIRST_PROMISE,
     )
     return max(LEAST_TRUST, trust)

@@ -19,10 +19,11 @@ import numpy as np
 
 from ballast.contracts import identity, words
 from ballast.contracts.errors import BallastError, VerificationFailed
-from ballast.contracts.policy import JobPolicy
+from ballast.contracts.policy import JobPolicy, TrafficPolicy
 from ballast.contracts.settings import Settings
 from ballast.store.tables import append_once, ensure_tables
-from solvers import Budget, Problem, Result, Status, Stop
+from solvers import Budget, Problem, Result, Status, Stop, metrics
+from solvers.collocate.keys.rerouting import problem_after
 from solvers.collocate.memory import TargetMemory
 from solvers.framework import RoundPlan, plan_round
 from solvers.objective import JOINT
@@ -161,7 +162,8 @@ def decided(given: Round, planned: Planned, nodes: RoundPlan | None = None) -> P
     """
     if nodes is not None and (nodes.added or nodes.marked or nodes.revived):
         return replace(planned, result=_as_change(planned.result))
-    result = decide(given.problem, planned.result, given.policy)
+    after = problem_after(given.problem, given.statistics, given.routing, planned.routing)
+    result = decide(given.problem, planned.result, given.policy, after)
     if nodes is not None and nodes.ended:
         result = _as_change(result)
     if result is planned.result:
@@ -176,9 +178,14 @@ def _as_change(result: Result) -> Result:
     return replace(result, status=Status.FEASIBLE if result.gap else Status.OPTIMAL)
 
 
-def decide(problem: Problem, result: Result, policy: JobPolicy) -> Result:
-    """The result, or the placement as it is where the result is not worth its moves."""
-    reason = why_unchanged(problem, result, policy)
+def decide(
+    problem: Problem, result: Result, policy: JobPolicy, after: Problem | None = None
+) -> Result:
+    """The result, or the placement as it is where the result is not worth its moves.
+
+    ``after`` has the traffic as the plan's routes change it; the same unless given.
+    """
+    reason = why_unchanged(problem, result, policy, after)
     if reason is None:
         return result
     return make_result(
@@ -192,7 +199,9 @@ def decide(problem: Problem, result: Result, policy: JobPolicy) -> Result:
     )
 
 
-def why_unchanged(problem: Problem, result: Result, policy: JobPolicy) -> str | None:
+def why_unchanged(
+    problem: Problem, result: Result, policy: JobPolicy, after: Problem | None = None
+) -> str | None:
     """Why nothing is to be moved, or None where the plan is worth it.
 
     What leaves a dead or a draining node is not weighed against a gain in balance: the last key
@@ -203,7 +212,8 @@ def why_unchanged(problem: Problem, result: Result, policy: JobPolicy) -> str | 
     if _frees_a_node(problem, result):
         return None
     if policy.objective.kind == JOINT:
-        return _why_not_joint(result, policy)
+        gain = _traffic_gain(problem, after or problem, result, policy.traffic)
+        return _why_not_joint(result, policy, gain)
     thresholds = policy.thresholds
     before, gain = result.load_distance_before, result.load_distance_before - result.load_distance
     if before <= thresholds.good_enough_pct:
@@ -219,19 +229,29 @@ def why_unchanged(problem: Problem, result: Result, policy: JobPolicy) -> str | 
     return None
 
 
-def _why_not_joint(result: Result, policy: JobPolicy) -> str | None:
+def _traffic_gain(problem: Problem, after: Problem, result: Result, prices: TrafficPolicy) -> float:
+    """Percent of the traffic, by its price, that the plan saves; 0 where none was measured."""
+    within, between = prices.within_rack_price, prices.between_racks_price
+    was = metrics.saved_traffic(problem, problem.current, within, between)
+    will_be = metrics.saved_traffic(after, result.assignment, within, between)
+    return 0.0 if was is None or will_be is None else will_be - was
+
+
+def _why_not_joint(result: Result, policy: JobPolicy, gain: float) -> str | None:
     """A joint plan is worth it for the load it levels, or else for the traffic it saves."""
     allowed, thresholds = policy.objective.max_load_distance_pct, policy.thresholds
     before = result.load_distance_before
     lowered = before - result.load_distance
     if before > allowed and lowered >= thresholds.min_improvement_pct:
         return None
-    was, will_be = result.collocation_factor_before, result.collocation_factor
-    gain = 0.0 if was is None or will_be is None else will_be - was
     if gain >= thresholds.min_collocation_gain_pct:
         return None
+    prices = policy.traffic
+    saves = f"brings {gain:.2f} percent more of the traffic within nodes"
+    if prices.within_rack_price < prices.between_racks_price:
+        saves = f"saves {gain:.2f} percent of the traffic by its price within and between racks"
     return (
-        f"the best plan brings {gain:.2f} percent more of the traffic within nodes "
+        f"the best plan {saves} "
         f"(min_collocation_gain_pct is {thresholds.min_collocation_gain_pct:g}) and the load "
         f"distance from {before:.2f} % to {result.load_distance:.2f} % (max_load_distance_pct is "
         f"{allowed:g})"

@@ -252,8 +252,8 @@ class ThresholdPolicy(_Strict):
     good_enough_pct: NonNegative = 2.0
     """At or below this load distance nothing is changed, in percent of the mean."""
     min_collocation_gain_pct: NonNegative = 1.0
-    """Where the objective is joint, a plan that does not level the load must bring at least so many
-    more percent of the traffic within nodes."""
+    """Where the objective is joint, a plan that does not level the load must save at least so many
+    percent of the traffic: bring them within nodes, or by their price nearer."""
     complete_windows_share: Annotated[
         float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)
     ] = 0.8

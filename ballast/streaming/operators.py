@@ -94,6 +94,7 @@ def build_topology(job: str, operators: Sequence[Operator], policy: JobPolicy) -
     by_id = {operator.id: operator for operator in operators}
     ordered = tuple(by_id[name] for name in order)
     _check_keys(ordered)
+    _check_routed(ordered, policy)
     index = {name: position for position, name in enumerate(order)}
     return Topology(
         operators=ordered,
@@ -156,3 +157,21 @@ def _check_keys(ordered: tuple[Operator, ...]) -> None:
             allowed="key=<function of a record that gives a string or None>",
             remedy="say under which key a record comes to the operator",
         )  # fmt: skip
+
+
+def _check_routed(ordered: tuple[Operator, ...], policy: JobPolicy) -> None:
+    """Plans route the keys of both ends of `routing.edges`, and of operators with the same
+    partition key: one that does not keep its state by key would have the job refuse every plan."""
+    ends = {end for edge in policy.routing.edges for end in (edge.source, edge.target)}
+    for end in sorted(ends):
+        for operator in ordered:
+            if operator.id in policy.followers(end) and not operator.state_by_key:
+                follows = "" if operator.id == end else f", which has the partition key of {end},"
+                raise InvalidInput(
+                    f"routing.edges of the policy lets plans route the keys of {end}, and "
+                    f"operator {operator.id}{follows} does not say that it keeps its state by key",
+                    value=operator.id, allowed="state_by_key=True",
+                    remedy="declare it if all that the operator keeps about a key is state[key]; "
+                    "otherwise take the edge out of `routing.edges`"
+                    + (", or give the operator a partition_key of its own" if follows else ""),
+                )  # fmt: skip

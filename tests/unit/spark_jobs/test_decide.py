@@ -81,9 +81,9 @@ TALKING = replace(
 )
 
 
-def jointly(of, plan, **thresholds):
+def jointly(of, plan, prices=None, **thresholds):
     result = make_result(of, np.array(plan), method="joint", bound=0.0, seconds=0.1)
-    policy = small_policy(objective={"kind": "joint"}, thresholds=thresholds)
+    policy = small_policy(objective={"kind": "joint"}, thresholds=thresholds, traffic=prices or {})
     return decide(of, result, policy)
 
 
@@ -102,3 +102,47 @@ def test_a_joint_plan_is_worth_it_for_the_load_it_levels():
     assert jointly(far, [0, 1, 0, 1], min_collocation_gain_pct=100).moves == 1
     small_gain = jointly(far, [0, 1, 0, 1], min_improvement_pct=60, min_collocation_gain_pct=60)
     assert small_gain.status is Status.UNCHANGED
+
+
+RACKED = Problem(
+    node_ids=("a", "b", "c", "d"),
+    resources=("cpu",),
+    capacity=np.ones((4, 1)),
+    node_state=("alive",) * 4,
+    rack=("r", "r", "s", "s"),
+    key_group_ids=tuple(f"op/{i}" for i in range(4)),
+    operator_ids=("op",) * 4,
+    load=np.ones((4, 1)),
+    state_bytes=np.full(4, 10),
+    current=np.array([0, 1, 2, 3]),
+    traffic_from=np.array([0, 1]),
+    traffic_to=np.array([2, 3]),
+    traffic_rate=np.array([5.0, 5.0]),
+)
+NEARER = [0, 2, 1, 3]  # both pairs from two racks to one, none to one node
+PRICES = {"within_rack_price": 1.0, "between_racks_price": 4.0}
+
+
+def test_a_joint_plan_is_worth_it_for_traffic_that_stays_within_a_rack():
+    assert jointly(RACKED, NEARER, PRICES, min_collocation_gain_pct=75).moves == 2
+
+
+def test_traffic_within_a_rack_saves_as_much_as_the_prices_say():
+    unchanged = jointly(RACKED, NEARER, PRICES, min_collocation_gain_pct=75.5)
+    assert unchanged.status is Status.UNCHANGED
+    assert "saves 75.00 percent of the traffic by its price within and" in unchanged.reason
+
+
+def test_racks_count_nothing_where_the_prices_are_equal():
+    unchanged = jointly(RACKED, NEARER)
+    assert "brings 0.00 percent more of the traffic within nodes" in unchanged.reason
+
+
+def test_traffic_that_routes_bring_together_counts_as_saved():
+    result = make_result(
+        TALKING, TALKING.current.copy(), method="joint", bound=0.0, seconds=0.1, is_changed=True
+    )
+    after = replace(TALKING, traffic_to=np.array([1, 0]))
+    policy = small_policy(objective={"kind": "joint"}, thresholds={"min_collocation_gain_pct": 100})
+    assert why_unchanged(TALKING, result, policy, after) is None
+    assert why_unchanged(TALKING, result, policy) is not None

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ballast.contracts.policy import JobPolicy
-from solvers.collocate.gate import LEAST_TRUST, RECORDS_PER_BYTE
+from solvers.collocate.gate import FIRST_PROMISE, LEAST_TRUST, RECORDS_PER_BYTE
 from spark_jobs.learning import LONGEST_LIFE_S, learn
 from tests.support.policies import small_policy
 
@@ -63,7 +63,15 @@ def test_trust_is_realised_over_promised_gain_of_first_measurements():
         collocation(2, 20, 50.0, 60.0, 60.0),
         collocation(3, 30, 60.0, 60.0, 10.0),  # promised no gain
     ]
-    assert learn(policy(), rows).trust == pytest.approx((30 + 10) / (40 + 10))
+    kept = FIRST_PROMISE
+    assert learn(policy(), rows).trust == pytest.approx((kept + 30 + 10) / (kept + 40 + 10))
+
+
+@pytest.mark.parametrize("measured", [19.5, 20.0, 22.0])
+def test_one_outcome_of_a_tiny_promise_leaves_trust_near_what_it_was(measured):
+    trust = learn(policy(), [collocation(1, 0, 20.0, 20.05, measured)]).trust
+    assert trust == pytest.approx((1.0 + measured - 20.0) / 1.05)
+    assert 0.4 < trust < 3.0
 
 
 def test_promises_that_never_came_leave_a_little_trust_or_none_could_come_back():
@@ -74,11 +82,28 @@ def test_promises_that_never_came_leave_a_little_trust_or_none_could_come_back()
 def test_life_is_how_long_the_gain_lasts_in_seconds():
     """A gain of 40 points that loses a quarter in ten minutes lasts four times as long."""
     rows = [collocation(1, 0, 20.0, 60.0, 60.0), collocation(1, 10, 20.0, 60.0, 50.0)]
-    assert learn(policy(), rows).life_s == pytest.approx(4 * 600.0)
+    assert learn(policy(), rows).life_s == pytest.approx(4 * 600.0, rel=0.02)
 
 
-def test_a_gain_that_never_fell_is_not_taken_to_last_forever():
-    rows = [collocation(1, m, 20.0, 60.0, 60.0) for m in range(0, 60, 10)]
+@pytest.mark.parametrize("gain", [10.0, 10.1, 9.9])
+def test_two_measurements_that_hardly_differ_leave_the_first_life(gain):
+    rows = [collocation(1, 0, 20.0, 30.0, 30.0), collocation(1, 10, 20.0, 30.0, 20.0 + gain)]
+    assert learn(policy(), rows).life_s == pytest.approx(policy().gate.first_life_s)
+
+
+def test_the_end_of_a_gain_that_was_hardly_there_says_little_of_the_life():
+    rows = [collocation(1, 0, 20.0, 20.05, 20.05), collocation(1, 10, 20.0, 20.05, 20.0)]
+    assert learn(policy(), rows).life_s > 0.7 * policy().gate.first_life_s
+
+
+def test_a_gain_that_never_fell_lasts_as_long_as_plans_were_watched():
+    rows = [collocation(1, m, 20.0, 60.0, 60.0) for m in range(0, 201, 10)]
+    assert learn(policy(), rows).life_s == pytest.approx(20 * 600.0)
+
+
+def test_no_gain_is_taken_to_last_longer_than_a_month():
+    day = 24 * 60
+    rows = [collocation(1, m, 20.0, 60.0, 60.0) for m in range(0, 61 * day, day)]
     assert learn(policy(), rows).life_s == LONGEST_LIFE_S
 
 

@@ -22,11 +22,11 @@ from tests.support.snapshots import END, snapshot_rows
 JOB, STAY = "probe", Choice(budget_moves=0, solver_seconds=2)
 
 
-def write_keyed_snapshot(settings, run_id, policy=None, head=None, created_at=END):
+def write_keyed_snapshot(settings, run_id, policy=None, head=None, created_at=END, **own):
     policy = policy or keyed_policy()
     rows = snapshot_rows(policy, run_id, head=head)
     snapshot = rows["snapshots.snapshots"][0]
-    snapshot |= {"key_pairs_table_version": 1, "created_at": created_at}
+    snapshot |= {"key_pairs_table_version": 1, "created_at": created_at, **own}
     rates = group_rates()
     for row in rows["snapshots.key_groups"]:
         rate = rates[row["operator_id"], row["key_group"]]
@@ -121,6 +121,16 @@ def test_routes_of_a_version_that_was_not_applied_are_not_in_force(settings):
     write_keyed_snapshot(settings, "run-2", head=head, created_at=later)
     given = read_round(settings, find_snapshot(settings, JOB, "run-2"))
     assert given.routing == {}
+
+
+def test_routes_in_force_are_those_of_the_plan_that_the_snapshot_ran_under(settings):
+    """Whether the job's word of it is there yet, and by whose clock, is of no account."""
+    write_keyed_snapshot(settings, "run-1")
+    first = draft_plan(settings, JOB, "run-1", STAY)
+    head = publish_plan(settings, JOB, "run-1")
+    write_keyed_snapshot(settings, "run-2", head=head, applied_plan_id=first["plan_id"])
+    given = read_round(settings, find_snapshot(settings, JOB, "run-2"))
+    assert sum(map(len, given.routing.values())) == first["routes"] > 0
 
 
 def test_keys_take_no_more_bytes_than_the_budget_has(settings):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 import spark_jobs.solve
@@ -176,6 +178,28 @@ def test_the_next_round_walks_on_to_the_same_target(settings, joint):
     second = draft(settings, run_id="run-2")
     assert second["collocation_factor_pct"] == pytest.approx(100.0)
     assert publish_plan(settings, JOB, "run-2").version == 2
+
+
+def test_a_target_grows_older_by_rounds_that_change_nothing(settings, joint):
+    strict = joint.model_copy(
+        update={"thresholds": joint.thresholds.model_copy(update={"min_collocation_gain_pct": 99})}
+    )
+    ages = []
+    for number in range(3):
+        snapshot = write_snapshot(
+            settings, strict, f"run-{number}", placement=apart(strict), created_at=datetime.now(UTC)
+        )
+        memory = target_in_force(settings, snapshot)
+        ages.append(memory and memory.age)
+        assert draft(settings, run_id=f"run-{number}")["status"] == "unchanged"
+    assert ages == [None, 1, 2]
+
+
+def test_drafts_from_after_the_snapshot_leave_its_target_alone(settings, joint):
+    write_snapshot(settings, joint, RUN, placement=apart(joint))
+    assert draft(settings)["target_json"]
+    early = write_snapshot(settings, joint, "run-2", placement=apart(joint))
+    assert target_in_force(settings, early) is None
 
 
 def test_a_joint_policy_without_traffic_levels_the_load(settings, joint):
