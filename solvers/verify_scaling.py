@@ -134,7 +134,7 @@ def _check_states(
             yield Violation("scaling.remove", f"node {name!r} is removed and has key groups")
         if action == "remove" and was != "draining":
             yield Violation("scaling.remove", f"node {name!r} is removed and was {was}")
-        if action == "keep" and name in rules.draining:
+        if action == "keep" and name in rules.draining and was != "dead":
             yield Violation("scaling.keep", f"node {name!r} is kept, and the policy drains it")
         if action == "drain" and was == "dead":
             yield Violation("scaling.drain", f"node {name!r} is drained and is dead")

@@ -19,27 +19,45 @@ from ballast.contracts.policy import JobPolicy, policy_from_json
 from ballast.contracts.settings import Settings
 from ballast.store.plans import Head, read_acks, read_assignment
 from ballast.store.snapshots import newest_snapshot
-from ballast.store.tables import append_once, read_rows
+from ballast.store.tables import append_once, ensure_tables, read_rows
 from spark_jobs.problems import Row
 from spark_jobs.program import progress
 from spark_jobs.staleness import Lost, current_policy, lost_nodes
 
 SNAPSHOTS = "snapshots.snapshots"
+WRITTEN = (
+    "snapshots.key_groups", "snapshots.nodes", "snapshots.traffic", "snapshots.key_pairs",
+    SNAPSHOTS,
+)  # fmt: skip
 Placement = dict[tuple[str, int], str]
 
 
 def derived_snapshot(settings: Settings, job: str, run_id: str, head: Head) -> Row:
     """The run's snapshot: the one it has, or a new one that stands on the newest."""
+    found = snapshot_of_run(settings, job, run_id)
+    if found is not None:
+        return found
+    source = source_snapshot(settings, job)
+    # A warehouse of an earlier version may lack columns that are written here.
+    ensure_tables(settings, WRITTEN)
+    return _derive(settings, source, run_id, head)
+
+
+def snapshot_of_run(settings: Settings, job: str, run_id: str) -> Row | None:
+    """The snapshot that the run has, if it has one."""
     rows = read_rows(settings, SNAPSHOTS, job=job, where=[("run_id", "=", run_id)]).to_pylist()
-    if rows:
-        return dict(rows[0])
+    return dict(rows[0]) if rows else None
+
+
+def source_snapshot(settings: Settings, job: str) -> Row:
+    """The snapshot that a new one would stand on: the newest."""
     source = newest_snapshot(settings, job)
     if source is None:
         raise NotFound(
             f"job {job} has no snapshot, so nothing is known of its nodes", value=job,
             remedy=f"run reoptimize__{job} first",
         )  # fmt: skip
-    return _derive(settings, source, run_id, head)
+    return source
 
 
 def _derive(settings: Settings, source: Row, run_id: str, head: Head) -> Row:
@@ -74,12 +92,12 @@ def _details(settings: Settings, policy: JobPolicy, source: Row, head: Head) -> 
     names = ["snapshots.traffic"]
     if source["key_pairs_table_version"] is not None:
         names.append("snapshots.key_pairs")
-    key_groups = _read(settings, "snapshots.key_groups", source)
-    nodes = _read(settings, "snapshots.nodes", source)
+    key_groups = read_part(settings, "snapshots.key_groups", source)
+    nodes = read_part(settings, "snapshots.nodes", source)
     return {
         "snapshots.key_groups": _placed(key_groups, placement_now(settings, source, head)),
         "snapshots.nodes": _with_states(nodes, lost_nodes(settings, policy, source)),
-        **{name: _read(settings, name, source) for name in names},
+        **{name: read_part(settings, name, source) for name in names},
     }
 
 
@@ -97,7 +115,8 @@ def placement_now(settings: Settings, source: Row, head: Head) -> Placement:
     return {(row["operator_id"], row["key_group"]): row["node_id"] for row in rows}
 
 
-def _read(settings: Settings, name: str, source: Row) -> pa.Table:
+def read_part(settings: Settings, name: str, source: Row) -> pa.Table:
+    """The rows that a table has of a snapshot."""
     where = [("snapshot_id", "=", source["snapshot_id"])]
     return read_rows(settings, name, job=source["job"], where=where)
 

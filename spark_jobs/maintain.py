@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
-from ballast.store.tables import open_table, table_exists
+from ballast.store.tables import ensure_tables, open_table, table_exists
 from spark_jobs.arguments import add_as_of_argument
 from spark_jobs.faults import fault_point
 from spark_jobs.maintaining import delta_rs
@@ -70,8 +70,10 @@ def _remove(settings: Settings, expired: Sequence[Expired], steps: Steps) -> Non
 
 
 def _restore(settings: Settings, name: str) -> None:
-    """Also finds out whether the table can be read at all."""
+    """Also finds out whether the table can be read at all, and adds columns that it lacks."""
     open_table(settings, name)
+    if name not in LEFT_ALONE:
+        ensure_tables(settings, [name])
     if name not in TABLES_OF_SPARK and delta_rs.restore_append_only(settings, name):
         progress.info("%s: append-only again, which a run that died had lifted", name)
 

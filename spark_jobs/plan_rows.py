@@ -296,13 +296,13 @@ def _node_violations(given: Round, plan: Row, scaling: Sequence[Row]) -> list[Vi
     due = sum(len(row["due"] or ()) for row in scaling)
     if due != (plan.get("due_moves") or 0):
         found.append(Violation("due_moves", f"promised {plan.get('due_moves')}, is {due}"))
-    is_change = node_actions(scaled(scaling)).items() - _as_it_is(given).items()
+    is_change = node_actions(scaled(scaling)).items() - as_it_is(given).items()
     if plan["status"] == "unchanged" and is_change:
         found.append(Violation("status", f"says unchanged, but nodes change: {sorted(is_change)}"))
     return found
 
 
-def _as_it_is(given: Round) -> dict[str, str]:
+def as_it_is(given: Round) -> dict[str, str]:
     """What becomes of nodes if nothing does."""
     states = dict(zip(given.problem.node_ids, given.problem.node_state, strict=True))
     return {

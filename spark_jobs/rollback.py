@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from ballast.contracts import identity
 from ballast.contracts.errors import NotFound, RollbackRefused, VerificationFailed
 from ballast.contracts.handoff import hand_on
+from ballast.contracts.policy import policy_from_json
+from ballast.contracts.scaling import OPERATOR, scaled
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import ROLLBACK
 from ballast.store.plans import (
@@ -25,6 +28,7 @@ from ballast.store.plans import (
     read_log,
     read_plan,
     read_routes,
+    read_scaling,
     versions_of,
 )
 from solvers import Budget
@@ -35,7 +39,12 @@ from solvers.result import make_result
 from solvers.routing import under_plan
 from spark_jobs.answers import reason as one_line
 from spark_jobs.arguments import add_run_arguments
-from spark_jobs.derived import derived_snapshot
+from spark_jobs.derived import (
+    derived_snapshot,
+    read_part,
+    snapshot_of_run,
+    source_snapshot,
+)
 from spark_jobs.drafts import find_draft, read_round, required_draft
 from spark_jobs.fitting import Wish, fitted
 from spark_jobs.log import Event, append_event
@@ -44,6 +53,7 @@ from spark_jobs.plan_rows import (
     content_rows,
     plan_row,
     planned_routes,
+    promised_cpu,
     violations_of,
 )
 from spark_jobs.problems import Row
@@ -56,11 +66,26 @@ from spark_jobs.publishing import (
     supersede_waiting,
 )
 from spark_jobs.rounds import Round, routing_of
+from spark_jobs.same_nodes import (
+    nodes_not_as_planned,
+    nodes_that_differ,
+    rows_that_keep_nodes,
+)
 from spark_jobs.solve import write_draft
+from spark_jobs.staleness import SHOWN_NODES, current_policy
 
 # A person chose it, for reasons that no figure knows: it may be worse than what is in force.
 CHOSEN = ("better_than_nothing", "max_load_distance")
 LARGEST_VERSION = 10**15
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """The version to come back, and what becomes of nodes by it and by the plan in force."""
+
+    plan_id: str
+    scaling: Sequence[Row]
+    in_force: Sequence[Row]
 
 
 def roll_back(settings: Settings, job: str, run_id: str, wish: Wish) -> Head:
@@ -68,10 +93,13 @@ def roll_back(settings: Settings, job: str, run_id: str, wish: Wish) -> Head:
     head = read_head(settings, job)
     if head is None:
         raise NotFound(f"job {job} has no version in force", value=job, remedy="publish one first")
-    snapshot = derived_snapshot(settings, job, run_id, head)
-    draft = find_draft(settings, snapshot)
+    snapshot = snapshot_of_run(settings, job, run_id)
+    draft = find_draft(settings, snapshot) if snapshot else None
     if draft is None:
-        draft = _drafted(settings, snapshot, head, wish)
+        # Before anything is written: a rollback that is refused here leaves no trace.
+        earlier = _earlier(settings, head, wish)
+        snapshot = derived_snapshot(settings, job, run_id, head)
+        draft = _drafted(settings, snapshot, earlier, wish)
     wanted = head_of(draft, datetime.now(UTC))
     if not already_published(settings, wanted):
         check_parent(settings, wanted)
@@ -81,40 +109,119 @@ def roll_back(settings: Settings, job: str, run_id: str, wish: Wish) -> Head:
     return wanted
 
 
-def _drafted(settings: Settings, snapshot: Row, head: Head, wish: Wish) -> Row:
-    given = read_round(settings, snapshot)
-    if given.is_scaled:
+def _earlier(settings: Settings, head: Head, wish: Wish) -> Earlier:
+    """The version that is asked for; refused where it is in force, or is of other nodes."""
+    job = head.job
+    plan_id = _plan_of(settings, job, head, wish.version)
+    then, now = (read_scaling(settings, job, each) for each in (plan_id, head.plan_id))
+    _check_nodes(settings, head, wish, then, now)
+    if _is_in_force(settings, head, plan_id, then, now):
         raise RollbackRefused(
-            f"plans of job {head.job} also decide on its nodes, and those of version "
-            f"{wish.version} cannot come back with their key groups yet; to fix it: let the next "
-            "plan level the load, or take scaling out of the policy first"
+            f"version {wish.version} of job {job} has the content that is in force; nothing to do"
         )
-    planned = _planned(settings, given, head, wish)
-    content_hash = content_hash_of_plan(given.problem, planned)
-    plan_id = identity.plan_id(snapshot["job"], snapshot["snapshot_id"], content_hash)
-    content = content_rows(snapshot["job"], plan_id, given.problem, planned)
-    plan = plan_row(given, plan_id, content_hash, planned, Budget(), 0, datetime.now(UTC))
-    found = violations_of(given, plan, content.assignments, planned_routes(planned))
+    return Earlier(plan_id, then, now)
+
+
+def _is_in_force(
+    settings: Settings, head: Head, plan_id: str, then: Sequence[Row], now: Sequence[Row]
+) -> bool:
+    """Whether a plan of the nodes of today has the content of the head.
+
+    Of a node that is there, one plan may say ``add`` and a later one ``keep``: the same, with
+    another hash.
+    """
+    job = head.job
+    if read_plan(settings, job, plan_id)["content_hash"] == head.content_hash:
+        return True
+    if not (then or now):
+        return False
+    return _content(settings, job, plan_id, then) == _content(settings, job, head.plan_id, now)
+
+
+def _content(settings: Settings, job: str, plan_id: str, scaling: Sequence[Row]) -> str:
+    """Hash of a plan's content but for its nodes: what two plans of the same nodes differ in."""
+    rows = read_assignment(settings, job, plan_id)
+    placed = [(row["operator_id"], row["key_group"], row["node_id"]) for row in rows]
+    sizes = [row for row in scaled(scaling) if row[0] == OPERATOR]
+    return identity.content_hash(placed, read_routes(settings, job, plan_id), sizes)
+
+
+def _check_nodes(
+    settings: Settings, head: Head, wish: Wish, then: Sequence[Row], now: Sequence[Row]
+) -> None:
+    """Refuse a version whose nodes would have to come back with its key groups.
+
+    Nodes come and go through drains and budgets of their own, which only a new plan has.
+    """
+    source = source_snapshot(settings, head.job)
+    policy = current_policy(settings, policy_from_json(source["policy_json"]))
+    plan_id = source.get("applied_plan_id")
+    applied = read_scaling(settings, head.job, plan_id) if plan_id else []
+    if policy.scaling is None and not (then or now or applied):
+        return
+    different = nodes_that_differ(policy, then, now)
+    if different:
+        raise RollbackRefused(
+            f"version {wish.version} of job {head.job} used other nodes than version "
+            f"{head.version}, which is in force: {_listed(different)} (then, now); the plan in "
+            "force stays; to fix it: let the next plan decide on the nodes, or choose a version "
+            "that used the nodes of today"
+        )
+    rows = read_part(settings, "snapshots.nodes", source).to_pylist()
+    strange = nodes_not_as_planned(policy, now, {row["node_id"]: row["state"] for row in rows})
+    if strange or (policy.scaling is None and not applied):
+        raise RollbackRefused(
+            f"the newest snapshot of job {head.job} does not have the nodes of version "
+            f"{head.version}, which is in force{': ' if strange else ''}{_listed(strange)}; to fix "
+            f"it: wait until the job has taken the version up, run reoptimize__{head.job}, then "
+            "start the rollback again; where the job refused the version, let the next plan decide"
+        )
+
+
+def _listed(different: Mapping[str, tuple[str, str]]) -> str:
+    found = [f"{name} {one}, {other}" for name, (one, other) in different.items()]
+    more = len(found) - SHOWN_NODES
+    return "; ".join(found[:SHOWN_NODES] + ([f"{more} more nodes"] if more > 0 else []))
+
+
+def _drafted(settings: Settings, snapshot: Row, earlier: Earlier, wish: Wish) -> Row:
+    job, now = snapshot["job"], datetime.now(UTC)
+    given = read_round(settings, snapshot)
+    planned = _planned(settings, given, earlier, wish)
+    scaling = _scaling_rows(given, planned, earlier, now) if given.is_scaled else []
+    content_hash = content_hash_of_plan(given.problem, planned, scaling)
+    plan_id = identity.plan_id(job, snapshot["snapshot_id"], content_hash)
+    scaling = [{**row, "plan_id": plan_id} for row in scaling]
+    content = replace(content_rows(job, plan_id, given.problem, planned), scaling=scaling)
+    plan = plan_row(given, plan_id, content_hash, planned, Budget(), 0, now)
+    if scaling:
+        plan |= {"due_moves": 0, "scaling_reason": f"{scaling[0]['reason']}; {wish.in_words}"}
+    found = violations_of(given, plan, content.assignments, planned_routes(planned), scaling)
     broken = [violation for violation in found if violation.promise not in CHOSEN]
     if broken:
         listed = "; ".join(map(str, broken))
         raise VerificationFailed(
-            f"version {wish.version} of job {snapshot['job']} cannot come back as it was: "
+            f"version {wish.version} of job {job} cannot come back as it was: "
             f"{listed}; the plan in force stays; to fix it: choose another version"
         )
     write_draft(settings, plan, content)
     return required_draft(settings, snapshot)
 
 
-def _planned(settings: Settings, given: Round, head: Head, wish: Wish) -> Planned:
+def _scaling_rows(given: Round, planned: Planned, earlier: Earlier, now: datetime) -> list[Row]:
+    common = {
+        "job": given.snapshot["job"],
+        "plan_id": "",
+        "period_end_at": given.snapshot["period_end_at"],
+        "decided_at": now,
+    }
+    cpu = promised_cpu(given, planned)
+    return rows_that_keep_nodes(given, earlier.scaling, earlier.in_force, cpu, common)
+
+
+def _planned(settings: Settings, given: Round, earlier: Earlier, wish: Wish) -> Planned:
     """The earlier content on today's problem, with the figures it has there."""
-    job = head.job
-    plan_id = _plan_of(settings, job, head, wish.version)
-    old = read_plan(settings, job, plan_id)
-    if old["content_hash"] == head.content_hash:
-        raise RollbackRefused(
-            f"version {wish.version} of job {job} has the content that is in force; nothing to do"
-        )
+    job, plan_id = given.snapshot["job"], earlier.plan_id
     rows = read_assignment(settings, job, plan_id)
     placed = {f"{row['operator_id']}/{row['key_group']}": row["node_id"] for row in rows}
     assignment = fitted(given.problem, placed, wish, given.policy.solver.seconds)

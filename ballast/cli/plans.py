@@ -222,7 +222,7 @@ def _show(args: argparse.Namespace) -> int:
     print(f"Job {detail['job']}, {named}, plan {plan['plan_id']}\n")
     width = max(len(name) for name in PLAN_FIGURES)
     for name in PLAN_FIGURES:
-        print(f"  {name.ljust(width)}  {cell_text(plan[name])}")
+        print(f"  {name.ljust(width)}  {cell_text(plan.get(name))}")
     print("\n" + "\n".join(_in_words(plan)))
     rows = detail["assignment"] if args.all else detail["moves"]
     print(f"\n{'Key groups' if args.all else 'Moves'} ({len(rows)})")
@@ -250,7 +250,7 @@ def _in_words(plan: Row) -> list[str]:
 
 def _held_back(plan: Row) -> list[str]:
     """Each group of key groups that would have saved traffic and did not pay for its move."""
-    found = json.loads(plan["held_back_json"] or "[]")
+    found = json.loads(plan.get("held_back_json") or "[]")
     return [f"Held back: {', '.join(held['what'])}: {held['reason']}." for held in found]
 
 

@@ -257,12 +257,31 @@ def _assignment(shelf: Shelf, job: str, plan_id: str) -> pa.Table:
 
 
 def _snapshot(life: Life, column: str, value: Any) -> Row | None:
-    rows = [row for row in life.shelf.rows("snapshots.snapshots", life.job) if row[column] == value]
-    return max(rows, key=lambda row: (row["period_end_at"], row["created_at"]), default=None)
+    rows = life.shelf.rows("snapshots.snapshots", life.job)
+    return _newest([row for row in rows if row[column] == value])
 
 
 def _later_snapshot(life: Life, found: Named) -> Row | None:
-    return None if found.version is None else _snapshot(life, "head_version", found.version)
+    """The newest snapshot whose windows ran under the version.
+
+    One that a rollback derived names the head of its day, with loads from before it. Snapshots
+    of earlier versions of Ballast do not say what was applied: their head counts.
+    """
+    if found.version is None:
+        return None
+    rows = life.shelf.rows("snapshots.snapshots", life.job)
+    return _newest(
+        [
+            row
+            for row in rows
+            if row["head_version"] == found.version
+            and row["applied_plan_id"] in (None, found.plan_id)
+        ]
+    )
+
+
+def _newest(rows: Sequence[Row]) -> Row | None:
+    return max(rows, key=lambda row: (row["period_end_at"], row["created_at"]), default=None)
 
 
 def _snapshot_rows(

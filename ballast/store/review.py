@@ -19,6 +19,8 @@ from ballast.store.tables import Filter, rows_of
 
 IN_FORCE_EVENTS = ("published", "rolled_back")
 REFUSALS = ("gate_failed", "refused", "conflict", "rejected", "timed_out")
+OF_OTHER_RUNS = ("superseded", "promise_broken")
+"""Events that a run writes down of a plan that another run made."""
 MOVE_COLUMNS = ("operator_id", "key_group", "previous_node_id", "node_id", "state_bytes")
 ORDERS = {
     "key": Order(("operator_id", "key_group")),
@@ -205,11 +207,17 @@ def named_plan(life: Life, name: str) -> Named:
 
 
 def plan_of_run(life: Life, run_id: str) -> str | None:
-    """The plan that a run drafted, published or rolled back to; None if it made none."""
+    """The plan that a run drafted, answered for or rolled back to; None if it has none.
+
+    A run also writes down what it did to plans of other runs, which are not its own.
+    """
+    for plan_id, plan in life.plans.items():
+        if plan["run_id"] == run_id:
+            return plan_id
     for row in reversed(life.log):
-        if row["run_id"] == run_id and row["plan_id"]:
+        if row["run_id"] == run_id and row["plan_id"] and row["event"] not in OF_OTHER_RUNS:
             return str(row["plan_id"])
-    return next((i for i, plan in life.plans.items() if plan["run_id"] == run_id), None)
+    return None
 
 
 def plan_detail(life: Life, name: str) -> Row:

@@ -176,9 +176,8 @@ def _silent(settings: Settings, request: Request, version: int) -> GateFailed:
     last = _newest_window_end(settings, request, version, since=None)
     if last is None:
         return GateFailed(
-            f"job {request.job} has no metrics in warehouse {settings.warehouse}; start the "
-            f"streaming job, let it run for {request.policy.statistics_period_s:g} s, then start "
-            "a new run"
+            f"job {request.job} has no metrics in the warehouse; start the streaming job, let it "
+            f"run for {request.policy.statistics_period_s:g} s, then start a new run"
         )
     return GateFailed(
         f"job {request.job} is silent since {iso(last)}, the end of its last window; restart the "

@@ -20,11 +20,11 @@ from ballast.store.review import Life
 from ballast.store.tables import append
 from bench.review_page.warehouse import START, World, ids_of, job_policy, write_job
 from embedded.airflow import ADMIN, EmbeddedAirflow
-from embedded.errors import ApiError
 from embedded.processes import write_private
-from embedded.rest import AirflowClient, wait_until
+from embedded.rest import wait_until
 from tests.e2e.test_embedded_airflow import free_port
 from tests.support.policies import write_policy
+from tests.support.reviews import waiting_question
 from tools.browser import ADVICE, FLAGS, ensure_chromium
 from tools.screenshots import log_in
 
@@ -280,7 +280,7 @@ def test_a_waiting_review_is_answered_with_the_name_of_who_did(
     asked = {"plan_id": DRAFT, "content_hash": CONTENT}
     run_id = client.trigger(f"review__{JOB}", conf=asked)
     answer = f"/dags/review__{JOB}/dagRuns/{run_id}/taskInstances/approve/-1/hitlDetails"
-    wait_until(lambda: exists(client, answer), "no review waits", 60)
+    wait_until(lambda: waiting_question(client, f"review__{JOB}", run_id), "no review waits", 60)
     page.goto(f"{stack.url}/ballast/?job={JOB}")
     expect(page.get_by_text("Plan of clicks: 8 moves")).to_be_visible()
     picture(page, "waiting")
@@ -300,18 +300,10 @@ def test_a_review_of_another_content_cannot_be_approved_here(
 ) -> None:
     client = stack.client()
     run_id = client.trigger(f"review__{JOB}", conf={"plan_id": DRAFT, "content_hash": "e" * 64})
-    answer = f"/dags/review__{JOB}/dagRuns/{run_id}/taskInstances/approve/-1/hitlDetails"
-    wait_until(lambda: exists(client, answer), "no review waits", 60)
+    wait_until(lambda: waiting_question(client, f"review__{JOB}", run_id), "no review waits", 60)
     page.goto(f"{stack.url}/ballast/?job={JOB}&plan={DRAFT}")
     expect(page.get_by_text("with another content than is shown here")).to_be_visible()
     expect(page.get_by_role("button", name="Approve")).to_have_count(0)
-
-
-def exists(client: AirflowClient, path: str) -> bool | None:
-    try:
-        return bool(client.get(path))
-    except ApiError:
-        return None
 
 
 def test_the_browser_complained_of_nothing(page: Page) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ballast.cli.approve import WAITING
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_log
@@ -41,11 +42,24 @@ def ask(client: AirflowClient, draft: Row) -> str:
     return client.trigger(dag_id, conf=conf, run_id=f"review__{draft['plan_id']}")
 
 
+def waiting_question(client: AirflowClient, dag_id: str, run_id: str) -> Row | None:
+    """The question of a review's run, once it can be answered."""
+    return next(
+        (
+            detail
+            for detail in client.waiting_reviews(dag_id)
+            if detail["task_instance"]["dag_run_id"] == run_id
+            and detail["task_instance"].get("state") in WAITING
+        ),
+        None,
+    )
+
+
 def answer(client: AirflowClient, job: str, run_id: str, option: str) -> Row:
     """Wait until the review asks, and answer it; returns the question."""
     dag_id = f"review__{job}"
     question = wait_until(
-        lambda: next(iter(client.waiting_reviews(dag_id)), None), f"{dag_id} did not ask", 120
+        lambda: waiting_question(client, dag_id, run_id), f"{dag_id} did not ask", 120
     )
     client.answer_review(dag_id, run_id, "approve", option, {"reason": "as agreed"})
     return question

@@ -54,6 +54,9 @@ function write(method, path, body) {
   });
 }
 
+// A question can be seen a moment before its task waits; an answer in between failed the run.
+const WAITING = ["awaiting_input", "deferred"];
+
 export const airflow = {
   /** The newest run of a DAG; null without one, or where it may not be seen. */
   async lastRun(dag) {
@@ -75,7 +78,7 @@ export const airflow = {
       options: detail.options ?? [],
       since: detail.created_at ?? detail.task_instance.start_date,
     }));
-    return rows.filter((row) => row.dag.startsWith("review__") && row.task === "approve");
+    return rows.filter((row) => row.dag.startsWith("review__") && row.task === "approve" && WAITING.includes(row.state));
   },
 
   trigger: (dag, conf) => write("POST", `dags/${part(dag)}/dagRuns`, { logical_date: null, conf }),

@@ -12,6 +12,7 @@ import pytest
 from ballast.cli.main import main
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.tables import append, ensure_tables
+from tests.support.earlier import without_columns
 from tests.support.rows import NOW, row_of
 
 
@@ -169,6 +170,14 @@ def test_bad_input_is_one_line_and_exit_code_2(
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
+
+
+def test_a_plan_from_before_the_scaling_columns_is_shown(
+    warehouse: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without_columns(warehouse, "plans.plans", ["scaling_reason", "due_moves"])
+    assert main(["plans", "show", "clicks"]) == 0
+    assert "scaling_reason" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("settings")

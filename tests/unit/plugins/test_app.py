@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 import time
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from fastapi import HTTPException, Request
 from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 
+from ballast.cli.approve import WAITING
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.kept import Shelf
 from bench.review_page.warehouse import World, ids_of, job_policy, write_job
@@ -212,3 +215,11 @@ def test_scripts_put_data_into_the_page_as_text_alone() -> None:
         for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
             assert word not in text, (file.name, word)
         assert "://" not in text, f"{file.name} names another server"
+
+
+def test_the_page_lists_questions_in_the_states_that_the_command_answers() -> None:
+    """One that is seen before its task waits must not be answered: that failed the run."""
+    said = re.search(r"const WAITING = (\[.*\]);", (WEB / "api.js").read_text())
+    assert said is not None
+    assert set(json.loads(said[1])) == WAITING
+    assert "&& WAITING.includes(row.state)" in (WEB / "api.js").read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,12 @@ def test_what_keeps_the_rules_passes() -> None:
 )
 def test_each_broken_rule_is_named(given: list[Any], promise: str) -> None:
     assert promise in broken(problem(), given)
+
+
+def test_a_dead_node_is_kept_also_where_the_policy_drains_it() -> None:
+    dead = dataclasses.replace(problem(), node_state=("alive", "alive", "dead"))
+    assert broken(dead, rows(c="keep")) == set()
+    assert broken(dead, rows(c="drain")) == {"scaling.drain"}
 
 
 def test_limits_on_nodes_are_kept_but_a_job_outside_of_them_may_come_nearer() -> None:

@@ -27,6 +27,7 @@ from spark_jobs.maintain import maintain
 from spark_jobs.maintaining.steps import MaintenanceFailed
 from spark_jobs.publish import publish_plan
 from spark_jobs.publishing import log_published
+from tests.support.earlier import without_columns
 from tests.support.policies import small_policy
 from tests.support.rows import row_of
 from tests.support.snapshots import END, uneven, write_draft
@@ -271,6 +272,14 @@ def test_files_that_were_removed_lately_stay_for_who_may_be_reading_them(setting
     tidy(settings)
     assert files(settings, KEY_GROUPS) == 1
     assert before.to_pyarrow_table().num_rows == 9
+
+
+def test_tables_from_before_the_scaling_columns_are_tidied(settings):
+    drafted(settings, "run-1")
+    column = "sources_table_version"
+    without_columns(settings, "snapshots.snapshots", [column])
+    tidy(settings)
+    assert read_rows(settings, "snapshots.snapshots", job=JOB)[column].to_pylist() == [None]
 
 
 def test_a_broken_table_is_named_and_the_others_are_tidied(settings):

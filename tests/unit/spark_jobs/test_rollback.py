@@ -10,13 +10,22 @@ import pytest
 
 from ballast.contracts.errors import NotFound, PublishConflict, RollbackRefused
 from ballast.contracts.identity import content_hash
+from ballast.contracts.scaling import node_actions, scaled
 from ballast.contracts.settings import Settings
-from ballast.store.plans import Head, read_assignment, read_head, read_log, read_plan
+from ballast.store.plans import (
+    Head,
+    read_assignment,
+    read_head,
+    read_log,
+    read_plan,
+    read_scaling,
+)
 from ballast.store.tables import append
 from spark_jobs.derived import derived_snapshot
 from spark_jobs.fitting import Wish
 from spark_jobs.publish import publish_plan
 from spark_jobs.rollback import main, roll_back
+from tests.support.earlier import without_columns
 from tests.support.policies import small_policy, write_policy
 from tests.support.snapshots import END, snapshot_rows, uneven, write_draft
 
@@ -124,12 +133,28 @@ def test_a_node_that_left_the_policy_is_lost(settings, tmp_path):
         roll_back(replace(settings, policies=tmp_path), JOB, "back-1", WISH)
 
 
-def test_a_job_whose_plans_decide_on_nodes_is_refused(settings, tmp_path):
-    _, second = versions(settings)
+def test_a_job_that_is_scaled_since_says_what_becomes_of_its_nodes(settings, tmp_path):
+    first, _ = versions(settings)
     write_policy(tmp_path, small_policy(JOB, nodes=3, scaling={"method": "thresholds"}))
-    with pytest.raises(RollbackRefused, match="also decide on its nodes"):
+    head = roll_back(replace(settings, policies=tmp_path), JOB, "back-1", WISH)
+    assert placed(settings, head) == placed(settings, first)
+    actions = node_actions(scaled(read_scaling(settings, JOB, head.plan_id)))
+    assert actions == {"node-0": "keep", "node-1": "keep", "node-2": "keep"}
+
+
+def test_a_node_that_left_the_policy_of_a_scaled_job_is_named(settings, tmp_path):
+    versions(settings)
+    nodes = ["node-0", "node-1"]
+    write_policy(tmp_path, small_policy(JOB, nodes=nodes, scaling={"method": "thresholds"}))
+    with pytest.raises(RollbackRefused, match="node-2 not in use, alive"):
         roll_back(replace(settings, policies=tmp_path), JOB, "back-1", WISH)
-    assert read_head(settings, JOB) == second
+
+
+def test_a_warehouse_from_before_the_scaling_columns_can_be_rolled_back(settings):
+    first, _ = versions(settings)
+    without_columns(settings, "snapshots.snapshots", ["sources_table_version", "applied_plan_id"])
+    without_columns(settings, "plans.plans", ["due_moves", "scaling_reason"])
+    assert roll_back(settings, JOB, "back-1", WISH).content_hash == first.content_hash
 
 
 def test_other_key_groups_than_today_are_refused(settings, tmp_path):

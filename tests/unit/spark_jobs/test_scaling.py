@@ -10,21 +10,25 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from ballast.contracts.errors import NotFound, RollbackRefused
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.scaling import node_actions, nodes_in_use, scaled
 from ballast.contracts.settings import Settings
-from ballast.store.plans import read_head, read_log, read_scaling
-from ballast.store.tables import read_rows
+from ballast.contracts.tables import TABLES
+from ballast.store.plans import read_assignment, read_head, read_log, read_scaling
+from ballast.store.tables import open_table, read_rows
 from solvers import Problem
 from spark_jobs.answers import APPROVED, Answer
 from spark_jobs.check_invariants import check_jobs
 from spark_jobs.choice import Choice
 from spark_jobs.drafts import find_snapshot, read_content, read_looked, read_round
+from spark_jobs.fitting import Wish
 from spark_jobs.outcomes import node_figures
 from spark_jobs.plan_rows import violations_of
 from spark_jobs.prepare import prepare_review
 from spark_jobs.publish import publish_plan
 from spark_jobs.reviewed import publish_reviewed
+from spark_jobs.rollback import roll_back
 from spark_jobs.scaling import Looked, drains_of, history_of, series_of
 from spark_jobs.scaling_rows import nodes_under
 from spark_jobs.solve import draft_plan, report
@@ -303,6 +307,107 @@ def test_a_policy_of_several_clusters_names_them_and_one_of_one_need_not(rounds:
         r["subject_id"]: (r["before"], r["wanted"]) for r in rows if r["subject"] == "cluster"
     }
     assert clusters == {"main": (1, 1), "east": (1, 2)}
+
+
+def test_a_node_that_the_policy_drains_may_die_and_plans_are_still_made(rounds: Rounds) -> None:
+    rounds.policy = policy_of(nodes=["a", "b", {"id": "c", "draining": True}])
+    rounds.placement = {
+        group: "c" if group[1] == 0 else "a" for group in round_robin(rounds.policy)
+    }
+    draft = rounds.go(0.05, states={"a": "alive", "b": "alive", "c": "dead"})
+    assert rounds.actions(draft) == {"a": "keep", "b": "keep", "c": "keep"}
+    assert draft["forced_moves"] == 2
+    assert rounds.nodes == {"a", "b"}
+
+
+def uneven_loads(policy: JobPolicy, heavy: int) -> dict[tuple[str, int], float]:
+    return {group: 0.3 if group[1] == heavy else 0.12 for group in round_robin(policy)}
+
+
+def in_use(rounds: Rounds, plan_id: str) -> dict[str, str]:
+    return nodes_in_use(rounds.policy, scaled(read_scaling(rounds.settings, JOB, plan_id)))
+
+
+def test_a_version_of_the_nodes_of_today_comes_back_and_the_nodes_stay(rounds: Rounds) -> None:
+    first = rounds.go(0.16)
+    then = rounds.placement
+    second = rounds.go(0.0, loads=uneven_loads(rounds.policy, 2))
+    assert rounds.placement != then
+    rounds.snapshot(0.16)
+    wish = Wish(1, "two is too hot on a")
+    head, retried = (roll_back(rounds.settings, JOB, "back-1", wish) for _ in range(2))
+    assert (head.version, head.plan_id) == (retried.version, retried.plan_id)
+    rows = read_assignment(rounds.settings, JOB, head.plan_id)
+    assert {(r["operator_id"], r["key_group"]): r["node_id"] for r in rows} == then
+    assert rounds.actions(first)["c"] == "add"
+    assert rounds.actions({"plan_id": head.plan_id}) == dict.fromkeys("abc", "keep")
+    assert in_use(rounds, head.plan_id) == in_use(rounds, second["plan_id"])
+    assert check_jobs(rounds.settings, [JOB]) == []
+    with pytest.raises(RollbackRefused, match="has the content that is in force"):
+        roll_back(rounds.settings, JOB, "back-2", Wish(1, "again"))
+
+    rounds.plan_id, rounds.placement = head.plan_id, then
+    run_id = rounds.snapshot(0.16)
+    looked = read_looked(rounds.settings, find_snapshot(rounds.settings, JOB, run_id))
+    actions = [r.action.value for r in history_of(rounds.policy, looked).rounds]
+    assert actions == ["out", "hold"], "a rollback is no round of scaling"
+    again = roll_back(rounds.settings, JOB, "back-3", Wish(2, "back again"))
+    assert again.content_hash == second["content_hash"]
+    rounds.plan_id = again.plan_id
+    rounds.placement = {
+        (r["operator_id"], r["key_group"]): r["node_id"]
+        for r in read_assignment(rounds.settings, JOB, again.plan_id)
+    }
+    assert "c" in rounds.actions(rounds.go(0.05))
+
+
+def test_a_draining_node_counts_on_through_a_rollback(rounds: Rounds) -> None:
+    rounds.policy = policy_of(nodes=["a", "b", "c"], budgets={"moves": 2})
+    marked = rounds.go(0.05)
+    drained = next(n for n, action in rounds.actions(marked).items() if action == "drain")
+    rounds.go(0.05)
+    rows = {r["subject_id"]: r for r in read_scaling(rounds.settings, JOB, rounds.plan_id or "")}
+    assert (rows[drained]["action"], rows[drained]["drain_rounds"]) == ("drain", 2)
+    rounds.snapshot(0.05)
+    wish = Wish(1, "what left it stays away", force_nodes=True)
+    head = roll_back(rounds.settings, JOB, "back-1", wish)
+    rows = {r["subject_id"]: r for r in read_scaling(rounds.settings, JOB, head.plan_id)}
+    assert (rows[drained]["action"], rows[drained]["drain_rounds"]) == ("drain", 2)
+    assert check_jobs(rounds.settings, [JOB]) == []
+
+
+def written(settings: Settings) -> dict[str, int]:
+    return {name: open_table(settings, name).version() for name in TABLES}
+
+
+def test_a_version_of_other_nodes_is_refused_with_them_and_nothing_is_written(
+    rounds: Rounds,
+) -> None:
+    rounds.placement = {
+        group: "b" if group[1] == 0 else "a" for group in round_robin(rounds.policy)
+    }
+    rounds.go(0.1)
+    assert rounds.nodes == {"a", "b"}
+    rounds.go(0.16)
+    rounds.snapshot(0.16)
+    before = written(rounds.settings)
+    said = r"version 1 .* other nodes than version 2.*: c not in use, alive .*let the next plan"
+    with pytest.raises(RollbackRefused, match=said):
+        roll_back(rounds.settings, JOB, "back-1", Wish(1, "c is too dear"))
+    with pytest.raises(NotFound, match="no version 9"):
+        roll_back(rounds.settings, JOB, "back-2", Wish(9, "a slip"))
+    with pytest.raises(RollbackRefused, match="nothing to do"):
+        roll_back(rounds.settings, JOB, "back-3", Wish(2, "a slip"))
+    assert written(rounds.settings) == before
+
+
+def test_a_rollback_waits_for_a_snapshot_of_the_nodes_in_force(rounds: Rounds) -> None:
+    rounds.go(0.16)
+    rounds.go(0.0, loads=uneven_loads(rounds.policy, 2))
+    rounds.snapshot(0.16, states={"a": "alive", "b": "alive"}, placement=round_robin(
+        small_policy(JOB, OPERATORS, nodes=["a", "b"])))  # fmt: skip
+    with pytest.raises(RollbackRefused, match=r"newest snapshot .*c alive, not in use.*reoptimize"):
+        roll_back(rounds.settings, JOB, "back-1", Wish(1, "too early"))
 
 
 def test_what_cannot_be_decided_is_said_and_the_load_is_still_balanced(rounds: Rounds) -> None:

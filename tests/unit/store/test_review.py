@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -88,6 +88,24 @@ def test_a_refusal_and_a_draft_that_never_came_into_force_are_seen_at_once(copy:
     assert plan_of_run(life, "dry") == "f" * 16
 
 
+def test_the_plan_of_a_run_is_not_one_that_it_superseded_or_found_to_break_its_promise(
+    copy: Settings,
+) -> None:
+    own, other = ids_of(JOB, 4), ids_of(JOB, 3)[2]
+    said = {"job": JOB, "version": None, "plan_id": other, "actor": "publish", "reason": "x"}
+    at = datetime(2027, 1, 1, tzinfo=UTC)
+    append(copy, "plans.log", [
+        said | {"event": "superseded", "run_id": own[0], "at": at},
+        said | {"event": "promise_broken", "run_id": "looked", "at": at},
+        said | {"event": "approved", "run_id": "answered", "at": at},
+        said | {"event": "superseded", "run_id": "answered", "plan_id": own[2],
+                "at": at + timedelta(seconds=1)},
+    ])  # fmt: skip
+    life = Life(Shelf(copy), JOB)
+    found = [plan_of_run(life, run_id) for run_id in (own[0], "looked", "answered")]
+    assert found == [own[2], None, other]
+
+
 def test_kept_rows_are_those_of_a_fresh_look_after_the_files_were_rewritten(copy: Settings) -> None:
     shelf = Shelf(copy)
     before = Life(shelf, JOB).log
@@ -152,6 +170,18 @@ def test_what_was_measured_is_the_next_snapshot_under_the_version(life: Life) ->
     last = node_loads(life, "4")
     assert last["measured_at"] is None
     assert all(row["measured"] is None for row in last["resources"][0]["nodes"])
+
+
+def test_a_snapshot_that_a_rollback_derived_is_no_measurement(copy: Settings) -> None:
+    shelf = Shelf(copy)
+    newest = max(shelf.rows("snapshots.snapshots", JOB), key=lambda row: row["period_end_at"])
+    derived = newest | {
+        "run_id": "back-1", "head_version": VERSIONS, "head_plan_id": ids_of(JOB, VERSIONS)[2],
+    }  # fmt: skip
+    append(copy, "snapshots.snapshots", [derived | {"applied_plan_id": ids_of(JOB, 3)[2]}])
+    assert node_loads(Life(shelf, JOB), str(VERSIONS))["measured_at"] is None
+    append(copy, "snapshots.snapshots", [derived | {"applied_plan_id": ids_of(JOB, VERSIONS)[2]}])
+    assert node_loads(Life(shelf, JOB), str(VERSIONS))["measured_at"] is not None
 
 
 def test_traffic_between_nodes_adds_up_to_the_same_before_and_after(
