@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from solvers import metrics
 from solvers.budget import Budget
 from solvers.collocate.costs import predicted_load
 from solvers.collocate.graph import TrafficGraph
@@ -66,8 +67,8 @@ def with_routes(
         for share in ROUTE_SHARES if found.moves else ():
             chosen = found.moves[: max(1, round(share * len(found.moves)))]
             moves = (*kept.route_moves, *(move for of_key in chosen for move in of_key))
-            candidate = _routed(objective, problem, kept, statistics, routing, moves)
-            if _is_allowed(objective, problem, candidate, kept, options, budget):
+            candidate, after = _routed(objective, problem, kept, statistics, routing, moves)
+            if _is_allowed(objective, problem, candidate, after, kept, options, budget):
                 kept = candidate
                 break
     return kept
@@ -80,7 +81,8 @@ def _routed(
     statistics: KeyStatistics,
     routing: Routing,
     moves: tuple[KeyMove, ...],
-) -> Planned:
+) -> tuple[Planned, Problem]:
+    """The plan with these moves, and the problem with loads and traffic under it."""
     will_be = routing_after(problem, routing, moves)
     after = under_plan(
         objective, problem, planned.result.assignment,
@@ -98,7 +100,7 @@ def _routed(
         after=after,
         is_changed=True,
     )
-    return replace(planned, result=result, routing=will_be, route_moves=moves)
+    return replace(planned, result=result, routing=will_be, route_moves=moves), after
 
 
 def under_plan(
@@ -113,6 +115,7 @@ def _is_allowed(
     objective: Objective,
     problem: Problem,
     candidate: Planned,
+    after: Problem,
     kept: Planned,
     options: RoutingOptions,
     budget: Budget,
@@ -125,6 +128,7 @@ def _is_allowed(
     return (
         result.load_distance <= bound
         and gain > 0
+        and not metrics.over_cap(problem, result.assignment, after.load).any()
         and all(len(routes) <= options.max_routes for routes in candidate.routing.values())
         and (budget.bytes is None or result.bytes + n_bytes <= budget.bytes)
         and (budget.pause_s is None or chosen_pause <= budget.pause_s)

@@ -181,3 +181,32 @@ def test_routes_in_force_stay_where_nothing_is_to_be_gained() -> None:
     )
     assert made.routing == before
     assert made.result is balance.result
+
+
+def routed_in(problem: Problem, statistics: KeyStatistics, objective: Objective) -> Planned:
+    """Routed without a limit to moves of keys, and found to keep its promises."""
+    planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
+    options = RoutingOptions((EDGE,), imbalance=1.3)
+    made = with_routes(objective, problem, planned, statistics, {}, options, Budget())
+    after = problem_after(problem, statistics, {}, made.routing) if made.routing else None
+    placed = names(problem, made.result.assignment)
+    assert verify(problem, Budget(moves=0), placed, made.result.to_dict(), objective, after) == []
+    return made
+
+
+def test_keys_bring_no_node_over_a_cap() -> None:
+    problem, statistics = world()
+    two = {
+        "resources": ("cpu", "memory"),
+        "load": np.repeat(problem.load, 2, axis=1),
+        "weight": None,
+        "balanced": np.array([True, False]),
+    }
+    objective = Objective("joint", 30.0, gate=FREE)
+    # A node may keep what it has: with capacities this small it may get nothing more.
+    full = replace(problem, **two, capacity=np.array([[1.0, 0.01]] * NODES))
+    made = routed_in(full, statistics, objective)
+    moved = problem_after(full, statistics, {}, made.routing)
+    assert not metrics.over_cap(full, made.result.assignment, moved.load).any()
+    roomy = replace(problem, **two, capacity=np.array([[1.0, 100.0]] * NODES))
+    assert routed_in(roomy, statistics, objective).route_moves
