@@ -10,7 +10,7 @@ import numpy as np
 
 from solvers import metrics
 from solvers.budget import Budget
-from solvers.collocate.costs import predicted_load
+from solvers.collocate.costs import predicted_load, traffic_price
 from solvers.collocate.graph import TrafficGraph
 from solvers.collocate.keys.rerouting import (
     KeyMove,
@@ -28,6 +28,9 @@ from solvers.result import make_result
 
 ROUTE_SHARES = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05)
 """Of the keys that gain, the best so many, until load and budget bear them."""
+
+SMALLEST_GAIN = 1e-9
+"""Relative: sums of the same rates in another order differ by less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ def with_routes(
 
     Keys move only where the load distance stays as allowed and what is left of the budget pays.
     """
-    kept = replace(planned, routing=routing)
+    kept, now = replace(planned, routing=routing), problem
     if not objective.is_joint or objective.gate is None or not planned.result.is_solved:
         return kept
     for edge in options.edges:
@@ -68,8 +71,8 @@ def with_routes(
             chosen = found.moves[: max(1, round(share * len(found.moves)))]
             moves = (*kept.route_moves, *(move for of_key in chosen for move in of_key))
             candidate, after = _routed(objective, problem, kept, statistics, routing, moves)
-            if _is_allowed(objective, problem, candidate, after, kept, options, budget):
-                kept = candidate
+            if _is_allowed(objective, problem, candidate, after, kept, now, options, budget):
+                kept, now = candidate, after
                 break
     return kept
 
@@ -117,22 +120,28 @@ def _is_allowed(
     candidate: Planned,
     after: Problem,
     kept: Planned,
+    now: Problem,
     options: RoutingOptions,
     budget: Budget,
 ) -> bool:
     bound = max(objective.max_load_distance, kept.result.load_distance)
-    gain = (candidate.result.collocation_factor or 0.0) - (kept.result.collocation_factor or 0.0)
     n_bytes, pause_s = route_cost(problem, candidate.route_moves)
     result = candidate.result
     chosen_pause = result.pause_s - result.forced_pause_s + pause_s
     return (
         result.load_distance <= bound
-        and gain > 0
+        and _is_cheaper(objective, result.assignment, now, after)
         and not metrics.over_cap(problem, result.assignment, after.load).any()
         and all(len(routes) <= options.max_routes for routes in candidate.routing.values())
         and (budget.bytes is None or result.bytes + n_bytes <= budget.bytes)
         and (budget.pause_s is None or chosen_pause <= budget.pause_s)
     )
+
+
+def _is_cheaper(objective: Objective, assignment: IntArray, now: Problem, after: Problem) -> bool:
+    """Keys that come together may leave the racks of other partners: the whole price falls."""
+    before = traffic_price(now, assignment, objective.costs)
+    return traffic_price(after, assignment, objective.costs) < before * (1 - SMALLEST_GAIN)
 
 
 def route_cost(problem: Problem, moves: Sequence[KeyMove]) -> tuple[int, float]:

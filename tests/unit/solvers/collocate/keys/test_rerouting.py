@@ -9,10 +9,13 @@ import pytest
 
 from ballast.contracts.identity import hashed_key_group
 from solvers import Budget, Stop, metrics
+from solvers.collocate.costs import TrafficCosts, traffic_price
 from solvers.collocate.gate import Gate
 from solvers.collocate.keys.rerouting import (
     KeyMap,
+    KeyMove,
     KeyStatistics,
+    Rerouted,
     RoutedEdge,
     moves_between,
     problem_after,
@@ -210,3 +213,34 @@ def test_keys_bring_no_node_over_a_cap() -> None:
     assert not metrics.over_cap(full, made.result.assignment, moved.load).any()
     roomy = replace(problem, **two, capacity=np.array([[1.0, 100.0]] * NODES))
     assert routed_in(roomy, statistics, objective).route_moves
+
+
+def test_keys_that_come_together_do_not_drive_others_out_of_their_rack(monkeypatch) -> None:
+    small, statistics = world()
+    racks = ("east", "east", "west", "west")
+    problem = replace(
+        small,
+        node_ids=tuple(f"n{i}" for i in range(4)),
+        capacity=np.ones((4, 1)),
+        node_state=("alive",) * 4,
+        rack=racks,
+        current=np.array([int(name.split("/")[1]) for name in small.key_group_ids]),
+    )
+    keys = KeyMap(problem, {})
+    ends = [(b, keys.hashed("parse", a), keys.hashed("count", b))
+            for a, b in zip(keys_of("a"), keys_of("b"), strict=True)]  # fmt: skip
+    near = [(b, left, right) for b, left, right in ends if left ^ 1 == right]
+    (together, home, there), (apart, _, from_group) = near[:2]
+    count = keys.groups["count"]
+    joined = KeyMove("count", together, count[there], count[home], 10.0)
+    driven_out = KeyMove("count", apart, count[from_group], count[from_group ^ 2], 10.0)
+    costs = TrafficCosts(within_rack=0.1)
+    objective = Objective("joint", 200.0, costs, FREE)
+    for moves, is_routed in (((joined,), True), ((joined, driven_out), False)):
+        after = problem_after(problem, statistics, {}, routing_after(problem, {}, moves))
+        fell = traffic_price(problem, problem.current, costs) - traffic_price(
+            after, problem.current, costs
+        )
+        assert fell == pytest.approx(1.0 if is_routed else -8.0)
+        monkeypatch.setattr("solvers.routing.reroute", lambda *_, m=moves, **__: Rerouted((m,)))
+        assert bool(routed_in(problem, statistics, objective).route_moves) == is_routed
