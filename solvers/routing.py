@@ -132,9 +132,17 @@ def _is_allowed(
         result.load_distance <= bound
         and _is_cheaper(objective, result.assignment, now, after)
         and not metrics.over_cap(problem, result.assignment, after.load).any()
-        and all(len(routes) <= options.max_routes for routes in candidate.routing.values())
+        and _are_few(candidate.routing, kept.routing, options.max_routes)
         and (budget.bytes is None or result.bytes + n_bytes <= budget.bytes)
         and (budget.pause_s is None or chosen_pause <= budget.pause_s)
+    )
+
+
+def _are_few(routing: Routing, before: Routing, max_routes: int) -> bool:
+    """Where the limit was lowered below what is in force, that may stay but not grow."""
+    return all(
+        len(routes) <= max(max_routes, len(before.get(operator, {})))
+        for operator, routes in routing.items()
     )
 
 

@@ -328,7 +328,10 @@ def _promise_violations(
 
 
 def _route_violations(given: Round, routes: Sequence[Route]) -> Iterator[Violation]:
-    """A key has one route, to a key group that its operator has."""
+    """A key has one route, to a key group that its operator has.
+
+    Routes in force may stay where the policy now allows fewer, but there may be no more of them.
+    """
     groups = {operator.id: operator.key_groups for operator in given.policy.operators}
     seen = set()
     for operator, key, group in routes:
@@ -338,8 +341,8 @@ def _route_violations(given: Round, routes: Sequence[Route]) -> Iterator[Violati
             yield Violation("routes", f"key {key!r} of {operator!r} has two routes")
         seen.add((operator, key))
     for operator, count in Counter(operator for operator, _, _ in routes).items():
-        if count > given.policy.routing.max_routes:
-            allowed = given.policy.routing.max_routes
+        allowed = max(given.policy.routing.max_routes, len(given.routing.get(operator, {})))
+        if count > allowed:
             yield Violation("routes", f"{count} keys of {operator!r}, allowed {allowed}")
 
 

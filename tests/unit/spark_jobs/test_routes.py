@@ -92,16 +92,19 @@ def _rehashed(snapshot, plan, assignment, routes):
     return {**plan, "content_hash": content, "plan_id": plan_id}
 
 
+def _applied(plan):
+    return {
+        "job": JOB, "version": 1, "plan_id": plan["plan_id"], "status": "applied", "batch_id": 3,
+        "reason": "", "moved_key_groups": 0, "bytes_moved": 0, "pause_ms": 1.0,
+        "acked_at": END + timedelta(minutes=1),
+    }  # fmt: skip
+
+
 def test_routes_in_force_are_kept_by_the_next_plan(settings):
     write_keyed_snapshot(settings, "run-1")
     first = draft_plan(settings, JOB, "run-1", STAY)
     head = publish_plan(settings, JOB, "run-1")
-    applied = {
-        "job": JOB, "version": 1, "plan_id": first["plan_id"], "status": "applied", "batch_id": 3,
-        "reason": "", "moved_key_groups": 0, "bytes_moved": 0, "pause_ms": 1.0,
-        "acked_at": END + timedelta(minutes=1),
-    }  # fmt: skip
-    append(settings, "plans.acks", [applied])
+    append(settings, "plans.acks", [_applied(first)])
     # The traffic is as before the routes: as if all had gone back to where the hash is.
     later = END + timedelta(minutes=2)
     write_keyed_snapshot(settings, "run-2", head=head, created_at=later)
@@ -111,6 +114,25 @@ def test_routes_in_force_are_kept_by_the_next_plan(settings):
     assert second["status"] == "unchanged"
     assert second["routes"] == first["routes"]
     assert read_routes(settings, JOB, second["plan_id"])
+
+
+def test_fewer_routes_than_are_in_force_may_be_allowed_and_none_are_added(settings):
+    write_keyed_snapshot(settings, "run-1")
+    first = draft_plan(settings, JOB, "run-1", STAY)
+    head = publish_plan(settings, JOB, "run-1")
+    append(settings, "plans.acks", [_applied(first)])
+    edges = [{"from": "parse", "to": "count"}]
+    few = keyed_policy(routing={"edges": edges, "max_routes": 1, "max_imbalance": 1.5})
+    later = END + timedelta(minutes=2)
+    snapshot = write_keyed_snapshot(settings, "run-2", few, head, later)
+    second = draft_plan(settings, JOB, "run-2", STAY)
+    assert second["routes"] == first["routes"] > 2
+    given = read_round(settings, find_snapshot(settings, JOB, "run-2"))
+    assignment, routes, _ = read_content(settings, second)
+    more = [*routes, (routes[0][0], "one more", 0)]
+    changed = _rehashed(snapshot, second, assignment, more)
+    found = violations_of(given, changed, assignment, more)
+    assert [violation.promise for violation in found] == ["routes"]
 
 
 def test_routes_of_a_version_that_was_not_applied_are_not_in_force(settings):

@@ -186,6 +186,22 @@ def test_routes_in_force_stay_where_nothing_is_to_be_gained() -> None:
     assert made.result is balance.result
 
 
+@pytest.mark.parametrize(("operator", "is_routed"), [("count", True), ("parse", False)])
+def test_more_routes_in_force_than_allowed_bar_no_others_and_do_not_grow(
+    monkeypatch, operator: str, is_routed: bool
+) -> None:
+    problem, statistics = world()
+    found = reroute(problem, problem.current, statistics, {}, EDGE, FREE, imbalance=1.3)
+    monkeypatch.setattr("solvers.routing.reroute", lambda *_, **__: Rerouted(found.moves[:1]))
+    in_force = {operator: {"not counted": 0, "nor this": 1}}
+    objective = Objective("joint", 60.0, gate=FREE)
+    planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
+    options = RoutingOptions((EDGE,), max_routes=1, imbalance=2.0)
+    made = with_routes(objective, problem, planned, statistics, in_force, options, Budget())
+    assert bool(made.route_moves) == is_routed
+    assert made.routing[operator] == in_force[operator]
+
+
 def routed_in(problem: Problem, statistics: KeyStatistics, objective: Objective) -> Planned:
     """Routed without a limit to moves of keys, and found to keep its promises."""
     planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
