@@ -17,6 +17,7 @@ from solvers.collocate.keys.rerouting import (
     KeyStatistics,
     RoutedEdge,
     Routing,
+    fullest_shares,
     problem_after,
     reroute,
     routing_after,
@@ -29,7 +30,7 @@ from solvers.result import make_result
 ROUTE_SHARES = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05)
 """Of the keys that gain, the best so many, until load and budget bear them."""
 
-SMALLEST_GAIN = 1e-9
+ROUNDING = 1e-9
 """Relative: sums of the same rates in another order differ by less."""
 
 
@@ -71,7 +72,9 @@ def with_routes(
             chosen = found.moves[: max(1, round(share * len(found.moves)))]
             moves = (*kept.route_moves, *(move for of_key in chosen for move in of_key))
             candidate, after = _routed(objective, problem, kept, statistics, routing, moves)
-            if _is_allowed(objective, problem, candidate, after, kept, now, options, budget):
+            if _is_allowed(
+                objective, problem, candidate, after, kept, now, options, budget
+            ) and _is_level(problem, candidate, kept, statistics, edge, options.imbalance):
                 kept, now = candidate, after
                 break
     return kept
@@ -138,6 +141,23 @@ def _is_allowed(
     )
 
 
+def _is_level(
+    problem: Problem,
+    candidate: Planned,
+    kept: Planned,
+    statistics: KeyStatistics,
+    edge: RoutedEdge,
+    imbalance: float,
+) -> bool:
+    """Either stage is within its bound, or no worse than it was: a share of the moves that were
+    found together need not be as level as all of them."""
+    before, after = (
+        fullest_shares(problem, plan.result.assignment, statistics, plan.routing, edge, imbalance)
+        for plan in (kept, candidate)
+    )
+    return bool((after <= np.maximum(1.0, before) * (1 + ROUNDING)).all())
+
+
 def _are_few(routing: Routing, before: Routing, max_routes: int) -> bool:
     """Where the limit was lowered below what is in force, that may stay but not grow."""
     return all(
@@ -149,7 +169,7 @@ def _are_few(routing: Routing, before: Routing, max_routes: int) -> bool:
 def _is_cheaper(objective: Objective, assignment: IntArray, now: Problem, after: Problem) -> bool:
     """Keys that come together may leave the racks of other partners: the whole price falls."""
     before = traffic_price(now, assignment, objective.costs)
-    return traffic_price(after, assignment, objective.costs) < before * (1 - SMALLEST_GAIN)
+    return traffic_price(after, assignment, objective.costs) < before * (1 - ROUNDING)
 
 
 def route_cost(problem: Problem, moves: Sequence[KeyMove]) -> tuple[int, float]:

@@ -16,6 +16,7 @@ import numpy as np
 from ballast.contracts.identity import hashed_key_group, key_group_name, split_key_group_name
 from solvers.collocate.gate import Gate
 from solvers.collocate.graph import sum_by
+from solvers.collocate.keys.balance import Balance
 from solvers.collocate.keys.key_graph import LEFT, RIGHT, KeyGraph
 from solvers.collocate.keys.sticky import IMBALANCE, StickyParams, sticky_routes
 from solvers.problem import FloatArray, IntArray, Problem
@@ -157,13 +158,22 @@ class _Shares:
         return self.of(operator, key) * float(self.keys.problem.state_bytes[row])
 
 
-def _graph(statistics: KeyStatistics, edge: RoutedEdge, share: _Shares) -> KeyGraph:
+Counted = tuple[list[tuple[bytes, bytes, float]], dict[bytes, float], dict[bytes, float]]
+"""Pairs with their rates, and the rates of the keys of either end."""
+
+
+def _counted(statistics: KeyStatistics, edge: RoutedEdge) -> Counted:
     ends = (edge.left[0], edge.right[0])
     pairs = [(a.encode(), b.encode(), rate) for (a, b), rate in statistics.pairs[ends].items()]
-    counted = [
+    left, right = (
         {key.encode(): rate for key, rate in statistics.keys.get(operator, {}).items()}
         for operator in ends
-    ]
+    )
+    return pairs, left, right
+
+
+def _graph(statistics: KeyStatistics, edge: RoutedEdge, share: _Shares) -> KeyGraph:
+    pairs, *counted = _counted(statistics, edge)
     state: dict[tuple[int, bytes], float] = {}
     for side, operators in ((LEFT, edge.left), (RIGHT, edge.right)):
         named = {a if side == LEFT else b for a, b, _ in pairs}
@@ -171,6 +181,22 @@ def _graph(statistics: KeyStatistics, edge: RoutedEdge, share: _Shares) -> KeyGr
             held = [share.state_bytes(operator, key.decode()) for operator in operators]
             state[side, key] = sum(held)
     return KeyGraph.from_counts(pairs, counted[LEFT], counted[RIGHT], state)
+
+
+def fullest_shares(
+    problem: Problem,
+    assignment: IntArray,
+    statistics: KeyStatistics,
+    routing: Routing,
+    edge: RoutedEdge,
+    imbalance: float,
+) -> FloatArray:
+    """[2]: of either end, records of the node that has most over what the bound allows a node."""
+    graph = KeyGraph.from_counts(*_counted(statistics, edge))
+    balance = Balance.of(graph, problem.n_nodes, imbalance)
+    node = assignment[_rows(graph, KeyMap(problem, routing), edge)]
+    stages = [graph.stage(side) for side in (LEFT, RIGHT)]
+    return np.array([balance.load(node[stage], stage).max(initial=0.0) for stage in stages])
 
 
 def _rows(graph: KeyGraph, keys: KeyMap, edge: RoutedEdge) -> IntArray:

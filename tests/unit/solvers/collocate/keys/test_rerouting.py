@@ -17,6 +17,8 @@ from solvers.collocate.keys.rerouting import (
     KeyStatistics,
     Rerouted,
     RoutedEdge,
+    Routing,
+    fullest_shares,
     moves_between,
     problem_after,
     reroute,
@@ -260,3 +262,24 @@ def test_keys_that_come_together_do_not_drive_others_out_of_their_rack(monkeypat
         assert fell == pytest.approx(1.0 if is_routed else -8.0)
         monkeypatch.setattr("solvers.routing.reroute", lambda *_, m=moves, **__: Rerouted((m,)))
         assert bool(routed_in(problem, statistics, objective).route_moves) == is_routed
+
+
+def test_a_share_of_the_moves_keeps_the_bound_of_a_stage(monkeypatch) -> None:
+    """All keys found are to come to one node: few enough of them do."""
+    problem, statistics = world()
+    found = reroute(problem, problem.current, statistics, {}, EDGE, FREE, imbalance=1.3)
+    to_first = tuple(m for m in found.moves if problem.current[m[0].target] == 0)
+    monkeypatch.setattr("solvers.routing.reroute", lambda *_, **__: Rerouted(to_first))
+    objective = Objective("joint", 200.0, gate=FREE)
+    planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
+
+    def fullest(routing: Routing) -> list[float]:
+        given = (problem, problem.current, statistics, routing, EDGE, 1.05)
+        return fullest_shares(*given).tolist()
+
+    options = RoutingOptions((EDGE,), imbalance=1.05)
+    made = with_routes(objective, problem, planned, statistics, {}, options, Budget())
+    everything = routing_after(problem, {}, [move for moves in to_first for move in moves])
+    assert max(fullest(everything)) > max(1.0, *fullest({}))
+    assert max(fullest(made.routing)) <= max(1.0, *fullest({}))
+    assert made.route_moves
