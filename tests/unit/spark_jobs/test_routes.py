@@ -152,6 +152,20 @@ def test_keys_take_no_more_bytes_than_the_budget_has(settings):
     assert plan["collocation_factor_pct"] < 100.0
 
 
+def test_the_pause_of_routed_keys_counts_against_the_budget(settings):
+    write_keyed_snapshot(settings, "run-1")
+    plan = draft_plan(settings, JOB, "run-1", STAY)
+    given = read_round(settings, find_snapshot(settings, JOB, "run-1"))
+    assignment, routes, _ = read_content(settings, plan)
+    needed = plan["pause_s"] + plan["route_pause_s"]
+    assert plan["pause_s"] < 0.9 * needed
+    enough = {**plan, "budget_pause_s": needed}
+    assert violations_of(given, enough, assignment, routes) == []
+    short = {**plan, "budget_pause_s": 0.9 * needed}
+    found = violations_of(given, short, assignment, routes)
+    assert [violation.promise for violation in found] == ["budget.pause_s"]
+
+
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
