@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -32,6 +33,8 @@ class KeyStatistics:
     keys: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     pairs: Mapping[tuple[str, str], Mapping[tuple[str, str], float]] = field(default_factory=dict)
     group_rate: Mapping[str, float] = field(default_factory=dict)
+    errors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """What may have been missed of a key, by operator; its rate is never too high."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +151,47 @@ class _Shares:
         self.statistics, self.keys = statistics, keys
 
     def of(self, operator: str, key: str) -> float:
-        row = self.keys.row(operator, key)
-        total = self.statistics.group_rate.get(self.keys.problem.key_group_ids[row], 0.0)
+        total = self._total(operator, key)
         rate = self.statistics.keys.get(operator, {}).get(key, 0.0)
         return min(1.0, rate / total) if total > 0 else 0.0
 
     def state_bytes(self, operator: str, key: str) -> float:
+        """The most that it may hold: a key that was not kept has at least what its pairs have."""
         row = self.keys.row(operator, key)
-        return self.of(operator, key) * float(self.keys.problem.state_bytes[row])
+        return self._most(operator, key) * float(self.keys.problem.state_bytes[row])
+
+    def _most(self, operator: str, key: str) -> float:
+        rate = self.statistics.keys.get(operator, {}).get(key, 0.0)
+        rate += self.statistics.errors.get(operator, {}).get(key, 0.0)
+        rate = max(rate, self._of_pairs.get((operator, key), 0.0))
+        total = self._total(operator, key)
+        if rate <= 0:
+            return 0.0
+        return min(1.0, rate / total) if total > 0 else 1.0
+
+    def _total(self, operator: str, key: str) -> float:
+        row = self.keys.row(operator, key)
+        return self.statistics.group_rate.get(self.keys.problem.key_group_ids[row], 0.0)
+
+    @cached_property
+    def _of_pairs(self) -> dict[tuple[str, str], float]:
+        return _rates_of_pairs(self.statistics)
+
+
+def _rates_of_pairs(statistics: KeyStatistics) -> dict[tuple[str, str], float]:
+    """By operator and key: what its pairs say it has, by the edge that says most.
+
+    Edges are not added up, for the same record may go out on several.
+    """
+    most: dict[tuple[str, str], float] = {}
+    for ends, pairs in statistics.pairs.items():
+        for side, operator in enumerate(ends):
+            sums: dict[str, float] = {}
+            for pair, rate in pairs.items():
+                sums[pair[side]] = sums.get(pair[side], 0.0) + rate
+            for key, rate in sums.items():
+                most[operator, key] = max(rate, most.get((operator, key), 0.0))
+    return most
 
 
 Counted = tuple[list[tuple[bytes, bytes, float]], dict[bytes, float], dict[bytes, float]]

@@ -191,7 +191,8 @@ def test_keys_that_may_have_no_route_are_left_out_and_odd_ones_are_not():
              "to_operator_id": "count", "to_key": key},
         ]  # fmt: skip
     names = ("kind", "from_operator_id", "from_key", "to_operator_id", "to_key", "records_per_s")
-    table = pa.table({name: [row.get(name) for row in rows] for name in names})
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    table = pa.table({**columns, "error_records_per_s": [0.0] * len(rows)})
     groups = pa.table({"operator_id": ["parse"], "key_group": [0], "records_per_s": [7.0]})
     found = key_statistics(groups, table)
     assert list(found.keys["parse"]) == odd

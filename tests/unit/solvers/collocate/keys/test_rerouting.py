@@ -119,6 +119,31 @@ def test_a_key_that_is_back_where_its_hash_is_needs_no_route() -> None:
     assert routing_after(problem, routing, back) == {}
 
 
+def test_a_key_that_was_not_kept_weighs_what_its_pairs_do() -> None:
+    problem, statistics = world()
+    found = reroute(problem, problem.current, statistics, {}, EDGE, FREE, imbalance=1.3)
+    routing = routing_after(problem, {}, all_moves(found))
+    known = moves_between(problem, statistics, {}, routing)
+    not_kept = replace(statistics, keys={})
+    unknown = moves_between(problem, not_kept, {}, routing)
+    assert known
+    assert [move.bytes for move in unknown] == pytest.approx([move.bytes for move in known])
+    dear = Gate(records_per_byte=1e6, life=1.0)
+    assert reroute(problem, problem.current, not_kept, {}, EDGE, dear).moves == ()
+
+
+def test_what_may_have_been_missed_of_a_key_counts_as_bytes_and_not_as_load() -> None:
+    problem, statistics = world()
+    key = keys_of("b")[0]
+    routing = {"count": {key: (hashed_key_group(key, GROUPS) + 1) % GROUPS}}
+    doubtful = replace(statistics, errors={"count": {key: 10.0}})
+    (sure,) = moves_between(problem, statistics, {}, routing)
+    (most,) = moves_between(problem, doubtful, {}, routing)
+    assert most.bytes == pytest.approx(2 * sure.bytes)
+    loads = [problem_after(problem, given, {}, routing).load for given in (statistics, doubtful)]
+    assert loads[0].tolist() == loads[1].tolist()
+
+
 def test_a_price_that_no_key_earns_leaves_all_where_they_are() -> None:
     problem, statistics = world()
     dear = Gate(records_per_byte=1e6, life=1.0)
