@@ -8,14 +8,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from solvers import metrics
 from solvers.budget import Budget
-from solvers.collocate.costs import predicted_load
+from solvers.collocate.costs import predicted_load, traffic_price
 from solvers.collocate.graph import TrafficGraph
 from solvers.collocate.keys.rerouting import (
     KeyMove,
     KeyStatistics,
     RoutedEdge,
     Routing,
+    fullest_shares,
     problem_after,
     reroute,
     routing_after,
@@ -27,6 +29,9 @@ from solvers.result import make_result
 
 ROUTE_SHARES = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05)
 """Of the keys that gain, the best so many, until load and budget bear them."""
+
+ROUNDING = 1e-9
+"""Relative: sums of the same rates in another order differ by less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,7 @@ def with_routes(
 
     Keys move only where the load distance stays as allowed and what is left of the budget pays.
     """
-    kept = replace(planned, routing=routing)
+    kept, now = replace(planned, routing=routing), problem
     if not objective.is_joint or objective.gate is None or not planned.result.is_solved:
         return kept
     for edge in options.edges:
@@ -66,9 +71,11 @@ def with_routes(
         for share in ROUTE_SHARES if found.moves else ():
             chosen = found.moves[: max(1, round(share * len(found.moves)))]
             moves = (*kept.route_moves, *(move for of_key in chosen for move in of_key))
-            candidate = _routed(objective, problem, kept, statistics, routing, moves)
-            if _is_allowed(objective, problem, candidate, kept, options, budget):
-                kept = candidate
+            candidate, after = _routed(objective, problem, kept, statistics, routing, moves)
+            if _is_allowed(
+                objective, problem, candidate, after, kept, now, options, budget
+            ) and _is_level(problem, candidate, kept, statistics, edge, options.imbalance):
+                kept, now = candidate, after
                 break
     return kept
 
@@ -80,7 +87,8 @@ def _routed(
     statistics: KeyStatistics,
     routing: Routing,
     moves: tuple[KeyMove, ...],
-) -> Planned:
+) -> tuple[Planned, Problem]:
+    """The plan with these moves, and the problem with loads and traffic under it."""
     will_be = routing_after(problem, routing, moves)
     after = under_plan(
         objective, problem, planned.result.assignment,
@@ -98,7 +106,7 @@ def _routed(
         after=after,
         is_changed=True,
     )
-    return replace(planned, result=result, routing=will_be, route_moves=moves)
+    return replace(planned, result=result, routing=will_be, route_moves=moves), after
 
 
 def under_plan(
@@ -113,22 +121,55 @@ def _is_allowed(
     objective: Objective,
     problem: Problem,
     candidate: Planned,
+    after: Problem,
     kept: Planned,
+    now: Problem,
     options: RoutingOptions,
     budget: Budget,
 ) -> bool:
     bound = max(objective.max_load_distance, kept.result.load_distance)
-    gain = (candidate.result.collocation_factor or 0.0) - (kept.result.collocation_factor or 0.0)
     n_bytes, pause_s = route_cost(problem, candidate.route_moves)
     result = candidate.result
     chosen_pause = result.pause_s - result.forced_pause_s + pause_s
     return (
         result.load_distance <= bound
-        and gain > 0
-        and all(len(routes) <= options.max_routes for routes in candidate.routing.values())
+        and _is_cheaper(objective, result.assignment, now, after)
+        and not metrics.over_cap(problem, result.assignment, after.load).any()
+        and _are_few(candidate.routing, kept.routing, options.max_routes)
         and (budget.bytes is None or result.bytes + n_bytes <= budget.bytes)
         and (budget.pause_s is None or chosen_pause <= budget.pause_s)
     )
+
+
+def _is_level(
+    problem: Problem,
+    candidate: Planned,
+    kept: Planned,
+    statistics: KeyStatistics,
+    edge: RoutedEdge,
+    imbalance: float,
+) -> bool:
+    """Either stage is within its bound, or no worse than it was: a share of the moves that were
+    found together need not be as level as all of them."""
+    before, after = (
+        fullest_shares(problem, plan.result.assignment, statistics, plan.routing, edge, imbalance)
+        for plan in (kept, candidate)
+    )
+    return bool((after <= np.maximum(1.0, before) * (1 + ROUNDING)).all())
+
+
+def _are_few(routing: Routing, before: Routing, max_routes: int) -> bool:
+    """Where the limit was lowered below what is in force, that may stay but not grow."""
+    return all(
+        len(routes) <= max(max_routes, len(before.get(operator, {})))
+        for operator, routes in routing.items()
+    )
+
+
+def _is_cheaper(objective: Objective, assignment: IntArray, now: Problem, after: Problem) -> bool:
+    """Keys that come together may leave the racks of other partners: the whole price falls."""
+    before = traffic_price(now, assignment, objective.costs)
+    return traffic_price(after, assignment, objective.costs) < before * (1 - ROUNDING)
 
 
 def route_cost(problem: Problem, moves: Sequence[KeyMove]) -> tuple[int, float]:

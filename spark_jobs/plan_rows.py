@@ -66,6 +66,8 @@ PROMISES: Mapping[str, str] = {
 CPU = "cpu"
 BYTES_TOLERANCE = 1e-6
 """Relative: bytes between nodes are a sum of many rates, in whatever order rows come."""
+PAUSE_TOLERANCE = 1e-6
+"""Relative: a pause is a sum as well."""
 
 
 @dataclass(frozen=True)
@@ -278,7 +280,7 @@ def violations_of(
     found = verify(given.problem, budget, (names, nodes), promises, given.objective, after)
     if not found:
         found += _figure_violations(given, plan, dict(zip(names, nodes, strict=True)), routing)
-        found += _route_budget_violations(plan, budget)
+        found += _route_budget_violations(given.problem, plan, budget)
         sums = node_sums(given.problem, (names, nodes), given.objective, after)
         found += _promise_violations(given, sums, scaling)
     if plan["objective"] != given.objective.kind:
@@ -328,7 +330,10 @@ def _promise_violations(
 
 
 def _route_violations(given: Round, routes: Sequence[Route]) -> Iterator[Violation]:
-    """A key has one route, to a key group that its operator has."""
+    """A key has one route, to a key group that its operator has.
+
+    Routes in force may stay where the policy now allows fewer, but there may be no more of them.
+    """
     groups = {operator.id: operator.key_groups for operator in given.policy.operators}
     seen = set()
     for operator, key, group in routes:
@@ -338,8 +343,8 @@ def _route_violations(given: Round, routes: Sequence[Route]) -> Iterator[Violati
             yield Violation("routes", f"key {key!r} of {operator!r} has two routes")
         seen.add((operator, key))
     for operator, count in Counter(operator for operator, _, _ in routes).items():
-        if count > given.policy.routing.max_routes:
-            allowed = given.policy.routing.max_routes
+        allowed = max(given.policy.routing.max_routes, len(given.routing.get(operator, {})))
+        if count > allowed:
             yield Violation("routes", f"{count} keys of {operator!r}, allowed {allowed}")
 
 
@@ -357,11 +362,20 @@ def _figure_violations(
             yield Violation(figure, f"promised {promised!r}, is {actual!r}")
 
 
-def _route_budget_violations(plan: Row, budget: Budget) -> Iterator[Violation]:
+def _route_budget_violations(problem: Problem, plan: Row, budget: Budget) -> Iterator[Violation]:
     """What keys carry comes on top of what key groups do, and both have to fit."""
+    if not plan["rerouted_keys"]:
+        return
     n_bytes = plan["bytes"] + plan["route_bytes"]
-    if plan["rerouted_keys"] and budget.bytes is not None and n_bytes > budget.bytes:
+    if budget.bytes is not None and n_bytes > budget.bytes:
         yield Violation("budget.bytes", f"{n_bytes} bytes with routes, allowed {budget.bytes}")
+    forced_s = problem.pause_c0_s * plan["forced_moves"]
+    forced_s += problem.pause_s_per_byte * plan["forced_bytes"]
+    pause_s = plan["pause_s"] - forced_s + plan["route_pause_s"]
+    slack_s = budget.pause_slack_s + PAUSE_TOLERANCE * (budget.pause_s or 0.0)
+    if budget.pause_s is not None and pause_s > budget.pause_s + slack_s:
+        said = f"{pause_s:g} s of pause with routes, allowed {budget.pause_s:g}"
+        yield Violation("budget.pause_s", said)
 
 
 def _split(names: tuple[str, ...]) -> tuple[list[str], list[int]]:

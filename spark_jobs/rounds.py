@@ -120,23 +120,31 @@ def routing_of(routes: Sequence[Route]) -> Routing:
 def key_statistics(key_groups: pa.Table, key_pairs: pa.Table) -> KeyStatistics:
     """Rates of keys, pairs and key groups, from the snapshot's rows.
 
-    Rates that were counted are never too high, so a key never takes along more than it has. Keys
+    Rates that were counted are never too high, so a key never takes along more load than it has;
+    what may have been missed counts where it is a matter of bytes. Keys
     that may have no route are left out: a collector may count them, but no job would take the plan.
     """
     keys: dict[str, dict[str, float]] = {}
+    errors: dict[str, dict[str, float]] = {}
     pairs: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
-    names = ("kind", "from_operator_id", "from_key", "to_operator_id", "to_key", "records_per_s")
+    names = (
+        "kind", "from_operator_id", "from_key", "to_operator_id", "to_key", "records_per_s",
+        "error_records_per_s",
+    )  # fmt: skip
     columns = (key_pairs[name].to_pylist() for name in names)
-    for kind, from_operator, from_key, to_operator, to_key, rate in zip(*columns, strict=True):
+    for kind, from_operator, from_key, to_operator, to_key, rate, error in zip(
+        *columns, strict=True
+    ):
         if not all(is_routable(key) for key in (from_key, to_key) if key is not None):
             continue
         if kind == "key":
             keys.setdefault(from_operator, {})[from_key] = rate
+            errors.setdefault(from_operator, {})[from_key] = error
         elif kind == "pair":
             pairs.setdefault((from_operator, to_operator), {})[from_key, to_key] = rate
     groups = key_group_names(key_groups["operator_id"], key_groups["key_group"]).to_pylist()
     rates = dict(zip(groups, key_groups["records_per_s"].to_pylist(), strict=True))
-    return KeyStatistics(keys, pairs, rates)
+    return KeyStatistics(keys, pairs, rates, errors)
 
 
 def objective_of(policy: JobPolicy, learned: Learned, bytes_per_record: float) -> Objective:

@@ -105,3 +105,15 @@ def predicted_load(
     into = np.bincount(rows, weights=graph.rate_in * remote, minlength=graph.n_vertices)
     load: FloatArray = base + out[:, None] * send + into[:, None] * receive
     return load
+
+
+def traffic_price(problem: Problem, assignment: IntArray, costs: TrafficCosts) -> float:
+    """What all records of a unit of time cost by how far they go; 0 without traffic."""
+    if problem.traffic_from is None or problem.traffic_to is None or problem.traffic_rate is None:
+        return 0.0
+    source, target = assignment[problem.traffic_from], assignment[problem.traffic_to]
+    racks = np.unique(problem.rack, return_inverse=True)[1] if problem.rack else None
+    is_near = np.ones(len(source), bool) if racks is None else racks[source] == racks[target]
+    price = np.where(is_near, costs.within_rack, costs.between_racks)
+    price = np.where(source == target, costs.within_node, price)
+    return float(price @ problem.traffic_rate)

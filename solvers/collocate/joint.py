@@ -25,7 +25,7 @@ from solvers.collocate.placement import TINY, Placement
 from solvers.collocate.search import Search, Wishes
 from solvers.collocate.target import NOWHERE, ClusterTarget, propose_target
 from solvers.collocate.wishes import wishes_of
-from solvers.problem import FloatArray, IntArray, Problem
+from solvers.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.rebalance import flux
 from solvers.rebalance.bound import counting_bound
 from solvers.rebalance.start import (
@@ -119,13 +119,29 @@ class _Round:
             if nothing.distance > bound + TINY:
                 rebalanced = self._rebalanced()
                 candidates.append(self._searched("flux", wishes, wishes, bound, rebalanced))
-        candidates = [c for c in candidates if self._fits(c.assignment)]
-        best = self._best(candidates, nothing, is_stalled=memory is not None and memory.is_stalled)
-        return self._finish(best, nothing, memory, held if target is not None else held_myopic)
+        fitting = [c for c in candidates if not self._over_cap(c.assignment).any()]
+        if not fitting:
+            return self._nothing_fits(nothing)
+        best = self._best(fitting, nothing, is_stalled=memory is not None and memory.is_stalled)
+        held = held if target is not None else held_myopic
+        return self._finish(best, nothing, memory, held, must_act=nothing not in fitting)
 
-    def _fits(self, assignment: IntArray) -> bool:
-        load = self._load_under(assignment)
-        return not metrics.over_cap(self.problem, assignment, load).any()
+    def _over_cap(self, assignment: IntArray) -> BoolArray:
+        return metrics.over_cap(self.problem, assignment, self._load_under(assignment))
+
+    def _nothing_fits(self, nothing: _Candidate) -> JointPlan:
+        """What must move brings records between nodes, and those may be what is over the cap."""
+        over = self._over_cap(nothing.assignment)
+        i, r = (int(index) for index in np.argwhere(over)[0])
+        reason = (
+            f"no plan was found that keeps every node under its cap on "
+            f"{self.problem.resources[r]!r} once records between nodes are counted, first "
+            f"{self.problem.node_ids[i]!r}; add a node, raise the capacity or the budget, or "
+            "balance the resource instead of capping it"
+        )
+        seconds = self.clock.elapsed()
+        result = infeasible_result(self.problem, method=NAME, reason=reason, seconds=seconds)
+        return JointPlan(result, self.options.target, 0.0, (), "nothing")
 
     def _load_under(self, assignment: IntArray) -> FloatArray:
         return predicted_load(self.problem, self.graph, self.options.costs, assignment)
@@ -215,7 +231,7 @@ class _Round:
         self, candidates: list[_Candidate], nothing: _Candidate, *, is_stalled: bool
     ) -> _Candidate:
         """Within the bound, never less saved than by doing nothing, then the best score."""
-        is_free = nothing.distance <= self.bound + TINY and not self.problem.draining.any()
+        is_free = nothing in candidates and not self._is_needed(nothing)
         # Rounding aside, "never lower" is exact: a plan that saves less is no candidate.
         slack = 1e-9 * max(1.0, abs(nothing.saved))
         allowed = [
@@ -225,6 +241,10 @@ class _Round:
             or (c.distance <= self.bound + 2 * TINY and c.saved >= nothing.saved - slack)
         ]
         return min(allowed, key=lambda c: self._rank(c, is_stalled))
+
+    def _is_needed(self, nothing: _Candidate) -> bool:
+        """A plan that does more than it must: the load is out of bounds, or a node drains."""
+        return nothing.distance > self.bound + TINY or bool(self.problem.draining.any())
 
     def _rank(self, c: _Candidate, is_stalled: bool) -> tuple[float, float, int]:
         over = max(0.0, c.distance - self.bound)
@@ -246,8 +266,11 @@ class _Round:
         nothing: _Candidate,
         memory: TargetMemory | None,
         held: tuple[HeldBack, ...],
+        *,
+        must_act: bool,
     ) -> JointPlan:
-        best, held = self._gated(best, nothing, held)
+        if not must_act:
+            best, held = self._gated(best, nothing, held)
         result = make_result(
             self.problem,
             best.assignment.copy(),
@@ -273,8 +296,7 @@ class _Round:
     ) -> tuple[_Candidate, tuple[HeldBack, ...]]:
         """The whole plan must pay as well, unless load or a drain made it necessary."""
         gate = self.options.gate
-        is_needed = nothing.distance > self.bound + TINY or self.problem.draining.any()
-        if gate is None or is_needed or best is nothing:
+        if gate is None or self._is_needed(nothing) or best is nothing:
             return best, held
         moved = best.assignment != self.start
         n_bytes = int(self.problem.state_bytes[moved].sum())

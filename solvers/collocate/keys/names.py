@@ -13,14 +13,22 @@ _DIGEST_MARK = b"\x00blake2b:"
 
 def key_bytes(key: str | bytes) -> bytes:
     """The key as statistics and tables know it. Text that was made from bytes that are not
-    UTF-8 (surrogate escapes) becomes those bytes again."""
+    UTF-8 (surrogate escapes) becomes those bytes again; other lone surrogates are taken as they
+    are."""
     if isinstance(key, str):
-        key = key.encode("utf-8", "surrogateescape")
+        key = _encoded(key)
     elif not isinstance(key, bytes):
         raise InvalidInput(f"a key is {type(key).__name__}", allowed="str or bytes")
     if len(key) <= LONGEST_KEY:
         return key
     return _DIGEST_MARK + hashlib.blake2b(key, digest_size=32).digest()
+
+
+def _encoded(key: str) -> bytes:
+    try:
+        return key.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return key.encode("utf-8", "surrogatepass")
 
 
 def fingerprint(key: bytes, salt: int = 0) -> int:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from ballast.contracts.identity import hashed_key_group, key_group_name, split_key_group_name
 from solvers.collocate.gate import Gate
 from solvers.collocate.graph import sum_by
+from solvers.collocate.keys.balance import Balance
 from solvers.collocate.keys.key_graph import LEFT, RIGHT, KeyGraph
 from solvers.collocate.keys.sticky import IMBALANCE, StickyParams, sticky_routes
 from solvers.problem import FloatArray, IntArray, Problem
@@ -31,6 +33,8 @@ class KeyStatistics:
     keys: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     pairs: Mapping[tuple[str, str], Mapping[tuple[str, str], float]] = field(default_factory=dict)
     group_rate: Mapping[str, float] = field(default_factory=dict)
+    errors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """What may have been missed of a key, by operator; its rate is never too high."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,23 +151,65 @@ class _Shares:
         self.statistics, self.keys = statistics, keys
 
     def of(self, operator: str, key: str) -> float:
-        row = self.keys.row(operator, key)
-        total = self.statistics.group_rate.get(self.keys.problem.key_group_ids[row], 0.0)
+        total = self._total(operator, key)
         rate = self.statistics.keys.get(operator, {}).get(key, 0.0)
         return min(1.0, rate / total) if total > 0 else 0.0
 
     def state_bytes(self, operator: str, key: str) -> float:
+        """The most that it may hold: a key that was not kept has at least what its pairs have."""
         row = self.keys.row(operator, key)
-        return self.of(operator, key) * float(self.keys.problem.state_bytes[row])
+        return self._most(operator, key) * float(self.keys.problem.state_bytes[row])
+
+    def _most(self, operator: str, key: str) -> float:
+        rate = self.statistics.keys.get(operator, {}).get(key, 0.0)
+        rate += self.statistics.errors.get(operator, {}).get(key, 0.0)
+        rate = max(rate, self._of_pairs.get((operator, key), 0.0))
+        total = self._total(operator, key)
+        if rate <= 0:
+            return 0.0
+        return min(1.0, rate / total) if total > 0 else 1.0
+
+    def _total(self, operator: str, key: str) -> float:
+        row = self.keys.row(operator, key)
+        return self.statistics.group_rate.get(self.keys.problem.key_group_ids[row], 0.0)
+
+    @cached_property
+    def _of_pairs(self) -> dict[tuple[str, str], float]:
+        return _rates_of_pairs(self.statistics)
+
+
+def _rates_of_pairs(statistics: KeyStatistics) -> dict[tuple[str, str], float]:
+    """By operator and key: what its pairs say it has, by the edge that says most.
+
+    Edges are not added up, for the same record may go out on several.
+    """
+    most: dict[tuple[str, str], float] = {}
+    for ends, pairs in statistics.pairs.items():
+        for side, operator in enumerate(ends):
+            sums: dict[str, float] = {}
+            for pair, rate in pairs.items():
+                sums[pair[side]] = sums.get(pair[side], 0.0) + rate
+            for key, rate in sums.items():
+                most[operator, key] = max(rate, most.get((operator, key), 0.0))
+    return most
+
+
+Counted = tuple[list[tuple[bytes, bytes, float]], dict[bytes, float], dict[bytes, float]]
+"""Pairs with their rates, and the rates of the keys of either end."""
+
+
+def _counted(statistics: KeyStatistics, edge: RoutedEdge) -> Counted:
+    ends = (edge.left[0], edge.right[0])
+    pairs = [(a.encode(), b.encode(), rate) for (a, b), rate in statistics.pairs[ends].items()]
+    left, right = (
+        {key.encode(): rate for key, rate in statistics.keys.get(operator, {}).items()}
+        for operator in ends
+    )
+    return pairs, left, right
 
 
 def _graph(statistics: KeyStatistics, edge: RoutedEdge, share: _Shares) -> KeyGraph:
-    ends = (edge.left[0], edge.right[0])
-    pairs = [(a.encode(), b.encode(), rate) for (a, b), rate in statistics.pairs[ends].items()]
-    counted = [
-        {key.encode(): rate for key, rate in statistics.keys.get(operator, {}).items()}
-        for operator in ends
-    ]
+    pairs, *counted = _counted(statistics, edge)
     state: dict[tuple[int, bytes], float] = {}
     for side, operators in ((LEFT, edge.left), (RIGHT, edge.right)):
         named = {a if side == LEFT else b for a, b, _ in pairs}
@@ -171,6 +217,22 @@ def _graph(statistics: KeyStatistics, edge: RoutedEdge, share: _Shares) -> KeyGr
             held = [share.state_bytes(operator, key.decode()) for operator in operators]
             state[side, key] = sum(held)
     return KeyGraph.from_counts(pairs, counted[LEFT], counted[RIGHT], state)
+
+
+def fullest_shares(
+    problem: Problem,
+    assignment: IntArray,
+    statistics: KeyStatistics,
+    routing: Routing,
+    edge: RoutedEdge,
+    imbalance: float,
+) -> FloatArray:
+    """[2]: of either end, records of the node that has most over what the bound allows a node."""
+    graph = KeyGraph.from_counts(*_counted(statistics, edge))
+    balance = Balance.of(graph, problem.n_nodes, imbalance)
+    node = assignment[_rows(graph, KeyMap(problem, routing), edge)]
+    stages = [graph.stage(side) for side in (LEFT, RIGHT)]
+    return np.array([balance.load(node[stage], stage).max(initial=0.0) for stage in stages])
 
 
 def _rows(graph: KeyGraph, keys: KeyMap, edge: RoutedEdge) -> IntArray:

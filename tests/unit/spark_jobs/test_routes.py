@@ -92,16 +92,19 @@ def _rehashed(snapshot, plan, assignment, routes):
     return {**plan, "content_hash": content, "plan_id": plan_id}
 
 
+def _applied(plan):
+    return {
+        "job": JOB, "version": 1, "plan_id": plan["plan_id"], "status": "applied", "batch_id": 3,
+        "reason": "", "moved_key_groups": 0, "bytes_moved": 0, "pause_ms": 1.0,
+        "acked_at": END + timedelta(minutes=1),
+    }  # fmt: skip
+
+
 def test_routes_in_force_are_kept_by_the_next_plan(settings):
     write_keyed_snapshot(settings, "run-1")
     first = draft_plan(settings, JOB, "run-1", STAY)
     head = publish_plan(settings, JOB, "run-1")
-    applied = {
-        "job": JOB, "version": 1, "plan_id": first["plan_id"], "status": "applied", "batch_id": 3,
-        "reason": "", "moved_key_groups": 0, "bytes_moved": 0, "pause_ms": 1.0,
-        "acked_at": END + timedelta(minutes=1),
-    }  # fmt: skip
-    append(settings, "plans.acks", [applied])
+    append(settings, "plans.acks", [_applied(first)])
     # The traffic is as before the routes: as if all had gone back to where the hash is.
     later = END + timedelta(minutes=2)
     write_keyed_snapshot(settings, "run-2", head=head, created_at=later)
@@ -111,6 +114,25 @@ def test_routes_in_force_are_kept_by_the_next_plan(settings):
     assert second["status"] == "unchanged"
     assert second["routes"] == first["routes"]
     assert read_routes(settings, JOB, second["plan_id"])
+
+
+def test_fewer_routes_than_are_in_force_may_be_allowed_and_none_are_added(settings):
+    write_keyed_snapshot(settings, "run-1")
+    first = draft_plan(settings, JOB, "run-1", STAY)
+    head = publish_plan(settings, JOB, "run-1")
+    append(settings, "plans.acks", [_applied(first)])
+    edges = [{"from": "parse", "to": "count"}]
+    few = keyed_policy(routing={"edges": edges, "max_routes": 1, "max_imbalance": 1.5})
+    later = END + timedelta(minutes=2)
+    snapshot = write_keyed_snapshot(settings, "run-2", few, head, later)
+    second = draft_plan(settings, JOB, "run-2", STAY)
+    assert second["routes"] == first["routes"] > 2
+    given = read_round(settings, find_snapshot(settings, JOB, "run-2"))
+    assignment, routes, _ = read_content(settings, second)
+    more = [*routes, (routes[0][0], "one more", 0)]
+    changed = _rehashed(snapshot, second, assignment, more)
+    found = violations_of(given, changed, assignment, more)
+    assert [violation.promise for violation in found] == ["routes"]
 
 
 def test_routes_of_a_version_that_was_not_applied_are_not_in_force(settings):
@@ -140,6 +162,20 @@ def test_keys_take_no_more_bytes_than_the_budget_has(settings):
     assert plan["collocation_factor_pct"] < 100.0
 
 
+def test_the_pause_of_routed_keys_counts_against_the_budget(settings):
+    write_keyed_snapshot(settings, "run-1")
+    plan = draft_plan(settings, JOB, "run-1", STAY)
+    given = read_round(settings, find_snapshot(settings, JOB, "run-1"))
+    assignment, routes, _ = read_content(settings, plan)
+    needed = plan["pause_s"] + plan["route_pause_s"]
+    assert plan["pause_s"] < 0.9 * needed
+    enough = {**plan, "budget_pause_s": needed}
+    assert violations_of(given, enough, assignment, routes) == []
+    short = {**plan, "budget_pause_s": 0.9 * needed}
+    found = violations_of(given, short, assignment, routes)
+    assert [violation.promise for violation in found] == ["budget.pause_s"]
+
+
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
@@ -165,7 +201,8 @@ def test_keys_that_may_have_no_route_are_left_out_and_odd_ones_are_not():
              "to_operator_id": "count", "to_key": key},
         ]  # fmt: skip
     names = ("kind", "from_operator_id", "from_key", "to_operator_id", "to_key", "records_per_s")
-    table = pa.table({name: [row.get(name) for row in rows] for name in names})
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    table = pa.table({**columns, "error_records_per_s": [0.0] * len(rows)})
     groups = pa.table({"operator_id": ["parse"], "key_group": [0], "records_per_s": [7.0]})
     found = key_statistics(groups, table)
     assert list(found.keys["parse"]) == odd

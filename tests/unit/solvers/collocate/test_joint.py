@@ -16,6 +16,7 @@ from solvers.collocate.costs import TrafficCosts, predicted_load
 from solvers.collocate.gate import Gate
 from solvers.collocate.graph import TrafficGraph
 from solvers.collocate.joint import JointParams, plan
+from solvers.objective import Objective
 from solvers.rebalance.start import place_must_moves, why_infeasible
 from solvers.verify import verify
 from tests.unit.solvers.collocate.instances import (
@@ -249,3 +250,45 @@ def test_costs_need_one_number_per_resource() -> None:
     options = JointParams(costs=TrafficCosts(send=(1.0, 2.0)))
     with pytest.raises(InvalidInput, match="one per resource"):
         plan(pairs_apart(3, 2), Budget(), Stop(), 1, options)
+
+
+def partners_on_a_dead_node(memory: float, network: float) -> Problem:
+    """Two key groups that talk and have to leave; what they say between nodes is network."""
+    return Problem(
+        node_ids=("n0", "n1", "dead"),
+        resources=("cpu", "memory", "network"),
+        capacity=np.array([[1.0, memory, network]] * 3),
+        node_state=("alive", "alive", "dead"),
+        key_group_ids=("parse/0", "count/0"),
+        operator_ids=("parse", "count"),
+        load=np.array([[0.6, 0.6, 1.0], [0.6, 0.6, 1.0]]),
+        state_bytes=np.array([1, 1]),
+        current=np.array([2, 2]),
+        balanced=np.array([True, False, False]),
+        traffic_from=np.array([0]),
+        traffic_to=np.array([1]),
+        traffic_rate=np.array([10.0]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("memory", "network", "bound", "is_solved"),
+    [(1.0, 5.0, 200.0, False), (2.0, 5.0, 20.0, False), (2.0, 5.0, 200.0, True),
+     (1.0, 20.0, 200.0, True)],
+)  # fmt: skip
+def test_where_no_plan_keeps_the_caps_the_result_is_infeasible_and_names_the_cap(
+    memory: float, network: float, bound: float, is_solved: bool
+) -> None:
+    problem = partners_on_a_dead_node(memory, network)
+    costs = TrafficCosts(send=(0.0, 0.0, 1.0), receive=(0.0, 0.0, 1.0))
+    gate = Gate(records_per_byte=0.0)
+    options = JointParams(max_load_distance=bound, costs=costs, gate=gate)
+    result = plan(problem, Budget(), Stop(), 1, options).result
+    assert result.is_solved == is_solved
+    assert ("'network'" in result.reason) != is_solved
+    if is_solved:
+        placed, objective = (
+            names(problem, result.assignment),
+            Objective("joint", bound, costs, gate),
+        )
+        assert verify(problem, Budget(), placed, result.to_dict(), objective) == []

@@ -9,11 +9,16 @@ import pytest
 
 from ballast.contracts.identity import hashed_key_group
 from solvers import Budget, Stop, metrics
+from solvers.collocate.costs import TrafficCosts, traffic_price
 from solvers.collocate.gate import Gate
 from solvers.collocate.keys.rerouting import (
     KeyMap,
+    KeyMove,
     KeyStatistics,
+    Rerouted,
     RoutedEdge,
+    Routing,
+    fullest_shares,
     moves_between,
     problem_after,
     reroute,
@@ -114,6 +119,31 @@ def test_a_key_that_is_back_where_its_hash_is_needs_no_route() -> None:
     assert routing_after(problem, routing, back) == {}
 
 
+def test_a_key_that_was_not_kept_weighs_what_its_pairs_do() -> None:
+    problem, statistics = world()
+    found = reroute(problem, problem.current, statistics, {}, EDGE, FREE, imbalance=1.3)
+    routing = routing_after(problem, {}, all_moves(found))
+    known = moves_between(problem, statistics, {}, routing)
+    not_kept = replace(statistics, keys={})
+    unknown = moves_between(problem, not_kept, {}, routing)
+    assert known
+    assert [move.bytes for move in unknown] == pytest.approx([move.bytes for move in known])
+    dear = Gate(records_per_byte=1e6, life=1.0)
+    assert reroute(problem, problem.current, not_kept, {}, EDGE, dear).moves == ()
+
+
+def test_what_may_have_been_missed_of_a_key_counts_as_bytes_and_not_as_load() -> None:
+    problem, statistics = world()
+    key = keys_of("b")[0]
+    routing = {"count": {key: (hashed_key_group(key, GROUPS) + 1) % GROUPS}}
+    doubtful = replace(statistics, errors={"count": {key: 10.0}})
+    (sure,) = moves_between(problem, statistics, {}, routing)
+    (most,) = moves_between(problem, doubtful, {}, routing)
+    assert most.bytes == pytest.approx(2 * sure.bytes)
+    loads = [problem_after(problem, given, {}, routing).load for given in (statistics, doubtful)]
+    assert loads[0].tolist() == loads[1].tolist()
+
+
 def test_a_price_that_no_key_earns_leaves_all_where_they_are() -> None:
     problem, statistics = world()
     dear = Gate(records_per_byte=1e6, life=1.0)
@@ -181,3 +211,100 @@ def test_routes_in_force_stay_where_nothing_is_to_be_gained() -> None:
     )
     assert made.routing == before
     assert made.result is balance.result
+
+
+@pytest.mark.parametrize(("operator", "is_routed"), [("count", True), ("parse", False)])
+def test_more_routes_in_force_than_allowed_bar_no_others_and_do_not_grow(
+    monkeypatch, operator: str, is_routed: bool
+) -> None:
+    problem, statistics = world()
+    found = reroute(problem, problem.current, statistics, {}, EDGE, FREE, imbalance=1.3)
+    monkeypatch.setattr("solvers.routing.reroute", lambda *_, **__: Rerouted(found.moves[:1]))
+    in_force = {operator: {"not counted": 0, "nor this": 1}}
+    objective = Objective("joint", 60.0, gate=FREE)
+    planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
+    options = RoutingOptions((EDGE,), max_routes=1, imbalance=2.0)
+    made = with_routes(objective, problem, planned, statistics, in_force, options, Budget())
+    assert bool(made.route_moves) == is_routed
+    assert made.routing[operator] == in_force[operator]
+
+
+def routed_in(problem: Problem, statistics: KeyStatistics, objective: Objective) -> Planned:
+    """Routed without a limit to moves of keys, and found to keep its promises."""
+    planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
+    options = RoutingOptions((EDGE,), imbalance=1.3)
+    made = with_routes(objective, problem, planned, statistics, {}, options, Budget())
+    after = problem_after(problem, statistics, {}, made.routing) if made.routing else None
+    placed = names(problem, made.result.assignment)
+    assert verify(problem, Budget(moves=0), placed, made.result.to_dict(), objective, after) == []
+    return made
+
+
+def test_keys_bring_no_node_over_a_cap() -> None:
+    problem, statistics = world()
+    two = {
+        "resources": ("cpu", "memory"),
+        "load": np.repeat(problem.load, 2, axis=1),
+        "weight": None,
+        "balanced": np.array([True, False]),
+    }
+    objective = Objective("joint", 30.0, gate=FREE)
+    # A node may keep what it has: with capacities this small it may get nothing more.
+    full = replace(problem, **two, capacity=np.array([[1.0, 0.01]] * NODES))
+    made = routed_in(full, statistics, objective)
+    moved = problem_after(full, statistics, {}, made.routing)
+    assert not metrics.over_cap(full, made.result.assignment, moved.load).any()
+    roomy = replace(problem, **two, capacity=np.array([[1.0, 100.0]] * NODES))
+    assert routed_in(roomy, statistics, objective).route_moves
+
+
+def test_keys_that_come_together_do_not_drive_others_out_of_their_rack(monkeypatch) -> None:
+    small, statistics = world()
+    racks = ("east", "east", "west", "west")
+    problem = replace(
+        small,
+        node_ids=tuple(f"n{i}" for i in range(4)),
+        capacity=np.ones((4, 1)),
+        node_state=("alive",) * 4,
+        rack=racks,
+        current=np.array([int(name.split("/")[1]) for name in small.key_group_ids]),
+    )
+    keys = KeyMap(problem, {})
+    ends = [(b, keys.hashed("parse", a), keys.hashed("count", b))
+            for a, b in zip(keys_of("a"), keys_of("b"), strict=True)]  # fmt: skip
+    near = [(b, left, right) for b, left, right in ends if left ^ 1 == right]
+    (together, home, there), (apart, _, from_group) = near[:2]
+    count = keys.groups["count"]
+    joined = KeyMove("count", together, count[there], count[home], 10.0)
+    driven_out = KeyMove("count", apart, count[from_group], count[from_group ^ 2], 10.0)
+    costs = TrafficCosts(within_rack=0.1)
+    objective = Objective("joint", 200.0, costs, FREE)
+    for moves, is_routed in (((joined,), True), ((joined, driven_out), False)):
+        after = problem_after(problem, statistics, {}, routing_after(problem, {}, moves))
+        fell = traffic_price(problem, problem.current, costs) - traffic_price(
+            after, problem.current, costs
+        )
+        assert fell == pytest.approx(1.0 if is_routed else -8.0)
+        monkeypatch.setattr("solvers.routing.reroute", lambda *_, m=moves, **__: Rerouted((m,)))
+        assert bool(routed_in(problem, statistics, objective).route_moves) == is_routed
+
+
+def test_a_share_of_the_moves_keeps_the_bound_of_a_stage(monkeypatch) -> None:
+    """All keys found are to come to one node: few enough of them do."""
+    problem, statistics = world()
+    found = reroute(problem, problem.current, statistics, {}, EDGE, FREE, imbalance=1.3)
+    to_first = tuple(m for m in found.moves if problem.current[m[0].target] == 0)
+    monkeypatch.setattr("solvers.routing.reroute", lambda *_, **__: Rerouted(to_first))
+    objective = Objective("joint", 200.0, gate=FREE)
+    planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
+
+    def fullest(routing: Routing) -> list[float]:
+        given = (problem, problem.current, statistics, routing, EDGE, 1.05)
+        return fullest_shares(*given).tolist()
+
+    options = RoutingOptions((EDGE,), imbalance=1.05)
+    made = with_routes(objective, problem, planned, statistics, {}, options, Budget())
+    everything = routing_after(problem, {}, [move for moves in to_first for move in moves])
+    assert max(fullest(everything)) > max(1.0, *fullest({}))
+    assert max(fullest(made.routing)) <= max(1.0, *fullest({}))
+    assert made.route_moves

@@ -76,6 +76,12 @@ def test_a_key_of_a_mebibyte_takes_little_memory_in_statistics() -> None:
     assert statistics.left.estimate(key_bytes(long)).count == 1
 
 
+def test_text_with_a_lone_surrogate_is_a_key() -> None:
+    assert key_bytes("\ud800") == b"\xed\xa0\x80"
+    assert key_bytes("\udcff") == b"\xff"
+    assert len({key_bytes(key) for key in ("\ud800", "\udfff", "\ud800\udcff", "?")}) == 4
+
+
 def test_text_and_its_bytes_are_the_same_key() -> None:
     assert key_bytes("Zürich") == "Zürich".encode()
     with pytest.raises(InvalidInput):
