@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from ballast.airflow.errors import ApiError, NothingWaiting
 from ballast.airflow.rest import AirflowClient, Json
@@ -18,6 +20,9 @@ TASK_ID = "approve"
 APPROVE, REJECT = "Approve", "Reject"
 # A question can be seen a moment before its task waits; an answer in between failed the run.
 WAITING = frozenset({"awaiting_input", "deferred"})
+# A task that is answered before the scheduler has seen its process end is taken for one that was
+# killed, and fails. The scheduler looks about once a second.
+SETTLED_AFTER_S = 5.0
 EXAMPLE = """examples: ballast approve flights --show
           ballast approve flights 1f0c3b5a7d9e2468 --wait
           ballast approve flights --reject --reason 'not before the weekend'"""
@@ -118,12 +123,19 @@ def _question(client: AirflowClient, dag_id: str, detail: Json) -> Question:
     )
 
 
+def unsettled_s(asked_at: str, now: datetime) -> float:
+    """How long a question should still be left alone; clocks may differ, so never for long."""
+    age = (now - datetime.fromisoformat(asked_at)).total_seconds()
+    return min(max(SETTLED_AFTER_S - age, 0.0), SETTLED_AFTER_S)
+
+
 def _answer(
     client: AirflowClient, dag_id: str, question: Question, option: str, reason: str
 ) -> None:
     if reason and "reason" not in question.takes:
         raise InvalidInput("this question takes no reason", remedy="leave --reason out")
     params = {"reason": reason} if reason else {}
+    time.sleep(unsettled_s(question.asked_at, datetime.now(UTC)))
     with explained(client, f"answer run {question.run_id} of {dag_id}"):
         try:
             client.answer_review(dag_id, question.run_id, TASK_ID, option, params)

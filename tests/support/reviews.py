@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ballast.cli.approve import WAITING
+from ballast.cli.approve import WAITING, unsettled_s
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_log
@@ -50,6 +51,7 @@ def waiting_question(client: AirflowClient, dag_id: str, run_id: str) -> Row | N
             for detail in client.waiting_reviews(dag_id)
             if detail["task_instance"]["dag_run_id"] == run_id
             and detail["task_instance"].get("state") in WAITING
+            and not unsettled_s(detail["created_at"], datetime.now(UTC))
         ),
         None,
     )

@@ -57,6 +57,15 @@ function write(method, path, body) {
 // A question can be seen a moment before its task waits; an answer in between failed the run.
 const WAITING = ["awaiting_input", "deferred"];
 
+// A task that is answered before the scheduler has seen its process end is taken for one that was
+// killed, and fails. The scheduler looks about once a second.
+const SETTLED_AFTER_MS = 5000;
+
+function settled(since) {
+  const left = SETTLED_AFTER_MS - (Date.now() - Date.parse(since));
+  return new Promise((done) => setTimeout(done, Math.min(Math.max(left, 0), SETTLED_AFTER_MS)));
+}
+
 export const airflow = {
   /** The newest run of a DAG; null without one, or where it may not be seen. */
   async lastRun(dag) {
@@ -90,8 +99,8 @@ export const airflow = {
   },
 
   answerReview: (item, option, reason) =>
-    write("PATCH", `dags/${part(item.dag)}/dagRuns/${part(item.run)}/taskInstances/${part(item.task)}/${part(item.map)}/hitlDetails`,
-      { chosen_options: [option], params_input: { reason } }),
+    settled(item.since).then(() => write("PATCH", `dags/${part(item.dag)}/dagRuns/${part(item.run)}/taskInstances/${part(item.task)}/${part(item.map)}/hitlDetails`,
+      { chosen_options: [option], params_input: { reason } })),
 
   dag: (dag) => answer(`../api/v2/dags/${part(dag)}`).catch(() => null),
 };

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ballast.cli.approve import unsettled_s
 from ballast.cli.main import main
 from ballast.contracts.settings import load_settings
 from ballast.store.tables import append, ensure_tables
@@ -230,3 +232,16 @@ def test_nobody_is_asked_to_say_who_they_are(
     monkeypatch.delenv("BALLAST_AIRFLOW_TOKEN")
     assert main(["approve", "clicks"]) == 2
     assert "has to know who asks; to fix it: set BALLAST_AIRFLOW_TOKEN" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("asked_at", "left"),
+    [
+        ("2026-01-01T00:00:00Z", 0.0),
+        ("2026-01-01T00:59:57Z", 2.0),
+        ("2026-01-01T01:00:00+00:00", 5.0),
+        ("2026-01-01T03:00:00Z", 5.0),
+    ],
+)
+def test_a_question_is_left_alone_until_the_scheduler_knows_that_it_waits(asked_at, left):
+    assert unsettled_s(asked_at, datetime(2026, 1, 1, 1, tzinfo=UTC)) == left
