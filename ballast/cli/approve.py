@@ -21,8 +21,8 @@ APPROVE, REJECT = "Approve", "Reject"
 # A question can be seen a moment before its task waits; an answer in between failed the run.
 WAITING = frozenset({"awaiting_input", "deferred"})
 # A task that is answered before the scheduler has seen its process end is taken for one that was
-# killed, and fails. The scheduler looks about once a second.
-SETTLED_AFTER_S = 5.0
+# killed, and fails. The process lingers for up to a heartbeat, 5 s, and then the scheduler looks.
+SETTLED_AFTER_S = 12.0
 EXAMPLE = """examples: ballast approve flights --show
           ballast approve flights 1f0c3b5a7d9e2468 --wait
           ballast approve flights --reject --reason 'not before the weekend'"""

@@ -58,8 +58,8 @@ function write(method, path, body) {
 const WAITING = ["awaiting_input", "deferred"];
 
 // A task that is answered before the scheduler has seen its process end is taken for one that was
-// killed, and fails. The scheduler looks about once a second.
-const SETTLED_AFTER_MS = 5000;
+// killed, and fails. The process lingers for up to a heartbeat, 5 s, and then the scheduler looks.
+const SETTLED_AFTER_MS = 12000;
 
 function settled(since) {
   const left = SETTLED_AFTER_MS - (Date.now() - Date.parse(since));

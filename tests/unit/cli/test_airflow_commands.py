@@ -238,9 +238,9 @@ def test_nobody_is_asked_to_say_who_they_are(
     ("asked_at", "left"),
     [
         ("2026-01-01T00:00:00Z", 0.0),
-        ("2026-01-01T00:59:57Z", 2.0),
-        ("2026-01-01T01:00:00+00:00", 5.0),
-        ("2026-01-01T03:00:00Z", 5.0),
+        ("2026-01-01T00:59:57Z", 9.0),
+        ("2026-01-01T01:00:00+00:00", 12.0),
+        ("2026-01-01T03:00:00Z", 12.0),
     ],
 )
 def test_a_question_is_left_alone_until_the_scheduler_knows_that_it_waits(asked_at, left):
