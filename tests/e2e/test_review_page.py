@@ -130,7 +130,7 @@ def stack(settings: Settings) -> Iterator[EmbeddedAirflow]:
 def browser() -> Iterator[Browser]:
     chromium = ensure_chromium()
     if chromium is None:
-        pytest.skip(f"there is no Chromium; {ADVICE}")
+        pytest.fail(f"there is no Chromium; {ADVICE}")
     with sync_playwright() as playwright:
         made = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS), headless=True)
         yield made
