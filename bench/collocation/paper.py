@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.collocation.methods import ALBIC, COLA, OURS
-from bench.collocation.rounds import History, Run
+from bench.collocation.rounds import HELD, History, Run
 from bench.collocation.settings import SIZES, name_of
 
 FIGURE_10 = {
@@ -27,7 +27,7 @@ FIGURE_10 = {
 the maximum collocation; with the others in pairs of operators as well, there is more to be had."""
 FIGURE_11 = {nodes: name_of(nodes, "pairs-50") for nodes in SIZES}
 PRINTED_AT_MOST = 10.0
-LAST = 10
+LAST = HELD
 """Rounds at the end of a history whose mean is its figure: one round alone has luck in it."""
 EQUAL = 0.5
 """Points within which two collocation factors or load distances are called alike."""

@@ -14,6 +14,8 @@ from solvers.collocate.lower_bound import fewest_rounds
 SHARE_WANTED = 0.9
 """Of the obtainable collocation; the rounds until then are what is compared."""
 TOGETHER = 99.999
+HELD = 10
+"""Rounds that are run on once all is together: what a method holds is its end, not what it met."""
 PATIENCE = 40
 STEP = 0.1
 """Rounds without so many points more, after which a method is taken to get no further."""
@@ -33,7 +35,7 @@ History = Sequence[Round]
 
 
 def simulate(step: Step, setting: Setting, seed: int, rounds: int) -> list[Round]:
-    """Up to so many rounds; ends early once all is together or nothing has come for long.
+    """Up to so many rounds; ends early once all has been together or nothing has come for long.
 
     Figures are recomputed from the assignment: a solver's own word is not asked for.
     """
@@ -45,9 +47,14 @@ def simulate(step: Step, setting: Setting, seed: int, rounds: int) -> list[Round
         collocation = metrics.collocation_factor(problem, assignment) or 0.0
         distance = metrics.load_distance(problem, assignment)
         history.append(Round(collocation, distance, world.follow(assignment).moves))
-        if collocation >= TOGETHER or is_stuck(history):
+        if is_held(history) or is_stuck(history):
             break
     return history
+
+
+def is_held(history: History) -> bool:
+    """All was together so many rounds ago."""
+    return any(r.collocation >= TOGETHER for r in history[:-HELD])
 
 
 def is_stuck(history: History) -> bool:

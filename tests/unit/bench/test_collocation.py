@@ -11,11 +11,13 @@ from bench.collocation.__main__ import tasks_of
 from bench.collocation.methods import ALBIC, ALBIC_M, COLA, METHODS, OURS, Setting, step_of
 from bench.collocation.plots import panels
 from bench.collocation.rounds import (
+    HELD,
     PATIENCE,
     History,
     Round,
     Run,
     best_within,
+    is_held,
     is_stuck,
     obtainable,
     over_bound,
@@ -74,6 +76,14 @@ def test_a_method_is_stuck_after_many_rounds_without_a_higher_collocation() -> N
     assert is_stuck(climb(5, *[4.0] * PATIENCE))
     assert is_stuck(climb(5, *[5.05] * PATIENCE))
     assert not is_stuck(climb(5, *[4.0] * (PATIENCE - 1), 6))
+
+
+def test_a_history_goes_on_for_a_while_once_all_is_together() -> None:
+    """Its last rounds are what a method holds, and not how it got there."""
+    met = climb(50, *[100] * HELD)
+    assert not is_held(met)
+    assert is_held([*met, *climb(100)])
+    assert is_held([*climb(100), *climb(*[90] * HELD)]), "loads that drift may part some again"
 
 
 def test_a_simulated_history_repeats_and_keeps_its_budget() -> None:
