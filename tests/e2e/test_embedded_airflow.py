@@ -24,6 +24,7 @@ from embedded.errors import AlreadyRunning, ApiError, PreflightFailed
 from embedded.processes import marked_processes
 from embedded.rest import AirflowClient
 from tests.support import reviews
+from tests.support.live_job import first_version
 
 TINY_DAG = """
 from airflow.sdk import dag, task
@@ -261,11 +262,12 @@ def test_the_command_line_says_what_airflow_refuses(
     assert ballast(["trigger", "tiny"]) == 21
 
 
-def test_what_was_approved_is_published_and_a_no_or_no_answer_leaves_the_head(
+def test_what_was_approved_is_published_and_a_no_or_no_answer_leaves_the_old_plan_in_force(
     client: AirflowClient, settings: Settings
 ) -> None:
     """Also: a refusal reads as its own words in the task's log, without a stack trace."""
-    drafts = {policy.job: reviews.drafted(settings, policy) for policy in REVIEWED}
+    old = {policy.job: first_version(settings, policy) for policy in REVIEWED}
+    drafts = {policy.job: reviews.drafted(settings, policy, old[policy.job]) for policy in REVIEWED}
     runs = {job: reviews.ask(client, draft) for job, draft in drafts.items()}
     question = reviews.answer(client, "approved", runs["approved"], "Approve")
     reviews.answer(client, "rejected", runs["rejected"], "Reject")
@@ -273,8 +275,10 @@ def test_what_was_approved_is_published_and_a_no_or_no_answer_leaves_the_head(
     for job, run_id in runs.items():
         assert client.wait_for_run(f"review__{job}", run_id, timeout_s=120) == "success"
     plan_id = drafts["approved"]["plan_id"]
-    assert read_head(settings, "approved").plan_id == plan_id
-    assert [read_head(settings, job) for job in ("rejected", "unanswered")] == [None, None]
+    head = read_head(settings, "approved")
+    assert (head.version, head.plan_id) == (2, plan_id)
+    for job in ("rejected", "unanswered"):
+        assert read_head(settings, job) == old[job]
     for job, event, actor in (
         ("approved", "approved", ADMIN), ("rejected", "rejected", ADMIN),
         ("unanswered", "timed_out", "nobody"),

@@ -9,8 +9,7 @@ from typing import Any
 from ballast.cli.approve import WAITING, unsettled_s
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings
-from ballast.store.plans import read_log
-from ballast.store.tables import ensure_tables
+from ballast.store.plans import Head, read_log
 from embedded.rest import AirflowClient, wait_until
 from tests.support.policies import small_policy, write_policy
 from tests.support.snapshots import uneven, write_draft
@@ -29,10 +28,10 @@ def write_policies(folder: Path, policies: list[JobPolicy]) -> None:
         write_policy(folder, policy)
 
 
-def drafted(settings: Settings, policy: JobPolicy) -> Row:
-    """A draft as a run of reoptimize leaves it."""
-    ensure_tables(settings)
-    return write_draft(settings, policy, RUN, placement=uneven(policy))
+def drafted(settings: Settings, policy: JobPolicy, head: Head) -> Row:
+    """A draft as a run of reoptimize leaves it, made against the version in force."""
+    placed = uneven(policy, extra=1)
+    return write_draft(settings, policy, RUN, placement=placed, head=head, at=datetime.now(UTC))
 
 
 def ask(client: AirflowClient, draft: Row) -> str:
