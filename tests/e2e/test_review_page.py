@@ -414,6 +414,8 @@ def test_the_webhook_heard_of_all_of_it(
         "late": run_id, "promise_broken": run_id, "published": f"review__{draft['plan_id']}",
         "rolled_back": back["dag_run_id"], "refused": refused,
     }  # fmt: skip
+    # A task's callbacks come after its state, by which the run has ended.
+    wait_until(lambda: len(webhook.seen) >= len(wanted) or None, "too few notices came", 30)
     told = {body["kind"]: body for _, _, body in webhook.seen}
     assert {kind: body["run_id"] for kind, body in told.items()} == wanted
     assert {body["job"] for body in told.values()} == {LIVE}
