@@ -35,12 +35,12 @@ from ballast.store.tables import append
 from bench.review_page.warehouse import START, World, ids_of, job_policy, write_job
 from embedded.airflow import ADMIN, EmbeddedAirflow
 from embedded.processes import write_private
-from embedded.rest import wait_until
+from embedded.rest import AirflowClient, wait_until
 from tests.e2e.test_embedded_airflow import free_port
 from tests.support.http_script import Script, serving
 from tests.support.live_job import first_version, take_up, windows_that_do_not_fit
 from tests.support.policies import small_policy, write_policy
-from tests.support.reviews import waiting_question
+from tests.support.reviews import wait_for_question
 from tools.browser import ADVICE, FLAGS, ensure_chromium
 from tools.screenshots import log_in
 
@@ -120,7 +120,14 @@ def stack(settings: Settings, webhook: Script) -> Iterator[EmbeddedAirflow]:
 
 
 @pytest.fixture(scope="module")
-def started(stack: EmbeddedAirflow, settings: Settings) -> dict[str, Any]:
+def refused(stack: EmbeddedAirflow) -> str:
+    """A rollback to a version that there never was."""
+    wish = {"version": 9, "reason": "a test"}
+    return stack.client().trigger(f"rollback__{LIVE}", conf=wish)
+
+
+@pytest.fixture(scope="module")
+def started(stack: EmbeddedAirflow, settings: Settings, refused: str) -> dict[str, Any]:
     """The run that an event of fresh metrics started; it goes on while other tests look."""
     client, dag_id = stack.client(), f"reoptimize__{LIVE}"
     client.unpause(dag_id)
@@ -298,8 +305,8 @@ def draft(stack: EmbeddedAirflow, settings: Settings, started: dict[str, Any]) -
     assert client.wait_for_run(f"reoptimize__{LIVE}", run_id, timeout_s=360) == "success"
     plans = Life(Shelf(settings), LIVE).plans.values()
     (made,) = [plan for plan in plans if plan["run_id"] == run_id]
-    review, asked = f"review__{LIVE}", f"review__{made['plan_id']}"
-    wait_until(lambda: waiting_question(client, review, asked), "no review waits", 120)
+    question = wait_for_question(client, LIVE, f"review__{made['plan_id']}")
+    assert made["content_hash"] in question["body"]
     return dict(made)
 
 
@@ -341,8 +348,10 @@ def test_a_plan_that_waits_is_approved_and_published_with_the_name_of_who_did(
     dialog.locator("input[name=reason]").fill("seen in the browser")
     dialog.get_by_role("button", name="Approve").click()
     expect(inside.locator("#notice")).to_contain_text("Approved")
-    client, run_id = stack.client(), f"review__{draft['plan_id']}"
-    assert client.wait_for_run(f"review__{LIVE}", run_id, timeout_s=120) == "success"
+    client, dag_id, run_id = stack.client(), f"review__{LIVE}", f"review__{draft['plan_id']}"
+    assert client.wait_for_run(dag_id, run_id, timeout_s=120) == "success"
+    events = client.get("/assets/events", source_dag_id=dag_id)["asset_events"]
+    assert [event["extra"]["plan_id"] for event in events] == [draft["plan_id"]]
     head = head_of_live(settings)
     assert (head.version, head.plan_id) == (2, draft["plan_id"])
     assert head.content_hash == draft["content_hash"]
@@ -369,7 +378,7 @@ def compare(inside: FrameLocator, version: int, other: int) -> None:
 
 
 def test_a_published_plan_is_rolled_back_and_the_old_content_is_a_new_version(
-    page: Page, stack: EmbeddedAirflow, settings: Settings, draft: dict[str, Any]
+    page: Page, stack: EmbeddedAirflow, settings: Settings, draft: dict[str, Any], refused: str
 ) -> None:
     client, published = stack.client(), head_of_live(settings)
     assert published.plan_id == draft["plan_id"], "the test before this one publishes the plan"
@@ -385,7 +394,7 @@ def test_a_published_plan_is_rolled_back_and_the_old_content_is_a_new_version(
     inside.get_by_role("dialog").locator("input[name=reason]").fill("node-0 is slow under 2")
     inside.get_by_role("dialog").get_by_role("button", name="Roll back", exact=True).click()
     expect(inside.locator("#notice")).to_contain_text("Started the rollback to version 1")
-    (run,) = client.runs(f"rollback__{LIVE}")
+    run = rollback_of_person(client, refused)
     assert run["conf"] == {"version": 1, "reason": "node-0 is slow under 2", "force_nodes": False}
     done = client.wait_for_run(f"rollback__{LIVE}", run["dag_run_id"], timeout_s=120)
     assert done == "success"
@@ -401,14 +410,30 @@ def test_a_published_plan_is_rolled_back_and_the_old_content_is_a_new_version(
     assert (said["actor"], said["version"]) == (ADMIN, 3)
 
 
-def test_the_webhook_heard_of_all_of_it(
-    stack: EmbeddedAirflow, webhook: Script, started: dict[str, Any], draft: dict[str, Any]
+def rollback_of_person(client: AirflowClient, refused: str) -> dict[str, Any]:
+    """The run that the page's button started."""
+    (found,) = [r for r in client.runs(f"rollback__{LIVE}") if r["dag_run_id"] != refused]
+    return dict(found)
+
+
+def test_a_refusal_reads_as_its_own_words_without_a_stack_trace(
+    stack: EmbeddedAirflow, refused: str
 ) -> None:
-    """Also of what is refused: a version that there never was."""
-    client = stack.client()
-    refused = client.trigger(f"rollback__{LIVE}", conf={"version": 9, "reason": "a test"})
-    assert client.wait_for_run(f"rollback__{LIVE}", refused, timeout_s=120) == "failed"
-    (back,) = [r for r in client.runs(f"rollback__{LIVE}") if r["dag_run_id"] != refused]
+    client, dag_id = stack.client(), f"rollback__{LIVE}"
+    assert client.wait_for_run(dag_id, refused, timeout_s=120) == "failed"
+    path = f"/dags/{dag_id}/dagRuns/{refused}/taskInstances/rollback/logs/1"
+    lines = client.get(path, full_content="true")["content"]
+    words = f"Refused: NotFound: job {LIVE} has no version 9"
+    assert [line for line in lines if words in str(line.get("event"))]
+    assert not any(line.get("error_detail") for line in lines)
+    assert client.xcom(dag_id, refused, "rollback", "refusal").startswith("NotFound: ")
+
+
+def test_the_webhook_heard_of_all_of_it(
+    stack: EmbeddedAirflow, webhook: Script, started: dict[str, Any], draft: dict[str, Any],
+    refused: str,
+) -> None:  # fmt: skip
+    back = rollback_of_person(stack.client(), refused)
     run_id = started["dag_run_id"]
     wanted = {
         "late": run_id, "promise_broken": run_id, "published": f"review__{draft['plan_id']}",
