@@ -48,6 +48,8 @@ COMPONENTS: dict[str, tuple[str, ...]] = {
 }
 # What /monitor/health has to report before anyone may rely on the stack.
 HEALTHY_PARTS = ("metadatabase", "scheduler", "dag_processor")
+# Where notices go; an alert of a deadline can read it nowhere else (docs/adr/0051).
+WEBHOOK_VARIABLE = "AIRFLOW_CONN_BALLAST_WEBHOOK"
 SECRET_NAMES = ("api_secret", "jwt_secret", "admin_password", "fernet_key")
 
 
@@ -190,7 +192,11 @@ class EmbeddedAirflow:
     def environment(self) -> dict[str, str]:
         """Environment of every Airflow process; there is no configuration file of ours."""
         # Settings of another Airflow on this machine must not leak into this one.
-        outer = {k: v for k, v in os.environ.items() if not k.startswith("AIRFLOW_")}
+        outer = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("AIRFLOW_") or name == WEBHOOK_VARIABLE
+        }
         return outer | airflow_settings(self) | python_and_spark(outer) | self._extra
 
     # Steps

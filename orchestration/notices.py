@@ -1,7 +1,8 @@
 """Notices of what happened to a job's plans: to the log, as counters, and to a webhook if any.
 
 A task leaves its notice in XCom; the notifier is a callback of the task. The webhook is Airflow's
-connection ``ballast_webhook`` (an HTTP address; a password is sent as a bearer token).
+connection ``ballast_webhook`` (an HTTP address; a password is sent as a bearer token). Only where
+it comes from the environment does it also hear of late runs (docs/adr/0051).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from airflow.sdk.observability.stats import Stats
 
 NOTICE = "notice"
 WEBHOOK = "ballast_webhook"
+WEBHOOK_VARIABLE = "AIRFLOW_CONN_BALLAST_WEBHOOK"
 PUBLISHED, REFUSED, ROLLED_BACK = "published", "refused", "rolled_back"
 PROMISE_BROKEN, LATE = "promise_broken", "late"
 SECONDS = 5.0
@@ -58,6 +60,11 @@ def send(notice: dict[str, str]) -> None:
         connection = Connection.get(WEBHOOK)
     except AirflowNotFoundException:
         return
+    except PermissionError as error:
+        raise PermissionError(
+            f"{error} Airflow lets no alert of a deadline read connections of its database; to "
+            f"fix it: if you want to be told, set {WEBHOOK_VARIABLE} where tasks run"
+        ) from error
     request = urllib.request.Request(  # noqa: S310 - the scheme is checked by address_of
         address_of(connection), data=json.dumps(notice).encode(), method="POST",
         headers={"Content-Type": "application/json", **_authorization(connection.password)},

@@ -160,3 +160,19 @@ def test_a_webhook_is_an_address_of_the_web() -> None:
     assert address_of(Given(host="https://x/y", schema=None, port=None)) == "https://x/y"
     with pytest.raises(ValueError, match="http"):
         address_of(Given(host="file:///etc/passwd", schema=None, port=None))
+
+
+def test_an_alert_that_may_read_no_connection_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from airflow.sdk import Connection
+    from airflow.sdk.exceptions import AirflowSecretsBackendAccessDenied
+
+    from orchestration.notices import send
+
+    def denied(_name: str) -> None:
+        raise AirflowSecretsBackendAccessDenied("Access denied.")
+
+    monkeypatch.setattr(Connection, "get", denied)
+    with pytest.raises(OSError, match=r"denied.*to fix it: .*AIRFLOW_CONN_BALLAST_WEBHOOK"):
+        send({"job": "probe", "kind": "late", "text": "late", "run_id": "x"})

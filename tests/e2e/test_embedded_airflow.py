@@ -11,19 +11,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from ballast.cli.main import main as ballast
 from ballast.contracts.settings import Settings, load_settings
-from ballast.store.plans import read_head
+from ballast.store.plans import Head, read_head
 from embedded.airflow import ADMIN, ROOT, EmbeddedAirflow
 from embedded.errors import AlreadyRunning, ApiError, PreflightFailed
 from embedded.processes import marked_processes
 from embedded.rest import AirflowClient
 from tests.support import reviews
+from tests.support.live_job import first_version
 
 TINY_DAG = """
 from airflow.sdk import dag, task
@@ -107,9 +110,10 @@ def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
 
 
 REVIEWED = [
-    reviews.person_policy("approved"),
     reviews.person_policy("rejected"),
     reviews.person_policy("unanswered", timeout_s=1),
+    reviews.person_policy("changed"),
+    reviews.person_policy("overtaken"),
 ]
 
 
@@ -261,39 +265,56 @@ def test_the_command_line_says_what_airflow_refuses(
     assert ballast(["trigger", "tiny"]) == 21
 
 
-def test_what_was_approved_is_published_and_a_no_or_no_answer_leaves_the_head(
-    client: AirflowClient, settings: Settings
-) -> None:
-    """Also: a refusal reads as its own words in the task's log, without a stack trace."""
-    drafts = {policy.job: reviews.drafted(settings, policy) for policy in REVIEWED}
-    runs = {job: reviews.ask(client, draft) for job, draft in drafts.items()}
-    question = reviews.answer(client, "approved", runs["approved"], "Approve")
-    reviews.answer(client, "rejected", runs["rejected"], "Reject")
-    assert drafts["approved"]["content_hash"] in question["body"]
-    for job, run_id in runs.items():
-        assert client.wait_for_run(f"review__{job}", run_id, timeout_s=120) == "success"
-    plan_id = drafts["approved"]["plan_id"]
-    assert read_head(settings, "approved").plan_id == plan_id
-    assert [read_head(settings, job) for job in ("rejected", "unanswered")] == [None, None]
-    for job, event, actor in (
-        ("approved", "approved", ADMIN), ("rejected", "rejected", ADMIN),
-        ("unanswered", "timed_out", "nobody"),
-    ):  # fmt: skip
-        assert [who for who, _ in reviews.said(settings, job, event)] == [actor]
-    events = client.get("/assets/events", source_dag_id="review__approved")["asset_events"]
-    assert [event["extra"]["plan_id"] for event in events] == [plan_id]
-    log = client.task_log("review__approved", runs["approved"], "publish")
-    assert f"notice of job approved: published: plan {plan_id}" in log
+@dataclass(frozen=True)
+class Asked:
+    """A review that waits, or has been: what was in force, what is asked for, and the run."""
 
-    back = client.trigger("rollback__approved", conf={"version": 9, "reason": "a test"})
-    assert client.wait_for_run("rollback__approved", back, timeout_s=60) == "failed"
-    path = f"/dags/rollback__approved/dagRuns/{back}/taskInstances/rollback/logs/1"
-    lines = client.get(path, full_content="true")["content"]
-    refused = [line for line in lines if "Refused: NotFound: job approved has no version 9" in
-               str(line.get("event"))]  # fmt: skip
-    assert refused
-    assert not any(line.get("error_detail") for line in lines)
-    assert client.xcom("rollback__approved", back, "rollback", "refusal").startswith("NotFound: ")
+    old: Head
+    draft: dict[str, Any]
+    run_id: str
+
+
+@pytest.fixture(scope="module")
+def asked(stack: EmbeddedAirflow, ballast_env: dict[str, str]) -> dict[str, Asked]:
+    """A review of each job, all started at once: each takes its time."""
+    settings, client = load_settings(ballast_env), stack.client()
+    found = {}
+    for policy in REVIEWED:
+        old = first_version(settings, policy)
+        draft = reviews.drafted(settings, policy, old)
+        found[policy.job] = Asked(old, draft, reviews.ask(client, draft))
+    return found
+
+
+def test_a_no_or_no_answer_leaves_the_old_plan_in_force(
+    client: AirflowClient, settings: Settings, asked: dict[str, Asked]
+) -> None:
+    reviews.answer(client, "rejected", asked["rejected"].run_id, "Reject")
+    for job, event, actor in (
+        ("rejected", "rejected", ADMIN), ("unanswered", "timed_out", "nobody"),
+    ):  # fmt: skip
+        done = client.wait_for_run(f"review__{job}", asked[job].run_id, timeout_s=120)
+        assert done == "success"
+        assert read_head(settings, job) == asked[job].old
+        assert [who for who, _ in reviews.said(settings, job, event)] == [actor]
+
+
+def test_an_approved_plan_is_refused_if_its_rows_changed_or_another_version_came_meanwhile(
+    client: AirflowClient, settings: Settings, asked: dict[str, Asked]
+) -> None:
+    changed, overtaken = asked["changed"], asked["overtaken"]
+    for review in (changed, overtaken):
+        reviews.wait_for_question(client, review.draft["job"], review.run_id)
+    reviews.change_by_hand(settings, changed.draft)
+    newer = reviews.overtake(settings, overtaken.old)
+    for review, error in ((changed, "VerificationFailed: "), (overtaken, "PlanStale: ")):
+        job = review.draft["job"]
+        reviews.answer(client, job, review.run_id, "Approve")
+        assert client.wait_for_run(f"review__{job}", review.run_id, timeout_s=120) == "failed"
+        refusal = client.xcom(f"review__{job}", review.run_id, "publish", "refusal")
+        assert refusal.startswith(error)
+    assert read_head(settings, "changed") == changed.old
+    assert read_head(settings, "overtaken") == newer
 
 
 def test_only_the_one_loopback_port_is_open(stack: EmbeddedAirflow) -> None:

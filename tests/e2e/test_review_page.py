@@ -1,5 +1,9 @@
 """The review page as a person uses it: a browser on the embedded stack, logged in by password.
 
+The stack runs the project's own DAGs. Job ``clicks`` is made up and has many versions to look at.
+Job ``payments`` goes through the real pipeline: an event of fresh metrics starts a run, its plan
+waits, is approved and rolled back on the page, and a webhook hears of all of it.
+
 Screenshots go to ``.ballast/screenshots``, so that they can be looked at.
 """
 
@@ -12,19 +16,31 @@ from typing import Any
 
 import pytest
 import requests
-from playwright.sync_api import Browser, ConsoleMessage, FrameLocator, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    FrameLocator,
+    Locator,
+    Page,
+    Route,
+    expect,
+    sync_playwright,
+)
 
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.kept import Shelf
+from ballast.store.plans import Head, read_head, read_log
 from ballast.store.review import Life
 from ballast.store.tables import append
 from bench.review_page.warehouse import START, World, ids_of, job_policy, write_job
 from embedded.airflow import ADMIN, EmbeddedAirflow
 from embedded.processes import write_private
-from embedded.rest import wait_until
+from embedded.rest import AirflowClient, wait_until
 from tests.e2e.test_embedded_airflow import free_port
-from tests.support.policies import write_policy
-from tests.support.reviews import waiting_question
+from tests.support.http_script import Script, serving
+from tests.support.live_job import first_version, take_up, windows_that_do_not_fit
+from tests.support.policies import small_policy, write_policy
+from tests.support.reviews import wait_for_question
 from tools.browser import ADVICE, FLAGS, ensure_chromium
 from tools.screenshots import log_in
 
@@ -33,44 +49,18 @@ PICTURES = ROOT / ".ballast" / "screenshots"
 LAPTOP = {"width": 1366, "height": 768}
 JOB = "clicks"
 VERSIONS = 12
+LIVE = "payments"
+# A run of the pipeline is always late by this policy, and every plan of it is seen by a person.
+LIVE_POLICY = small_policy(
+    LIVE, operators={"parse": 6, "count": 6}, nodes=3, window_s=120, statistics_period_s=720,
+    schedule_on_metrics=True, late_run_s=5.0, review={"mode": "person"},
+)  # fmt: skip
 VIEWER, PASSWORD = "vera", "only for this test"
-DRAFT, CONTENT = "d" * 16, "c" * 64
+WEBHOOK_TOKEN = "only for the webhook"
 NASTY = "<img src=x onerror=alert(1)><b>bold</b>"
 SILENT = "node-03 is silent since 05:58:20, 3 of 12 windows; the gate opens at 06:01:25"
-# A review as the pipeline makes one: a run that waits at its task `approve`.
-DAGS = """
-from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk import DAG, Param, task
-
-with DAG("review__clicks", schedule=None) as review:
-    ApprovalOperator(
-        task_id="approve", subject="Plan of clicks: 8 moves", body="Look first.",
-        params={"reason": Param("", type="string")},
-    )
-
-with DAG(
-    "rollback__clicks",
-    schedule=None,
-    params={
-        "version": Param(None, type=["null", "integer"]),
-        "reason": Param("", type="string"),
-        "force_nodes": Param(False, type="boolean"),
-    },
-) as rollback:
-    @task
-    def said(params=None):
-        return params
-
-    said()
-
-dry_run = {"dry_run": Param(False, type="boolean")}
-with DAG("reoptimize__clicks", schedule=None, params=dry_run) as again:
-    @task
-    def nothing():
-        pass
-
-    nothing()
-"""
+# Spark, Airflow and the browser share two cores here.
+PATIENCE_MS = 30_000
 pytestmark = pytest.mark.timeout(300)
 
 
@@ -83,7 +73,8 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     write_policy(made.policies, world.policy)
     write_policy(made.policies, job_policy("orders", 1, 4, 2))
     append(made, "plans.log", [refusal(JOB, "system", SILENT), refusal("orders", NASTY, NASTY)])
-    write_draft(made)
+    write_policy(made.policies, LIVE_POLICY)
+    first_version(made, LIVE_POLICY)
     return made
 
 
@@ -94,36 +85,69 @@ def refusal(job: str, actor: str, reason: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def write_draft(settings: Settings) -> None:
-    """A plan that waits: the newest version's once more, by another run."""
-    shelf, newest = Shelf(settings), ids_of(JOB, VERSIONS)[2]
-    changed = {"plan_id": DRAFT, "run_id": "manual__draft", "content_hash": CONTENT}
-    for table in ("plans.plans", "plans.assignments"):
-        rows = shelf.read(table, JOB, [("plan_id", "=", newest)]).to_pylist()
-        append(settings, table, [{**row, **changed} for row in rows])
+@pytest.fixture(scope="module")
+def webhook() -> Iterator[Script]:
+    """Where notices of plans are sent."""
+    with serving() as made:
+        made.answers["POST /notices"] = [(200, {})]
+        yield made
 
 
 @pytest.fixture(scope="module")
-def stack(settings: Settings) -> Iterator[EmbeddedAirflow]:
-    dags = settings.home / "dags"
-    dags.mkdir()
-    (dags / "clicks.py").write_text(DAGS)
+def stack(settings: Settings, webhook: Script) -> Iterator[EmbeddedAirflow]:
     env = {
         "BALLAST_HOME": str(settings.home),
         "BALLAST_POLICIES": str(settings.policies),
+        "BALLAST_JARS": str(ROOT / ".ballast" / "jars"),
+        "BALLAST_SCHEDULES": "on",
+        "AIRFLOW_CONN_BALLAST_WEBHOOK": json.dumps(
+            {"conn_type": "http", "host": f"{webhook.url}/notices", "password": WEBHOOK_TOKEN}
+        ),
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{ADMIN}:admin,{VIEWER}:viewer",
     }
-    made = EmbeddedAirflow(settings.home / "airflow", free_port(), dags=dags, env=env)
+    made = EmbeddedAirflow(settings.home / "airflow", free_port(), env=env)
     made.prepare()
     write_private(made.passwords_file, json.dumps({ADMIN: made.admin_password, VIEWER: PASSWORD}))
     made.launch()
     try:
         client = made.client()
-        for dag in ("reoptimize", "review", "rollback"):
-            client.wait_for_dag(f"{dag}__{JOB}")
+        for job in (JOB, LIVE):
+            for dag in ("reoptimize", "review", "rollback"):
+                client.wait_for_dag(f"{dag}__{job}")
         yield made
     finally:
         made.stop()
+
+
+@pytest.fixture(scope="module")
+def refused(stack: EmbeddedAirflow) -> str:
+    """A rollback to a version that there never was."""
+    wish = {"version": 9, "reason": "a test"}
+    return stack.client().trigger(f"rollback__{LIVE}", conf=wish)
+
+
+@pytest.fixture(scope="module")
+def started(stack: EmbeddedAirflow, settings: Settings, refused: str) -> dict[str, Any]:
+    """The run that an event of fresh metrics started; it goes on while other tests look."""
+    client, dag_id = stack.client(), f"reoptimize__{LIVE}"
+    client.unpause(dag_id)
+    windows_that_do_not_fit(settings, LIVE_POLICY, head_of_live(settings))
+    (asset,) = client.get("/assets", uri_pattern=f"ballast://metrics/{LIVE}")["assets"]
+    client.request("POST", "/assets/events", {"asset_id": asset["id"]})
+    (run,) = wait_until(lambda: client.runs(dag_id) or None, "fresh metrics started no run", 60)
+    return dict(run)
+
+
+def content_of(settings: Settings, version: int) -> str:
+    """Hash of what a version of the job has."""
+    life = Life(Shelf(settings), LIVE)
+    return str(life.plans[life.versions[version]["plan_id"]]["content_hash"])
+
+
+def head_of_live(settings: Settings) -> Head:
+    head = read_head(settings, LIVE)
+    assert head is not None
+    return head
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +164,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def page(browser: Browser, stack: EmbeddedAirflow) -> Page:
     """Logged in; what the browser complains of is collected."""
+    expect.set_options(timeout=PATIENCE_MS)
     made = browser.new_page(viewport=LAPTOP)
     made.complaints = []  # type: ignore[attr-defined]
     made.on("console", lambda said: made.complaints.append(said.text) if is_ours(said) else None)
@@ -169,6 +194,15 @@ def picture(page: Page, name: str, *, whole: bool = False) -> None:
     page.screenshot(path=str(PICTURES / f"{name}.png"), full_page=whole)
 
 
+def row_of(inside: FrameLocator, link: str) -> Locator:
+    """The row of a table that has this link."""
+    return inside.get_by_role("row").filter(has=inside.get_by_role("link", name=link, exact=True))
+
+
+def test_fresh_metrics_start_a_run(started: dict[str, Any]) -> None:
+    assert started["run_type"] == "asset_triggered"
+
+
 def test_the_page_is_in_the_navigation_and_shows_the_jobs(
     page: Page, stack: EmbeddedAirflow
 ) -> None:
@@ -176,7 +210,7 @@ def test_the_page_is_in_the_navigation_and_shows_the_jobs(
     page.get_by_role("link", name="Ballast").first.click()
     inside = frame(page)
     expect(inside.get_by_role("heading", name="Streaming jobs")).to_be_visible()
-    row = inside.get_by_role("row").filter(has=inside.get_by_role("link", name=JOB, exact=True))
+    row = row_of(inside, JOB)
     expect(row).to_contain_text(str(VERSIONS))
     expect(row).to_contain_text("node-03 is silent")
     picture(page, "jobs-in-airflow")
@@ -255,55 +289,165 @@ def test_nothing_is_wider_than_a_laptop(page: Page, stack: EmbeddedAirflow) -> N
         assert page.evaluate("document.documentElement.scrollWidth") <= LAPTOP["width"], query
 
 
-def test_a_run_is_started_and_a_rollback_asked_for(page: Page, stack: EmbeddedAirflow) -> None:
+def test_a_run_is_started(page: Page, stack: EmbeddedAirflow) -> None:
     page.goto(f"{stack.url}/ballast/?job={JOB}")
     page.get_by_role("button", name="Reoptimize now").click()
     page.get_by_role("button", name="Start", exact=True).click()
-    expect(page.locator("#notice")).to_contain_text("Started a run of reoptimize__clicks")
-    page.get_by_role("button", name="Roll back to version 11").click()
-    page.locator("input[name=reason]").fill("node-03 is slow under version 12")
-    page.get_by_role("button", name="Roll back", exact=True).click()
-    expect(page.locator("#notice")).to_contain_text("Started the rollback to version 11")
-    client = stack.client()
-    assert len(client.runs(f"reoptimize__{JOB}")) == 1
-    (run,) = client.runs(f"rollback__{JOB}")
-    assert run["conf"] == {
-        "version": 11, "reason": "node-03 is slow under version 12", "force_nodes": False,
-    }  # fmt: skip
+    told = "Started a run of reoptimize__clicks. It begins when the DAG is unpaused."
+    expect(page.locator("#notice")).to_contain_text(told)
+    assert len(stack.client().runs(f"reoptimize__{JOB}")) == 1
 
 
-def test_a_waiting_review_is_answered_with_the_name_of_who_did(
-    page: Page, stack: EmbeddedAirflow
-) -> None:
-    client = stack.client()
-    client.unpause(f"review__{JOB}")
-    asked = {"plan_id": DRAFT, "content_hash": CONTENT}
-    run_id = client.trigger(f"review__{JOB}", conf=asked)
-    answer = f"/dags/review__{JOB}/dagRuns/{run_id}/taskInstances/approve/-1/hitlDetails"
-    wait_until(lambda: waiting_question(client, f"review__{JOB}", run_id), "no review waits", 60)
-    page.goto(f"{stack.url}/ballast/?job={JOB}")
-    expect(page.get_by_text("Plan of clicks: 8 moves")).to_be_visible()
-    picture(page, "waiting")
-    page.get_by_role("link", name="Look at the plan and answer").click()
-    expect(page.get_by_role("heading", name=f"draft {DRAFT}")).to_be_visible()
-    page.get_by_role("button", name="Approve").click()
-    page.get_by_role("dialog").locator("input[name=reason]").fill("seen")
-    page.get_by_role("dialog").get_by_role("button", name="Approve").click()
-    expect(page.locator("#notice")).to_contain_text("Approved")
-    given = client.get(answer)
-    assert given["responded_by_user"]["name"] == ADMIN
-    assert (given["chosen_options"], given["params_input"]) == (["Approve"], {"reason": "seen"})
+@pytest.fixture(scope="module")
+def draft(stack: EmbeddedAirflow, settings: Settings, started: dict[str, Any]) -> dict[str, Any]:
+    """The plan of the run, once its review can be answered."""
+    client, run_id = stack.client(), started["dag_run_id"]
+    assert client.wait_for_run(f"reoptimize__{LIVE}", run_id, timeout_s=360) == "success"
+    plans = Life(Shelf(settings), LIVE).plans.values()
+    (made,) = [plan for plan in plans if plan["run_id"] == run_id]
+    question = wait_for_question(client, LIVE, f"review__{made['plan_id']}")
+    assert made["content_hash"] in question["body"]
+    return dict(made)
 
 
+@pytest.mark.timeout(600)
 def test_a_review_of_another_content_cannot_be_approved_here(
-    page: Page, stack: EmbeddedAirflow
+    page: Page, stack: EmbeddedAirflow, draft: dict[str, Any]
 ) -> None:
-    client = stack.client()
-    run_id = client.trigger(f"review__{JOB}", conf={"plan_id": DRAFT, "content_hash": "e" * 64})
-    wait_until(lambda: waiting_question(client, f"review__{JOB}", run_id), "no review waits", 60)
-    page.goto(f"{stack.url}/ballast/?job={JOB}&plan={DRAFT}")
+    """`prepare` refuses such a review, so the answer of Airflow is changed on its way."""
+
+    def with_another_content(route: Route) -> None:
+        answer = route.fetch()
+        changed = answer.json()
+        changed["conf"]["content_hash"] = "e" * 64
+        route.fulfill(response=answer, json=changed)
+
+    runs = f"**/dagRuns/review__{draft['plan_id']}"
+    page.route(runs, with_another_content)
+    page.goto(f"{stack.url}/ballast/?job={LIVE}&plan={draft['plan_id']}")
     expect(page.get_by_text("with another content than is shown here")).to_be_visible()
     expect(page.get_by_role("button", name="Approve")).to_have_count(0)
+    page.unroute(runs)
+
+
+def test_a_plan_that_waits_is_approved_and_published_with_the_name_of_who_did(
+    page: Page, stack: EmbeddedAirflow, settings: Settings, draft: dict[str, Any]
+) -> None:
+    page.goto(stack.url)
+    page.get_by_role("link", name="Ballast").first.click()
+    inside = frame(page)
+    inside.get_by_role("link", name=LIVE, exact=True).click()
+    expect(inside.get_by_role("heading", name="Waiting for approval")).to_be_visible()
+    picture(page, "waiting")
+    inside.get_by_role("link", name="Look at the plan and answer").click()
+    expect(inside.get_by_role("heading", name=f"draft {draft['plan_id']}")).to_be_visible()
+    expect(inside.locator("section.filtered tbody tr")).to_have_count(draft["moves"])
+    picture(page, "draft")
+    inside.get_by_role("button", name="Approve").click()
+    dialog = inside.get_by_role("dialog")
+    dialog.locator("input[name=reason]").fill("seen in the browser")
+    dialog.get_by_role("button", name="Approve").click()
+    expect(inside.locator("#notice")).to_contain_text("Approved")
+    client, dag_id, run_id = stack.client(), f"review__{LIVE}", f"review__{draft['plan_id']}"
+    assert client.wait_for_run(dag_id, run_id, timeout_s=120) == "success"
+    events = client.get("/assets/events", source_dag_id=dag_id)["asset_events"]
+    assert [event["extra"]["plan_id"] for event in events] == [draft["plan_id"]]
+    head = head_of_live(settings)
+    assert (head.version, head.plan_id) == (2, draft["plan_id"])
+    assert head.content_hash == draft["content_hash"]
+    (said,) = [row for row in read_log(settings, LIVE) if row["event"] == "approved"]
+    assert (said["actor"], said["plan_id"]) == (ADMIN, draft["plan_id"])
+    assert "seen in the browser" in said["reason"]
+
+
+def open_plans(page: Page, stack: EmbeddedAirflow, dag_id: str) -> FrameLocator:
+    """The tab of a DAG."""
+    page.goto(f"{stack.url}/dags/{dag_id}")
+    page.get_by_role("link", name="Plans").first.click()
+    return frame(page)
+
+
+def compare(inside: FrameLocator, version: int, other: int) -> None:
+    """From the job's page to two versions side by side."""
+    inside.get_by_role("link", name=str(version), exact=True).first.click()
+    expect(inside.get_by_role("heading", name=f"{LIVE}, version {version}")).to_be_visible()
+    inside.get_by_label("version to compare with").select_option(str(other))
+    inside.get_by_role("button", name="Compare").click()
+    title = f"{LIVE}: version {other} and version {version}"
+    expect(inside.get_by_role("heading", name=title)).to_be_visible()
+
+
+def test_a_published_plan_is_rolled_back_and_the_old_content_is_a_new_version(
+    page: Page, stack: EmbeddedAirflow, settings: Settings, draft: dict[str, Any], refused: str
+) -> None:
+    client, published = stack.client(), head_of_live(settings)
+    assert published.plan_id == draft["plan_id"], "the test before this one publishes the plan"
+    take_up(settings, published, batch=9)
+    inside = open_plans(page, stack, f"reoptimize__{LIVE}")
+    expect(row_of(inside, "2")).to_contain_text("in force")
+    expect(row_of(inside, "2")).to_contain_text(ADMIN)
+    compare(inside, 2, 1)
+    moved = f"{draft['moves']} of 12 key groups are placed differently"
+    expect(inside.get_by_text(moved)).to_be_visible()
+    inside = open_plans(page, stack, f"reoptimize__{LIVE}")
+    inside.get_by_role("button", name="Roll back to version 1").click()
+    inside.get_by_role("dialog").locator("input[name=reason]").fill("node-0 is slow under 2")
+    inside.get_by_role("dialog").get_by_role("button", name="Roll back", exact=True).click()
+    expect(inside.locator("#notice")).to_contain_text("Started the rollback to version 1")
+    run = rollback_of_person(client, refused)
+    assert run["conf"] == {"version": 1, "reason": "node-0 is slow under 2", "force_nodes": False}
+    done = client.wait_for_run(f"rollback__{LIVE}", run["dag_run_id"], timeout_s=120)
+    assert done == "success"
+    inside = open_plans(page, stack, f"rollback__{LIVE}")
+    expect(row_of(inside, "3")).to_contain_text("in force")
+    expect(inside.get_by_text("node-0 is slow under 2").first).to_be_visible()
+    picture(page, "rolled-back")
+    compare(inside, 3, 1)
+    expect(inside.get_by_text("No key group is placed differently.")).to_be_visible()
+    head = head_of_live(settings)
+    assert (head.version, head.content_hash) == (3, content_of(settings, 1))
+    (said,) = [row for row in read_log(settings, LIVE) if row["event"] == "rolled_back"]
+    assert (said["actor"], said["version"]) == (ADMIN, 3)
+
+
+def rollback_of_person(client: AirflowClient, refused: str) -> dict[str, Any]:
+    """The run that the page's button started."""
+    (found,) = [r for r in client.runs(f"rollback__{LIVE}") if r["dag_run_id"] != refused]
+    return dict(found)
+
+
+def test_a_refusal_reads_as_its_own_words_without_a_stack_trace(
+    stack: EmbeddedAirflow, refused: str
+) -> None:
+    client, dag_id = stack.client(), f"rollback__{LIVE}"
+    assert client.wait_for_run(dag_id, refused, timeout_s=120) == "failed"
+    path = f"/dags/{dag_id}/dagRuns/{refused}/taskInstances/rollback/logs/1"
+    lines = client.get(path, full_content="true")["content"]
+    words = f"Refused: NotFound: job {LIVE} has no version 9"
+    assert [line for line in lines if words in str(line.get("event"))]
+    assert not any(line.get("error_detail") for line in lines)
+    assert client.xcom(dag_id, refused, "rollback", "refusal").startswith("NotFound: ")
+
+
+def test_the_webhook_heard_of_all_of_it(
+    stack: EmbeddedAirflow, webhook: Script, started: dict[str, Any], draft: dict[str, Any],
+    refused: str,
+) -> None:  # fmt: skip
+    back = rollback_of_person(stack.client(), refused)
+    run_id = started["dag_run_id"]
+    wanted = {
+        "late": run_id, "promise_broken": run_id, "published": f"review__{draft['plan_id']}",
+        "rolled_back": back["dag_run_id"], "refused": refused,
+    }  # fmt: skip
+    # A task's callbacks come after its state, by which the run has ended.
+    wait_until(lambda: len(webhook.seen) >= len(wanted) or None, "too few notices came", 30)
+    told = {body["kind"]: body for _, _, body in webhook.seen}
+    assert {kind: body["run_id"] for kind, body in told.items()} == wanted
+    assert {body["job"] for body in told.values()} == {LIVE}
+    assert {token for _, token, _ in webhook.seen} == {f"Bearer {WEBHOOK_TOKEN}"}
+    assert len(webhook.seen) == len(wanted)
+    assert "promised a load distance of" in told["promise_broken"]["text"]
+    assert f"job {LIVE} has no version 9" in told["refused"]["text"]
 
 
 def test_the_browser_complained_of_nothing(page: Page) -> None:

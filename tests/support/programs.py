@@ -28,17 +28,22 @@ def submit(
         str(ROOT / "spark_jobs" / f"{program}.py"),
         *arguments,
     ]  # fmt: skip
-    environment = {
+    return subprocess.run(
+        command, env=job_environment(settings, fault), cwd=settings.home, capture_output=True,
+        text=True, timeout=limit_s, check=False,
+    )  # fmt: skip
+
+
+def job_environment(settings: Settings, fault: str | None = None) -> dict[str, str]:
+    """What a program, or a streaming job beside it, has to know of the settings."""
+    return {
         **os.environ,
         "PYTHONPATH": str(ROOT),
         "PYSPARK_PYTHON": sys.executable,
         "BALLAST_HOME": str(settings.home),
         "BALLAST_WAREHOUSE": settings.warehouse,
+        "BALLAST_POLICIES": str(settings.policies),
         "BALLAST_JARS": str(settings.jars),
         "BALLAST_SPARK_MASTER": settings.spark_master,
         **({VARIABLE: fault} if fault else {}),
     }
-    return subprocess.run(
-        command, env=environment, cwd=settings.home, capture_output=True, text=True,
-        timeout=limit_s, check=False,
-    )  # fmt: skip

@@ -9,9 +9,10 @@ from typing import Any
 from ballast.cli.approve import WAITING, unsettled_s
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings
-from ballast.store.plans import read_log
-from ballast.store.tables import ensure_tables
+from ballast.store.plans import Head, read_assignment, read_log
+from ballast.store.tables import append
 from embedded.rest import AirflowClient, wait_until
+from spark_jobs.publish import publish_plan
 from tests.support.policies import small_policy, write_policy
 from tests.support.snapshots import uneven, write_draft
 
@@ -29,10 +30,10 @@ def write_policies(folder: Path, policies: list[JobPolicy]) -> None:
         write_policy(folder, policy)
 
 
-def drafted(settings: Settings, policy: JobPolicy) -> Row:
-    """A draft as a run of reoptimize leaves it."""
-    ensure_tables(settings)
-    return write_draft(settings, policy, RUN, placement=uneven(policy))
+def drafted(settings: Settings, policy: JobPolicy, head: Head) -> Row:
+    """A draft as a run of reoptimize leaves it, made against the version in force."""
+    placed = uneven(policy, extra=1)
+    return write_draft(settings, policy, RUN, placement=placed, head=head, at=datetime.now(UTC))
 
 
 def ask(client: AirflowClient, draft: Row) -> str:
@@ -57,14 +58,36 @@ def waiting_question(client: AirflowClient, dag_id: str, run_id: str) -> Row | N
     )
 
 
+def wait_for_question(client: AirflowClient, job: str, run_id: str) -> Row:
+    """The question of a job's review, once it can be answered."""
+    dag_id = f"review__{job}"
+    return wait_until(
+        lambda: waiting_question(client, dag_id, run_id), f"{dag_id} did not ask", 180
+    )
+
+
 def answer(client: AirflowClient, job: str, run_id: str, option: str) -> Row:
     """Wait until the review asks, and answer it; returns the question."""
-    dag_id = f"review__{job}"
-    question = wait_until(
-        lambda: waiting_question(client, dag_id, run_id), f"{dag_id} did not ask", 120
-    )
-    client.answer_review(dag_id, run_id, "approve", option, {"reason": "as agreed"})
+    question = wait_for_question(client, job, run_id)
+    client.answer_review(f"review__{job}", run_id, "approve", option, {"reason": "as agreed"})
     return question
+
+
+def change_by_hand(settings: Settings, draft: Row) -> None:
+    """Add a row to the content of a draft, past everything that is to keep it as it is."""
+    rows = read_assignment(settings, draft["job"], draft["plan_id"])
+    append(settings, "plans.assignments", [{**rows[0], "key_group": rows[0]["key_group"] + 99}])
+
+
+def overtake(settings: Settings, head: Head) -> Head:
+    """Another run's plan, in force after the head by a policy that asks nobody."""
+    policy = small_policy(head.job, nodes=3)
+    write_draft(settings, policy, "manual__other", placement=uneven(policy, extra=2), head=head,
+                at=datetime.now(UTC), seconds=0.2)  # fmt: skip
+    newer = publish_plan(settings, head.job, "manual__other")
+    assert newer is not None
+    assert newer.version == head.version + 1
+    return newer
 
 
 def said(settings: Settings, job: str, event: str) -> list[tuple[str, str]]:

@@ -41,7 +41,7 @@ export async function planPage(job, name) {
       card("moves", count(moved), "by choice and forced"),
       card("state moved", bytes(plan.bytes + plan.forced_bytes)),
       card("pause predicted", `${round(plan.pause_s)} s`),
-      card("approved by", detail.approved_by ?? "nobody, by rule")),
+      card("approved by", detail.approved_by ?? (detail.version ? "nobody, by rule" : "nobody"))),
     compareForm(job, name, detail),
     nodes.node,
     h("h2", {}, "Promise against outcome"), outcomeTable(detail),

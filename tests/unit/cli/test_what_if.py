@@ -9,11 +9,13 @@ import pytest
 
 from ballast.cli.main import main
 from ballast.contracts.settings import Settings, load_settings
+from ballast.contracts.tables import TABLES
 from ballast.store.plans import read_head
 from ballast.store.tables import ensure_tables, open_table
 from bench.make_problem import main as make_problem
+from spark_jobs.publish import publish_plan
 from tests.support.policies import small_policy
-from tests.support.snapshots import uneven, write_snapshot
+from tests.support.snapshots import uneven, write_draft, write_snapshot
 
 QUICK = ["--seconds", "0.3"]
 
@@ -80,6 +82,30 @@ def test_a_job_is_asked_about_and_its_head_stays(
     assert answer["hold"]["fullest_node_pct"] <= 70
     assert read_head(warehouse, "probe") is None
     assert open_table(warehouse, "plans.heads").version() == version
+
+
+def test_two_of_ten_nodes_of_a_job_gone_and_its_head_and_its_history_stay(
+    warehouse: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy = small_policy("probe", operators={"parse": 20, "count": 20}, nodes=10)
+    write_draft(warehouse, policy, "run-1", placement=uneven(policy), seconds=0.3)
+    head = publish_plan(warehouse, "probe", "run-1")
+    before = {name: open_table(warehouse, name).history() for name in TABLES}
+    asked = ["what-if", "probe", "--without", "node-0,node-1", *QUICK]
+    assert main(asked) == 0
+    said = capsys.readouterr().out
+    table = {name.strip(): rest.split() for name, _, rest in
+             (line.partition("  ") for line in said.splitlines())}  # fmt: skip
+    assert table["nodes"] == ["10", "8"]
+    assert float(table["load distance pct"][1]) < float(table["load distance before pct"][1])
+    assert int(table["forced moves"][1]) > 0
+    assert main([*asked, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)["asked"]
+    assert answer["load_distance_pct"] < answer["load_distance_before_pct"]
+    assert read_head(warehouse, "probe") == head
+    assert head is not None
+    assert head.version == 1
+    assert {name: open_table(warehouse, name).history() for name in TABLES} == before
 
 
 def test_another_objective_and_budget(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

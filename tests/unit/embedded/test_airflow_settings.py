@@ -31,9 +31,11 @@ def test_settings_of_another_airflow_do_not_leak_in(
 ) -> None:
     monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "CeleryExecutor")
     monkeypatch.setenv("AIRFLOW_CONN_PRODUCTION", "postgres://")
+    monkeypatch.setenv("AIRFLOW_CONN_BALLAST_WEBHOOK", "http://hooks.example")
     env = stack.environment()
     assert env["AIRFLOW__CORE__EXECUTOR"] == "LocalExecutor"
     assert "AIRFLOW_CONN_PRODUCTION" not in env
+    assert env["AIRFLOW_CONN_BALLAST_WEBHOOK"] == "http://hooks.example"
     assert env["EXTRA"] == "yes"
 
 

@@ -76,8 +76,11 @@ def test_within_limits_the_clock_that_is_given_decides(settings):
     limits = {"moves": 100, "hours": ["22:00-06:00"]}
     policy = small_policy(JOB, review={"mode": "automatic_within_limits", "limits": limits})
     drafted(settings, policy=policy)
-    assert publish_plan(settings, JOB, "run-1", now=AT) is None
-    head = publish_plan(settings, JOB, "run-1", now=AT.replace(hour=3))
+    noon, night = (AT.replace(hour=hour, minute=0) for hour in (12, 3))
+    assert publish_plan(settings, JOB, "run-1", now=noon) is None
+    assert read_head(settings, JOB) is None
+    assert [row["event"] for row in waiting_plans(read_log(settings, JOB))] == ["waiting"]
+    head = publish_plan(settings, JOB, "run-1", now=night)
     assert (head.version, read_head(settings, JOB).version) == (1, 1)
     assert waiting_plans(read_log(settings, JOB)) == []
 
@@ -138,12 +141,28 @@ def test_a_draft_that_changes_nothing_is_neither_shown_nor_published(settings):
     assert sorted(events(settings)) == ["approved", "refused"]
 
 
-def test_draft_rows_changed_by_hand_after_approval_are_refused(settings):
+def add_a_row(settings: Settings) -> None:
+    rows = open_table(settings, "plans.assignments").to_pyarrow_table().to_pylist()
+    append(settings, "plans.assignments", [{**rows[0], "node_id": "node-2", "key_group": 99}])
+
+
+def change_a_row(settings: Settings) -> None:
+    """As somebody may who takes the table's protection off first."""
+    table = open_table(settings, "plans.assignments")
+    table.alter.set_table_properties({"delta.appendOnly": "false"})
+    row = table.to_pyarrow_table().to_pylist()[0]
+    other = "node-1" if row["node_id"] == "node-2" else "node-2"
+    this = f"operator_id = '{row['operator_id']}' AND key_group = {row['key_group']}"
+    changed = table.update(new_values={"node_id": other}, predicate=this)
+    assert changed["num_updated_rows"] == 1
+
+
+@pytest.mark.parametrize("change", [add_a_row, change_a_row])
+def test_draft_rows_changed_by_hand_after_approval_are_refused(settings, change):
     draft = drafted(settings)
     publish_plan(settings, JOB, "run-1")
     given = answer(draft)
-    rows = open_table(settings, "plans.assignments").to_pyarrow_table().to_pylist()
-    append(settings, "plans.assignments", [{**rows[0], "node_id": "node-2", "key_group": 99}])
+    change(settings)
     with pytest.raises(VerificationFailed, match="was approved"):
         publish_reviewed(settings, JOB, "run-1", given)
     assert read_head(settings, JOB) is None

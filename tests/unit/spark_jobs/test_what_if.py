@@ -9,10 +9,12 @@ import pytest
 from ballast.contracts.handoff import VARIABLE, read_handoff
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
+from ballast.store.plans import read_head
 from ballast.store.tables import open_table
+from spark_jobs.publish import publish_plan
 from spark_jobs.what_if import main
 from tests.support.policies import small_policy
-from tests.support.snapshots import uneven, write_snapshot
+from tests.support.snapshots import uneven, write_draft, write_snapshot
 
 JOB = "probe"
 POLICY = small_policy(JOB, operators={"parse": 12, "count": 12}, nodes=10)
@@ -30,8 +32,9 @@ def ask(settings: Settings, *question: str) -> int:
 
 
 def test_two_of_ten_nodes_gone_and_no_table_has_changed(settings, handoff):
-    write_snapshot(settings, POLICY, "run-1", placement=uneven(POLICY))
-    before = {name: open_table(settings, name).version() for name in TABLES}
+    write_draft(settings, POLICY, "run-1", placement=uneven(POLICY), seconds=0.2)
+    head = publish_plan(settings, JOB, "run-1")
+    before = {name: open_table(settings, name).history() for name in TABLES}
     assert ask(settings, "--without", "node-0,node-1", "--hold-pct", "70", "--frontier=true") == 0
     handed = read_handoff(handoff)
     assert (handed["today"]["nodes"], handed["asked"]["nodes"]) == (10, 8)
@@ -40,7 +43,8 @@ def test_two_of_ten_nodes_gone_and_no_table_has_changed(settings, handoff):
     for said in ("| node-0 | dead |", "### Moves", "nodes** hold the load", "What each budget",
                  "Nothing was changed"):  # fmt: skip
         assert said in handed["report"], said
-    assert {name: open_table(settings, name).version() for name in TABLES} == before
+    assert read_head(settings, JOB) == head
+    assert {name: open_table(settings, name).history() for name in TABLES} == before
 
 
 def test_an_unknown_node_an_empty_warehouse_and_a_question_without_a_plan_are_refused(

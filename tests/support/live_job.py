@@ -1,0 +1,70 @@
+"""A job for a real pipeline to look at: a version in force, and windows that it does not fit.
+
+Rows of metrics and acknowledgements are all that a streaming job writes; the rest is the
+pipeline's own work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from ballast.contracts.policy import JobPolicy
+from ballast.contracts.review import ReviewPolicy
+from ballast.contracts.settings import Settings
+from ballast.store.plans import Head, read_assignment
+from ballast.store.tables import append, ensure_tables
+from spark_jobs.publish import publish_plan
+from tests.support.metrics import write_windows
+from tests.support.snapshots import uneven, write_draft
+
+WINDOWS = 8
+HEAVY_MS, LIGHT_MS = 18_000.0, 6_000.0
+
+
+def first_version(settings: Settings, policy: JobPolicy, run_id: str = "manual__first") -> Head:
+    """A version in force, of the time before a person had to see plans."""
+    ensure_tables(settings)
+    automatic = policy.model_copy(update={"review": ReviewPolicy()})
+    at = datetime.now(UTC) - timedelta(hours=1)
+    write_draft(settings, automatic, run_id, placement=uneven(policy), at=at, seconds=0.2)
+    head = publish_plan(settings, policy.job, run_id, now=at)
+    assert head is not None
+    return head
+
+
+def placement_of(settings: Settings, head: Head) -> dict[tuple[str, int], str]:
+    """Where the version has the key groups."""
+    rows = read_assignment(settings, head.job, head.plan_id)
+    return {(row["operator_id"], row["key_group"]): row["node_id"] for row in rows}
+
+
+def take_up(settings: Settings, head: Head, *, batch: int = 0, at: datetime | None = None) -> None:
+    """The job's word that it has applied the version."""
+    figures = {"batch_id": batch, "moved_key_groups": 4, "bytes_moved": 4000, "pause_ms": 40.0}
+    append(settings, "plans.acks", [
+        {"job": head.job, "version": head.version, "plan_id": head.plan_id, "status": status,
+         "reason": "", "acked_at": at or datetime.now(UTC), **figures}
+        for status in ("accepted", "applied")
+    ])  # fmt: skip
+
+
+def windows_that_do_not_fit(settings: Settings, policy: JobPolicy, head: Head) -> datetime:
+    """Windows up to now under the version, in which the first node has most of the work."""
+    placed = placement_of(settings, head)
+    # Windows are those of the clock: one that begins anywhere else is a bad row.
+    end = datetime.now(UTC).timestamp() // policy.window_s * policy.window_s
+    start = datetime.fromtimestamp(end - policy.window_s * WINDOWS, UTC)
+    take_up(settings, head, at=start)
+    return write_windows(
+        settings, policy, start, WINDOWS, nodes=placed, plan_version=head.version,
+        loads=_heavy_on(policy.nodes[0].id, placed),
+    )  # fmt: skip
+
+
+def _heavy_on(node: str, placed: Mapping[tuple[str, int], str]) -> Any:
+    def load(operator: str, group: int, _window: int) -> float:
+        return HEAVY_MS if placed[operator, group] == node else LIGHT_MS
+
+    return load
