@@ -21,6 +21,8 @@ IN_FORCE_EVENTS = ("published", "rolled_back")
 REFUSALS = ("gate_failed", "refused", "conflict", "rejected", "timed_out")
 OF_OTHER_RUNS = ("superseded", "promise_broken")
 """Events that a run writes down of a plan that another run made."""
+BEFORE_THE_FIRST = "0"
+"""Names the job as it was before its first plan, where two plans are compared."""
 MOVE_COLUMNS = ("operator_id", "key_group", "previous_node_id", "node_id", "state_bytes")
 ORDERS = {
     "key": Order(("operator_id", "key_group")),
@@ -204,6 +206,15 @@ def named_plan(life: Life, name: str) -> Named:
         f"job {life.job} has no version or plan {name[:40]!r}", value=name,
         allowed="a version or the id of a plan of this job", remedy="choose one of its versions",
     )  # fmt: skip
+
+
+def first_plan(life: Life) -> str:
+    """The plan of the first version."""
+    if not life.versions:
+        raise NotFound(
+            f"job {life.job} has no version yet", value=life.job, remedy="compare two of its drafts"
+        )
+    return str(next(iter(life.versions.values()))["plan_id"])
 
 
 def plan_of_run(life: Life, run_id: str) -> str | None:
