@@ -35,6 +35,41 @@ export function distances(holder, versions, open) {
   });
 }
 
+// Behind the bars of nodes that come or go; the word stands above, so that it is not told by colour alone.
+const MARKED = { new: "--new", "taken back": "--new", draining: "--draining", removed: "--removed", dead: "--bad" };
+
+/** Draws something at each node that does not merely stay: its state, left edge and width. */
+function atMarked(nodes, step, paint) {
+  return (chart) => {
+    chart.ctx.save();
+    nodes.forEach((node, i) => {
+      if (!(node.state in MARKED)) return;
+      const left = chart.valToPos(i * step - 1, "x", true);
+      paint(chart, node.state, left, chart.valToPos((i + 1) * step - 1, "x", true) - left);
+    });
+    chart.ctx.restore();
+  };
+}
+
+function band({ ctx, bbox }, state, left, width) {
+  ctx.globalAlpha = 0.16;
+  ctx.fillStyle = color(MARKED[state]);
+  ctx.fillRect(left, bbox.top, width, bbox.height);
+}
+
+function title({ ctx, bbox }, state, left, width) {
+  const unit = devicePixelRatio;
+  if (width < 60 * unit) return;
+  ctx.font = `${11 * unit}px system-ui, sans-serif`;
+  const half = ctx.measureText(state).width / 2 + 4 * unit;
+  ctx.fillStyle = color("--page");
+  ctx.fillRect(left + width / 2 - half, bbox.top, 2 * half, 16 * unit);
+  ctx.fillStyle = color("--text");
+  ctx.textAlign = "center";
+  ctx.textBaseline = "middle";
+  ctx.fillText(state, left + width / 2, bbox.top + 8 * unit);
+}
+
 /** Load of every node in groups of bars: before, promised, measured. */
 export function loads(holder, nodes) {
   const step = SERIES.length + 1;
@@ -43,9 +78,10 @@ export function loads(holder, nodes) {
   const every = Math.ceil(nodes.length / 16);
   const labelled = nodes.map((_node, i) => i).filter((i) => i % every === 0);
   draw(holder, {
-    scales: { x: { time: false, range: () => [-1, nodes.length * step - 1] }, y: { range: (_u, _min, max) => [0, (max || 1) * 1.08] } },
+    scales: { x: { time: false, range: () => [-1, nodes.length * step - 1] }, y: { range: (_u, _min, max) => [0, (max || 1) * (nodes.some((node) => node.state in MARKED) ? 1.2 : 1.08)] } },
     cursor: { points: { show: false }, drag: { x: false, y: false } },
     legend: { live: false },
+    hooks: { drawClear: [atMarked(nodes, step, band)], draw: [atMarked(nodes, step, title)] },
     axes: [
       axis({ splits: () => labelled.map((i) => i * step + 1), values: (_u, splits) => splits.map((v) => nodes[Math.floor(v / step)].node_id), rotate: nodes.length > 8 ? -45 : 0, size: nodes.length > 8 ? 70 : 40, grid: { show: false } }),
       axis({ label: "load, % of capacity", size: 60 }),

@@ -7,6 +7,7 @@ import { bytes, count, percent, round, time, word } from "./format.js";
 import { logTable } from "./job.js";
 import { go, label, link } from "./main.js";
 import { movesSection } from "./moves.js";
+import { nodeCount, scalingSection, stateTag } from "./nodes.js";
 import { trafficSection } from "./traffic.js";
 import { explain } from "./trouble.js";
 
@@ -38,11 +39,13 @@ export async function planPage(job, name) {
     h("div", { class: "cards" },
       card("load distance before", percent(plan.load_distance_before_pct)),
       card("promised", percent(plan.load_distance_pct)),
+      detail.scaling ? card("nodes", nodeCount(detail.scaling), "that stay, before and with the plan") : null,
       card("moves", count(moved), "by choice and forced"),
       card("state moved", bytes(plan.bytes + plan.forced_bytes)),
       card("pause predicted", `${round(plan.pause_s)} s`),
       card("approved by", detail.approved_by ?? "nobody, by rule")),
     compareForm(job, name, detail),
+    scalingSection(detail.scaling),
     nodes.node,
     h("h2", {}, "Promise against outcome"), outcomeTable(detail),
     movesSection(title.toLowerCase(), moved, (values) => ballast.plan(job, name, "moves", values)),
@@ -74,7 +77,7 @@ function nodesSection(found) {
   const holders = found.resources.map(() => h("div", { class: "chart", "aria-hidden": "true" }));
   const columns = [
     { title: "node", of: (row) => row.node_id },
-    { title: "state", of: (row) => row.state },
+    { title: "state", of: (row) => stateTag(row.state) },
     { title: "before", number: true, of: (row) => percent(row.before) },
     { title: "promised", number: true, of: (row) => percent(row.promised) },
     { title: "measured", number: true, of: (row) => percent(row.measured) },
