@@ -31,7 +31,11 @@ NOTHING_DONE = ("rejected", "timed_out")
 
 
 class ProgramOperator(SparkSubmitOperator):
-    """Submits ``spark_jobs/<program>.py`` for a job; ``publishes`` makes its versions an asset."""
+    """Submits ``spark_jobs/<program>.py`` for a job.
+
+    ``publishes`` makes its versions an asset. Who asked a question reads the answer: a program
+    that only answers ``tells`` nobody else where it refuses.
+    """
 
     def __init__(
         self,
@@ -41,6 +45,7 @@ class ProgramOperator(SparkSubmitOperator):
         settings: Settings,
         arguments: Sequence[str],
         publishes: bool = False,
+        tells: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(
@@ -58,6 +63,7 @@ class ProgramOperator(SparkSubmitOperator):
         )
         self.job = job
         self.publishes = publishes
+        self.tells = tells
 
     def execute(self, context: Any) -> dict[str, Any]:
         """Submit the program; its last words decide what the task ends with."""
@@ -87,6 +93,7 @@ class ProgramOperator(SparkSubmitOperator):
     def _refused(self, context: Any, refusal: Refusal) -> AirflowException:
         text = f"{refusal.error}: {refusal.message}"
         context["ti"].xcom_push(key=REFUSAL, value=text)
-        context["ti"].xcom_push(key=NOTICE, value={"kind": REFUSED, "text": text})
+        if self.tells:
+            context["ti"].xcom_push(key=NOTICE, value={"kind": REFUSED, "text": text})
         keep_quiet()
         return RefusedForNow(text) if refusal.may_heal else Refused(text)

@@ -99,6 +99,7 @@ def plan_list(settings: Settings, job: str, limit: int) -> list[Row]:
             "gap_pct": plan["gap_pct"],
             "moves": plan["moves"],
             "bytes": plan["bytes"],
+            "run_id": plan["run_id"],
         }
         for plan in read_plans(settings, job)[-limit:]
     ]

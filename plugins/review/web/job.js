@@ -1,5 +1,5 @@
 // One job: how it stands, what waits, its versions as a timeline, its log.
-import { rollbackButton, triggerButton } from "./actions.js";
+import { rollbackButton, triggerButton, whatIfButton } from "./actions.js";
 import { airflow, ballast } from "./api.js";
 import { distances } from "./charts.js";
 import { card, h, table } from "./dom.js";
@@ -18,7 +18,7 @@ export async function jobPage(name) {
   const newestFirst = [...versions].reverse();
   const asked = await Promise.all(waiting.map((item) => airflow.asked(item)));
   const node = h("section", {},
-    h("div", { class: "row" }, h("h1", {}, name), triggerButton(name)),
+    h("div", { class: "row" }, h("h1", {}, name), triggerButton(name), job.plans ? whatIfButton(name) : null),
     asked.map((item) => waitingPanel(name, item)),
     job.version ? cards(job, run) : withoutPlans(name, job.last_refusal),
     job.version && job.last_refusal ? h("p", {}, h("span", { class: "bad" }, `Last refusal: ${word(job.last_refusal.event)}`), ` ${time(job.last_refusal.at)}: ${job.last_refusal.reason}`) : null,

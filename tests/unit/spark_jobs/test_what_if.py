@@ -52,7 +52,7 @@ def test_an_unknown_node_an_empty_warehouse_and_a_question_without_a_plan_are_re
     assert ask(settings, "--without", "node-99") == 2
     assert "there is no node 'node-99'" in read_handoff(handoff)["refusal"]["message"]
     everyone = ",".join(node.id for node in POLICY.nodes)
-    assert ask(settings, "--without", everyone) == 2
+    assert ask(settings, "--without", everyone) == 3
     assert "has no plan" in read_handoff(handoff)["refusal"]["message"]
 
 
