@@ -97,7 +97,7 @@ export function loads(holder, nodes, series = SERIES, top = null) {
 
 /** The frontier of a budget: what load distance so many moves buy, and the proven bound. */
 export function budgets(holder, points) {
-  const solved = points.filter((point) => point.load_distance_pct !== null).sort((a, b) => a.moves - b.moves);
+  const solved = points.filter((point) => point.on_front).sort((a, b) => a.moves - b.moves);
   draw(holder, {
     height: 240,
     scales: { x: { time: false }, y: { range: (_u, _min, max) => [0, (max || 1) * 1.08] } },

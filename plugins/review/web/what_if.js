@@ -48,23 +48,25 @@ export async function whatIfPage(job, dag, id) {
   const looksAgain = run && !refusal && !ENDED.includes(run.state);
   return {
     node: h("section", {}, head, h("p", { class: refusal ? "bad" : null, role: "status" }, text)),
-    after: () => { if (looksAgain) setTimeout(() => { if (location.search.includes(encodeURIComponent(id))) show(); }, AGAIN_MS); },
+    after: () => { if (looksAgain) setTimeout(() => { if (new URLSearchParams(location.search).get("run") === id) show(); }, AGAIN_MS); },
   };
 }
 
 function answered(head, found) {
-  const sides = [["Today", found.today_nodes ?? []], ["What is asked", found.asked_nodes ?? []]];
+  const known = new Set((found.today_nodes ?? []).map((row) => row.node_id));
+  const there = (found.asked_nodes ?? []).map((row) => (known.has(row.node_id) ? row : { ...row, state: "new" }));
+  const sides = [["Today", found.today_nodes ?? []], ["What is asked", there]];
   const holders = sides.map(() => h("div", { class: "chart", "aria-hidden": "true" }));
   const front = found.frontier ?? [];
   const frontHolder = h("div", { class: "chart", "aria-hidden": "true" });
   const node = h("section", {}, head,
     h("p", { class: "quiet" }, `By the load up to ${time(found.snapshot_at)}. Nothing was changed: no table was written, and the plan in force is the same.`),
     found.hold ? h("p", {}, h("strong", {}, `${count(found.hold.nodes)} nodes`), ` hold the load at or below ${round(found.hold.below_pct)} %: the fullest would be at ${percent(found.hold.fullest_node_pct)}, if moves were free.`) : null,
-    table("Today beside what is asked", [
+    h("div", { class: "whole" }, table("Today beside what is asked", [
       { title: "", of: ([name]) => name },
       { title: "today", number: true, of: ([, of]) => of(found.today) },
       { title: "asked", number: true, of: ([, of]) => of(found.asked) },
-    ], FIGURES),
+    ], FIGURES)),
     h("h2", {}, "Load per node, % of capacity"),
     h("div", { class: "two" }, sides.map(([title, nodes], i) => h("div", {}, h("h3", {}, title), holders[i],
       h("details", {}, h("summary", {}, `As a table (${title.toLowerCase()})`), table(`Load per node, ${title.toLowerCase()}`, NODE_COLUMNS, nodes))))),
