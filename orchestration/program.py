@@ -19,6 +19,7 @@ from ballast.contracts.handoff import VARIABLE, Refusal, read_handoff, refusal_i
 from ballast.contracts.settings import Settings
 from ballast.contracts.spark import submit_conf, submit_jars
 from orchestration.assets import announce, plans_alias
+from orchestration.lineage import lineage_of
 from orchestration.notices import NOTICE, REFUSED, PlanNotifier
 from orchestration.quiet import Refused, RefusedForNow, keep_quiet
 
@@ -62,6 +63,8 @@ class ProgramOperator(SparkSubmitOperator):
             **kwargs,
         )
         self.job = job
+        self.program = program
+        self.settings = settings
         self.publishes = publishes
         self.tells = tells
 
@@ -79,6 +82,10 @@ class ProgramOperator(SparkSubmitOperator):
             else:
                 return self._finished(context, read_handoff(handoff))
         raise self._refused(context, refusal)
+
+    def get_openlineage_facets_on_complete(self, _task_instance: Any) -> Any:
+        """The tables that the program reads and writes; asked for by the OpenLineage provider."""
+        return lineage_of(self.program, self.settings)
 
     def _finished(self, context: Any, handed: dict[str, Any]) -> dict[str, Any]:
         if NOTICE in handed:

@@ -284,7 +284,7 @@ def _in_words(plan: Row) -> list[str]:
     solved = f"solved by {plan['method']} in {plan['solver_seconds']:.1f} s"
     steps = words.progress(json.loads(plan["trace_json"]))
     path = [f"Best load distance while it ran: {steps}."] if steps else []
-    return [f"This plan is {quality}; {solved}.", *path, *_held_back(plan)]
+    return [words.why(plan), f"This plan is {quality}; {solved}.", *path, *_held_back(plan)]
 
 
 def _held_back(plan: Row) -> list[str]:

@@ -250,6 +250,7 @@ def plan_detail(life: Life, name: str) -> Row:
         "in_force": bool(life.head and life.head["version"] == found.version),
         "approved_by": life.approver(found.plan_id, found.version),
         "plan": plan,
+        "why": words.why(plan),
         "quality": words.quality(plan["bound_pct"], plan["gap_pct"]),
         "progress": words.progress(json.loads(texts.get("trace_json") or "[]")),
         "held_back": json.loads(texts.get("held_back_json") or "[]"),

@@ -35,7 +35,7 @@ export async function planPage(job, name) {
       detail.in_force ? h("span", { class: "tag good" }, "in force") : null,
       detail.version && !detail.in_force ? rollbackButton(job, detail.version) : null,
       waiting.map((item) => reviewButtons(item, plan))),
-    h("p", {}, `${plan.reason}. This plan is ${detail.quality}.`),
+    h("p", {}, `${detail.why} This plan is ${detail.quality}.`.trim()),
     h("div", { class: "cards" },
       card("load distance before", percent(plan.load_distance_before_pct)),
       card("promised", percent(plan.load_distance_pct)),
@@ -122,7 +122,7 @@ function details(detail) {
   return h("div", { class: "panel" }, facts([
     ["plan id", plan.plan_id], ["content hash", plan.content_hash], ["run", plan.run_id],
     ["snapshot", plan.snapshot_id], ["made against", plan.parent_version ? link({ job: detail.job, plan: plan.parent_version }, label(String(plan.parent_version))) : "the placement by hash"],
-    ["objective", plan.objective], ["solver", `${plan.method}, ${plan.status}, ${round(plan.solver_seconds)} s`],
+    ["objective", plan.objective], ["account of the solvers", plan.reason], ["solver", `${plan.method}, ${plan.status}, ${round(plan.solver_seconds)} s`],
     ["bound", percent(plan.bound_pct)], ["gap", percent(plan.gap_pct)], ["on the way", detail.progress],
     ["collocation factor", plan.collocation_factor_pct === null ? null : `${percent(plan.collocation_factor_before_pct)} to ${percent(plan.collocation_factor_pct)}`],
     ["bytes between nodes", plan.wire_bytes_per_s === null ? null : `${bytes(plan.wire_bytes_before_per_s)}/s to ${bytes(plan.wire_bytes_per_s)}/s`],
