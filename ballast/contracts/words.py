@@ -37,9 +37,7 @@ def why(plan: Mapping[str, Any]) -> str:
             f"the node farthest from the mean load is {_points(before)} % of it off, and "
             f"{_points(after)} % with the plan"
         )
-    inside, will_be = (
-        plan.get(f"collocation_factor_{when}pct") for when in ("before_", "")
-    )
+    inside, will_be = (plan.get(f"collocation_factor_{when}pct") for when in ("before_", ""))
     if plan["objective"] == "joint" and None not in (inside, will_be) and will_be > inside:
         reasons.append(
             f"{inside:.1f} % of the traffic stays within nodes, and {will_be:.1f} % with the plan"

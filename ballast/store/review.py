@@ -15,6 +15,7 @@ from ballast.contracts.policy import policy_files
 from ballast.contracts.settings import check_job_name
 from ballast.store.kept import LONG_COLUMNS, Row, Shelf
 from ballast.store.paging import Key, Order, Page, read_page
+from ballast.store.plans import over_since
 from ballast.store.tables import Filter, rows_of
 
 IN_FORCE_EVENTS = ("published", "rolled_back")
@@ -140,7 +141,9 @@ def glance(life: Life) -> Row:
         "load_distance_measured_pct": life.measured(version),
         "plans": len(life.plans),
         "last_event": life.log[-1] if life.log else None,
-        "last_refusal": refusals[-1] if refusals else None,
+        "last_refusal": refusals[-1] | {"over_since": over_since(life.log, refusals[-1])}
+        if refusals
+        else None,
     }
 
 

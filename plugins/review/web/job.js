@@ -4,7 +4,7 @@ import { airflow, ballast } from "./api.js";
 import { distances } from "./charts.js";
 import { card, h, table } from "./dom.js";
 import { bytes, count, percent, time, word } from "./format.js";
-import { kept, lastRun } from "./jobs.js";
+import { kept, lastRun, refusal } from "./jobs.js";
 import { go, link } from "./main.js";
 import { withoutPlans } from "./trouble.js";
 
@@ -21,7 +21,7 @@ export async function jobPage(name) {
     h("div", { class: "row" }, h("h1", {}, name), triggerButton(name), job.plans ? whatIfButton(name) : null),
     asked.map((item) => waitingPanel(name, item)),
     job.version ? cards(job, run) : withoutPlans(name, job.last_refusal),
-    job.version && job.last_refusal ? h("p", {}, h("span", { class: "bad" }, `Last refusal: ${word(job.last_refusal.event)}`), ` ${time(job.last_refusal.at)}: ${job.last_refusal.reason}`) : null,
+    job.version && job.last_refusal ? h("p", {}, "Last refusal: ", refusal(job.last_refusal)) : null,
     versions.length ? h("h2", {}, "Versions") : null, versions.length ? holder : null,
     versions.length ? table("Versions, newest first", versionColumns(name), newestFirst) : null,
     drafts.length ? h("h2", {}, "Plans that did not come into force") : null,

@@ -187,6 +187,21 @@ def test_status_says_what_is_in_force_and_how_it_does(capsys: pytest.CaptureFixt
     )
 
 
+def test_status_tells_trouble_that_lasts_from_trouble_that_is_over(
+    warehouse: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    closed = "job clicks: 1 of 3 nodes silent; b since 12:00:30; wait until 12:04:30"
+    gate = row_of("plans.log", job="clicks", event="gate_failed", run_id="r4", plan_id=None,
+                  version=None, reason=closed, at=NOW + timedelta(hours=1))  # fmt: skip
+    append(warehouse, "plans.log", [gate])
+    status = run_json(capsys, "status", "clicks")
+    assert (status["last_trouble"], status["last_trouble_reason"]) == ("gate_failed", closed)
+    assert status["last_trouble_over_since"] is None
+    later = gate | {"event": "drafted", "run_id": "r5", "at": NOW + timedelta(hours=2)}
+    append(warehouse, "plans.log", [later])
+    assert run_json(capsys, "status", "clicks")["last_trouble_over_since"] is not None
+
+
 @pytest.mark.usefixtures("warehouse")
 @pytest.mark.parametrize(
     ("arguments", "said"),
