@@ -37,8 +37,9 @@ def why(plan: Mapping[str, Any]) -> str:
             f"the node farthest from the mean load is {_points(before)} % of it off, and "
             f"{_points(after)} % with the plan"
         )
-    inside, will_be = (plan.get(f"collocation_factor_{when}pct") for when in ("before_", ""))
-    if plan["objective"] == "joint" and None not in (inside, will_be) and will_be > inside:
+    inside = plan.get("collocation_factor_before_pct")
+    will_be = plan.get("collocation_factor_pct") or 0.0
+    if plan["objective"] == "joint" and inside is not None and will_be > inside:
         reasons.append(
             f"{inside:.1f} % of the traffic stays within nodes, and {will_be:.1f} % with the plan"
         )

@@ -130,8 +130,8 @@ def node_states(life: Life, name: str) -> dict[str, str]:
 
 def node_difference(life: Life, old: str, new: str) -> Row:
     """Nodes in another state under one plan than under another, and operators of another size."""
-    states = [node_states(life, name) for name in (old, new)]
-    sizes = [operator_sizes(life, name) for name in (old, new)]
+    states = (node_states(life, old), node_states(life, new))
+    sizes = (operator_sizes(life, old), operator_sizes(life, new))
     return {
         "nodes": [
             {"node_id": name, "old": left, "new": right}

@@ -27,15 +27,20 @@ const FIGURES = [
   ["found by", (f) => `${f.method}, ${f.status}`],
 ];
 
+const ASKED = {
+  without: "nodes gone at once", drain: "nodes that drain", add: "nodes more", resize: "other capacities", racks: "other racks",
+  scale: "other load", load_of: "load of", hold_pct: "hold the load at, %", frontier: "what each budget buys", seconds: "seconds for each plan",
+};
+
 /** A question as it was asked: the params of the run that say something. */
 function asked(conf) {
   const said = Object.entries(conf ?? {}).filter(([, value]) => value !== null && value !== "" && value !== false && value !== 0);
-  return said.map(([name, value]) => [name.replaceAll("_", " "), String(value)]);
+  return said.map(([name, value]) => [ASKED[name] ?? name.replaceAll("_", " "), value === true ? "yes" : String(value)]);
 }
 
 export async function whatIfPage(job, dag, id) {
-  const [run, found, refusal] = await Promise.all([
-    airflow.run(dag, id), airflow.handed(dag, id, TASK, "return_value"), airflow.handed(dag, id, TASK, "refusal"),
+  const [about, run, found, refusal] = await Promise.all([
+    airflow.dag(dag), airflow.run(dag, id), airflow.handed(dag, id, TASK, "return_value"), airflow.handed(dag, id, TASK, "refusal"),
   ]);
   const head = [
     h("h1", {}, `${job}: what if`),
@@ -44,7 +49,8 @@ export async function whatIfPage(job, dag, id) {
   if (found) return answered(head, found);
   const text = refusal ? `No answer: ${refusal}`
     : ENDED.includes(run?.state) ? "The run left no answer; its task's log says why."
-      : "Being worked out. This page looks again by itself.";
+      : about?.is_paused ? `${dag} is paused: the question is answered once it is unpaused.`
+        : "Being worked out. This page looks again by itself.";
   const looksAgain = run && !refusal && !ENDED.includes(run.state);
   return {
     node: h("section", {}, head, h("p", { class: refusal ? "bad" : null, role: "status" }, text)),
