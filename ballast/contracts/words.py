@@ -34,8 +34,8 @@ def why(plan: Mapping[str, Any]) -> str:
     before, after = plan["load_distance_before_pct"], plan["load_distance_pct"]
     if after < before:
         reasons.append(
-            f"the node farthest from the mean load is {_points(before)} % of it off, and "
-            f"{_points(after)} % with the plan"
+            f"the load of the node farthest from the mean is off by {_points(before)} % of it, "
+            f"and by {_points(after)} % with the plan"
         )
     inside = plan.get("collocation_factor_before_pct")
     will_be = plan.get("collocation_factor_pct") or 0.0

@@ -274,19 +274,32 @@ def _routes(world: World, job: str, plan: str) -> pa.Table:
     })  # fmt: skip
 
 
+def _due_moves(world: World) -> int | None:
+    """Key groups that have to leave a draining node; None of a job that is not scaled."""
+    if not world.actions:
+        return None
+    return int((~np.isin(world.nodes, world.staying)).sum())
+
+
+REASONS = {
+    ADD: ("utilisation 0.91 is above the upper boundary 0.85, so 1 node more", "cpu below 0.85"),
+    DRAIN: (
+        "utilisation 0.41 was below the lower boundary 0.45 in 3 rounds, so 1 node less",
+        "cpu above 0.45 in one of the rounds",
+    ),
+    REMOVE: ("a draining node is empty and goes", "cpu above 0.85, which takes the node back"),
+    KEEP: (
+        "utilisation 0.62 is within the boundaries, so the nodes stay",
+        "cpu above 0.85, or below 0.45 for 3 rounds",
+    ),
+}
+"""Decisions in words, as those of the pipeline are; the figures are made up."""
+
+
 def _why(world: World) -> dict[str, str]:
-    """A decision in words, as those of the pipeline are; the figures are made up."""
-    reasons = {
-        ADD: "utilisation 0.91 is above the upper boundary 0.85, so 1 node more",
-        DRAIN: "utilisation 0.41 was below the lower boundary 0.45 in 3 rounds, so 1 node less",
-        REMOVE: "a draining node is empty and goes",
-    }
     last = world.actions[world.policy.nodes[-1].id]
-    return {
-        "reason": reasons.get(last, "utilisation 0.62 is within the boundaries, so the nodes stay"),
-        "binding": "cpu",
-        "would_change": "cpu above 0.85, or below 0.45 for 3 rounds",
-    }
+    reason, would_change = REASONS.get(last, REASONS[KEEP])
+    return {"reason": reason, "binding": "cpu", "would_change": would_change}
 
 
 def _scaling_reason(world: World) -> str:
@@ -355,7 +368,7 @@ def _plan(world: World, ids: tuple[str, str, str], version: int, after: Ints, at
         "moves": int(moved.sum()), "bytes": n_bytes, "forced_moves": 0, "forced_bytes": 0,
         "pause_s": moved.sum() * 0.005 + n_bytes * 1e-8, "routes": world.routes, "rerouted_keys": 0,
         "route_bytes": 0, "route_pause_s": 0.0, "solver_seconds": 1.5, "seed": 0,
-        "due_moves": int(world.actions != {}) * int(moved.sum()),
+        "due_moves": _due_moves(world),
         "scaling_reason": _scaling_reason(world) if world.actions else None,
         "trace_json": f'[[0.1,"start",{before}],[1.2,"search",{promised}]]', "created_at": at,
     }  # fmt: skip

@@ -99,7 +99,11 @@ def test_a_version_says_which_nodes_come_or_go_and_why(
             expect(section.get_by_text(text).first).to_be_visible()
         expect(page.locator(".uplot")).to_be_visible()
         picture(page, f"nodes-{state}-{theme}")
-        page.screenshot(path=str(PICTURES / f"nodes-{state}-{theme}-top.png"))
+        page.screenshot(
+            path=str(PICTURES / f"{state}-{theme}.png"),
+            full_page=True,
+            clip={"x": 0, "y": 0, "width": 1366, "height": 960},
+        )
     page.get_by_text("As a table (cpu)").click()
     row = page.get_by_role("row").filter(has_text=LAST).filter(has=page.locator(f".tag.{state}"))
     expect(row.last).to_contain_text(state)

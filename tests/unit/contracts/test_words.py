@@ -29,7 +29,8 @@ PLAN = {
 
 def test_why_a_plan_moves_is_told_by_what_was_wrong() -> None:
     assert words.why(PLAN) == (
-        "The node farthest from the mean load is 40.00 % of it off, and 3.00 % with the plan."
+        "The load of the node farthest from the mean is off by 40.00 % of it, and by 3.00 % with "
+        "the plan."
     )
     lost = PLAN | {"forced_moves": 7, "due_moves": 2, "load_distance_pct": 50.0}
     assert words.why(lost) == (
