@@ -7,6 +7,7 @@ as its snapshot had them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 import pyarrow as pa
@@ -112,45 +113,49 @@ def snapshot_states(shelf: Shelf, job: str, snapshot_id: str) -> dict[str, str]:
     return {node: SNAPSHOT_STATES[state] for node, state in pairs}
 
 
-def node_states(life: Life, name: str) -> dict[str, str]:
-    """Nodes in use, draining or dead under a plan; version 0 is before the first plan."""
+@dataclass(frozen=True)
+class Cluster:
+    """Nodes in use, draining or dead, and how many instances of each operator are wanted."""
+
+    nodes: Mapping[str, str]
+    operators: Mapping[str, int]
+
+    @property
+    def in_use(self) -> int:
+        """How many nodes are in use."""
+        return sum(state == IN_USE for state in self.nodes.values())
+
+
+def cluster_under(life: Life, name: str) -> Cluster:
+    """The cluster that a plan leaves the job with; version 0 is before the first plan."""
     is_before = name == BEFORE_THE_FIRST
     plan = life.plans[first_plan(life) if is_before else named_plan(life, name).plan_id]
     states = snapshot_states(life.shelf, life.job, plan["snapshot_id"])
-    if is_before:
-        return states
-    for row in scaling_rows(life.shelf, life.job, plan["plan_id"]):
+    rows = [] if is_before else scaling_rows(life.shelf, life.job, plan["plan_id"])
+    for row in rows:
         if row["subject"] == does.NODE:
             node = row["subject_id"]
             # A plan keeps a node that is dead; that does not bring it back.
             is_dead = states.get(node) == DEAD and row["action"] in does.IN_USE
             states[node] = DEAD if is_dead else STATES[row["action"]]
-    return states
+    sizes = {row["subject_id"]: row["wanted"] for row in rows if row["subject"] == does.OPERATOR}
+    return Cluster(states, sizes)
 
 
 def node_difference(life: Life, old: str, new: str) -> Row:
     """Nodes in another state under one plan than under another, and operators of another size."""
-    states = (node_states(life, old), node_states(life, new))
-    sizes = (operator_sizes(life, old), operator_sizes(life, new))
+    before, after = cluster_under(life, old), cluster_under(life, new)
     return {
         "nodes": [
             {"node_id": name, "old": left, "new": right}
-            for name, left, right in _different(*states, missing=NOT_IN_USE)
+            for name, left, right in _different(before.nodes, after.nodes, NOT_IN_USE)
         ],
-        "nodes_in_use": [sum(state == IN_USE for state in each.values()) for each in states],
+        "nodes_in_use": [before.in_use, after.in_use],
         "operators": [
             {"operator_id": name, "old": left, "new": right}
-            for name, left, right in _different(*sizes, missing=None)
+            for name, left, right in _different(before.operators, after.operators, None)
         ],
     }
-
-
-def operator_sizes(life: Life, name: str) -> dict[str, int]:
-    """Instances of each operator that a plan has decided on."""
-    if name == BEFORE_THE_FIRST:
-        return {}
-    rows = scaling_rows(life.shelf, life.job, named_plan(life, name).plan_id)
-    return {row["subject_id"]: row["wanted"] for row in rows if row["subject"] == does.OPERATOR}
 
 
 def _different(

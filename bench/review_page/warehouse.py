@@ -1,6 +1,6 @@
 """Writes a job with many versions, row for row as the pipeline would, for the page to show.
 
-Loads drift from version to version, and each plan moves key groups from the fullest node to the
+Loads are others in each version, and each plan moves key groups from the fullest node to the
 emptiest. A job with spare nodes also adds one, drains it two versions later and removes it with
 the next; one with routes has some of its keys elsewhere in every version. Load distances, moves,
 bytes and pauses are computed from the rows, so that a page shows what hangs together; bounds, and
@@ -55,7 +55,7 @@ class World:
     """Most moves of each plan."""
     seed: int = 1
     drift_by: float = 0.25
-    """How much loads change from version to version, as a log-normal's sigma."""
+    """How much loads differ from the usual ones, as a log-normal's sigma."""
     routes: int = 0
     """Keys that have a route in each version."""
     states: dict[str, str] = field(init=False)
@@ -64,6 +64,7 @@ class World:
     """What that plan does with each node; empty where the job is not scaled."""
     operators: list[str] = field(init=False)
     numbers: Ints = field(init=False)
+    usual: Floats = field(init=False)
     loads: Floats = field(init=False)
     nodes: Ints = field(init=False)
     state_bytes: Ints = field(init=False)
@@ -77,7 +78,8 @@ class World:
         count = self.numbers.size
         heavy = self.random.lognormal(0.0, 0.8, count)
         in_use = sum(not node.spare for node in self.policy.nodes)
-        self.loads = heavy / heavy.sum() * 0.6 * in_use
+        self.usual = heavy / heavy.sum() * 0.6 * in_use
+        self.loads = self.usual
         self.states = nodes_in_use(self.policy)
         self.actions = {}
         # Spare nodes come last.
@@ -91,7 +93,9 @@ class World:
 
     def drift(self) -> None:
         """Another hour of the day."""
-        self.loads = self.loads * self.random.lognormal(0.0, self.drift_by, self.loads.size)
+        # Around the usual load: steps on top of each other would end with one key group that is
+        # heavier than all others together, and nothing to move.
+        self.loads = self.usual * self.random.lognormal(0.0, self.drift_by, self.loads.size)
 
     def scale(self, version: int) -> None:
         """Decide on the nodes: of four versions one adds, one drains and one removes a node."""

@@ -9,7 +9,7 @@ import pytest
 
 from ballast.contracts.errors import NotFound
 from ballast.contracts.settings import Settings, load_settings
-from ballast.store.changes import node_difference, node_plan, node_states, route_difference
+from ballast.store.changes import cluster_under, node_difference, node_plan, route_difference
 from ballast.store.kept import Shelf
 from ballast.store.placement import node_loads
 from ballast.store.plans import read_routes
@@ -105,7 +105,7 @@ def test_a_dead_node_that_a_plan_keeps_is_dead(life: Life, tmp_path: Path) -> No
     pairs = zip(rows, is_gone, strict=True)
     append(copy, "snapshots.nodes", [row | ({"state": "dead"} if it else {}) for row, it in pairs])
     changed = Life(Shelf(copy), JOB)
-    assert node_states(changed, HELD)["node-01"] == "dead"
+    assert cluster_under(changed, HELD).nodes["node-01"] == "dead"
     loads = node_loads(changed, HELD)["resources"][0]["nodes"]
     assert {row["node_id"]: row["state"] for row in loads}["node-01"] == "dead"
 
@@ -149,4 +149,4 @@ def test_a_difference_of_routes_counts_every_key_and_shows_the_first(
 def test_before_the_first_plan_is_not_there_without_a_version(tmp_path: Path) -> None:
     empty = load_settings({"BALLAST_HOME": str(tmp_path), "BALLAST_POLICIES": str(tmp_path)})
     with pytest.raises(NotFound, match="no version yet"):
-        node_states(Life(Shelf(empty), "nobody"), "0")
+        cluster_under(Life(Shelf(empty), "nobody"), "0")
