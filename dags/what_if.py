@@ -3,17 +3,17 @@ Answers a question about a cluster or a load that is not there. **Changes nothin
 
 | task | what it does | if it fails |
 |---|---|---|
-| `what_if` | plans for today and for what is asked from the job's newest snapshot, verifies both, and shows them side by side in its log and in its XCom `return_value` (`report` is Markdown) | its log says why: an unknown node or operator, no snapshot yet, or what is asked has no plan |
+| `what_if` | plans for today and for what is asked from the job's newest snapshot, verifies both, and shows them side by side in its log in its XCom `return_value` (`report` is Markdown), and as a picture on the run's tab **Plan** | its log says why: an unknown node or operator, no snapshot yet, or what is asked has no plan |
 
 | param | example |
 |---|---|
 | `without` | `node-1,node-2`: gone at once |
 | `drain` | `node-1`: leaves within the budget |
-| `add` | 2 nodes more, of the typical capacity |
+| `add` | 2 nodes more, of the typical capacity; `resize` and `racks` know them as `new-1`, `new-2` |
 | `resize` | `node-1=2,node-2=0.5`: another capacity, as a factor |
 | `racks` | `node-1=rack-2` |
 | `scale` | `*=1.3`, `sum_by_airplane=2`: another load, of all operators or of one |
-| `load_of` | run id of an earlier run of `reoptimize__JOB`: the load that it saw |
+| `load_of` | `2026-11-14T18:00`: the load up to then (UTC); or the run id of an earlier run of `reoptimize__JOB`: the load that it saw |
 | `moves`, `bytes`, `pause_s` | another budget; `none` for no limit, empty as the policy says |
 | `hold_pct` | 70: how many nodes would hold the load at 70 %? |
 | `frontier` | what each budget of moves would buy |
@@ -58,6 +58,7 @@ def what_if_dag(policy: JobPolicy, settings: Settings) -> DAG:
                 "--run-id={{ run_id }}",
                 *(f"--{name.replace('_', '-')}={_value(name)}" for name in params),
             ],
+            tells=False,
         )
     return dag
 
@@ -83,7 +84,8 @@ def _params(policy: JobPolicy) -> dict[str, Param]:
         "racks": words("Other racks: node-1=rack-2"),
         "scale": words("Other load: *=1.3 or operator=2"),
         "load_of": Param(
-            None, type=["null", "string"], maxLength=250, description="Run whose load is taken"
+            None, type=["null", "string"], maxLength=250,
+            description="Time or run whose load is taken: 2026-11-14T18:00",
         ),
         "moves": limit("Key groups that may move; none: no limit; empty: as the policy says"),
         "bytes": limit("Bytes that may move"),

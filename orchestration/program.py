@@ -19,6 +19,7 @@ from ballast.contracts.handoff import VARIABLE, Refusal, read_handoff, refusal_i
 from ballast.contracts.settings import Settings
 from ballast.contracts.spark import submit_conf, submit_jars
 from orchestration.assets import announce, plans_alias
+from orchestration.lineage import lineage_of
 from orchestration.notices import NOTICE, REFUSED, PlanNotifier
 from orchestration.quiet import Refused, RefusedForNow, keep_quiet
 
@@ -31,7 +32,11 @@ NOTHING_DONE = ("rejected", "timed_out")
 
 
 class ProgramOperator(SparkSubmitOperator):
-    """Submits ``spark_jobs/<program>.py`` for a job; ``publishes`` makes its versions an asset."""
+    """Submits ``spark_jobs/<program>.py`` for a job.
+
+    ``publishes`` makes its versions an asset. Who asked a question reads the answer: a program
+    that only answers ``tells`` nobody else where it refuses.
+    """
 
     def __init__(
         self,
@@ -41,6 +46,7 @@ class ProgramOperator(SparkSubmitOperator):
         settings: Settings,
         arguments: Sequence[str],
         publishes: bool = False,
+        tells: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(
@@ -57,7 +63,10 @@ class ProgramOperator(SparkSubmitOperator):
             **kwargs,
         )
         self.job = job
+        self.program = program
+        self.settings = settings
         self.publishes = publishes
+        self.tells = tells
 
     def execute(self, context: Any) -> dict[str, Any]:
         """Submit the program; its last words decide what the task ends with."""
@@ -74,6 +83,10 @@ class ProgramOperator(SparkSubmitOperator):
                 return self._finished(context, read_handoff(handoff))
         raise self._refused(context, refusal)
 
+    def get_openlineage_facets_on_complete(self, _task_instance: Any) -> Any:
+        """The tables that the program reads and writes; asked for by the OpenLineage provider."""
+        return lineage_of(self.program, self.settings)
+
     def _finished(self, context: Any, handed: dict[str, Any]) -> dict[str, Any]:
         if NOTICE in handed:
             context["ti"].xcom_push(key=NOTICE, value=handed.pop(NOTICE))
@@ -87,6 +100,7 @@ class ProgramOperator(SparkSubmitOperator):
     def _refused(self, context: Any, refusal: Refusal) -> AirflowException:
         text = f"{refusal.error}: {refusal.message}"
         context["ti"].xcom_push(key=REFUSAL, value=text)
-        context["ti"].xcom_push(key=NOTICE, value={"kind": REFUSED, "text": text})
+        if self.tells:
+            context["ti"].xcom_push(key=NOTICE, value={"kind": REFUSED, "text": text})
         keep_quiet()
         return RefusedForNow(text) if refusal.may_heal else Refused(text)

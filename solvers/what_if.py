@@ -50,22 +50,23 @@ def _check_factors(what: str, factors: Mapping[str, float]) -> None:
 
 
 def asked(problem: Problem, question: Question) -> Problem:
-    """The problem as it would be."""
+    """The problem as it would be; nodes that are added, ``new-1`` and so on, may be named too."""
+    more = with_nodes(problem, _new_nodes(problem, question.added))
     named = [*question.gone, *question.leaving, *question.resized, *question.racks]
-    _check_names("node", named, problem.node_ids)
+    _check_names("node", named, more.node_ids)
     operators = [name for name in question.scaled if name != EVERY_OPERATOR]
-    _check_names("operator", operators, problem.operator_ids)
+    _check_names("operator", operators, more.operator_ids)
     states = {**dict.fromkeys(question.gone, DEAD), **dict.fromkeys(question.leaving, DRAINING)}
-    factors = [question.resized.get(name, 1.0) for name in problem.node_ids]
+    factors = [question.resized.get(name, 1.0) for name in more.node_ids]
     every = question.scaled.get(EVERY_OPERATOR, 1.0)
-    load_factors = np.array([question.scaled.get(name, every) for name in problem.operator_ids])
+    load_factors = np.array([question.scaled.get(name, every) for name in more.operator_ids])
     changed = dataclasses.replace(
-        problem,
-        capacity=problem.capacity * np.array(factors)[:, None],
-        load=problem.load * load_factors.reshape(-1, 1),
-        rack=_racks(problem, question.racks),
+        more,
+        capacity=more.capacity * np.array(factors)[:, None],
+        load=more.load * load_factors.reshape(-1, 1),
+        rack=_racks(more, question.racks),
     )
-    return with_states(with_nodes(changed, _new_nodes(changed, question.added)), states)
+    return with_states(changed, states)
 
 
 def _racks(problem: Problem, racks: Mapping[str, str]) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ballast.contracts.errors import InvalidInput
 from solvers.metrics import node_loads
 from solvers.problem import IntArray, Problem
@@ -55,6 +57,21 @@ def nodes(problem: Problem, result: Result) -> list[dict[str, Any]]:
             "load_pct": float(after[i]),
         }
         for i, name in enumerate(problem.node_ids)
+    ]
+
+
+def moves(problem: Problem, result: Result, most: int | None = None) -> list[dict[str, Any]]:
+    """What the plan moves, the largest state first."""
+    moved = np.flatnonzero(result.assignment != problem.current)
+    order = moved[np.argsort(-problem.state_bytes[moved], kind="stable")]
+    return [
+        {
+            "key_group_id": problem.key_group_ids[k],
+            "from_node_id": problem.node_ids[problem.current[k]],
+            "to_node_id": problem.node_ids[result.assignment[k]],
+            "state_bytes": int(problem.state_bytes[k]),
+        }
+        for k in order[:most].tolist()
     ]
 
 

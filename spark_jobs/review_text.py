@@ -105,7 +105,7 @@ def _what(plan: Row) -> str:
         f"bytes, which is reckoned to pause the job for {plan['pause_s']:.2f} s, to bring the load "
         f"distance from {plan['load_distance_before_pct']:.2f} % to "
         f"{plan['load_distance_pct']:.2f} % of the mean, a gain of {gain:.2f}. It would replace "
-        f"version {plan['parent_version']}."
+        f"version {plan['parent_version']}.\n\nWhy: {escaped(words.why(plan))}"
     )
 
 

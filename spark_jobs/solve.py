@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from ballast.contracts import identity, words
-from ballast.contracts.errors import BallastError, VerificationFailed
+from ballast.contracts.errors import Infeasible, VerificationFailed
 from ballast.contracts.policy import JobPolicy, TrafficPolicy
 from ballast.contracts.settings import Settings
 from ballast.store.tables import append_once, ensure_tables
@@ -55,12 +55,6 @@ from spark_jobs.program import leave, progress, run_program
 from spark_jobs.rounds import Round
 from spark_jobs.scaling import Clusters, drains_of, rules_of, scaling_of, spares_of
 from spark_jobs.scaling_rows import due_of, in_words, scaling_rows
-
-
-class Infeasible(BallastError):
-    """No assignment keeps every rule within the budget."""
-
-    exit_code = 3
 
 
 def draft_plan(settings: Settings, job: str, run_id: str, choice: Choice) -> Row:

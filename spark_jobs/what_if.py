@@ -11,10 +11,10 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ballast.contracts.errors import InvalidInput, NotFound, VerificationFailed
+from ballast.contracts.errors import Infeasible, NotFound, VerificationFailed
 from ballast.contracts.handoff import hand_on
 from ballast.contracts.settings import Settings
-from ballast.store.snapshots import newest_snapshot
+from ballast.store.snapshots import newest_snapshot, snapshot_of
 from solvers import METHODS, Budget, Problem, Result, Stop
 from solvers.frontier import Point, sweep
 from solvers.objective import OBJECTIVES, Objective
@@ -24,7 +24,7 @@ from solvers.what_if import Question, asked, nodes_that_hold, with_load_of
 from solvers.what_if_answer import factors, limit, names, pairs
 from spark_jobs.answers import matching
 from spark_jobs.arguments import add_run_arguments, run_id
-from spark_jobs.drafts import find_snapshot, read_round
+from spark_jobs.drafts import read_round
 from spark_jobs.program import leave, progress, run_program
 from spark_jobs.rounds import Round
 from spark_jobs.what_if_text import Answered, Side, report
@@ -55,15 +55,15 @@ def answer_question(settings: Settings, job: str, wanted: Wanted) -> Answered:
     given = _newest_round(settings, job)
     problem = given.problem
     if wanted.load_of is not None:
-        earlier = read_round(settings, find_snapshot(settings, job, wanted.load_of))
+        earlier = read_round(settings, snapshot_of(settings, job, wanted.load_of))
         problem = with_load_of(problem, earlier.problem)
     problem = asked(problem, wanted.question)
     budget, objective = _budget(given, wanted), _objective(given, wanted)
     method = wanted.method or ("auto" if wanted.objective else given.policy.solver.method)
     stop = Stop(seconds=wanted.seconds)
     today, then = (
-        Side(of, plan_for(objective, of, budget, stop, 0, method).result)
-        for of in (given.problem, problem)
+        _planned(name, of, objective, budget, stop, method)
+        for name, of in (("today", given.problem), ("what is asked", problem))
     )
     for side in (today, then):
         _check(side, budget, objective)
@@ -73,8 +73,16 @@ def answer_question(settings: Settings, job: str, wanted: Wanted) -> Answered:
         then,
         held=None if wanted.hold_pct is None else nodes_that_hold(problem, wanted.hold_pct / 100),
         hold_pct=wanted.hold_pct,
-        front=_front(problem, budget, stop) if wanted.frontier else [],
+        front=_front(problem, budget, stop, objective) if wanted.frontier else [],
     )
+
+
+def _planned(
+    name: str, problem: Problem, objective: Objective, budget: Budget, stop: Stop, method: str
+) -> Side:
+    progress.info("planning for %s: %d key groups on %d nodes, at most %g s", name,
+                  problem.n_key_groups, problem.n_nodes, stop.seconds)  # fmt: skip
+    return Side(problem, plan_for(objective, problem, budget, stop, 0, method).result)
 
 
 def _newest_round(settings: Settings, job: str) -> Round:
@@ -135,8 +143,8 @@ def _promises(result: Result) -> dict[str, object]:
     }
 
 
-def _front(problem: Problem, budget: Budget, stop: Stop) -> list[Point]:
-    return sweep(problem, budget, "moves", stop, points=FRONTIER_POINTS)
+def _front(problem: Problem, budget: Budget, stop: Stop, objective: Objective) -> list[Point]:
+    return sweep(problem, budget, "moves", stop, points=FRONTIER_POINTS, objective=objective)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -146,7 +154,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     for name in ("without", "drain", "resize", "racks", "scale"):
         parser.add_argument(f"--{name}", type=words, default="", help="names, or NAME=VALUE, ...")
     parser.add_argument("--add", type=_number(0, 100_000, int), default=0, help="nodes more")
-    parser.add_argument("--load-of", type=_or_none(run_id), help="run whose load is taken")
+    parser.add_argument("--load-of", type=_or_none(run_id), help="run or time whose load is taken")
     for name in ("moves", "bytes", "pause-s"):
         parser.add_argument(f"--{name}", type=_or_none(matching("limit", LIMIT)))
     parser.add_argument("--objective", type=_one_of(OBJECTIVES))
@@ -208,9 +216,9 @@ def body(arguments: Namespace, settings: Settings) -> None:
         progress.info("%s", line)
     hand_on(report=text, **answered.summary())
     if not answered.asked.result.is_solved:
-        raise InvalidInput(
-            f"what is asked has no plan: {answered.asked.result.reason}",
-            remedy="allow more moves, keep more nodes, or ask for less load",
+        raise Infeasible(
+            f"what is asked has no plan: {answered.asked.result.reason}; to fix it: allow more "
+            "moves, keep more nodes, or ask for less load"
         )
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from solvers.frontier import Point
 from solvers.problem import Problem
 from solvers.result import Result
-from solvers.what_if_answer import figures, nodes
+from solvers.what_if_answer import figures, moves, nodes
 from spark_jobs.markdown import escaped, table
 from spark_jobs.problems import Row
 
 SHOWN_NODES = 60
 SHOWN_MOVES = 40
+HANDED_NODES = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +39,36 @@ class Answered:
     front: Sequence[Point] = field(default_factory=list)
 
     def summary(self) -> dict[str, Any]:
-        """The figures of both sides, for programs."""
-        said = {
-            "today": figures(self.today.problem, self.today.result),
-            "asked": figures(self.asked.problem, self.asked.result),
+        """Both sides for programs and for the review page, small enough for an XCom."""
+        sides = {"today": self.today, "asked": self.asked}
+        said: dict[str, Any] = {
+            "snapshot_at": self.snapshot["period_end_at"].isoformat(),
+            **{name: _finite(figures(side.problem, side.result)) for name, side in sides.items()},
+            **{f"{name}_nodes": _nodes_of(side) for name, side in sides.items()},
+            "asked_moves": _moves_of(self.asked),
+            "frontier": [_finite(point.to_dict()) for point in self.front],
         }
-        return said if self.held is None else {**said, "hold_nodes": self.held[0]}
+        if self.held is None:
+            return said
+        hold = {"nodes": self.held[0], "fullest_node_pct": 100.0 * self.held[1],
+                "below_pct": self.hold_pct}  # fmt: skip
+        return {**said, "hold": hold}
+
+
+def _finite(values: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no infinity."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in values.items()
+    }
+
+
+def _nodes_of(side: Side) -> list[dict[str, Any]]:
+    return nodes(side.problem, side.result)[:HANDED_NODES] if side.result.is_solved else []
+
+
+def _moves_of(side: Side) -> list[dict[str, Any]]:
+    return moves(side.problem, side.result, SHOWN_MOVES) if side.result.is_solved else []
 
 
 def report(answered: Answered) -> str:
@@ -76,20 +100,10 @@ def _nodes(side: Side) -> str:
 
 
 def _moves(side: Side) -> str:
-    problem, plan = side.problem, side.result.assignment
-    moved = np.flatnonzero(plan != problem.current)
-    order = moved[np.argsort(-problem.state_bytes[moved], kind="stable")].tolist()
-    rows = [
-        [
-            problem.key_group_ids[k],
-            problem.node_ids[problem.current[k]],
-            problem.node_ids[plan[k]],
-            int(problem.state_bytes[k]),
-        ]
-        for k in order[:SHOWN_MOVES]
-    ]
-    listed = table(("key group", "from", "to", "bytes"), rows) + _more(order, SHOWN_MOVES)
-    return f"### Moves ({len(order):,})\n\n{listed}"
+    found = moves(side.problem, side.result)
+    rows = [list(move.values()) for move in found[:SHOWN_MOVES]]
+    listed = table(("key group", "from", "to", "bytes"), rows) + _more(found, SHOWN_MOVES)
+    return f"### Moves ({len(found):,})\n\n{listed}"
 
 
 def _hold(answered: Answered) -> list[str]:

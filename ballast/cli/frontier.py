@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ballast.cli.chart import BOUND, LINE, MUTED, Chart, Series, to_svg
+from ballast.cli.progress import SweepProgress, limit_text
 from ballast.cli.render import text_table, to_json
 from ballast.cli.targets import Target, read_target
 from ballast.contracts.errors import InvalidInput
@@ -102,32 +103,10 @@ def _sweep_all(
             points=args.points,
             params=target.params,
             objective=target.objective,
-            on_point=_Progress(),
+            on_point=SweepProgress(),
         )
         for unit in units
     }
-
-
-def _limit(point: Point) -> str:
-    return "no limit" if point.limit is None else f"at most {point.limit:,}"
-
-
-class _Progress:
-    """One line on standard error for each budget that was solved."""
-
-    def __init__(self) -> None:
-        self.done = 0
-
-    def __call__(self, point: Point, count: int) -> None:
-        self.done += 1
-        limit = _limit(point)
-        result = point.result
-        found = f"load distance {result.load_distance:.4g} %" if result.is_solved else "infeasible"
-        print(
-            f"{self.done}/{count} {point.unit} {limit}: {found} ({result.seconds:.1f} s)",
-            file=sys.stderr,
-            flush=True,
-        )
 
 
 def _picture_path(args: argparse.Namespace) -> Path | None:
@@ -158,7 +137,7 @@ def _sweep_text(unit: Unit, points: Sequence[Point]) -> str:
         text_table((f"{unit} allowed", *names[1:]), rows),
     ]
     lines += [
-        f"{_limit(point)} of {unit}: {point.result.reason}"
+        f"{limit_text(point)} of {unit}: {point.result.reason}"
         for point in points
         if not point.result.is_solved
     ]

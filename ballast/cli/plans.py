@@ -10,6 +10,8 @@ from ballast.cli.render import cell_text, text_table, to_json
 from ballast.contracts import words
 from ballast.contracts.errors import InvalidInput, NotFound
 from ballast.contracts.settings import Settings, check_job_name, load_settings
+from ballast.store.changes import node_difference, node_plan, route_difference
+from ballast.store.kept import Shelf
 from ballast.store.plans import (
     read_acks,
     read_assignment,
@@ -20,6 +22,7 @@ from ballast.store.plans import (
     read_plans,
     versions_of,
 )
+from ballast.store.review import Life
 
 Row = dict[str, Any]
 PLAN_FIGURES = (
@@ -34,6 +37,10 @@ PLAN_FIGURES = (
 )  # fmt: skip
 
 
+ROUTES_SHOWN = 100
+ROUTES_IN_TEXT = 20
+
+
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
@@ -45,7 +52,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     show = _command(commands, "show", "one plan: promise, moves, log, outcome", _show)
     show.add_argument("version", nargs="?", help="version or plan id (default: the one in force)")
     show.add_argument("--all", action="store_true", help="every key group, not only the moves")
-    diff = _command(commands, "diff", "where two plans place key groups differently", _diff)
+    diff = _command(commands, "diff", "where two plans differ: nodes, routes, key groups", _diff)
     diff.add_argument("old", metavar="OLD", help="version or plan id; 0: before the first plan")
     diff.add_argument(
         "new", metavar="NEW", nargs="?", help="version or plan id (default: in force)"
@@ -92,6 +99,7 @@ def plan_list(settings: Settings, job: str, limit: int) -> list[Row]:
             "gap_pct": plan["gap_pct"],
             "moves": plan["moves"],
             "bytes": plan["bytes"],
+            "run_id": plan["run_id"],
         }
         for plan in read_plans(settings, job)[-limit:]
     ]
@@ -106,10 +114,12 @@ def plan_detail(settings: Settings, job: str, name: str | None) -> Row:
     """A plan with its moves, log, acknowledgements and outcome."""
     version, plan_id = resolve(settings, job, name)
     assignment = read_assignment(settings, job, plan_id)
+    plan = read_plan(settings, job, plan_id)
     return {
         "job": job,
         "version": version,
-        "plan": read_plan(settings, job, plan_id),
+        "plan": plan,
+        "nodes": node_plan(Life(Shelf(settings), job), plan),
         "assignment": assignment,
         "moves": [row for row in assignment if row["node_id"] != row["previous_node_id"]],
         "log": [row for row in read_log(settings, job) if row["plan_id"] == plan_id],
@@ -126,7 +136,21 @@ def latest_outcomes(settings: Settings, job: str, version: int) -> list[Row]:
     return list(newest.values())
 
 
-def plan_difference(settings: Settings, job: str, old: str, new: str | None) -> list[Row]:
+def plan_difference(settings: Settings, job: str, old: str, new: str | None) -> Row:
+    """Where two plans differ: key groups, nodes, sizes of operators, keys with a route."""
+    groups = placement_difference(settings, job, old, new)
+    life = Life(Shelf(settings), job)
+    named = resolve(settings, job, new)[1]
+    routes = route_difference(life, old, named, ROUTES_SHOWN)
+    return {
+        "key_groups": groups,
+        **node_difference(life, old, named),
+        "rerouted_keys": routes["total"],
+        "routes": routes["rows"],
+    }
+
+
+def placement_difference(settings: Settings, job: str, old: str, new: str | None) -> list[Row]:
     """Key groups that two plans place on different nodes."""
     before = _placement(settings, job, old)
     after = _placement(settings, job, new)
@@ -224,6 +248,7 @@ def _show(args: argparse.Namespace) -> int:
     for name in PLAN_FIGURES:
         print(f"  {name.ljust(width)}  {cell_text(plan.get(name))}")
     print("\n" + "\n".join(_in_words(plan)))
+    _show_nodes(detail["nodes"])
     rows = detail["assignment"] if args.all else detail["moves"]
     print(f"\n{'Key groups' if args.all else 'Moves'} ({len(rows)})")
     print(_section(rows, ("operator_id", "key_group", "previous_node_id", "node_id",
@@ -239,13 +264,27 @@ def _show(args: argparse.Namespace) -> int:
     return 0
 
 
+def _show_nodes(nodes: Row | None) -> None:
+    """What the plan does with nodes; nothing where it does not decide on them."""
+    if nodes is None:
+        return
+    print(f"\nNodes: {cell_text(nodes['before'])} before, {cell_text(nodes['wanted'])} with the "
+          f"plan; {nodes['reason']}")  # fmt: skip
+    print(f"Bound by {nodes['binding']}; what would have changed it: {nodes['would_change']}")
+    if nodes["changes"]:
+        print(_table(nodes["changes"]))
+    if nodes["spare_count"]:
+        more = nodes["spare_count"] - len(nodes["spares"])
+        print(f"Kept spare: {', '.join(nodes['spares'])}{f' and {more} more' if more else ''}")
+
+
 def _in_words(plan: Row) -> list[str]:
     """What the solver's figures mean, and how it came to them."""
     quality = words.quality(plan["bound_pct"], plan["gap_pct"])
     solved = f"solved by {plan['method']} in {plan['solver_seconds']:.1f} s"
     steps = words.progress(json.loads(plan["trace_json"]))
     path = [f"Best load distance while it ran: {steps}."] if steps else []
-    return [f"This plan is {quality}; {solved}.", *path, *_held_back(plan)]
+    return [words.why(plan), f"This plan is {quality}; {solved}.", *path, *_held_back(plan)]
 
 
 def _held_back(plan: Row) -> list[str]:
@@ -255,15 +294,28 @@ def _held_back(plan: Row) -> list[str]:
 
 
 def _diff(args: argparse.Namespace) -> int:
-    rows = plan_difference(load_settings(), check_job_name(args.job), args.old, args.new)
-    if args.json:
-        print(to_json(rows))
-    elif rows:
-        print(text_table(list(rows[0]), [list(row.values()) for row in rows]))
-        print(f"\n{len(rows)} key groups differ")
-    else:
-        print("no key group differs")
+    found = plan_difference(load_settings(), check_job_name(args.job), args.old, args.new)
+    print(to_json(found) if args.json else "\n\n".join(_differences(found)))
     return 0
+
+
+def _differences(found: Row) -> list[str]:
+    """Nodes first: they say why so many key groups are elsewhere."""
+    before, after = found["nodes_in_use"]
+    parts = [f"nodes in use: {before} and {after}; in another state: {len(found['nodes'])}"]
+    parts += [_table(found[name]) for name in ("nodes", "operators") if found[name]]
+    if found["rerouted_keys"]:
+        shown = found["routes"][:ROUTES_IN_TEXT]
+        listed = f", here {len(shown)} of them" if len(shown) < found["rerouted_keys"] else ""
+        parts.append(f"keys that go to another key group: {found['rerouted_keys']:,}{listed} "
+                     f"(- is by hash)\n\n{_table(shown)}")  # fmt: skip
+    groups = found["key_groups"]
+    parts.append(f"{len(groups)} key groups differ" if groups else "no key group differs")
+    return [*parts, _table(groups)] if groups else parts
+
+
+def _table(rows: list[Row]) -> str:
+    return text_table(list(rows[0]), [list(row.values()) for row in rows])
 
 
 def _section(rows: list[Row], columns: tuple[str, ...]) -> str:

@@ -10,6 +10,7 @@ from ballast.cli.render import cell_text, to_json
 from ballast.contracts.errors import NotFound
 from ballast.contracts.settings import Settings, check_job_name, load_settings
 from ballast.store.plans import (
+    over_since,
     read_acks,
     read_head,
     read_log,
@@ -68,6 +69,7 @@ def job_status(settings: Settings, job: str) -> dict[str, Any]:
         "last_trouble": trouble[-1]["event"] if trouble else None,
         "last_trouble_at": trouble[-1]["at"] if trouble else None,
         "last_trouble_reason": trouble[-1]["reason"] if trouble else None,
+        "last_trouble_over_since": over_since(log, trouble[-1]) if trouble else None,
     }
 
 

@@ -28,12 +28,12 @@ class Target:
     """Parameters of the method, or with ``auto`` those of each by name."""
 
 
-def read_target(target: str, run_id: str | None = None) -> Target:
-    """The problem of a folder, or of a job's newest snapshot, or of that of a run."""
+def read_target(target: str, load_of: str | None = None) -> Target:
+    """The problem of a folder, or of a job's newest snapshot, or of that of a run or a time."""
     if Path(target).is_dir():
         from ballast.problems import read_problem
 
-        if run_id is not None:
+        if load_of is not None:
             raise ProblemError(f"{target} is a folder, which has no runs", remedy="name a job")
         folder = read_problem(target)
         objective = to_objective(folder)
@@ -41,20 +41,22 @@ def read_target(target: str, run_id: str | None = None) -> Target:
         return Target(problem, budget, objective, params=method_params(folder))
     if "/" in target or target in (".", ".."):
         raise ProblemError(f"{target} is not a folder", remedy="give a problem folder or a job")
-    return _of_job(check_job_name(target), run_id)
+    return _of_job(check_job_name(target), load_of)
 
 
-def _of_job(job: str, run_id: str | None) -> Target:
-    from ballast.store.snapshots import newest_snapshot, read_snapshot
+def _of_job(job: str, load_of: str | None) -> Target:
+    from ballast.store.snapshots import newest_snapshot, read_snapshot, snapshot_of
     from solvers import Budget, Problem
     from solvers.objective import Objective
 
     settings = load_settings()
-    snapshot = newest_snapshot(settings, job, run_id)
+    if load_of is not None:
+        snapshot: dict[str, Any] | None = snapshot_of(settings, job, load_of)
+    else:
+        snapshot = newest_snapshot(settings, job)
     if snapshot is None:
-        of_run = "" if run_id is None else f" of run {run_id}"
         raise NotFound(
-            f"job {job} has no snapshot{of_run} in warehouse {settings.warehouse}", value=job,
+            f"job {job} has no snapshot in warehouse {settings.warehouse}", value=job,
             remedy=f"trigger reoptimize__{job} in Airflow, or set BALLAST_WAREHOUSE",
         )  # fmt: skip
     policy, columns = read_snapshot(settings, snapshot)

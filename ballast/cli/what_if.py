@@ -1,26 +1,33 @@
 """``ballast what-if``: the same job on other nodes or with another load, beside what it is today.
 
-Reads a problem folder or a job's newest snapshot, without a JVM, and writes nothing anywhere.
+Reads a problem folder or a job's newest snapshot, without a JVM, and writes nothing but the picture
+that is asked for.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ballast.cli.bars import Side, load_picture
+from ballast.cli.progress import SweepProgress
 from ballast.cli.render import text_table, to_json
 from ballast.cli.targets import Target, read_target
+from ballast.contracts.errors import InvalidInput
 
 if TYPE_CHECKING:
     from solvers import Budget, Problem, Result, Stop
+    from solvers.frontier import Point
     from solvers.what_if import Question
 
 EXIT_INFEASIBLE = 3
 DEFAULT_SECONDS = 5.0
 NODES_SHOWN = 40
+MOVES_SHOWN = 20
+FRONTIER_POINTS = 8
 NO_LIMIT = "none"
 EXAMPLE = "example: ballast what-if flights --without node-1,node-2 --scale '*=1.3' --moves none"
 
@@ -44,16 +51,38 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--scale", action="append", default=[], metavar="OPERATOR=FACTOR",
         help="another load, of one operator or of all (*=1.5)",
     )  # fmt: skip
-    add("--load-of", metavar="RUN_ID", help="the load that an earlier run of the job saw")
+    add(
+        "--load-of", metavar="TIME_OR_RUN",
+        help="the load up to a time (2026-11-14T18:00, UTC), or that an earlier run of the job saw",
+    )  # fmt: skip
     add("--hold", type=float, metavar="PERCENT", help="how many nodes hold the load below this")
     for limit in ("moves", "bytes", "pause-s"):
         add(f"--{limit}", metavar="LIMIT", help=f"budget, a number or {NO_LIMIT}; else as it is")
     add("--objective", choices=("balance", "joint"), help="else as it is")
     add("--method", help="else as it is")
+    add("--frontier", action="store_true", help="also what each budget of moves would buy")
+    add("--picture", type=Path, metavar="FILE.svg", help="load per node, both side by side")
     add("--seconds", type=float, default=DEFAULT_SECONDS, help="for each of the two plans")
     add("--seed", type=int, default=0, help="for whatever is random")
     add("--json", action="store_true", help="for scripts")
     parser.set_defaults(run=run)
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Today beside what is asked, and what else was asked for."""
+
+    today: Target
+    asked: Target
+    results: tuple[Result, Result]
+    held: tuple[int, float] | None = None
+    hold_pct: float | None = None
+    front: list[Point] = field(default_factory=list)
+
+    @property
+    def problems(self) -> tuple[Problem, Problem]:
+        """Both problems, in the order of the results."""
+        return self.today.problem, self.asked.problem
 
 
 def run(args: argparse.Namespace) -> int:
@@ -62,34 +91,70 @@ def run(args: argparse.Namespace) -> int:
     from solvers.what_if import asked, nodes_that_hold, with_load_of
 
     stop, question = Stop(args.seconds), _question(args)
+    _check_picture(args.picture)
+    _say(f"reading {args.target}")
     today = _chosen(read_target(args.target), args)
     problem = today.problem
     if args.load_of is not None:
         problem = with_load_of(problem, read_target(args.target, args.load_of).problem)
-    problem = asked(problem, question)
-    held = None if args.hold is None else nodes_that_hold(problem, args.hold / 100.0)
-    results = [
+    then = replace(today, problem=asked(problem, question))
+    held = None if args.hold is None else nodes_that_hold(then.problem, args.hold / 100.0)
+    results = (
         _planned("today", today, stop, args.seed),
-        _planned("what is asked", replace(today, problem=problem), stop, args.seed),
-    ]
-    if args.json:
-        print(to_json(_as_dict(today, problem, results, held)))
-    else:
-        print(_text(today.problem, problem, results, held, args.hold))
+        _planned("what is asked", then, stop, args.seed),
+    )
+    front = _frontier(then, stop, args.seed) if args.frontier else []
+    answer = Answer(today, then, results, held, args.hold, front)
+    print(to_json(_as_dict(answer)) if args.json else _text(answer))
+    if args.picture is not None:
+        args.picture.write_text(_picture(answer), encoding="utf-8")
+        _say(f"picture: {args.picture}")
     return 0 if results[1].is_solved else EXIT_INFEASIBLE
 
 
+def _say(text: str) -> None:
+    """To standard error, at once: what follows takes a while."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def _check_picture(path: Path | None) -> None:
+    """Before anything is planned: a picture that cannot be written should cost no time."""
+    if path is not None and (path.is_dir() or not path.parent.is_dir()):
+        raise InvalidInput(f"--picture {path} cannot be written", remedy="name a file")
+
+
+def _picture(answer: Answer) -> str:
+    from solvers.what_if_answer import nodes
+
+    titles = ("Today: load per node, % of capacity", "Asked: load per node, % of capacity")
+    return load_picture(
+        [
+            Side(title, nodes(problem, result))
+            for title, problem, result in zip(titles, answer.problems, answer.results, strict=True)
+            if result.is_solved
+        ]
+    )
+
+
+def _frontier(target: Target, stop: Stop, seed: int) -> list[Point]:
+    from solvers.frontier import sweep
+
+    return sweep(
+        target.problem, target.budget, "moves", stop, seed=seed, points=FRONTIER_POINTS,
+        params=target.params, objective=target.objective, on_point=SweepProgress(),
+    )  # fmt: skip
+
+
 def _planned(name: str, target: Target, stop: Stop, seed: int) -> Result:
-    """Plan, and say on standard error what is being done: it takes a while."""
     from solvers.planning import plan_for
 
-    count = target.problem.n_key_groups
-    print(f"planning for {name}: {count} key groups, at most {stop.seconds:g} s", file=sys.stderr,
-          flush=True)  # fmt: skip
+    problem = target.problem
+    _say(f"planning for {name}: {problem.n_key_groups} key groups on {problem.n_nodes} nodes, "
+         f"at most {stop.seconds:g} s")  # fmt: skip
     result = plan_for(
         target.objective, target.problem, target.budget, stop, seed, target.method, target.params
     ).result
-    print(f"{result.status.value} by {result.method} in {result.seconds:.1f} s", file=sys.stderr)
+    _say(f"{result.status.value} by {result.method} in {result.seconds:.1f} s")
     return result
 
 
@@ -126,46 +191,65 @@ def _chosen(target: Target, args: argparse.Namespace) -> Target:
     return Target(target.problem, budget, objective, method, params)
 
 
-def _as_dict(
-    today: Target, problem: Problem, results: Sequence[Result], held: tuple[int, float] | None
-) -> dict[str, Any]:
-    from solvers.what_if_answer import figures, nodes
+def _as_dict(answer: Answer) -> dict[str, Any]:
+    from solvers.what_if_answer import figures, moves, nodes
 
+    (now, then), (plan, asked) = answer.problems, answer.results
     said: dict[str, Any] = {
-        "today": figures(today.problem, results[0]),
-        "asked": figures(problem, results[1]),
-        "asked_reason": results[1].reason,
-        "asked_nodes": nodes(problem, results[1]),
+        "today": figures(now, plan),
+        "asked": figures(then, asked),
+        "asked_reason": asked.reason,
+        "today_nodes": nodes(now, plan) if plan.is_solved else [],
+        "asked_nodes": nodes(then, asked) if asked.is_solved else [],
+        "asked_moves": moves(then, asked) if asked.is_solved else [],
+        "frontier": [point.to_dict() for point in answer.front],
     }
-    if held is not None:
-        said["hold"] = {"nodes": held[0], "fullest_node_pct": 100.0 * held[1]}
+    if answer.held is not None:
+        said["hold"] = {"nodes": answer.held[0], "fullest_node_pct": 100.0 * answer.held[1]}
     return said
 
 
-def _text(
-    today: Problem,
-    problem: Problem,
-    results: Sequence[Result],
-    held: tuple[int, float] | None,
-    hold: float | None,
-) -> str:
-    from solvers.what_if_answer import figures, nodes
+def _text(answer: Answer) -> str:
+    from solvers.what_if_answer import figures
 
-    now, then = figures(today, results[0]), figures(problem, results[1])
+    now, then = map(figures, answer.problems, answer.results)
     rows = [[name.replace("_", " "), now[name], then[name]] for name in now]
     parts = [text_table(("figure", "today", "asked"), rows)]
-    if results[1].is_solved:
-        rows_of_nodes = [list(node.values()) for node in nodes(problem, results[1])]
-        shown = rows_of_nodes[:NODES_SHOWN]
-        parts.append(text_table(("node", "state", "load now, %", "with the plan, %"), shown))
-        if len(rows_of_nodes) > NODES_SHOWN:
-            parts.append(f"and {len(rows_of_nodes) - NODES_SHOWN} more nodes (--json has them all)")
+    if answer.results[1].is_solved:
+        parts += _plan_text(answer.asked.problem, answer.results[1])
     else:
-        parts.append(f"what is asked has no plan: {results[1].reason}")
-    if held is not None:
+        parts.append(f"what is asked has no plan: {answer.results[1].reason}")
+    if answer.held is not None:
         parts.append(
-            f"{held[0]} nodes hold the load at or below {hold:g} %: the fullest would be at "
-            f"{100.0 * held[1]:.1f} %, if moves were free"
+            f"{answer.held[0]} nodes hold the load at or below {answer.hold_pct:g} %: the fullest "
+            f"would be at {100.0 * answer.held[1]:.1f} %, if moves were free"
         )
+    if answer.front:
+        parts.append(_front_text(answer.front))
     parts.append("Nothing was changed.")
     return "\n\n".join(parts)
+
+
+def _plan_text(problem: Problem, result: Result) -> list[str]:
+    from solvers.what_if_answer import moves, nodes
+
+    tables = (
+        (("node", "state", "load now, %", "with the plan, %"), nodes(problem, result), NODES_SHOWN,
+         "nodes"),
+        (("key group", "from", "to", "bytes"), moves(problem, result), MOVES_SHOWN, "moves"),
+    )  # fmt: skip
+    parts = []
+    for headers, rows, most, what in tables:
+        if rows:
+            parts.append(text_table(headers, [list(row.values()) for row in rows[:most]]))
+        if len(rows) > most:
+            parts.append(f"and {len(rows) - most} more {what} (--json has them all)")
+    return parts
+
+
+def _front_text(points: list[Point]) -> str:
+    columns = ("limit", "load_distance_pct", "bound_pct", "moves", "bytes", "status", "on_front")
+    rows = [[point.to_dict()[name] for name in columns] for point in points]
+    return "What each budget of moves buys (- is no limit)\n\n" + text_table(
+        ("moves allowed", *columns[1:]), rows
+    )

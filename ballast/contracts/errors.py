@@ -84,6 +84,12 @@ class BrokenTable(BallastError):
         )
 
 
+class Infeasible(BallastError):
+    """No plan keeps every rule within the budget."""
+
+    exit_code = 3
+
+
 class GateFailed(BallastError):
     """Metrics are missing or broken, so no plan may be made from them."""
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ballast.contracts.tables import ROLLBACK
 
 PROVEN = 1e-9
 """A gap that is not above this is 0: solvers write 0 where optimality is proven."""
@@ -17,6 +20,35 @@ def quality(bound_pct: float, gap_pct: float) -> str:
         f"at most {_points(gap_pct)} points from the best possible: "
         f"no plan within the budget is below {bound_pct:.2f} %"
     )
+
+
+def why(plan: Mapping[str, Any]) -> str:
+    """Why a plan does what it does, in a sentence, from its row in plans.plans."""
+    if plan["method"] == ROLLBACK or plan["status"] == "unchanged":
+        return _sentence([plan["reason"]])
+    reasons = []
+    if plan["forced_moves"]:
+        reasons.append(f"{plan['forced_moves']:,} key groups have to leave dead nodes")
+    if plan.get("due_moves"):
+        reasons.append(f"{plan['due_moves']:,} have to leave draining nodes in this round")
+    before, after = plan["load_distance_before_pct"], plan["load_distance_pct"]
+    if after < before:
+        reasons.append(
+            f"the load of the node farthest from the mean is off by {_points(before)} % of it, "
+            f"and by {_points(after)} % with the plan"
+        )
+    inside = plan.get("collocation_factor_before_pct")
+    will_be = plan.get("collocation_factor_pct") or 0.0
+    if plan["objective"] == "joint" and inside is not None and will_be > inside:
+        reasons.append(
+            f"{inside:.1f} % of the traffic stays within nodes, and {will_be:.1f} % with the plan"
+        )
+    return _sentence(reasons or [plan["reason"]])
+
+
+def _sentence(parts: Sequence[str]) -> str:
+    text = "; ".join(part for part in parts if part).rstrip(". ")
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def progress(trace: Sequence[Sequence[object]]) -> str:

@@ -6,7 +6,7 @@ compared and looked up by numpy and not row by row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,16 +15,19 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ballast.contracts import scaling as does
 from ballast.contracts.errors import NotFound
-from ballast.contracts.policy import policy_from_json
+from ballast.contracts.policy import CapacityPolicy, JobPolicy, policy_from_json
 from ballast.contracts.tables import LARGEST_KEY_GROUP
+from ballast.store.changes import SNAPSHOT_STATES, scaling_rows, what_becomes_of
 from ballast.store.kept import Row, Shelf
-from ballast.store.review import Life, MoveFilter, Named, named_plan
+from ballast.store.review import BEFORE_THE_FIRST, Life, MoveFilter, Named, first_plan, named_plan
 from ballast.store.snapshots import RESOURCES
 
 SPAN = LARGEST_KEY_GROUP + 1
 NOWHERE = -1
-BEFORE_THE_FIRST = "0"
+CAME_LATER = "came later"
+"""A node that only a later snapshot knows."""
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
@@ -92,16 +95,19 @@ def node_loads(life: Life, name: str) -> Row:
             f"snapshot {plan['snapshot_id']} of plan {found.plan_id} is no longer kept",
             value=plan["snapshot_id"], remedy="look at a newer version",
         )  # fmt: skip
-    resources = policy_from_json(snapshot["policy_json"]).objective.resources
+    policy = policy_from_json(snapshot["policy_json"])
+    resources = policy.objective.resources
     later = _later_snapshot(life, found)
     nodes = _snapshot_rows(life.shelf, "nodes", snapshot)
+    actions = does.node_actions(does.scaled(scaling_rows(life.shelf, life.job, found.plan_id)))
+    planned = Planned(policy, nodes, actions)
     key_groups = _key_groups(life, snapshot, resources)
     assignment = _assignment(life.shelf, life.job, found.plan_id)
     measured = None if later is None else _key_groups(life, later, resources)
     later_nodes = None if later is None else _snapshot_rows(life.shelf, "nodes", later)
     return {
         "resources": [
-            _resource_loads(resource, nodes, key_groups, assignment, measured, later_nodes)
+            _resource_loads(resource, planned, key_groups, assignment, measured, later_nodes)
             for resource in resources
         ],
         "measured_at": None if later is None else later["period_end_at"],
@@ -110,9 +116,51 @@ def node_loads(life: Life, name: str) -> Row:
     }
 
 
+@dataclass(frozen=True)
+class Planned:
+    """Nodes as a plan found them and what it does with each; no actions where it does nothing."""
+
+    policy: JobPolicy
+    nodes: pa.Table
+    """Rows of snapshots.nodes."""
+    actions: Mapping[str, str]
+
+    @property
+    def states(self) -> dict[str, str]:
+        """Each node's state as people read it: new, draining, removed, taken back, or as found."""
+        columns = (self.nodes[name].to_pylist() for name in ("node_id", "state"))
+        found = dict(zip(*columns, strict=True))
+        states = dict(found)
+        for node, action in self.actions.items():
+            before = SNAPSHOT_STATES.get(found.get(node, ""))
+            said = what_becomes_of(action, before)
+            if said is not None and found.get(node) != "dead":
+                states[node] = "new" if action == does.ADD else said
+        return states
+
+    def capacities(self, names: Names, resource: str) -> Floats:
+        """By the snapshot, and of nodes that the plan adds by the policy, which has them."""
+        capacity = _capacities(names, self.nodes, RESOURCES[resource].capacity)
+        given = {node.id: node.capacity for node in self.policy.nodes}
+        for number, node in enumerate(names.nodes.to_pylist()):
+            is_added = self.actions.get(node) == does.ADD and node in given
+            if is_added and np.isnan(capacity[number]):
+                capacity[number] = _policy_capacity(given[node], resource)
+        return capacity
+
+
+def _policy_capacity(given: CapacityPolicy, resource: str) -> float:
+    by_resource = {
+        "cpu": given.cpu_cores,
+        "memory": given.memory_bytes,
+        "network": given.network_bytes_per_s,
+    }
+    return by_resource[resource] or np.nan
+
+
 def _resource_loads(
     resource: str,
-    nodes: pa.Table,
+    planned: Planned,
     key_groups: pa.Table,
     assignment: pa.Table,
     measured: pa.Table | None,
@@ -121,7 +169,7 @@ def _resource_loads(
     """One line per node; percent of its capacity, None where a snapshot does not know the node."""
     columns = RESOURCES[resource]
     tables = [key_groups, assignment, *([] if measured is None else [measured])]
-    known = [nodes, *([] if later_nodes is None else [later_nodes])]
+    known = [planned.nodes, *([] if later_nodes is None else [later_nodes])]
     names = Names.of(
         [table["operator_id"] for table in tables], [table["node_id"] for table in tables + known]
     )
@@ -135,17 +183,19 @@ def _resource_loads(
         "before": _sums(names, names.node_numbers(key_groups["node_id"]), loads),
         "promised": _sums(names, placed.nodes_of(codes), loads),
     }
-    capacity = {"before": _capacities(names, nodes, columns.capacity)}
-    capacity["promised"] = capacity["before"]
+    capacity = {
+        "before": _capacities(names, planned.nodes, columns.capacity),
+        "promised": planned.capacities(names, resource),
+    }
     if measured is not None and later_nodes is not None:
         at = names.node_numbers(measured["node_id"])
         sums["measured"] = _sums(names, at, measured[columns.load].to_numpy())
         capacity["measured"] = _capacities(names, later_nodes, columns.capacity)
-    states = dict(zip(nodes["node_id"].to_pylist(), nodes["state"].to_pylist(), strict=True))
+    states = planned.states
     return {
         "resource": resource,
         "nodes": [
-            {"node_id": node, "state": states.get(node, "new")}
+            {"node_id": node, "state": states.get(node, CAME_LATER)}
             | {
                 name: _percent(sums[name][number], capacity[name][number]) if name in sums else None
                 for name in ("before", "promised", "measured")
@@ -238,9 +288,8 @@ def _number(known: pa.Array, name: str) -> int:
 
 def _placement(life: Life, name: str) -> pa.Table:
     """Where a plan puts key groups; version 0 is where they were before the first plan."""
-    if name == BEFORE_THE_FIRST and life.versions:
-        first = next(iter(life.versions.values()))["plan_id"]
-        rows = _assignment(life.shelf, life.job, first)
+    if name == BEFORE_THE_FIRST:
+        rows = _assignment(life.shelf, life.job, first_plan(life))
         return rows.drop_columns(["node_id"]).rename_columns({"previous_node_id": "node_id"})
     return _assignment(life.shelf, life.job, named_plan(life, name).plan_id)
 

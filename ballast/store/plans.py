@@ -19,6 +19,10 @@ ENDS_WAITING = (
 )  # fmt: skip
 
 
+GOES_ON = ("drafted", "unchanged", "published", "rolled_back")
+"""Events of a job whose gate is open."""
+
+
 @dataclass(frozen=True)
 class Head:
     """A job's plan in force."""
@@ -104,6 +108,12 @@ def waiting_plans(log: Sequence[Row]) -> list[Row]:
     ended = {row["plan_id"] for row in log if row["event"] in ENDS_WAITING}
     asked = [row for row in log if row["event"] == "waiting" and row["plan_id"] not in ended]
     return list({row["plan_id"]: row for row in asked}.values())
+
+
+def over_since(log: Sequence[Row], trouble: Row) -> datetime | None:
+    """When a later run got through, of a log in order; None while the trouble lasts."""
+    later = (row["at"] for row in log if row["at"] > trouble["at"] and row["event"] in GOES_ON)
+    return next(later, None)
 
 
 def read_acks(settings: Settings, job: str, version: int | None = None) -> list[Row]:

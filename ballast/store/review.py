@@ -15,12 +15,15 @@ from ballast.contracts.policy import policy_files
 from ballast.contracts.settings import check_job_name
 from ballast.store.kept import LONG_COLUMNS, Row, Shelf
 from ballast.store.paging import Key, Order, Page, read_page
+from ballast.store.plans import over_since
 from ballast.store.tables import Filter, rows_of
 
 IN_FORCE_EVENTS = ("published", "rolled_back")
 REFUSALS = ("gate_failed", "refused", "conflict", "rejected", "timed_out")
 OF_OTHER_RUNS = ("superseded", "promise_broken")
 """Events that a run writes down of a plan that another run made."""
+BEFORE_THE_FIRST = "0"
+"""Names the job as it was before its first plan, where two plans are compared."""
 MOVE_COLUMNS = ("operator_id", "key_group", "previous_node_id", "node_id", "state_bytes")
 ORDERS = {
     "key": Order(("operator_id", "key_group")),
@@ -138,7 +141,9 @@ def glance(life: Life) -> Row:
         "load_distance_measured_pct": life.measured(version),
         "plans": len(life.plans),
         "last_event": life.log[-1] if life.log else None,
-        "last_refusal": refusals[-1] if refusals else None,
+        "last_refusal": refusals[-1] | {"over_since": over_since(life.log, refusals[-1])}
+        if refusals
+        else None,
     }
 
 
@@ -206,6 +211,15 @@ def named_plan(life: Life, name: str) -> Named:
     )  # fmt: skip
 
 
+def first_plan(life: Life) -> str:
+    """The plan of the first version."""
+    if not life.versions:
+        raise NotFound(
+            f"job {life.job} has no version yet", value=life.job, remedy="compare two of its drafts"
+        )
+    return str(next(iter(life.versions.values()))["plan_id"])
+
+
 def plan_of_run(life: Life, run_id: str) -> str | None:
     """The plan that a run drafted, answered for or rolled back to; None if it has none.
 
@@ -239,6 +253,7 @@ def plan_detail(life: Life, name: str) -> Row:
         "in_force": bool(life.head and life.head["version"] == found.version),
         "approved_by": life.approver(found.plan_id, found.version),
         "plan": plan,
+        "why": words.why(plan),
         "quality": words.quality(plan["bound_pct"], plan["gap_pct"]),
         "progress": words.progress(json.loads(texts.get("trace_json") or "[]")),
         "held_back": json.loads(texts.get("held_back_json") or "[]"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ballast.contracts.errors import InvalidInput
+from ballast.contracts.errors import InvalidInput, NotFound
 from ballast.contracts.policy import JobPolicy, policy_from_json
 from ballast.contracts.settings import Settings
 from ballast.store.tables import read_rows, table_exists
@@ -46,6 +47,40 @@ def newest_snapshot(settings: Settings, job: str, run_id: str | None = None) -> 
     where = [] if run_id is None else [("run_id", "=", run_id)]
     rows = read_rows(settings, "snapshots.snapshots", job=job, where=where).to_pylist()
     return max(rows, key=lambda row: (row["period_end_at"], row["created_at"]), default=None)
+
+
+def snapshot_of(settings: Settings, job: str, name: str) -> Row:
+    """The snapshot of a run, or the last one up to a time: ``2026-11-14T18:00``, UTC."""
+    time = _time(name)
+    if time is None:
+        found = newest_snapshot(settings, job, name)
+        said = f"run {name[:60]} of job {job} has no snapshot"
+    else:
+        found = _newest_up_to(settings, job, time)
+        said = f"job {job} has no snapshot up to {time:%Y-%m-%d %H:%M:%S} UTC"
+    if found is None:
+        raise NotFound(
+            said, value=name, allowed=f"a run id of reoptimize__{job}, or a time such as "
+            "2026-11-14T18:00 (UTC)", remedy=f"see `ballast plans list {job}` for runs and times",
+        )  # fmt: skip
+    return found
+
+
+def _newest_up_to(settings: Settings, job: str, time: datetime) -> Row | None:
+    if not table_exists(settings, "snapshots.snapshots"):
+        return None
+    where = [("period_end_at", "<=", time)]
+    rows = read_rows(settings, "snapshots.snapshots", job=job, where=where).to_pylist()
+    return max(rows, key=lambda row: (row["period_end_at"], row["created_at"]), default=None)
+
+
+def _time(text: str) -> datetime | None:
+    """An ISO time, UTC where it names no zone; None for what is no time."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
 def read_snapshot(settings: Settings, snapshot: Row) -> tuple[JobPolicy, dict[str, Any]]:

@@ -1,9 +1,10 @@
 """How long each page and route of the review page takes: ``python -m bench.review_page``.
 
-On one job of 1,200 key groups and 100 versions, and on one version of 1,000,000 assignments that
-all move. Requests go through the whole app by its ASGI interface, in one process with a warm cache
-of the small tables' files, as in an API server; the first request is shown beside. Without
-Airflow's login check, which takes what it takes for every route of Airflow's.
+On one job of 1,200 key groups and 100 versions, many of which change the nodes, and on one version
+of 1,000,000 assignments that all move, with as many keys that have a route. Requests go through the
+whole app by its ASGI interface, in one process with a warm cache of the small tables' files, as in
+an API server; the first request is shown beside. Without Airflow's login check, which takes what it
+takes for every route of Airflow's.
 """
 
 from __future__ import annotations
@@ -71,15 +72,19 @@ def warehouse(home: Path, versions: int) -> Settings:
     """Both jobs, written once; the second run reads what the first one wrote."""
     done = home / "done"
     settings = load_settings({"BALLAST_HOME": str(home), "BALLAST_POLICIES": str(home / "none")})
-    if done.exists() and done.read_text() == str(versions):
+    made_as = f"{versions} versions, with nodes and routes"
+    if done.exists() and done.read_text() == made_as:
         return settings
     shutil.rmtree(home, ignore_errors=True)
     began = time.monotonic()
-    write_job(settings, World(job_policy("many", 4, 300, 20), per_version=20), versions)
-    million = World(job_policy("million", 10, 100_000, 100), per_version=1_000_000)
+    many = World(job_policy("many", 4, 300, 20, spares=2), per_version=20, routes=1000)
+    write_job(settings, many, versions)
+    million = World(
+        job_policy("million", 10, 100_000, 100), per_version=1_000_000, routes=1_000_000
+    )
     write_job(settings, million, 1, fan_out=1)
     print(f"wrote the warehouse in {time.monotonic() - began:.0f} s")
-    done.write_text(str(versions))
+    done.write_text(made_as)
     return settings
 
 
@@ -96,6 +101,8 @@ def routes(versions: int) -> Iterator[tuple[str, str, str]]:
         yield job, "load per node", f"{base}/plans/{plan}/nodes"
         yield job, "traffic", f"{base}/plans/{plan}/traffic"
         yield job, "difference", f"{base}/plans/{plan}/difference?against={other}"
+        yield job, "difference of nodes", f"{base}/plans/{plan}/node_difference?against={other}"
+        yield job, "difference of routes", f"{base}/plans/{plan}/route_difference?against={other}"
         moves = f"{base}/plans/{plan}/moves"
         yield job, "moves, first page", moves
         yield job, "moves, in the middle", f"{moves}?after=150.operator-2"

@@ -1,8 +1,10 @@
 """Writes a job with many versions, row for row as the pipeline would, for the page to show.
 
-Loads drift from version to version, and each plan moves key groups from the fullest node to the
-emptiest. Load distances, moves, bytes and pauses are computed from the rows, so that a page shows
-what hangs together; bounds, and what was measured (8 % above what was promised), are made up.
+Loads are others in each version, and each plan moves key groups from the fullest node to the
+emptiest. A job with spare nodes also adds one, drains it two versions later and removes it with
+the next; one with routes has some of its keys elsewhere in every version. Load distances, moves,
+bytes and pauses are computed from the rows, so that a page shows what hangs together; bounds, and
+what was measured (8 % above what was promised), are made up, and so are reasons of scaling.
 """
 
 from __future__ import annotations
@@ -19,6 +21,16 @@ import pyarrow as pa
 
 from ballast.contracts import identity
 from ballast.contracts.policy import JobPolicy, parse_policy
+from ballast.contracts.scaling import (
+    ADD,
+    ALIVE,
+    DRAIN,
+    IN_USE,
+    KEEP,
+    REMOVE,
+    SPARE,
+    nodes_in_use,
+)
 from ballast.contracts.settings import Settings
 from ballast.store.tables import append, ensure_tables, open_table, table_exists
 
@@ -29,8 +41,8 @@ START = datetime(2026, 11, 1, 6, 0, tzinfo=UTC)
 BETWEEN = timedelta(hours=4)
 TABLES = (
     "snapshots.snapshots", "snapshots.key_groups", "snapshots.nodes", "snapshots.traffic",
-    "plans.plans", "plans.assignments", "plans.heads", "plans.log", "plans.acks",
-    "plans.outcomes",
+    "plans.plans", "plans.assignments", "plans.routes", "plans.scaling", "plans.heads",
+    "plans.log", "plans.acks", "plans.outcomes",
 )  # fmt: skip
 
 
@@ -43,9 +55,16 @@ class World:
     """Most moves of each plan."""
     seed: int = 1
     drift_by: float = 0.25
-    """How much loads change from version to version, as a log-normal's sigma."""
+    """How much loads differ from the usual ones, as a log-normal's sigma."""
+    routes: int = 0
+    """Keys that have a route in each version."""
+    states: dict[str, str] = field(init=False)
+    """Nodes in use, alive or draining, before the plan that is being made."""
+    actions: dict[str, str] = field(init=False)
+    """What that plan does with each node; empty where the job is not scaled."""
     operators: list[str] = field(init=False)
     numbers: Ints = field(init=False)
+    usual: Floats = field(init=False)
     loads: Floats = field(init=False)
     nodes: Ints = field(init=False)
     state_bytes: Ints = field(init=False)
@@ -58,8 +77,13 @@ class World:
         self.numbers = np.concatenate([np.arange(sizes[name]) for name in sorted(sizes)])
         count = self.numbers.size
         heavy = self.random.lognormal(0.0, 0.8, count)
-        self.loads = heavy / heavy.sum() * 0.6 * len(self.policy.nodes)
-        self.nodes = self.random.integers(0, len(self.policy.nodes), count)
+        in_use = sum(not node.spare for node in self.policy.nodes)
+        self.usual = heavy / heavy.sum() * 0.6 * in_use
+        self.loads = self.usual
+        self.states = nodes_in_use(self.policy)
+        self.actions = {}
+        # Spare nodes come last.
+        self.nodes = self.random.integers(0, len(self.states), count)
         self.state_bytes = (heavy * 100_000).astype(np.int64)
 
     @property
@@ -69,16 +93,46 @@ class World:
 
     def drift(self) -> None:
         """Another hour of the day."""
-        self.loads = self.loads * self.random.lognormal(0.0, self.drift_by, self.loads.size)
+        # Around the usual load: steps on top of each other would end with one key group that is
+        # heavier than all others together, and nothing to move.
+        self.loads = self.usual * self.random.lognormal(0.0, self.drift_by, self.loads.size)
+
+    def scale(self, version: int) -> None:
+        """Decide on the nodes: of four versions one adds, one drains and one removes a node."""
+        if self.policy.scaling is None:
+            return
+        in_turn = {2: ADD, 0: DRAIN, 1: REMOVE if version > 1 else KEEP}.get(version % 4, KEEP)
+        last = self.policy.nodes[-1].id
+        self.actions = {
+            node.id: KEEP if node.id in self.states else SPARE for node in self.policy.nodes
+        }
+        if in_turn != KEEP:
+            self.actions[last] = in_turn
+
+    def settle(self, after: Ints) -> None:
+        """The plan is in force."""
+        self.nodes = after
+        if self.actions:
+            self.states = {n: IN_USE[a] for n, a in self.actions.items() if a in IN_USE}
+
+    @property
+    def staying(self) -> Ints:
+        """Numbers of the nodes that a plan may use."""
+        states = {n: IN_USE.get(a) for n, a in self.actions.items()} or self.states
+        numbered = enumerate(self.policy.nodes)
+        return np.array([i for i, node in numbered if states.get(node.id) == ALIVE])
 
     def better(self) -> Ints:
         """A placement after some moves; every key group moves where there are as many as these."""
         if self.per_version >= self.nodes.size:
             return (self.nodes + 1) % len(self.policy.nodes)
-        after = self.nodes.copy()
+        after, staying = self.nodes.copy(), self.staying
+        for group in np.flatnonzero(~np.isin(after, staying)):
+            after[group] = staying[self.totals(after)[staying].argmin()]
         for _ in range(self.per_version):
             totals = self.totals(after)
-            fullest, emptiest = int(totals.argmax()), int(totals.argmin())
+            fullest = int(staying[totals[staying].argmax()])
+            emptiest = int(staying[totals[staying].argmin()])
             between = totals[fullest] - totals[emptiest]
             # A heavier one would only change which of the two is the fullest.
             light = np.flatnonzero((after == fullest) & (self.loads < between))
@@ -93,21 +147,26 @@ class World:
 
     def distance(self, nodes: Ints) -> float:
         """Load distance, in percent of the mean; every node has one core."""
-        totals = self.totals(nodes)
+        totals = self.totals(nodes)[self.staying]
         return float(100 * np.abs(totals - totals.mean()).max() / totals.mean())
 
 
-def job_policy(job: str, operators: int, key_groups: int, nodes: int) -> JobPolicy:
-    """Operators in a chain, each with so many key groups."""
+def job_policy(job: str, operators: int, key_groups: int, nodes: int, spares: int = 0) -> JobPolicy:
+    """Operators in a chain, each with so many key groups; with spare nodes the job is scaled."""
     names = [f"operator-{number}" for number in range(operators)]
-    data = {
+    data: dict[str, Any] = {
         "job": job, "window_s": 5, "statistics_period_s": 60,
         "operators": [
             {"id": name, "key_groups": key_groups, "partition_key": ["key"]} for name in names
         ],
         "edges": [{"from": a, "to": b} for a, b in pairwise(names)],
-        "nodes": [{"id": f"node-{number:02d}"} for number in range(nodes)],
+        "nodes": [
+            {"id": f"node-{number:02d}", "spare": number >= nodes}
+            for number in range(nodes + spares)
+        ],
     }  # fmt: skip
+    if spares:
+        data["scaling"] = {"interval_s": 60}
     return parse_policy(data, f"{job}.yaml")
 
 
@@ -116,10 +175,11 @@ def write_job(settings: Settings, world: World, versions: int, fan_out: int = 4)
     ensure_tables(settings, TABLES)
     for version in range(1, versions + 1):
         world.drift()
+        world.scale(version)
         after = world.better()
         for table, rows in _rows(world, version, after, fan_out):
             append(settings, table, rows)
-        world.nodes = after
+        world.settle(after)
     _write_head(settings, world, versions)
 
 
@@ -137,10 +197,14 @@ def _rows(
     run_id, snapshot, plan = ids_of(job, version)
     ids = {"job": job, "snapshot_id": snapshot}
     yield "snapshots.key_groups", _key_groups(world, ids)
-    yield "snapshots.nodes", [_node(ids, node.id, at) for node in world.policy.nodes]
+    yield "snapshots.nodes", [_node(ids, node, state, at) for node, state in world.states.items()]
     yield "snapshots.traffic", _traffic(world, ids, fan_out)
     yield "snapshots.snapshots", [_snapshot(world, ids, run_id, version, at)]
     yield "plans.assignments", _assignments(world, job, plan, after)
+    if world.routes:
+        yield "plans.routes", _routes(world, job, plan)
+    if world.actions:
+        yield "plans.scaling", _scaling(world, {"job": job, "plan_id": plan}, after, at)
     row = _plan(world, (run_id, snapshot, plan), version, after, at)
     yield "plans.plans", [row]
     yield "plans.log", list(_log(job, run_id, plan, version, at))
@@ -201,10 +265,80 @@ def _assignments(world: World, job: str, plan: str, after: Ints) -> pa.Table:
     })  # fmt: skip
 
 
-def _node(ids: Row, node_id: str, at: datetime) -> Row:
+def _routes(world: World, job: str, plan: str) -> pa.Table:
+    """Keys of the last operator, each in one of its key groups; some change from plan to plan."""
+    last = world.policy.operators[-1]
+    groups = world.random.integers(0, last.key_groups, world.routes)
+    groups = np.where(world.random.random(world.routes) < 0.1, groups, 0)
+    keys = [f"key-{number:07d}" for number in range(world.routes)]
+    return pa.table({
+        **_columns({"job": job, "plan_id": plan, "operator_id": last.id}, world.routes),
+        "key": keys,
+        "key_group": groups,
+    })  # fmt: skip
+
+
+def _due_moves(world: World) -> int | None:
+    """Key groups that have to leave a draining node; None of a job that is not scaled."""
+    if not world.actions:
+        return None
+    return int((~np.isin(world.nodes, world.staying)).sum())
+
+
+REASONS = {
+    ADD: ("utilisation 0.91 is above the upper boundary 0.85, so 1 node more", "cpu below 0.85"),
+    DRAIN: (
+        "utilisation 0.41 was below the lower boundary 0.45 in 3 rounds, so 1 node less",
+        "cpu above 0.45 in one of the rounds",
+    ),
+    REMOVE: ("a draining node is empty and goes", "cpu above 0.85, which takes the node back"),
+    KEEP: (
+        "utilisation 0.62 is within the boundaries, so the nodes stay",
+        "cpu above 0.85, or below 0.45 for 3 rounds",
+    ),
+}
+"""Decisions in words, as those of the pipeline are; the figures are made up."""
+
+
+def _why(world: World) -> dict[str, str]:
+    last = world.actions[world.policy.nodes[-1].id]
+    reason, would_change = REASONS.get(last, REASONS[KEEP])
+    return {"reason": reason, "binding": "cpu", "would_change": would_change}
+
+
+def _scaling_reason(world: World) -> str:
+    said = _why(world)
+    return (
+        f"{said['reason']}; {said['binding']} bound; what would have changed it: "
+        f"{said['would_change']}"
+    )
+
+
+def _scaling(world: World, ids: Row, after: Ints, at: datetime) -> list[Row]:
+    nothing = dict.fromkeys(("wanted", "before", "needed", "utilisation", "cpu_load_cores",
+                             "drain_rounds", "due", "loads_json"))  # fmt: skip
+    shared = {**nothing, **ids, **_why(world), "period_end_at": at, "decided_at": at}
+    totals = world.totals(after)
+    nodes = [
+        {"subject": "node", "subject_id": node.id, "action": world.actions[node.id]}
+        | ({"utilisation": totals[i], "cpu_load_cores": totals[i]}
+           if world.actions[node.id] in IN_USE else {})
+        | ({"drain_rounds": 1, "due": []} if world.actions[node.id] == DRAIN else {})
+        for i, node in enumerate(world.policy.nodes)
+    ]  # fmt: skip
+    before = sum(state == ALIVE for state in world.states.values())
+    wanted = world.staying.size
+    action = "out" if wanted > before else "in" if wanted < before else "hold"
+    cluster = {"subject": "cluster", "subject_id": "main", "action": action, "before": before,
+               "wanted": wanted, "needed": wanted, "utilisation": 0.62,
+               "loads_json": '{"cpu": 0.62}'}  # fmt: skip
+    return [shared | row for row in [*nodes, cluster]]
+
+
+def _node(ids: Row, node_id: str, state: str, at: datetime) -> Row:
     return {
         **ids, "node_id": node_id, "cluster": "main", "rack": "rack-1", "cpu_capacity_cores": 1.0,
-        "memory_capacity_bytes": None, "network_capacity_bytes_per_s": None, "state": "alive",
+        "memory_capacity_bytes": None, "network_capacity_bytes_per_s": None, "state": state,
         "last_seen_at": at, "silent_windows": 0,
     }  # fmt: skip
 
@@ -236,8 +370,10 @@ def _plan(world: World, ids: tuple[str, str, str], version: int, after: Ints, at
         "load_distance_before_points": before * 0.6, "load_distance_points": promised * 0.6,
         "bound_pct": promised * 0.9, "gap_pct": promised * 0.1,
         "moves": int(moved.sum()), "bytes": n_bytes, "forced_moves": 0, "forced_bytes": 0,
-        "pause_s": moved.sum() * 0.005 + n_bytes * 1e-8, "routes": 0, "rerouted_keys": 0,
+        "pause_s": moved.sum() * 0.005 + n_bytes * 1e-8, "routes": world.routes, "rerouted_keys": 0,
         "route_bytes": 0, "route_pause_s": 0.0, "solver_seconds": 1.5, "seed": 0,
+        "due_moves": _due_moves(world),
+        "scaling_reason": _scaling_reason(world) if world.actions else None,
         "trace_json": f'[[0.1,"start",{before}],[1.2,"search",{promised}]]', "created_at": at,
     }  # fmt: skip
 

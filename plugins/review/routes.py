@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request
 
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.settings import check_job_name
+from ballast.store.changes import node_difference, node_plan, route_difference
 from ballast.store.kept import Shelf
 from ballast.store.paging import Key
 from ballast.store.placement import difference, node_loads, node_traffic
@@ -28,6 +29,7 @@ from plugins.review.answers import Answer
 
 MaySee = Callable[[Request, str], bool]
 Name = Annotated[str | None, Query(min_length=1, max_length=300)]
+Against = Annotated[str, Query(max_length=40)]
 Limit = Annotated[int, Query(ge=1, le=500)]
 Offset = Annotated[int, Query(ge=0, le=100_000_000)]
 MOST_DRAFTS = 20
@@ -80,7 +82,9 @@ def _add_plan_routes(router: APIRouter, shelf: Shelf) -> None:
 
     @router.get("/plans/{plan}")
     def plan_page(job: str, plan: str) -> Any:
-        return Answer(plan_detail(Life(shelf, job), plan))
+        life = Life(shelf, job)
+        detail = plan_detail(life, plan)
+        return Answer({**detail, "scaling": node_plan(life, detail["plan"])})
 
     @router.get("/plans/{plan}/nodes")
     def nodes(job: str, plan: str) -> Any:
@@ -113,7 +117,7 @@ def _add_plan_routes(router: APIRouter, shelf: Shelf) -> None:
     def differences(
         job: str,
         plan: str,
-        against: Annotated[str, Query(max_length=40)],
+        against: Against,
         operator: Name = None,
         from_node: Name = None,
         to_node: Name = None,
@@ -122,6 +126,14 @@ def _add_plan_routes(router: APIRouter, shelf: Shelf) -> None:
     ) -> Any:
         wanted = MoveFilter(operator, from_node, to_node)
         return Answer(difference(Life(shelf, job), against, plan, wanted, offset, limit))
+
+    @router.get("/plans/{plan}/node_difference")
+    def differences_of_nodes(job: str, plan: str, against: Against) -> Any:
+        return Answer(node_difference(Life(shelf, job), against, plan))
+
+    @router.get("/plans/{plan}/route_difference")
+    def differences_of_routes(job: str, plan: str, against: Against, limit: Limit = 100) -> Any:
+        return Answer(route_difference(Life(shelf, job), against, plan, limit))
 
 
 def text_of(place: Key) -> str:

@@ -138,3 +138,22 @@ def test_each_page_tells_an_engineer_on_call_what_to_do(dags: dict[str, Any]) ->
     for dag in dags.values():
         for task in dag.tasks:
             assert f"`{task.task_id}`" in dag.doc_md
+
+
+def test_every_program_tells_openlineage_which_tables_it_reads_and_writes(
+    dags: dict[str, Any],
+) -> None:
+    from ballast.contracts.settings import load_settings
+    from ballast.contracts.tables import TABLES as KNOWN
+    from orchestration.lineage import TABLES, dataset_name
+    from orchestration.program import ProgramOperator
+
+    tasks = [task for dag in dags.values() for task in dag.tasks]
+    programs = {task.program for task in tasks if isinstance(task, ProgramOperator)}
+    assert programs == set(TABLES)
+    assert {name for sides in TABLES.values() for side in sides for name in side} <= set(KNOWN)
+    assert TABLES["what_if"][1] == ()
+    bucket = load_settings({"BALLAST_WAREHOUSE": "s3a://bucket/warehouse"})
+    assert dataset_name(bucket, "plans.heads") == ("s3://bucket", "warehouse/plans/heads")
+    folder = load_settings({"BALLAST_WAREHOUSE": "/data/warehouse"})
+    assert dataset_name(folder, "plans.heads") == ("file", "/data/warehouse/plans/heads")

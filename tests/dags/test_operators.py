@@ -77,6 +77,17 @@ def test_a_refusal_keeps_its_words_and_is_tried_again_only_if_it_may_heal(
     assert ti.pushed["notice"]["kind"] == "refused"
 
 
+def test_a_question_that_is_refused_is_told_to_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.sdk.exceptions import AirflowException
+
+    ti = Ti()
+    task = operator(monkeypatch, handing(fails=True, refusal=refusal(False)))
+    task.tells = False
+    with pytest.raises(AirflowException):
+        task.execute({"ti": ti})
+    assert set(ti.pushed) == {"refusal"}
+
+
 def test_a_program_that_died_without_a_word_keeps_its_trace(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -73,6 +73,8 @@ ROUTES = (
     read(f"{JOB}/plans/2/traffic", 403),
     read(f"{JOB}/plans/2/moves", 403),
     read(f"{JOB}/plans/2/difference?against=1", 403),
+    read(f"{JOB}/plans/2/node_difference?against=1", 403),
+    read(f"{JOB}/plans/2/route_difference?against=1", 403),
     # Rights are those of the job in the path, whatever else the request names.
     read(f"{JOB}?dag_id=reoptimize__orders", 403),
     nothing("/ballast/docs"),

@@ -2,14 +2,14 @@
 // own API with the person's own login: Airflow checks their rights and writes down who it was.
 import { airflow } from "./api.js";
 import { h } from "./dom.js";
-import { show, tell } from "./main.js";
+import { go, show, tell } from "./main.js";
 
 /** A dialog; resolves to the form's values, or null if it was closed. */
 function ask(title, text, fields, verb) {
   return new Promise((resolve) => {
     const inputs = fields.map((field) => ({
       ...field,
-      input: h("input", { type: field.type ?? "text", name: field.name, maxlength: 500, required: field.required }),
+      input: h("input", { type: field.type ?? "text", name: field.name, maxlength: 500, min: field.min, required: field.required }),
     }));
     const form = h("form", { method: "dialog" },
       h("h2", {}, title), h("p", {}, text),
@@ -61,6 +61,30 @@ export function triggerButton(job) {
       if (note) tell(`Started a run of ${dag}.${note}`);
     },
   }, "Reoptimize now");
+}
+
+/** Asks what a plan would be; the answer is a run of what_if__<job>, which changes nothing. */
+export function whatIfButton(job) {
+  const dag = `what_if__${job}`;
+  return h("button", {
+    onclick: async () => {
+      const given = await ask("What if …?", `Starts a run of ${dag}, which plans for other nodes or another load and changes nothing. More can be asked where the DAG is triggered.`,
+        [
+          { name: "without", title: "nodes gone at once (node-1,node-2)" }, { name: "drain", title: "nodes that drain (node-3)" },
+          { name: "add", title: "nodes more", type: "number", min: 0 }, { name: "scale", title: "other load (*=1.3)" },
+          { name: "load_of", title: "load up to a time, UTC (2026-11-14T18:00)" },
+          { name: "hold_pct", title: "how many nodes hold it at, %", type: "number", min: 1 },
+          { name: "frontier", title: "what each budget would buy", type: "checkbox" },
+        ], "Ask");
+      if (!given) return;
+      const number = (text) => (text === "" ? null : Number(text));
+      const conf = { without: given.without, drain: given.drain, scale: given.scale, add: number(given.add) ?? 0,
+        load_of: given.load_of || null, hold_pct: number(given.hold_pct), frontier: given.frontier };
+      let run = null;
+      await attempt("Asked.", async () => { run = await airflow.trigger(dag, conf); });
+      if (run) go({ dag, run: run.dag_run_id });
+    },
+  }, "What if …");
 }
 
 export function rollbackButton(job, version) {

@@ -102,5 +102,14 @@ export const airflow = {
     settled(item.since).then(() => write("PATCH", `dags/${part(item.dag)}/dagRuns/${part(item.run)}/taskInstances/${part(item.task)}/${part(item.map)}/hitlDetails`,
       { chosen_options: [option], params_input: { reason } })),
 
+  /** A value that a task handed on; null where it has none, or where it may not be seen. */
+  async handed(dag, run, task, key) {
+    const found = await answer(`../api/v2/dags/${part(dag)}/dagRuns/${part(run)}/taskInstances/${part(task)}/xcomEntries/${part(key)}`).catch(() => null);
+    const value = found?.value ?? null;
+    return typeof value === "string" && key === "return_value" ? JSON.parse(value) : value;
+  },
+
+  run: (dag, run) => answer(`../api/v2/dags/${part(dag)}/dagRuns/${part(run)}`).catch(() => null),
+
   dag: (dag) => answer(`../api/v2/dags/${part(dag)}`).catch(() => null),
 };

@@ -4,21 +4,29 @@ import { h, table } from "./dom.js";
 import { bytes, count, percent, round } from "./format.js";
 import { label, link } from "./main.js";
 import { differenceSection } from "./moves.js";
+import { nodeCount, nodeDifference, routeDifference } from "./nodes.js";
+import { explain } from "./trouble.js";
 
 const FIGURES = [
   ["load distance before", (d) => percent(d.plan.load_distance_before_pct)],
   ["load distance promised", (d) => percent(d.plan.load_distance_pct)],
   ["load distance measured", (d) => percent(d.outcomes.find((row) => row.figure === "load_distance_pct")?.measured)],
+  ["nodes that stay", (d) => (d.scaling ? nodeCount(d.scaling) : "–")],
   ["moves", (d) => count(d.plan.moves + d.plan.forced_moves)],
   ["state moved", (d) => bytes(d.plan.bytes + d.plan.forced_bytes)],
   ["pause predicted", (d) => `${round(d.plan.pause_s)} s`],
   ["collocation factor", (d) => percent(d.plan.collocation_factor_pct)],
+  ["keys with a route", (d) => count(d.plan.routes)],
   ["approved by", (d) => d.approved_by ?? "–"],
 ];
 
 export async function comparePage({ job, plan, against }) {
   const first = against === "0";
-  const [right, left] = await Promise.all([ballast.plan(job, plan), first ? null : ballast.plan(job, against)]);
+  const part = (what, show) => ballast.plan(job, plan, what, { against }).then(show, (error) => explain(error, {}));
+  const [right, left, nodes, routes] = await Promise.all([
+    ballast.plan(job, plan), first ? null : ballast.plan(job, against),
+    part("node_difference", nodeDifference), part("route_difference", routeDifference),
+  ]);
   return {
     node: h("section", {},
       h("h1", {}, `${job}: ${first ? "before the first plan" : label(against)} and ${label(plan)}`),
@@ -28,6 +36,7 @@ export async function comparePage({ job, plan, against }) {
         { title: first ? "before the first plan" : label(against), number: true, of: ([, of]) => (left ? of(left) : "–") },
         { title: label(plan), number: true, of: ([, of]) => of(right) },
       ], FIGURES),
+      nodes, routes,
       differenceSection("Key groups that are placed differently", (values) => ballast.plan(job, plan, "difference", { against, ...values }))),
   };
 }

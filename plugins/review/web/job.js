@@ -1,11 +1,12 @@
 // One job: how it stands, what waits, its versions as a timeline, its log.
-import { rollbackButton, triggerButton } from "./actions.js";
+import { rollbackButton, triggerButton, whatIfButton } from "./actions.js";
 import { airflow, ballast } from "./api.js";
 import { distances } from "./charts.js";
-import { card, h, table } from "./dom.js";
+import { card, fill, h, table } from "./dom.js";
 import { bytes, count, percent, time, word } from "./format.js";
-import { kept, lastRun } from "./jobs.js";
+import { kept, lastRun, refusal } from "./jobs.js";
 import { go, link } from "./main.js";
+import { pager } from "./moves.js";
 import { withoutPlans } from "./trouble.js";
 
 const LOG_ROWS = 50;
@@ -18,15 +19,15 @@ export async function jobPage(name) {
   const newestFirst = [...versions].reverse();
   const asked = await Promise.all(waiting.map((item) => airflow.asked(item)));
   const node = h("section", {},
-    h("div", { class: "row" }, h("h1", {}, name), triggerButton(name)),
+    h("div", { class: "row" }, h("h1", {}, name), triggerButton(name), job.plans ? whatIfButton(name) : null),
     asked.map((item) => waitingPanel(name, item)),
     job.version ? cards(job, run) : withoutPlans(name, job.last_refusal),
-    job.version && job.last_refusal ? h("p", {}, h("span", { class: "bad" }, `Last refusal: ${word(job.last_refusal.event)}`), ` ${time(job.last_refusal.at)}: ${job.last_refusal.reason}`) : null,
+    job.version && job.last_refusal ? h("p", {}, "Last refusal: ", refusal(job.last_refusal)) : null,
     versions.length ? h("h2", {}, "Versions") : null, versions.length ? holder : null,
     versions.length ? table("Versions, newest first", versionColumns(name), newestFirst) : null,
     drafts.length ? h("h2", {}, "Plans that did not come into force") : null,
     drafts.length ? table("Drafts, newest first", draftColumns(name), drafts) : null,
-    h("h2", {}, "Who did what"), logTable(log));
+    h("h2", {}, "Who did what"), pagedLog(log, (offset) => ballast.log(name, { limit: LOG_ROWS, offset })));
   return { node, after: () => { if (versions.length) distances(holder, versions, (version) => go({ job: name, plan: version })); } };
 }
 
@@ -78,8 +79,21 @@ function draftColumns(job) {
   ];
 }
 
-export function logTable({ rows, total }) {
-  const caption = total > rows.length ? `Log, the newest ${rows.length} of ${count(total)}` : "Log, newest first";
+/** The log a page at a time, from the newest events back to the first. */
+function pagedLog(first, ask) {
+  const holder = h("div", {});
+  const turn = (page, offset) => {
+    const to = (next) => async () => turn(await ask(next), next);
+    const newer = offset > 0 ? to(Math.max(0, offset - LOG_ROWS)) : null;
+    const older = offset + page.rows.length < page.total ? to(offset + LOG_ROWS) : null;
+    fill(holder, logTable(page), newer || older ? pager(newer, older, `from event ${count(offset + 1)} of ${count(page.total)}, newest first`, ["Newer", "Older"]) : null);
+  };
+  turn(first, 0);
+  return holder;
+}
+
+export function logTable({ rows }) {
+  const caption = "Log, newest first";
   return table(caption, [
     { title: "when", of: (row) => time(row.at) },
     { title: "what", of: (row) => word(row.event) },

@@ -25,9 +25,15 @@ export async function jobsPage() {
       { title: "measured", number: true, of: (row) => (row.version ? kept(row.load_distance_promised_pct, row.load_distance_measured_pct) : "–") },
       { title: "last run", of: (row) => lastRun(run.get(row.job)) },
       { title: "waiting", of: (row) => (waits(row.job) ? h("span", { class: "tag bad" }, `${waits(row.job)} for approval`) : "–") },
-      { title: "last refusal", long: true, of: (row) => (row.last_refusal ? `${time(row.last_refusal.at)}, ${word(row.last_refusal.event)}: ${row.last_refusal.reason}` : "–") },
+      { title: "last refusal", long: true, of: (row) => (row.last_refusal ? refusal(row.last_refusal) : "–") },
     ], jobs)),
   };
+}
+
+/** Why the last run that was refused was, and whether runs have gone through since. */
+export function refusal(row) {
+  const over = row.over_since ? h("span", { class: "quiet" }, ` Over since ${time(row.over_since)}.`) : null;
+  return h("span", {}, h("span", { class: over ? "quiet" : "bad" }, `${time(row.at)}, ${word(row.event)}: `), row.reason, over);
 }
 
 export function lastRun(run) {

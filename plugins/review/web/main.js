@@ -6,6 +6,7 @@ import { jobPage } from "./job.js";
 import { jobsPage } from "./jobs.js";
 import { planPage } from "./plan.js";
 import { explain, notOurs, runWithoutPlan } from "./trouble.js";
+import { whatIfPage } from "./what_if.js";
 
 const OURS = /^(?:reoptimize|review|rollback|what_if)__([a-z][a-z0-9_]{0,62})$/;
 const main = document.getElementById("main");
@@ -64,6 +65,7 @@ async function fromAirflow(dag, run) {
   const job = OURS.exec(dag)?.[1];
   if (!job) return { page: notOurs(dag) };
   if (!run) return { job };
+  if (dag.startsWith("what_if__")) return { job, page: await whatIfPage(job, dag, run) };
   const asked = dag.startsWith("review__") ? await airflow.asked({ dag, run }) : null;
   if (asked?.plan) return { job, plan: asked.plan };
   const found = await ballast.run(job, run);

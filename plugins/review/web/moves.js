@@ -31,10 +31,10 @@ const NODES = [
   { name: "to_node", title: "to node" },
 ];
 
-function pager(before, after, text) {
+export function pager(before, after, text, [earlier, later] = ["Earlier", "Later"]) {
   return h("div", { class: "row pager" },
-    h("button", { onclick: before, disabled: before === null }, "Earlier"),
-    h("button", { onclick: after, disabled: after === null }, "Later"), h("span", { class: "quiet" }, text));
+    h("button", { onclick: before, disabled: before === null }, earlier),
+    h("button", { onclick: after, disabled: after === null }, later), h("span", { class: "quiet" }, text));
 }
 
 /** Moves of a plan; the server reads the row groups of a page, not all moves. */

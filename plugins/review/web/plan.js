@@ -7,6 +7,7 @@ import { bytes, count, percent, round, time, word } from "./format.js";
 import { logTable } from "./job.js";
 import { go, label, link } from "./main.js";
 import { movesSection } from "./moves.js";
+import { nodeCount, scalingSection, stateTag } from "./nodes.js";
 import { trafficSection } from "./traffic.js";
 import { explain } from "./trouble.js";
 
@@ -34,15 +35,17 @@ export async function planPage(job, name) {
       detail.in_force ? h("span", { class: "tag good" }, "in force") : null,
       detail.version && !detail.in_force ? rollbackButton(job, detail.version) : null,
       waiting.map((item) => reviewButtons(item, plan))),
-    h("p", {}, `${plan.reason}. This plan is ${detail.quality}.`),
+    h("p", {}, `${detail.why} This plan is ${detail.quality}.`.trim()),
     h("div", { class: "cards" },
       card("load distance before", percent(plan.load_distance_before_pct)),
       card("promised", percent(plan.load_distance_pct)),
+      detail.scaling ? card("nodes", nodeCount(detail.scaling), "that stay, before and with the plan") : null,
       card("moves", count(moved), "by choice and forced"),
       card("state moved", bytes(plan.bytes + plan.forced_bytes)),
       card("pause predicted", `${round(plan.pause_s)} s`),
       card("approved by", detail.approved_by ?? (detail.version ? "nobody, by rule" : "nobody"))),
     compareForm(job, name, detail),
+    scalingSection(detail.scaling),
     nodes.node,
     h("h2", {}, "Promise against outcome"), outcomeTable(detail),
     movesSection(title.toLowerCase(), moved, (values) => ballast.plan(job, name, "moves", values)),
@@ -74,7 +77,7 @@ function nodesSection(found) {
   const holders = found.resources.map(() => h("div", { class: "chart", "aria-hidden": "true" }));
   const columns = [
     { title: "node", of: (row) => row.node_id },
-    { title: "state", of: (row) => row.state },
+    { title: "state", of: (row) => stateTag(row.state) },
     { title: "before", number: true, of: (row) => percent(row.before) },
     { title: "promised", number: true, of: (row) => percent(row.promised) },
     { title: "measured", number: true, of: (row) => percent(row.measured) },
@@ -119,7 +122,7 @@ function details(detail) {
   return h("div", { class: "panel" }, facts([
     ["plan id", plan.plan_id], ["content hash", plan.content_hash], ["run", plan.run_id],
     ["snapshot", plan.snapshot_id], ["made against", plan.parent_version ? link({ job: detail.job, plan: plan.parent_version }, label(String(plan.parent_version))) : "the placement by hash"],
-    ["objective", plan.objective], ["solver", `${plan.method}, ${plan.status}, ${round(plan.solver_seconds)} s`],
+    ["objective", plan.objective], ["account of the solvers", plan.reason], ["solver", `${plan.method}, ${plan.status}, ${round(plan.solver_seconds)} s`],
     ["bound", percent(plan.bound_pct)], ["gap", percent(plan.gap_pct)], ["on the way", detail.progress],
     ["collocation factor", plan.collocation_factor_pct === null ? null : `${percent(plan.collocation_factor_before_pct)} to ${percent(plan.collocation_factor_pct)}`],
     ["bytes between nodes", plan.wire_bytes_per_s === null ? null : `${bytes(plan.wire_bytes_before_per_s)}/s to ${bytes(plan.wire_bytes_per_s)}/s`],

@@ -119,13 +119,50 @@ def test_show_finds_an_older_version_and_a_draft(capsys: pytest.CaptureFixture[s
 def test_diff_names_the_key_groups_that_two_versions_place_differently(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    rows = run_json(capsys, "plans", "diff", "clicks", "1", "2")
-    assert rows == [
+    found = run_json(capsys, "plans", "diff", "clicks", "1", "2")
+    assert found["key_groups"] == [
         {"operator_id": "count", "key_group": 0, "old_node_id": "n1", "new_node_id": "n2"}
     ]
-    assert run_json(capsys, "plans", "diff", "clicks", "2") == []
-    before_first = run_json(capsys, "plans", "diff", "clicks", "0", "1")
+    same = run_json(capsys, "plans", "diff", "clicks", "2")
+    assert [same[name] for name in ("key_groups", "nodes", "operators", "routes")] == [[]] * 4
+    before_first = run_json(capsys, "plans", "diff", "clicks", "0", "1")["key_groups"]
     assert [(r["old_node_id"], r["new_node_id"]) for r in before_first] == [("n0", "n1")]
+
+
+def test_diff_and_show_tell_what_becomes_of_nodes_and_keys(
+    warehouse: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    common = {
+        "job": "clicks", "reason": "cpu is at 0.91", "binding": "cpu", "due": [],
+        "would_change": "cpu below 0.85",
+    }  # fmt: skip
+    append(warehouse, "plans.scaling", [
+        row_of("plans.scaling", plan_id=plan_id, subject=subject, subject_id=name, action=action,
+               before=1, wanted=wanted, **common)
+        for plan_id, subject, name, action, wanted in (
+            ("p1", "node", "n1", "keep", None), ("p1", "node", "n2", "spare", None),
+            ("p2", "node", "n1", "keep", None), ("p2", "node", "n2", "add", None),
+            ("p2", "cluster", "main", "out", 2),
+        )
+    ])  # fmt: skip
+    append(warehouse, "plans.routes", [
+        row_of("plans.routes", job="clicks", plan_id="p2", operator_id="count", key="k",
+               key_group=1)])  # fmt: skip
+    found = run_json(capsys, "plans", "diff", "clicks", "1", "2")
+    assert found["nodes"] == [{"node_id": "n2", "old": "not in use", "new": "in use"}]
+    assert found["nodes_in_use"] == [1, 2]
+    assert (found["rerouted_keys"], found["routes"][0]["key"]) == (1, "k")
+    assert main(["plans", "diff", "clicks", "1"]) == 0
+    text = capsys.readouterr().out
+    assert "nodes in use: 1 and 2; in another state: 1" in text
+    assert "keys that go to another key group: 1 " in text
+    assert main(["plans", "show", "clicks"]) == 0
+    text = capsys.readouterr().out
+    assert "Nodes: 1 before, 2 with the plan; cpu is at 0.91" in text
+    assert "Bound by cpu; what would have changed it: cpu below 0.85" in text
+    assert "n2       added" in text
+    assert run_json(capsys, "plans", "show", "clicks", "1")["nodes"]["spares"] == ["n2"]
+    assert run_json(capsys, "plans", "show", "clicks", "p3")["nodes"] is None
 
 
 @pytest.mark.usefixtures("warehouse")
@@ -148,6 +185,21 @@ def test_status_says_what_is_in_force_and_how_it_does(capsys: pytest.CaptureFixt
         2.0,
         2.5,
     )
+
+
+def test_status_tells_trouble_that_lasts_from_trouble_that_is_over(
+    warehouse: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    closed = "job clicks: 1 of 3 nodes silent; b since 12:00:30; wait until 12:04:30"
+    gate = row_of("plans.log", job="clicks", event="gate_failed", run_id="r4", plan_id=None,
+                  version=None, reason=closed, at=NOW + timedelta(hours=1))  # fmt: skip
+    append(warehouse, "plans.log", [gate])
+    status = run_json(capsys, "status", "clicks")
+    assert (status["last_trouble"], status["last_trouble_reason"]) == ("gate_failed", closed)
+    assert status["last_trouble_over_since"] is None
+    later = gate | {"event": "drafted", "run_id": "r5", "at": NOW + timedelta(hours=2)}
+    append(warehouse, "plans.log", [later])
+    assert run_json(capsys, "status", "clicks")["last_trouble_over_since"] is not None
 
 
 @pytest.mark.usefixtures("warehouse")

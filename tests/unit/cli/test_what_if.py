@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -53,7 +54,8 @@ def test_two_of_ten_nodes_gone(folder: Path, capsys: pytest.CaptureFixture[str])
     assert main(["what-if", str(folder), "--without", nodes, *QUICK]) == 0
     shown = capsys.readouterr()
     said = shown.out
-    assert "planning for today: 100 key groups, at most 0.3 s" in shown.err
+    assert "planning for today: 100 key groups on 10 nodes, at most 0.3 s" in shown.err
+    assert shown.err.startswith(f"reading {folder}\n")
     assert "planning for what is asked" in shown.err
     assert "forced moves" in said
     assert "node-0  dead" in said
@@ -65,6 +67,43 @@ def test_two_of_ten_nodes_gone(folder: Path, capsys: pytest.CaptureFixture[str])
     assert answer["asked"]["load_distance_pct"] < answer["asked"]["load_distance_before_pct"]
     gone = [node for node in answer["asked_nodes"] if node["state"] == "dead"]
     assert [node["load_pct"] for node in gone] == [0.0, 0.0]
+    moved = answer["asked"]["moves"] + answer["asked"]["forced_moves"]
+    assert len(answer["asked_moves"]) == moved
+    sizes = [move["state_bytes"] for move in answer["asked_moves"]]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_the_frontier_and_a_picture_of_both_sides(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = tmp_path / "both.svg"
+    asked = ["what-if", str(folder), "--drain", "node-0", "--add", "1", "--resize", "new-1=2"]
+    assert main([*asked, "--frontier", "--picture", str(picture), *QUICK]) == 0
+    shown = capsys.readouterr()
+    assert "What each budget of moves buys" in shown.out
+    assert "new-1" in shown.out
+    drawn = ElementTree.parse(picture).getroot()
+    texts = [element.text for element in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert any(text.startswith("Today") for text in texts)
+    assert any(text.startswith("Asked") for text in texts)
+    assert {"node-0 (draining)", "new-1"} <= set(texts)
+    # Two bars of each node, a white ground, and two marks of the legend a side.
+    assert len(list(drawn.iter("{http://www.w3.org/2000/svg}rect"))) == 2 * (10 + 11) + 1 + 4
+    assert main([*asked, "--picture", str(tmp_path), *QUICK]) == 2
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_the_load_of_a_time_is_that_of_the_last_snapshot_up_to_it(
+    warehouse: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy = small_policy("probe")
+    first = write_snapshot(warehouse, policy, "run-1", loads={("parse", 0): 0.5})
+    assert main(["what-if", "probe", "--load-of", "2020-01-01", *QUICK]) == 2
+    assert "no snapshot up to 2020-01-01 00:00:00 UTC" in capsys.readouterr().err
+    at = first["period_end_at"].isoformat()
+    assert main(["what-if", "probe", "--load-of", at, "--json", *QUICK]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["asked"]["fullest_node_before_pct"] == answer["today"]["fullest_node_before_pct"]
 
 
 def test_a_job_is_asked_about_and_its_head_stays(

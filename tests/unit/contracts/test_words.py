@@ -19,6 +19,34 @@ def test_a_small_gap_is_not_rounded_away() -> None:
     assert "at most 0.0003 points" in words.quality(0.0, 0.0003)
 
 
+PLAN = {
+    "method": "search", "status": "feasible", "reason": "search: load distance 3 % with 4 moves",
+    "objective": "balance", "load_distance_before_pct": 40.0, "load_distance_pct": 3.0,
+    "forced_moves": 0, "due_moves": None, "collocation_factor_before_pct": None,
+    "collocation_factor_pct": None,
+}  # fmt: skip
+
+
+def test_why_a_plan_moves_is_told_by_what_was_wrong() -> None:
+    assert words.why(PLAN) == (
+        "The load of the node farthest from the mean is off by 40.00 % of it, and by 3.00 % with "
+        "the plan."
+    )
+    lost = PLAN | {"forced_moves": 7, "due_moves": 2, "load_distance_pct": 50.0}
+    assert words.why(lost) == (
+        "7 key groups have to leave dead nodes; 2 have to leave draining nodes in this round."
+    )
+    traffic = {"collocation_factor_before_pct": 20.0, "collocation_factor_pct": 80.0}
+    assert "20.0 % of the traffic stays" in words.why(PLAN | traffic | {"objective": "joint"})
+    assert "traffic" not in words.why(PLAN | traffic)
+
+
+def test_a_rollback_and_a_plan_that_changes_nothing_have_their_own_reason() -> None:
+    for words_of_its_own in ({"method": "rollback"}, {"status": "unchanged"}):
+        assert words.why(PLAN | words_of_its_own | {"reason": "it is so."}) == "It is so."
+    assert words.why(PLAN | {"status": "unchanged", "reason": ""}) == ""
+
+
 def test_progress_names_the_steps_that_helped() -> None:
     trace = [[0.0, "start", 40.0], [0.5, "search", 2.0], [0.7, "milp", 9.0], [0.9, "milp", 1.0]]
     assert words.progress(trace) == (

@@ -65,7 +65,10 @@ def routes(client: TestClient) -> list[str]:
     return found
 
 
-QUERIES = {f"/api/jobs/{JOB}/run": "?run_id=x", f"/api/jobs/{JOB}/plans/2/difference": "?against=1"}
+QUERIES = {f"/api/jobs/{JOB}/run": "?run_id=x"} | {
+    f"/api/jobs/{JOB}/plans/2/{what}": "?against=1"
+    for what in ("difference", "node_difference", "route_difference")
+}
 
 
 def test_every_route_answers_those_who_may_and_nobody_else(client: TestClient) -> None:

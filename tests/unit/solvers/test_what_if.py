@@ -25,6 +25,14 @@ def test_nodes_go_drain_grow_and_come() -> None:
     assert problem.node_state == ("alive",) * 4
 
 
+def test_nodes_that_come_may_have_another_capacity_and_rack() -> None:
+    problem = make([1.0, 1.0], [0, 1])
+    there = asked(problem, Question(added=1, resized={"new-1": 3.0}, racks={"new-1": "far"}))
+    assert (there.capacity[-1, 0], there.rack[-1]) == (3.0, "far")
+    with pytest.raises(InvalidInput, match="there is no node 'new-2'"):
+        asked(problem, Question(added=1, racks={"new-2": "far"}))
+
+
 def test_load_is_scaled_by_operator_or_for_all() -> None:
     problem = make([1.0, 2.0], [0, 1])
     assert asked(problem, Question(scaled={"*": 1.5})).load[:, 0].tolist() == [1.5, 3.0]

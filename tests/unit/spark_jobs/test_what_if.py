@@ -40,6 +40,10 @@ def test_two_of_ten_nodes_gone_and_no_table_has_changed(settings, handoff):
     assert (handed["today"]["nodes"], handed["asked"]["nodes"]) == (10, 8)
     assert handed["asked"]["forced_moves"] > 0
     assert handed["asked"]["load_distance_pct"] is not None
+    assert [len(handed[f"{side}_nodes"]) for side in ("today", "asked")] == [10, 10]
+    assert handed["asked_moves"][0]["from_node_id"] in [node.id for node in POLICY.nodes]
+    assert handed["hold"]["fullest_node_pct"] <= handed["hold"]["below_pct"] == 70
+    assert handed["frontier"][0]["limit"] == 0
     for said in ("| node-0 | dead |", "### Moves", "nodes** hold the load", "What each budget",
                  "Nothing was changed"):  # fmt: skip
         assert said in handed["report"], said
@@ -56,7 +60,7 @@ def test_an_unknown_node_an_empty_warehouse_and_a_question_without_a_plan_are_re
     assert ask(settings, "--without", "node-99") == 2
     assert "there is no node 'node-99'" in read_handoff(handoff)["refusal"]["message"]
     everyone = ",".join(node.id for node in POLICY.nodes)
-    assert ask(settings, "--without", everyone) == 2
+    assert ask(settings, "--without", everyone) == 3
     assert "has no plan" in read_handoff(handoff)["refusal"]["message"]
 
 

@@ -84,8 +84,12 @@ def test_a_refusal_and_a_draft_that_never_came_into_force_are_seen_at_once(copy:
     append(copy, "plans.log", [refused])
     life = Life(shelf, JOB)
     assert [row["last_event"] for row in drafts(life, 10)] == ["refused"]
-    assert glance(life)["last_refusal"]["reason"] == "stale"
+    last = glance(life)["last_refusal"]
+    assert (last["reason"], last["over_since"]) == ("stale", None)
     assert plan_of_run(life, "dry") == "f" * 16
+    later = refused["at"] + timedelta(minutes=10)
+    append(copy, "plans.log", [refused | {"event": "unchanged", "run_id": "next", "at": later}])
+    assert glance(Life(shelf, JOB))["last_refusal"]["over_since"] == later
 
 
 def test_the_plan_of_a_run_is_not_one_that_it_superseded_or_found_to_break_its_promise(

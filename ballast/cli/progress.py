@@ -1,0 +1,32 @@
+"""Progress of sweeps, on standard error: one line for each budget that was solved."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from solvers.frontier import Point
+
+
+class SweepProgress:
+    """What ``solvers.frontier.sweep`` tells of each point."""
+
+    def __init__(self) -> None:
+        self.done = 0
+
+    def __call__(self, point: Point, count: int) -> None:
+        self.done += 1
+        result = point.result
+        found = f"load distance {result.load_distance:.4g} %" if result.is_solved else "infeasible"
+        print(
+            f"{self.done}/{count} {point.unit} {limit_text(point)}: {found} "
+            f"({result.seconds:.1f} s)",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def limit_text(point: Point) -> str:
+    """The budget of a point, as people say it."""
+    return "no limit" if point.limit is None else f"at most {point.limit:,}"

@@ -1,0 +1,56 @@
+"""Which tables each program reads and writes, for OpenLineage where its provider is installed."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+from ballast.contracts.settings import Settings
+
+CONTENT = ("plans.assignments", "plans.routes", "plans.scaling")
+WINDOWS = (
+    "metrics.key_groups", "metrics.nodes", "metrics.traffic", "metrics.key_pairs",
+    "metrics.sources",
+)  # fmt: skip
+SNAPSHOT = (
+    "snapshots.snapshots", "snapshots.key_groups", "snapshots.nodes", "snapshots.traffic",
+    "snapshots.key_pairs", "snapshots.load_series", "snapshots.sources",
+)  # fmt: skip
+DRAFT = ("plans.plans", *CONTENT)
+TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "measure": (
+        (*WINDOWS, *SNAPSHOT, *DRAFT, "plans.heads", "plans.acks"),
+        ("plans.outcomes", "plans.log"),
+    ),
+    "condense": ((*WINDOWS, "plans.heads"), (*SNAPSHOT, "metrics.rejected", "plans.log")),
+    "solve": ((*SNAPSHOT, "plans.outcomes", "plans.scaling"), (*DRAFT, "plans.log")),
+    "prepare": ((*SNAPSHOT, *DRAFT), ("plans.log",)),
+    "publish": ((*SNAPSHOT, *DRAFT), ("plans.heads", "plans.log")),
+    "rollback": (
+        (*SNAPSHOT, *DRAFT, "plans.heads", "plans.acks"),
+        (*SNAPSHOT, *DRAFT, "plans.heads", "plans.log"),
+    ),
+    "what_if": ((*SNAPSHOT, "plans.outcomes"), ()),
+}
+"""What a program reads, and what it writes."""
+
+
+def dataset_name(settings: Settings, table: str) -> tuple[str, str]:
+    """Namespace and name of a table, as OpenLineage names files and objects in a bucket."""
+    parts = urlsplit(settings.table_uri(table))
+    if not parts.scheme or parts.scheme == "file":
+        return "file", str(PurePosixPath(parts.path))
+    scheme = "s3" if parts.scheme == "s3a" else parts.scheme
+    return f"{scheme}://{parts.netloc}", parts.path.lstrip("/")
+
+
+def lineage_of(program: str, settings: Settings) -> Any:
+    """An ``OperatorLineage``; only the OpenLineage provider asks for it, so it is installed."""
+    from airflow.providers.common.compat.openlineage.facet import Dataset
+    from airflow.providers.openlineage.extractors import OperatorLineage
+
+    read, written = (
+        [Dataset(*dataset_name(settings, table)) for table in tables] for tables in TABLES[program]
+    )
+    return OperatorLineage(inputs=read, outputs=written)

@@ -1,0 +1,169 @@
+"""Nodes that come and go, routes and what-if answers on the page, in a browser.
+
+The page's app alone, without Airflow: what it asks of Airflow's API is answered here in the form
+that Airflow answers, with what ``what_if`` really hands on. The page inside Airflow is
+``test_review_page.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from playwright.sync_api import Page, Route, expect, sync_playwright
+
+from ballast.contracts.handoff import VARIABLE, read_handoff
+from ballast.contracts.settings import Settings, load_settings
+from ballast.store.kept import Shelf
+from bench.review_page.__main__ import Everyone
+from bench.review_page.warehouse import World, job_policy, write_job
+from embedded.rest import wait_until
+from plugins.review.app import build_app
+from spark_jobs.what_if import main as what_if
+from tests.e2e.test_embedded_airflow import free_port
+from tools.browser import ADVICE, FLAGS, ensure_chromium
+
+PICTURES = Path(__file__).parents[2] / ".ballast" / "screenshots"
+JOB = "clicks"
+LAST = "node-07"
+ADDS, DRAINS, REMOVES = 10, 12, 13
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    home = tmp_path_factory.mktemp("nodes")
+    made = load_settings({"BALLAST_HOME": str(home), "BALLAST_POLICIES": str(home / "policies")})
+    world = World(job_policy(JOB, 3, 40, 6, spares=2), per_version=8, routes=300)
+    write_job(made, world, REMOVES)
+    return made
+
+
+@pytest.fixture(scope="module")
+def address(settings: Settings) -> Iterator[str]:
+    app, port = FastAPI(), free_port()
+    app.mount("/ballast", build_app(Shelf(settings), Everyone()))
+    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        wait_until(lambda: server.started, "the page's app does not start", 30)
+        yield f"http://127.0.0.1:{port}/ballast/"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def page(address: str) -> Iterator[Page]:
+    chromium = ensure_chromium()
+    if chromium is None:
+        pytest.fail(f"there is no Chromium; {ADVICE}")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
+        made = browser.new_page(viewport={"width": 1366, "height": 768})
+        made.errors = []  # type: ignore[attr-defined]
+        made.on("pageerror", lambda error: made.errors.append(str(error)))
+        made.goto(address)
+        yield made
+        browser.close()
+
+
+def picture(page: Page, name: str) -> None:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=str(PICTURES / f"{name}.png"), full_page=True)
+
+
+@pytest.mark.parametrize(
+    ("version", "said", "why", "state"),
+    [
+        (ADDS, f"This plan adds {LAST}.", "above the upper boundary", "new"),
+        (DRAINS, f"This plan drains {LAST}.", "below the lower boundary", "draining"),
+        (REMOVES, f"This plan removes {LAST}.", "is empty and goes", "removed"),
+    ],
+)
+def test_a_version_says_which_nodes_come_or_go_and_why(
+    page: Page, address: str, version: int, said: str, why: str, state: str
+) -> None:
+    for theme in ("dark", "light"):
+        page.evaluate(f"localStorage.setItem('theme', '{theme}')")
+        page.goto(f"{address}?job={JOB}&plan={version}")
+        section = page.locator("section.scaling")
+        expect(section.get_by_text(said)).to_be_visible()
+        for text in (why, "would have changed it", "kept spare", "node-06"):
+            expect(section.get_by_text(text).first).to_be_visible()
+        expect(page.locator(".uplot")).to_be_visible()
+        picture(page, f"nodes-{state}-{theme}")
+        page.screenshot(
+            path=str(PICTURES / f"{state}-{theme}.png"),
+            full_page=True,
+            clip={"x": 0, "y": 0, "width": 1366, "height": 960},
+        )
+    page.get_by_text("As a table (cpu)").click()
+    row = page.get_by_role("row").filter(has_text=LAST).filter(has=page.locator(f".tag.{state}"))
+    expect(row.last).to_contain_text(state)
+
+
+def test_a_comparison_names_nodes_and_counts_keys(page: Page, address: str) -> None:
+    page.goto(f"{address}?job={JOB}&plan={DRAINS}&against=9")
+    expect(page.get_by_text("One node is in another state")).to_be_visible()
+    row = page.get_by_role("row").filter(has_text=LAST).first
+    expect(row).to_contain_text("not in use")
+    expect(row).to_contain_text("draining")
+    expect(page.get_by_text("keys go to another key group")).to_be_visible()
+    page.get_by_text("Keys", exact=True).first.click()
+    expect(page.get_by_role("cell", name="key-0").first).to_be_visible()
+    picture(page, "compare-nodes")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1366
+
+
+def test_the_answer_to_a_question_is_shown_side_by_side(
+    page: Page, address: str, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "handoff.json"))
+    asked = ["--without", "node-01", "--add", "1", "--hold-pct", "70", "--frontier", "true"]
+    common = ["--job", JOB, "--run-id", "asked", "--warehouse", settings.warehouse]
+    assert what_if([*common, *asked, "--seconds", "0.3"]) == 0
+    handed = read_handoff(tmp_path / "handoff.json")
+    conf = {"without": "node-01", "add": 1, "hold_pct": 70, "frontier": True}
+
+    def answer(route: Route) -> None:
+        if route.request.url.endswith("/xcomEntries/return_value"):
+            route.fulfill(json={"key": "return_value", "value": json.dumps(handed)})
+        elif "/xcomEntries/" in route.request.url:
+            route.fulfill(status=404, json={"detail": "not found"})
+        else:
+            route.fulfill(json={"state": "success", "conf": conf})
+
+    page.route("**/api/v2/dags/what_if__clicks/**", answer)
+    page.goto(f"{address}?dag=what_if__{JOB}&run=manual__1")
+    expect(page.get_by_role("heading", name=f"{JOB}: what if")).to_be_visible()
+    expect(page.get_by_text("hold the load at or below 70")).to_be_visible()
+    expect(page.locator(".uplot")).to_have_count(3)
+    row = page.get_by_role("row").filter(has_text="moves off dead nodes")
+    expect(row).to_contain_text(str(handed["asked"]["forced_moves"]))
+    page.get_by_text("As a table (what is asked)").click()
+    expect(page.get_by_role("row").filter(has_text="new-1").first).to_contain_text("new")
+    picture(page, "what-if")
+
+
+def test_a_refused_question_says_why(page: Page, address: str) -> None:
+    def answer(route: Route) -> None:
+        if route.request.url.endswith("/xcomEntries/refusal"):
+            route.fulfill(json={"key": "refusal", "value": "Infeasible: no node is alive"})
+        else:
+            route.fulfill(status=404, json={"detail": "not found"})
+
+    page.unroute("**/api/v2/dags/what_if__clicks/**")
+    page.route("**/api/v2/dags/what_if__clicks/**", answer)
+    page.goto(f"{address}?dag=what_if__{JOB}&run=manual__2")
+    expect(page.get_by_text("No answer: Infeasible: no node is alive")).to_be_visible()
+
+
+def test_no_script_failed(page: Page) -> None:
+    assert page.errors == []  # type: ignore[attr-defined]
