@@ -411,6 +411,25 @@ def test_the_cheapest_node_to_drain_is_chosen() -> None:
     assert chosen == ("n1",)
 
 
+@pytest.mark.parametrize(
+    ("budget", "chosen"),
+    [
+        (Budget(), "n0"),
+        (Budget(moves=2), "n1"),
+        (Budget(moves=4), "n0"),
+        (Budget(moves=2, bytes=50), "n0"),
+    ],
+)
+def test_a_node_that_the_budget_empties_sooner_is_chosen_before_one_of_less_state(
+    budget: Budget, chosen: str
+) -> None:
+    """n0 has four key groups of no state to speak of, n1 two of more, n2 has too much to move."""
+    sizes = np.array([1, 1, 1, 1, 50, 50, 1000])
+    problem = make([0.02] * 7, [0, 0, 0, 0, 1, 1, 2], nodes=3, state_bytes=sizes)
+    found, _ = choose_to_drain(problem, problem.node_ids, 1, budget, max_rounds=3, upper=0.9)
+    assert found == (chosen,)
+
+
 def test_all_nodes_draining_is_said_and_nothing_moves() -> None:
     problem = make([0.1, 0.1], [0, 1], states=["draining", "draining"])
     plan = plan_round(problem, Budget(), allocator(), fixed(-1))
