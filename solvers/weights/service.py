@@ -66,13 +66,15 @@ class ServiceParams:
 
     9 is three standard deviations. ``enough`` completions give a rate to a few percent, and older
     rounds are not looked at. A connection of weight 0 is tried again once it was idle for as long
-    as a record takes it, after ``probe_rounds`` rounds at the latest (0: never), and at once after
-    records that would be worth a unit.
+    as that takes it, after ``probe_rounds`` rounds at the latest (0: never), and at once after
+    records that would be worth a unit. The weights will be in force for ``in_force_rounds``: a
+    local loop's for one, a plan's for many, and a probe is so much longer.
     """
 
     change: float = 9.0
     enough: float = 400.0
     probe_rounds: int = 10
+    in_force_rounds: float = 1.0
 
     def __post_init__(self) -> None:
         if not (self.change > 0 and self.enough >= 1 and self.probe_rounds >= 0):
@@ -80,6 +82,8 @@ class ServiceParams:
                 f"change {self.change}, enough {self.enough}, probe_rounds {self.probe_rounds}",
                 allowed="above 0, 1 or more, 0 or more",
             )
+        if not self.in_force_rounds > 0:
+            raise InvalidInput(f"in_force_rounds {self.in_force_rounds}", allowed="above 0")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -105,8 +109,9 @@ def weights_from_service(
     )
     lowest, highest = _bounds(history, rates)
     units = minimax_allocation(_functions(rates, history.units), lowest, highest, history.units)
-    probed = _to_probe(history, units, rates, params)
-    units = _with_probes(units, probed, rates, _units_of_a_record(history))
+    probes = _probes(history, units, rates, params)
+    probed = probes > 0
+    units = _with_probes(units, probes, rates)
     return ServiceWeights(units, rates, probed, _reason(history, rates, probed, units))
 
 
@@ -164,16 +169,16 @@ def _bounds(history: ServiceHistory, rates: FloatArray) -> tuple[IntArray, IntAr
     return lowest, highest
 
 
-def _to_probe(
+def _probes(
     history: ServiceHistory, units: IntArray, rates: FloatArray, params: ServiceParams
-) -> BoolArray:
-    """Connections of no weight that had no record for long enough, or whose last ones were fast.
+) -> IntArray:
+    """[N]: units for those of no weight that had no record for long, or whose last ones were fast.
 
     One fast record after many slow ones proves nothing yet; waiting as long again for the next
-    would make two probes of what one can tell.
+    would make two probes of what one can tell. It is fast, so it may get more than a record.
     """
     if params.probe_rounds == 0:
-        return np.zeros(len(units), dtype=bool)
+        return np.zeros(len(units), dtype=np.int64)
     is_idle = _idle_rounds(history.busy_s) >= _patience(history, rates, params)
     a_unit = float(np.nansum(np.where(history.alive, rates, 0.0))) / history.units
     is_fast = np.array(
@@ -182,7 +187,9 @@ def _to_probe(
             for j in range(len(units))
         ]
     )
-    return np.asarray(history.alive & (units == 0) & (is_idle | is_fast))
+    each = _units_of_a_record(history)
+    wanted = np.where(is_fast, each + 1, np.where(is_idle, each, 0))
+    return np.where(history.alive & (units == 0), wanted, 0)
 
 
 def _idle_rounds(busy_s: FloatArray) -> IntArray:
@@ -200,16 +207,19 @@ def _patience(history: ServiceHistory, rates: FloatArray, params: ServiceParams)
     """
     # The busiest connection of all rounds was busy for most of one.
     round_s = float(np.nanmax(history.busy_s, initial=0.0))
-    takes = np.ceil(1.0 / (rates * round_s)) if round_s > 0 else np.full(len(rates), math.nan)
-    takes = np.nan_to_num(takes, nan=params.probe_rounds)
+    if not round_s > 0:
+        return np.full(len(rates), float(params.probe_rounds))
+    a_round = _units_of_a_record(history) * float(history.done[-1].sum()) / history.units
+    records = max(1.0, a_round * params.in_force_rounds)
+    takes = np.nan_to_num(np.ceil(records / (rates * round_s)), nan=params.probe_rounds)
     return np.asarray(np.clip(takes, 1, params.probe_rounds))
 
 
 def _units_of_a_record(history: ServiceHistory) -> int:
-    """Units that get a record in a round like the last one; a hundredth of all at most."""
+    """Units that get about a record in a round like the last one; a hundredth of all at most."""
     records = float(history.done[-1].sum())
     most = max(1, history.units // 100)
-    return min(most, math.ceil(history.units / records)) if records > 0 else 1
+    return max(1, min(most, int(history.units / records))) if records > 0 else 1
 
 
 def _last_stretch(done: FloatArray, busy_s: FloatArray) -> float:
@@ -222,11 +232,12 @@ def _last_stretch(done: FloatArray, busy_s: FloatArray) -> float:
     return float(done[stretch].sum() / busy_s[stretch].sum())
 
 
-def _with_probes(units: IntArray, probed: BoolArray, rates: FloatArray, each: int) -> IntArray:
-    """So many units each, one by one from those whose share takes them longest."""
+def _with_probes(units: IntArray, probes: IntArray, rates: FloatArray) -> IntArray:
+    """Their units, one by one from those whose share takes them longest."""
     units = np.array(units)
-    for j in np.repeat(np.flatnonzero(probed), each):
-        share = np.where((units > 1) & ~probed, units / np.nan_to_num(rates, nan=1.0), -1.0)
+    for j in np.repeat(np.arange(len(units)), probes):
+        can_give = (units > 1) & (probes == 0)
+        share = np.where(can_give, units / np.nan_to_num(rates, nan=1.0), -1.0)
         giver = int(np.argmax(share))
         if share[giver] > 0:
             units[giver] -= 1

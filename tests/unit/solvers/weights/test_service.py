@@ -133,7 +133,7 @@ def test_no_other_whole_weights_do_more(rates: list[int], units: int) -> None:
 
 def of_slow_worker(record_s: int, idle: int) -> tuple[np.ndarray, np.ndarray]:
     """Two fast workers, and one that took rounds of 1 s for a record and then had none."""
-    done = np.full((record_s + idle, 3), 1000.0)
+    done = np.full((record_s + idle, 3), 500.0)
     busy_s = np.ones((record_s + idle, 3))
     done[:, 2] = 0.0
     done[record_s - 1, 2] = 1.0
@@ -152,6 +152,14 @@ def test_a_connection_of_no_weight_is_tried_again_once_idle_for_as_long_as_a_rec
         assert found.units.sum() == UNITS
 
 
+def test_a_probe_that_is_in_force_for_longer_is_waited_for_longer() -> None:
+    """A record a round for three rounds, of 2 s each."""
+    params = ServiceParams(in_force_rounds=3)
+    for idle, is_tried in ((5, False), (6, True)):
+        found = weights_from_service(history(*of_slow_worker(2, idle)), params)
+        assert found.probed[2] == is_tried
+
+
 def test_a_connection_of_no_weight_is_never_tried_again_where_probing_is_off() -> None:
     given_history = history(*of_slow_worker(2, 40))
     assert weights_from_service(given_history, ServiceParams(probe_rounds=0)).units[2] == 0
@@ -165,7 +173,9 @@ def test_a_connection_of_no_weight_that_was_never_measured_is_tried_after_ten_ro
         assert found.probed.tolist() == [False, is_tried]
 
 
-@pytest.mark.parametrize(("records", "units"), [(5000, 1), (1000, 1), (999, 2), (300, 4), (20, 10)])
+@pytest.mark.parametrize(
+    ("records", "units"), [(5000, 1), (1000, 1), (600, 1), (500, 2), (300, 3), (20, 10)]
+)
 def test_a_probe_has_the_units_of_a_record_and_a_hundredth_of_all_at_most(
     records: int, units: int
 ) -> None:
@@ -246,6 +256,8 @@ def test_a_history_that_cannot_be_is_refused(broken: dict[str, Any]) -> None:
 
 
 def test_params_that_cannot_be_are_refused() -> None:
-    for broken in ({"change": 0.0}, {"enough": 0.0}, {"probe_rounds": -1}):
+    for broken in (
+        {"change": 0.0}, {"enough": 0.0}, {"probe_rounds": -1}, {"in_force_rounds": 0.0},
+    ):  # fmt: skip
         with pytest.raises(InvalidInput):
             ServiceParams(**broken)  # type: ignore[arg-type]
