@@ -123,31 +123,42 @@ def choose_to_drain(
 ) -> tuple[tuple[str, ...], str]:
     """Up to ``count`` nodes that can be drained in time and whose load the others can carry.
 
-    The cheapest to drain first (bytes, then key groups). Fewer, or none, with the reason.
+    The cheapest to drain first: rounds that the budget makes necessary, then bytes, then key
+    groups. Fewer, or none, with the reason.
     """
     index = {name: i for i, name in enumerate(problem.node_ids)}
     leaves = can_leave(problem, budget)
     stuck = set(problem.current[~leaves].tolist())
     free = [name for name in candidates if name in index and index[name] not in stuck]
-    on_node = [problem.current == index[name] for name in free]
-    order = sorted(
-        range(len(free)),
-        key=lambda i: (int(problem.state_bytes[on_node[i]].sum()), int(on_node[i].sum()), free[i]),
-    )
+    costs, limits = cost_table(problem), limits_of(budget)
+
+    def price(name: str) -> tuple[float, float, float, str]:
+        moves, n_bytes, pause_s = costs[problem.current == index[name]].sum(axis=0)
+        rounds = _fewest_rounds(np.array([moves, n_bytes, pause_s]), limits)
+        return rounds, float(n_bytes), float(moves), name
+
+    order = sorted(free, key=price)
     why = "" if len(free) >= count else _why_stuck(problem, leaves, candidates)
     possible, impossible = 0, min(count, len(free)) + 1
     n = impossible - 1
     # Fewer nodes are never harder to let go; each trial levels the whole load, so halve.
     while possible < n < impossible:
-        states = {free[i]: DRAINING for i in order[:n]}
+        states = dict.fromkeys(order[:n], DRAINING)
         obstacle = _obstacle(with_states(problem, states), budget, max_rounds, upper)
         if obstacle:
             impossible, why = n, obstacle
         else:
             possible = n
         n = (possible + impossible) // 2
-    names = tuple(free[i] for i in order[:possible])
+    names = tuple(order[:possible])
     return names, why or ("" if names else "no node can be drained")
+
+
+def _fewest_rounds(cost: FloatArray, limits: FloatArray) -> float:
+    """Rounds below which so much cannot be done within the budget, whatever fits into each."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rounds = np.where(cost > 0, cost / limits, 0.0)
+    return float(np.ceil(rounds.max() - SLACK))
 
 
 def _why_stuck(problem: Problem, leaves: BoolArray, candidates: Sequence[str]) -> str:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ballast.contracts import scaling as words
 from ballast.contracts.errors import NotFound
-from ballast.contracts.policy import policy_from_json
+from ballast.contracts.policy import ScalingPolicy, policy_from_json
 from ballast.contracts.settings import Settings
-from ballast.store.plans import read_acks, read_log, read_outcomes, read_routes, read_scaling
-from ballast.store.snapshots import PARTS
-from ballast.store.tables import ensure_tables, read_rows, table_exists
+from ballast.store.plans import read_acks, read_outcomes, read_routes, read_scaling
+from ballast.store.snapshots import PARTS, RESOURCES
+from ballast.store.tables import Filter, ensure_tables, read_rows, table_exists
 from solvers.collocate.memory import TargetMemory
 from spark_jobs.problems import Row
 from spark_jobs.rounds import Round, Route, round_of
 from spark_jobs.scaling import Looked
+
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+SERIES = ("operator_id", "key_group", "step", "step_s", "records_per_s", "busy_load_cores")
+LOOKED_AT = (
+    "plan_id", "subject", "subject_id", "action", "needed", "utilisation", "drain_rounds",
+    "loads_json", "period_end_at", "decided_at",
+)  # fmt: skip
+"""Columns of plans.scaling that later rounds look at; texts of reasons are not among them."""
 
 
 def find_snapshot(settings: Settings, job: str, run_id: str) -> Row:
@@ -75,34 +88,87 @@ def read_looked(settings: Settings, snapshot: Row) -> Looked:
     """What scaling looks at: the snapshot's series and sources, and what earlier rounds did.
 
     Rows and events count that were there when the snapshot was taken, so that a retry sees the
-    same.
+    same; and of rows that tables keep for ten years no more than what scaling remembers.
     """
-    job, taken_at = snapshot["job"], snapshot["created_at"]
+    job = snapshot["job"]
     where = [("snapshot_id", "=", snapshot["snapshot_id"])]
     ensure_tables(settings, ["snapshots.load_series", "snapshots.sources", "plans.scaling"])
     parts = {
         part: read_rows(settings, f"snapshots.{part}", job=job, where=where)
-        for part in ("load_series", "sources", "key_groups", "traffic")
+        for part in ("sources", "key_groups", "traffic")
     }
-    before = [("decided_at", "<=", taken_at)]
-    earlier = read_rows(settings, "plans.scaling", job=job, where=before).to_pylist()
-    published = {
-        event["plan_id"]
-        for event in read_log(settings, job)
-        if event["event"] in ("published", "rolled_back") and event["at"] <= taken_at
-    }
-    series = parts.pop("load_series")
+    loads = [resource.load for resource in RESOURCES.values()]
+    series = read_rows(
+        settings, "snapshots.load_series", job=job, where=where, columns=[*SERIES, *loads]
+    )
+    earlier, since = _earlier_scaling(settings, snapshot)
     return Looked(
-        series, **parts, earlier=earlier, published=published,
-        unchanged=_unchanged_drafts(settings, job),
-    )  # fmt: skip
+        series,
+        **parts,
+        earlier=earlier,
+        published=_published_plans(settings, snapshot, since),
+        unchanged=_unchanged_drafts(settings, job, since),
+    )
 
 
-def _unchanged_drafts(settings: Settings, job: str) -> set[str]:
-    if not table_exists(settings, "plans.plans"):
+def _earlier_scaling(settings: Settings, snapshot: Row) -> tuple[list[Row], datetime]:
+    """Rows of the rounds that are remembered, and since when; those of the plan in force as well.
+
+    Rounds may have been further apart than the policy says; then what lies further back is read.
+    """
+    job, taken_at = snapshot["job"], snapshot["created_at"]
+    scaling = policy_from_json(snapshot["policy_json"]).scaling
+    rows, since = pa.table({}), taken_at
+    for since in reaches(scaling, taken_at):
+        where = [
+            ("decided_at", ">=", since),
+            ("decided_at", "<=", taken_at),
+            ("subject", "in", [words.CLUSTER, words.NODE]),
+        ]
+        rows = read_rows(settings, "plans.scaling", job=job, where=where, columns=LOOKED_AT)
+        if scaling and pc.count_distinct(rows["period_end_at"]).as_py() >= scaling.memory_rounds:
+            break
+    found: list[Row] = rows.to_pylist()
+    in_force = snapshot.get("applied_plan_id")
+    if in_force and all(row["plan_id"] != in_force for row in found):
+        found += read_scaling(settings, job, in_force)
+    return found, since
+
+
+def reaches(scaling: ScalingPolicy | None, taken_at: datetime) -> Iterator[datetime]:
+    """How far back to look for the rounds that scaling remembers, one after the other.
+
+    Where nodes are paid for in periods their first moments count, however long ago. Where nothing
+    is scaled any more, the rounds of a drain alone do.
+    """
+    given = scaling or ScalingPolicy()
+    if given.billing_s is None:
+        usual = timedelta(seconds=given.memory_rounds * given.interval_s)
+        for times in (2, 32):
+            yield taken_at - min(times * usual, taken_at - LONG_AGO)
+            if scaling is None:
+                return
+    yield LONG_AGO
+
+
+def _published_plans(settings: Settings, snapshot: Row, since: datetime) -> set[str]:
+    """Plans that came into force in that time; the one in force did, whenever that was."""
+    in_force = snapshot.get("applied_plan_id")
+    span = [("at", ">=", since), ("at", "<=", snapshot["created_at"])]
+    events = ("event", "in", ["published", "rolled_back"])
+    found = _plan_ids(settings, "plans.log", snapshot["job"], [events, *span])
+    return found | ({in_force} if in_force else set())
+
+
+def _unchanged_drafts(settings: Settings, job: str, since: datetime) -> set[str]:
+    where = [("status", "=", "unchanged"), ("created_at", ">=", since)]
+    return _plan_ids(settings, "plans.plans", job, where)
+
+
+def _plan_ids(settings: Settings, table: str, job: str, where: Sequence[Filter]) -> set[str]:
+    if not table_exists(settings, table):
         return set()
-    where = [("status", "=", "unchanged")]
-    rows = read_rows(settings, "plans.plans", job=job, where=where, columns=["plan_id"])
+    rows = read_rows(settings, table, job=job, where=where, columns=["plan_id"])
     return set(rows["plan_id"].to_pylist())
 
 

@@ -57,7 +57,7 @@ class Looked:
     traffic: pa.Table
     """Rows of snapshots.traffic."""
     earlier: Sequence[Row] = ()
-    """Rows of plans.scaling of all drafts before the snapshot."""
+    """Rows of plans.scaling of drafts before the snapshot, as far back as scaling remembers."""
     published: Collection[str] = field(default_factory=frozenset)
     """Plans that came into force before the snapshot."""
     unchanged: Collection[str] = field(default_factory=frozenset)

@@ -14,6 +14,7 @@ from solvers.weights import (
     BlockingHistory,
     Params,
     ServiceHistory,
+    ServiceParams,
     weights_from,
     weights_from_service,
 )
@@ -98,7 +99,8 @@ class ServiceLoop:
             np.array(self._busy),
             window.alive,
         )
-        return list(weights_from_service(history).units.tolist())
+        params = ServiceParams(in_force_rounds=self._every)
+        return list(weights_from_service(history, params).units.tolist())
 
 
 def method_of(name: str, setting: Setting) -> Method:

@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import xlogy  # type: ignore[import-untyped]
 
 from ballast.contracts.errors import InvalidInput
 from solvers.problem import BoolArray, FloatArray, IntArray
@@ -64,13 +65,16 @@ class ServiceParams:
     """``change``: a likelihood ratio (twice its logarithm) beyond which a rate has changed.
 
     9 is three standard deviations. ``enough`` completions give a rate to a few percent, and older
-    rounds are not looked at. A connection of weight 0 is tried again after ``probe_rounds`` rounds
-    without a record (0: never), and at once after records that would be worth a unit.
+    rounds are not looked at. A connection of weight 0 is tried again once it was idle for as long
+    as that takes it, after ``probe_rounds`` rounds at the latest (0: never), and at once after
+    records that would be worth a unit. The weights will be in force for ``in_force_rounds``: a
+    local loop's for one, a plan's for many, and a probe is so much longer.
     """
 
     change: float = 9.0
     enough: float = 400.0
     probe_rounds: int = 10
+    in_force_rounds: float = 1.0
 
     def __post_init__(self) -> None:
         if not (self.change > 0 and self.enough >= 1 and self.probe_rounds >= 0):
@@ -78,6 +82,8 @@ class ServiceParams:
                 f"change {self.change}, enough {self.enough}, probe_rounds {self.probe_rounds}",
                 allowed="above 0, 1 or more, 0 or more",
             )
+        if not self.in_force_rounds > 0:
+            raise InvalidInput(f"in_force_rounds {self.in_force_rounds}", allowed="above 0")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -88,7 +94,7 @@ class ServiceWeights:
     rates: FloatArray
     """Records a second of each connection."""
     probed: BoolArray
-    """Connections that get a unit only to find out what they do now."""
+    """Connections that get a record only to find out what they do now."""
     reason: str
 
 
@@ -103,34 +109,45 @@ def weights_from_service(
     )
     lowest, highest = _bounds(history, rates)
     units = minimax_allocation(_functions(rates, history.units), lowest, highest, history.units)
-    probed = _to_probe(history, units, rates, params)
-    units = _with_probes(units, probed, rates)
+    probes = _probes(history, units, rates, params)
+    probed = probes > 0
+    units = _with_probes(units, probes, rates)
     return ServiceWeights(units, rates, probed, _reason(history, rates, probed, units))
 
 
 def newest_rate(done: FloatArray, busy_s: FloatArray, params: ServiceParams) -> float:
     """Completions over busy seconds, back to where the rate last changed; NaN if never measured."""
-    count = seconds = 0.0
-    for d, s in zip(done[::-1].tolist(), busy_s[::-1].tolist(), strict=True):
-        if not s > 0:
-            continue
-        if seconds > 0 and _differs(count, seconds, d, s) > params.change:
+    used = busy_s[::-1] > 0
+    counts, seconds = np.cumsum(done[::-1][used]), np.cumsum(busy_s[::-1][used])
+    if not len(seconds):
+        return math.nan
+    n = min(len(counts), 1 + int(np.searchsorted(counts, params.enough)))
+    # Cut where new and old differ most, and again within the new, until nothing differs.
+    while n > 1:
+        cut = _differs(counts[: n - 1], seconds[: n - 1], counts[n - 1], seconds[n - 1])
+        best = int(np.argmax(cut))
+        if cut[best] <= params.change:
             break
-        count, seconds = count + d, seconds + s
-        if count >= params.enough:
-            break
+        n = best + 1
     # Nothing came back yet: the first record takes at least as long as it has taken so far.
-    return max(count, 1.0) / seconds if seconds > 0 else math.nan
+    return max(float(counts[n - 1]), 1.0) / float(seconds[n - 1])
 
 
-def _differs(count: float, seconds: float, older: float, older_s: float) -> float:
-    """Twice the log likelihood ratio of two Poisson rates against one common rate."""
-    common = (count + older) / (seconds + older_s)
-    return 2.0 * (_gain(count, common * seconds) + _gain(older, common * older_s))
+def _differs(newer: FloatArray, newer_s: FloatArray, all_: float, all_s: float) -> FloatArray:
+    """Twice the log likelihood ratio of a newer and an older Poisson rate against one for all.
+
+    All of the older rounds are weighed at once: one of them alone has too few records of a slow
+    worker to tell it from a fast one. One record does not make a worker faster: it may have been
+    a light one, or have been in hand since long before.
+    """
+    common = all_ / all_s
+    ratio = _gain(newer, common * newer_s) + _gain(all_ - newer, common * (all_s - newer_s))
+    is_one_fast = (newer < 2) & (newer > common * newer_s)
+    return np.where(is_one_fast, 0.0, 2.0 * ratio)
 
 
-def _gain(seen: float, expected: float) -> float:
-    return expected - seen + (seen * math.log(seen / expected) if seen > 0 else 0.0)
+def _gain(seen: FloatArray, expected: FloatArray) -> FloatArray:
+    return np.asarray(expected - seen + xlogy(seen, seen) - xlogy(seen, expected))
 
 
 def _functions(rates: FloatArray, units: int) -> FloatArray:
@@ -152,18 +169,17 @@ def _bounds(history: ServiceHistory, rates: FloatArray) -> tuple[IntArray, IntAr
     return lowest, highest
 
 
-def _to_probe(
+def _probes(
     history: ServiceHistory, units: IntArray, rates: FloatArray, params: ServiceParams
-) -> BoolArray:
-    """Connections of no weight that had no record for long, or whose last ones were fast.
+) -> IntArray:
+    """[N]: units for those of no weight that had no record for long, or whose last ones were fast.
 
     One fast record after many slow ones proves nothing yet; waiting as long again for the next
-    would make two probes of what one can tell.
+    would make two probes of what one can tell. It is fast, so it may get more than a record.
     """
     if params.probe_rounds == 0:
-        return np.zeros(len(units), dtype=bool)
-    recent = history.busy_s[-params.probe_rounds :]
-    is_idle = ~(recent > 0).any(axis=0) & (len(history.busy_s) >= params.probe_rounds)
+        return np.zeros(len(units), dtype=np.int64)
+    is_idle = _idle_rounds(history.busy_s) >= _patience(history, rates, params)
     a_unit = float(np.nansum(np.where(history.alive, rates, 0.0))) / history.units
     is_fast = np.array(
         [
@@ -171,7 +187,39 @@ def _to_probe(
             for j in range(len(units))
         ]
     )
-    return np.asarray(history.alive & (units == 0) & (is_idle | is_fast))
+    each = _units_of_a_record(history)
+    wanted = np.where(is_fast, each + 1, np.where(is_idle, each, 0))
+    return np.where(history.alive & (units == 0), wanted, 0)
+
+
+def _idle_rounds(busy_s: FloatArray) -> IntArray:
+    """[N]: the newest rounds in a row without a record."""
+    is_used = busy_s[::-1] > 0
+    return np.where(is_used.any(axis=0), is_used.argmax(axis=0), len(busy_s))
+
+
+def _patience(history: ServiceHistory, rates: FloatArray, params: ServiceParams) -> FloatArray:
+    """[N]: rounds of idleness before a probe.
+
+    A probe holds up what is merged behind it for as long as the worker takes. Idle for as long
+    before it, a worker holds the merge up for half of the time at most, however slow it is; and
+    one that is not that slow is seen to recover the sooner.
+    """
+    # The busiest connection of all rounds was busy for most of one.
+    round_s = float(np.nanmax(history.busy_s, initial=0.0))
+    if not round_s > 0:
+        return np.full(len(rates), float(params.probe_rounds))
+    a_round = _units_of_a_record(history) * float(history.done[-1].sum()) / history.units
+    records = max(1.0, a_round * params.in_force_rounds)
+    takes = np.nan_to_num(np.ceil(records / (rates * round_s)), nan=params.probe_rounds)
+    return np.asarray(np.clip(takes, 1, params.probe_rounds))
+
+
+def _units_of_a_record(history: ServiceHistory) -> int:
+    """Units that get about a record in a round like the last one; a hundredth of all at most."""
+    records = float(history.done[-1].sum())
+    most = max(1, history.units // 100)
+    return max(1, min(most, int(history.units / records))) if records > 0 else 1
 
 
 def _last_stretch(done: FloatArray, busy_s: FloatArray) -> float:
@@ -184,11 +232,12 @@ def _last_stretch(done: FloatArray, busy_s: FloatArray) -> float:
     return float(done[stretch].sum() / busy_s[stretch].sum())
 
 
-def _with_probes(units: IntArray, probed: BoolArray, rates: FloatArray) -> IntArray:
-    """A unit each, from those whose share takes them longest."""
+def _with_probes(units: IntArray, probes: IntArray, rates: FloatArray) -> IntArray:
+    """Their units, one by one from those whose share takes them longest."""
     units = np.array(units)
-    for j in np.flatnonzero(probed):
-        share = np.where(units > 1, units / np.nan_to_num(rates, nan=1.0), -1.0)
+    for j in np.repeat(np.arange(len(units)), probes):
+        can_give = (units > 1) & (probes == 0)
+        share = np.where(can_give, units / np.nan_to_num(rates, nan=1.0), -1.0)
         giver = int(np.argmax(share))
         if share[giver] > 0:
             units[giver] -= 1
@@ -200,7 +249,7 @@ def _reason(history: ServiceHistory, rates: FloatArray, probed: BoolArray, units
     named = {
         "dead, so they get nothing": ~history.alive,
         "never measured, so they keep their weight": history.alive & np.isnan(rates),
-        "tried again with one unit": probed,
+        "tried again": probed,
     }
     parts = [
         f"{words}: {', '.join(history.connection_ids[j] for j in np.flatnonzero(mask))}"

@@ -9,13 +9,24 @@ import pytest
 
 from ballast.contracts.policy import load_policy
 from ballast.contracts.settings import load_settings
-from embedded.demo_scale import BUDGET_MOVES, Story, report_lines, shortcomings, with_scaling
+from embedded.demo_scale import (
+    BUDGET_MOVES,
+    MAX_DRAIN_ROUNDS,
+    NODES,
+    SPARES,
+    Story,
+    report_lines,
+    shortcomings,
+    with_scaling,
+)
 
 SHOWN = Story(
     added=["node-3"],
     reasons=["3 nodes become 4"],
     promised={f"node-{i}": (0.02, 0.021) for i in range(4)},
+    fed=(11_000.0, 11_200.0),
     drained=["node-3"],
+    held=[BUDGET_MOVES + 3, 3, 0],
     drain_moves=[BUDGET_MOVES, 3],
     removed=["node-3"],
     sums_equal=True,
@@ -28,6 +39,7 @@ def test_a_story_that_showed_everything_has_no_shortcoming() -> None:
     told = "\n".join(report_lines(SHOWN))
     assert "promised 0.0200, measured 0.0210 cores (+5.0 %)" in told
     assert "node-3 over 2 rounds" in told
+    assert f"{BUDGET_MOVES + 3} -> 3 -> 0" in told
 
 
 @pytest.mark.parametrize(
@@ -36,9 +48,20 @@ def test_a_story_that_showed_everything_has_no_shortcoming() -> None:
         ({"added": []}, "adds one node"),
         ({"promised": SHOWN.promised | {"node-0": (0.02, 0.0225)}}, "within 10% of the promised"),
         ({"promised": {}}, "every node's CPU"),
-        ({"drain_moves": [BUDGET_MOVES + 1]}, "in budget"),
-        ({"drain_moves": [1] * 5}, "as many rounds"),
+        ({"fed": (11_000.0, 8_000.0)}, "planned for 11,000 flights/s, measured at 8,000"),
+        ({"fed": (0.0, 0.0)}, "an even load"),
+        ({"drained": [], "removed": []}, "one node is drained"),
+        ({"drained": ["node-2", "node-3"]}, "one node is drained"),
+        ({"drain_moves": [BUDGET_MOVES + 1, 2]}, "in budget"),
+        ({"drain_moves": []}, "in budget"),
+        ({"drain_moves": [1] * (MAX_DRAIN_ROUNDS + 1)}, "as many rounds"),
+        ({"held": [BUDGET_MOVES, 0]}, "several rounds necessary"),
+        ({"held": []}, "several rounds necessary"),
+        ({"held": [BUDGET_MOVES, 0], "drain_moves": [BUDGET_MOVES]}, "as many rounds"),
+        ({"held": [2 * BUDGET_MOVES + 1, 9, 0]}, "as many rounds as needed, 3 to"),
+        ({"held": [BUDGET_MOVES + 3, 3, 1]}, "empty in the end"),
         ({"removed": []}, "is removed"),
+        ({"drained": [], "removed": []}, "is removed"),
         ({"heartbeats": ["node-3 under version 0"]}, "silent"),
         ({"sums_equal": False}, "sums"),
     ],
@@ -53,3 +76,12 @@ def test_its_policy_has_three_nodes_in_use_and_a_spare_one(tmp_path: Any) -> Non
     assert [node.spare for node in policy.nodes] == [False, False, False, True]
     assert policy.nodes[0].capacity.cpu_cores == 0.05
     assert policy.scaling is not None
+
+
+def test_any_node_can_be_drained_in_time_and_a_level_one_not_in_one_round(tmp_path: Any) -> None:
+    settings = with_scaling(load_settings({"BALLAST_HOME": str(tmp_path)}), cores=0.05)
+    policy = load_policy(settings.policies / "flights.yaml")
+    key_groups = sum(operator.key_groups for operator in policy.operators)
+    assert policy.budgets.moves == BUDGET_MOVES < key_groups / (NODES + SPARES)
+    assert policy.scaling is not None
+    assert BUDGET_MOVES * policy.scaling.max_drain_rounds >= key_groups / NODES

@@ -26,7 +26,7 @@ from solvers.scale import (
 )
 from solvers.topology import NodeSpec
 from solvers.verify import verify
-from tests.unit.solvers.instances import budgets, make, names, problems
+from tests.unit.solvers.instances import budgets, exhaustive_optimum, make, names, problems
 
 QUICK = settings(
     max_examples=40,
@@ -98,7 +98,60 @@ def test_drained_nodes_are_ended_and_no_others() -> None:
     assert "n3" in plan.problem.node_ids
 
 
+@given(problem=problems(max_nodes=5, max_groups=6), change=st.integers(-2, 2))
+@QUICK
+def test_a_draining_node_is_ended_when_it_is_empty_and_only_then(
+    problem: Problem, change: int
+) -> None:
+    holds = set(problem.current.tolist())
+    empty = {
+        name
+        for i, (name, state) in enumerate(zip(problem.node_ids, problem.node_state, strict=True))
+        if state == "draining" and i not in holds
+    }
+    plan = plan_round(problem, Budget(), allocator(), fixed(change), spares=spares(problem, 1))
+    assert set(plan.ended) == empty
+    assert not empty & set(plan.problem.node_ids)
+    assert set(problem.node_ids) - empty <= set(plan.problem.node_ids)
+
+
 # Lines 4-5
+
+
+@given(problem=problems(max_nodes=4, max_groups=8), budget=budgets, change=st.integers(-2, 2))
+@QUICK
+def test_it_decides_once_from_the_potential_allocation_and_allocates_again_only_if_it_scales(
+    problem: Problem, budget: Budget, change: int
+) -> None:
+    allocated: list[tuple[Problem, Budget, Result]] = []
+    decided: list[tuple[Problem, Result]] = []
+
+    def allocate(problem: Problem, budget: Budget) -> Result:
+        result = allocator()(problem, budget)
+        allocated.append((problem, budget, result))
+        return result
+
+    def scaling(problem: Problem, potential: Result, hot: HotNode | None) -> Decision:
+        assert len(allocated) == 1, "the decision comes after the potential allocation"
+        decided.append((problem, potential))
+        return fixed(change)(problem, potential, hot)  # type: ignore[no-any-return]
+
+    plan = plan_round(problem, budget, allocate, scaling, spares=spares(problem, 2))
+    assert all(given is budget for _, given, _ in allocated)
+    assert plan.potential is allocated[0][2]
+    if not plan.potential.is_solved:
+        assert decided == []
+        assert len(allocated) == 1
+        return
+    assert [potential for _, potential in decided] == [plan.potential]
+    has_scaled = bool(plan.added or plan.marked or plan.revived)
+    if has_scaled:
+        assert len(allocated) == 2
+        assert (plan.problem, plan.result) == (allocated[1][0], allocated[1][2])
+    else:
+        # A second allocation that failed leaves the potential one in force.
+        assert len(allocated) == 1 or not allocated[1][2].is_solved
+        assert plan.result is plan.potential
 
 
 def test_the_decision_is_taken_from_the_potential_allocation_and_not_from_the_raw_load() -> None:
@@ -251,6 +304,8 @@ def test_a_drain_ends_within_the_policys_rounds(
             follow(plan), budget, allocator(method), fixed(0), drains=plan.drains, rules=rules
         )
         assert plan.result.moves <= moves
+        arrived = plan.result.assignment != plan.problem.current
+        assert not plan.problem.draining[plan.result.assignment[arrived]].any()
     after = plan_round(follow(plan), budget, allocator(method), fixed(0), drains=plan.drains)
     assert after.ended
     assert after.drains == {}
@@ -283,6 +338,34 @@ def test_an_overload_goes_before_a_drain() -> None:
     assert plan.result.moves == 1
     moved = np.flatnonzero(plan.result.assignment != plan.problem.current)
     assert problem.current[moved[0]] == 0
+
+
+@given(
+    groups=st.integers(3, 6),
+    moves=st.integers(1, 2),
+    done=st.integers(0, 3),
+    seed=st.integers(0, 10**6),
+)
+@settings(QUICK, max_examples=30)
+def test_with_rounds_to_spare_a_drain_takes_nothing_from_what_is_more_urgent(
+    groups: int, moves: int, done: int, seed: int
+) -> None:
+    """As level as any plan within the budget that need not drain: an overload may go first."""
+    rng = np.random.default_rng(seed)
+    problem = make(
+        rng.lognormal(-1, 1, groups),
+        rng.integers(0, 3, groups),
+        states=["alive", "alive", "draining"],
+    )
+    budget, rules = Budget(moves=moves), Rules(max_drain_rounds=done + 1 + groups)
+    assert not len(due_now(problem, budget, {"n2": done}, rules.max_drain_rounds))
+    plan = plan_round(
+        problem, budget, allocator("milp"), fixed(0), drains={"n2": done}, rules=rules
+    )
+    if plan.ended:
+        return
+    best = exhaustive_optimum(problem, budget)
+    assert plan.result.load_distance == pytest.approx(best, abs=1e-4)
 
 
 def test_at_the_deadline_the_drain_goes_first() -> None:
@@ -326,6 +409,25 @@ def test_the_cheapest_node_to_drain_is_chosen() -> None:
     problem = make([0.1] * 4, [0, 1, 1, 2], nodes=3, state_bytes=np.array([50, 10, 10, 30]))
     chosen, _ = choose_to_drain(problem, problem.node_ids, 1, Budget(), max_rounds=3, upper=0.9)
     assert chosen == ("n1",)
+
+
+@pytest.mark.parametrize(
+    ("budget", "chosen"),
+    [
+        (Budget(), "n0"),
+        (Budget(moves=2), "n1"),
+        (Budget(moves=4), "n0"),
+        (Budget(moves=2, bytes=50), "n0"),
+    ],
+)
+def test_a_node_that_the_budget_empties_sooner_is_chosen_before_one_of_less_state(
+    budget: Budget, chosen: str
+) -> None:
+    """n0 has four key groups of no state to speak of, n1 two of more, n2 has too much to move."""
+    sizes = np.array([1, 1, 1, 1, 50, 50, 1000])
+    problem = make([0.02] * 7, [0, 0, 0, 0, 1, 1, 2], nodes=3, state_bytes=sizes)
+    found, _ = choose_to_drain(problem, problem.node_ids, 1, budget, max_rounds=3, upper=0.9)
+    assert found == (chosen,)
 
 
 def test_all_nodes_draining_is_said_and_nothing_moves() -> None:

@@ -16,7 +16,7 @@ from ballast.contracts.scaling import node_actions, nodes_in_use, scaled
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
 from ballast.store.plans import read_assignment, read_head, read_log, read_scaling
-from ballast.store.tables import open_table, read_rows
+from ballast.store.tables import append, open_table, read_rows
 from solvers import Problem
 from spark_jobs.answers import APPROVED, Answer
 from spark_jobs.check_invariants import check_jobs
@@ -512,3 +512,45 @@ def test_rounds_of_a_drain_are_those_of_plans_in_force_and_of_drafts_that_change
     assert drains_of(problem, looked) == {"b": 2}
     assert drains_of(problem, replace(looked, unchanged=())) == {"b": 1}
     assert drains_of(problem, replace(looked, published=(), unchanged=())) == {}
+
+
+def remembered(rounds: Rounds, **scaling: Any) -> Looked:
+    """What a solve now would look at under a policy with these fields of scaling."""
+    rounds.policy = policy_of(scaling={"min_nodes": 2, "stabilisation_rounds": 1, **scaling})
+    run_id = rounds.snapshot(0.1)
+    return read_looked(rounds.settings, find_snapshot(rounds.settings, JOB, run_id))
+
+
+def test_rounds_that_scaling_does_not_remember_are_not_read(rounds: Rounds) -> None:
+    """Rows of ten years would all be read otherwise, in every round."""
+    draft = rounds.go(0.1)
+    rows = read_scaling(rounds.settings, JOB, draft["plan_id"])
+    hours = {"old": 2, "older": 48, "oldest": 9000}
+    for name, ago in hours.items():
+        back = {k: rows[0][k] - timedelta(hours=ago) for k in ("decided_at", "period_end_at")}
+        append(rounds.settings, "plans.scaling", [{**r, **back, "plan_id": name} for r in rows])
+    now = draft["plan_id"]
+
+    def plans(**scaling: Any) -> set[str]:
+        return {row["plan_id"] for row in remembered(rounds, **scaling).earlier}
+
+    # Twice 1 x 600 s, then 32 times, then everything: as far as there are rounds enough.
+    assert plans(memory_rounds=1, interval_s=600.0) == {now}
+    assert plans(memory_rounds=2, interval_s=600.0) == {now, "old"}
+    assert plans(memory_rounds=3, interval_s=3600.0) == {now, "old", "older"}
+    assert plans(memory_rounds=4, interval_s=600.0) == {now, *hours}
+    # What was paid for began when it began.
+    assert plans(memory_rounds=1, interval_s=600.0, billing_s=3600.0) == {now, *hours}
+
+
+def test_the_plan_in_force_is_looked_at_however_old_it_is(rounds: Rounds) -> None:
+    draft = rounds.go(0.16)
+    rows = read_scaling(rounds.settings, JOB, draft["plan_id"])
+    back = {k: rows[0][k] - timedelta(days=400) for k in ("decided_at", "period_end_at")}
+    rounds.plan_id = "long in force"
+    append(
+        rounds.settings, "plans.scaling", [{**r, **back, "plan_id": rounds.plan_id} for r in rows]
+    )
+    looked = remembered(rounds, memory_rounds=1, interval_s=600.0)
+    assert {row["plan_id"] for row in looked.earlier} == {draft["plan_id"], "long in force"}
+    assert "long in force" in looked.published

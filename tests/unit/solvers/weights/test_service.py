@@ -50,6 +50,28 @@ def test_a_worker_that_recovers_is_believed_after_two_records() -> None:
     assert rate([1, 1, 1, 2], [1.0, 1.0, 1.0, 0.02]) == pytest.approx(100)
 
 
+def test_records_that_come_back_fast_in_a_round_that_began_slow_are_believed() -> None:
+    """Seen beside all of the slow rounds; none of those alone has the records to tell."""
+    slow = [0, 1] * 5, [1.0] * 10
+    assert rate([*slow[0], 5], [*slow[1], 0.6]) == pytest.approx(5 / 0.6)
+
+
+def test_one_record_makes_no_worker_faster_however_fast_it_came_back() -> None:
+    assert rate([1, 1, 1], [1.0, 1.0, 1e-4]) == pytest.approx(3 / 2.0001)
+    # It had been in hand for 300 s.
+    assert rate([0] * 299 + [1], [1.0] * 300) == pytest.approx(1 / 300)
+
+
+def test_a_change_before_the_last_one_does_not_hide_it() -> None:
+    assert rate([100, 100, 1, 1, 1, 50], [1.0] * 6) == 50
+
+
+def test_counts_that_differ_by_chance_are_taken_together() -> None:
+    counts = np.random.default_rng(5).poisson(50, (2000, 8))
+    found = np.array([rate(row.tolist(), [1.0] * 8) for row in counts])
+    assert (np.isclose(found, counts.mean(axis=1))).mean() > 0.95
+
+
 def test_a_worker_that_slows_down_is_believed_at_once() -> None:
     assert rate([100, 100, 0], [1.0, 1.0, 1.0]) == 1
     assert rate([100, 100, 0, 0], [1.0, 1.0, 1.0, 1.0]) == 0.5
@@ -109,16 +131,60 @@ def test_no_other_whole_weights_do_more(rates: list[int], units: int) -> None:
     assert throughput(found.units) == pytest.approx(best)
 
 
-def test_a_connection_of_no_weight_is_tried_again_after_a_while() -> None:
-    first = [[100.0, 100.0, 1.0]], [[1.0, 1.0, 20.0]]
-    quiet = [100.0, 100.0, 0.0], [1.0, 1.0, 0.0]
-    for rounds, is_tried in ((9, False), (10, True)):
-        done = np.vstack([first[0], *([quiet[0]] * rounds)])
-        busy_s = np.vstack([first[1], *([quiet[1]] * rounds)])
-        found = weights_from_service(history(done, busy_s), ServiceParams(probe_rounds=10))
+def of_slow_worker(record_s: int, idle: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two fast workers, and one that took rounds of 1 s for a record and then had none."""
+    done = np.full((record_s + idle, 3), 500.0)
+    busy_s = np.ones((record_s + idle, 3))
+    done[:, 2] = 0.0
+    done[record_s - 1, 2] = 1.0
+    busy_s[record_s:, 2] = 0.0
+    return done, busy_s
+
+
+@pytest.mark.parametrize(("record_s", "patience"), [(2, 2), (5, 5), (10, 10), (30, 10)])
+def test_a_connection_of_no_weight_is_tried_again_once_idle_for_as_long_as_a_record_takes(
+    record_s: int, patience: int
+) -> None:
+    for idle, is_tried in ((patience - 1, False), (patience, True)):
+        found = weights_from_service(history(*of_slow_worker(record_s, idle)))
         assert found.probed.tolist() == [False, False, is_tried]
         assert found.units[2] == int(is_tried)
         assert found.units.sum() == UNITS
+
+
+def test_a_probe_that_is_in_force_for_longer_is_waited_for_longer() -> None:
+    """A record a round for three rounds, of 2 s each."""
+    params = ServiceParams(in_force_rounds=3)
+    for idle, is_tried in ((5, False), (6, True)):
+        found = weights_from_service(history(*of_slow_worker(2, idle)), params)
+        assert found.probed[2] == is_tried
+
+
+def test_a_connection_of_no_weight_is_never_tried_again_where_probing_is_off() -> None:
+    given_history = history(*of_slow_worker(2, 40))
+    assert weights_from_service(given_history, ServiceParams(probe_rounds=0)).units[2] == 0
+
+
+def test_a_connection_of_no_weight_that_was_never_measured_is_tried_after_ten_rounds() -> None:
+    for rounds, is_tried in ((9, False), (10, True)):
+        done, busy_s = np.full((rounds, 2), 100.0), np.ones((rounds, 2))
+        done[:, 1], busy_s[:, 1] = 0.0, 0.0
+        found = weights_from_service(history(done, busy_s, weights=[1000, 0]))
+        assert found.probed.tolist() == [False, is_tried]
+
+
+@pytest.mark.parametrize(
+    ("records", "units"), [(5000, 1), (1000, 1), (600, 1), (500, 2), (300, 3), (20, 10)]
+)
+def test_a_probe_has_the_units_of_a_record_and_a_hundredth_of_all_at_most(
+    records: int, units: int
+) -> None:
+    done, busy_s = of_slow_worker(record_s=100, idle=10)
+    done[:, :2] = records / 2
+    found = weights_from_service(history(done, busy_s))
+    assert found.probed[2]
+    assert found.units[2] == units
+    assert found.units.sum() == UNITS
 
 
 def test_a_fast_record_after_slow_ones_is_followed_up_at_once_and_a_slow_one_is_not() -> None:
@@ -190,6 +256,8 @@ def test_a_history_that_cannot_be_is_refused(broken: dict[str, Any]) -> None:
 
 
 def test_params_that_cannot_be_are_refused() -> None:
-    for broken in ({"change": 0.0}, {"enough": 0.0}, {"probe_rounds": -1}):
+    for broken in (
+        {"change": 0.0}, {"enough": 0.0}, {"probe_rounds": -1}, {"in_force_rounds": 0.0},
+    ):  # fmt: skip
         with pytest.raises(InvalidInput):
             ServiceParams(**broken)  # type: ignore[arg-type]
