@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ballast.contracts import scaling as does
 from ballast.store.kept import Row, Shelf
-from ballast.store.review import BEFORE_THE_FIRST, Life, first_plan, named_plan
+from ballast.store.review import BEFORE_THE_FIRST, Life, first_plan, named_plan, plan_row
 
 IN_USE, DRAINING, DEAD, NOT_IN_USE = "in use", "draining", "dead", "not in use"
 STATES = {
@@ -129,7 +129,7 @@ class Cluster:
 def cluster_under(life: Life, name: str) -> Cluster:
     """The cluster that a plan leaves the job with; version 0 is before the first plan."""
     is_before = name == BEFORE_THE_FIRST
-    plan = life.plans[first_plan(life) if is_before else named_plan(life, name).plan_id]
+    plan = plan_row(life, first_plan(life) if is_before else named_plan(life, name).plan_id)
     states = snapshot_states(life.shelf, life.job, plan["snapshot_id"])
     rows = [] if is_before else scaling_rows(life.shelf, life.job, plan["plan_id"])
     for row in rows:

@@ -21,7 +21,15 @@ from ballast.contracts.policy import CapacityPolicy, JobPolicy, policy_from_json
 from ballast.contracts.tables import LARGEST_KEY_GROUP
 from ballast.store.changes import SNAPSHOT_STATES, scaling_rows, what_becomes_of
 from ballast.store.kept import Row, Shelf
-from ballast.store.review import BEFORE_THE_FIRST, Life, MoveFilter, Named, first_plan, named_plan
+from ballast.store.review import (
+    BEFORE_THE_FIRST,
+    Life,
+    MoveFilter,
+    Named,
+    first_plan,
+    named_plan,
+    plan_row,
+)
 from ballast.store.snapshots import RESOURCES
 
 SPAN = LARGEST_KEY_GROUP + 1
@@ -88,7 +96,7 @@ def node_loads(life: Life, name: str) -> Row:
     snapshot that was taken while the version was in force.
     """
     found = named_plan(life, name)
-    plan = life.plans[found.plan_id]
+    plan = plan_row(life, found.plan_id)
     snapshot = _snapshot(life, "snapshot_id", plan["snapshot_id"])
     if snapshot is None:
         raise NotFound(
@@ -208,7 +216,7 @@ def _resource_loads(
 def node_traffic(life: Life, name: str) -> Row:
     """Records a second from node to node, before a plan and with it, by its snapshot's rates."""
     found = named_plan(life, name)
-    plan = life.plans[found.plan_id]
+    plan = plan_row(life, found.plan_id)
     where = [("snapshot_id", "=", plan["snapshot_id"])]
     columns = ["from_operator_id", "from_key_group", "to_operator_id", "to_key_group",
                "records_per_s"]  # fmt: skip

@@ -220,6 +220,16 @@ def first_plan(life: Life) -> str:
     return str(next(iter(life.versions.values()))["plan_id"])
 
 
+def plan_row(life: Life, plan_id: str) -> Row:
+    """The row of a plan that a version names."""
+    if plan_id not in life.plans:
+        raise NotFound(
+            f"the row of plan {plan_id} is missing from plans.plans", value=plan_id,
+            remedy="run the DAG that checks invariants, or restore the table from a copy",
+        )  # fmt: skip
+    return life.plans[plan_id]
+
+
 def plan_of_run(life: Life, run_id: str) -> str | None:
     """The plan that a run drafted, answered for or rolled back to; None if it has none.
 
@@ -237,12 +247,7 @@ def plan_of_run(life: Life, run_id: str) -> str | None:
 def plan_detail(life: Life, name: str) -> Row:
     """A plan: what it promises and costs, what came of it, and who did what to it."""
     found = named_plan(life, name)
-    plan = life.plans.get(found.plan_id)
-    if plan is None:
-        raise NotFound(
-            f"the row of plan {found.plan_id} is missing from plans.plans", value=found.plan_id,
-            remedy="run the DAG that checks invariants, or restore the table from a copy",
-        )  # fmt: skip
+    plan = plan_row(life, found.plan_id)
     texts = _long_texts(life, found.plan_id)
     outcomes = life.outcomes.get(found.version or 0, {})
     versions = list(life.versions)

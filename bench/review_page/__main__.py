@@ -72,7 +72,7 @@ def warehouse(home: Path, versions: int) -> Settings:
     """Both jobs, written once; the second run reads what the first one wrote."""
     done = home / "done"
     settings = load_settings({"BALLAST_HOME": str(home), "BALLAST_POLICIES": str(home / "none")})
-    made_as = f"{versions} versions, with nodes and routes"
+    made_as = f"{versions} versions with nodes, routes and usual loads"
     if done.exists() and done.read_text() == made_as:
         return settings
     shutil.rmtree(home, ignore_errors=True)

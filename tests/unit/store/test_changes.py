@@ -9,7 +9,13 @@ import pytest
 
 from ballast.contracts.errors import NotFound
 from ballast.contracts.settings import Settings, load_settings
-from ballast.store.changes import cluster_under, node_difference, node_plan, route_difference
+from ballast.store.changes import (
+    cluster_under,
+    node_difference,
+    node_plan,
+    route_difference,
+    what_becomes_of,
+)
 from ballast.store.kept import Shelf
 from ballast.store.placement import node_loads
 from ballast.store.plans import read_routes
@@ -124,6 +130,32 @@ def test_a_node_that_goes_is_marked_and_promised_to_be_empty(
 ) -> None:
     rows = {row["node_id"]: row for row in node_loads(life, version)["resources"][0]["nodes"]}
     assert (rows[LAST]["state"], rows[LAST]["promised"]) == (state, 0)
+
+
+@pytest.mark.parametrize(
+    ("action", "before", "said"),
+    [
+        ("keep", "draining", "taken back"), ("keep", "in use", None), ("spare", None, None),
+        ("add", None, "added"), ("drain", "in use", "draining"), ("remove", "draining", "removed"),
+    ],
+)  # fmt: skip
+def test_what_becomes_of_a_node_depends_on_what_it_was(
+    action: str, before: str | None, said: str | None
+) -> None:
+    assert what_becomes_of(action, before) == said
+
+
+def test_a_version_whose_plan_has_no_row_is_not_found(settings: Settings, tmp_path: Path) -> None:
+    shutil.copytree(settings.home, tmp_path / "home")
+    copy = load_settings({"BALLAST_HOME": str(tmp_path / "home")})
+    rows = open_table(copy, "plans.plans").to_pyarrow_table().to_pylist()
+    shutil.rmtree(address(copy, "plans.plans"))
+    ensure_tables(copy, ["plans.plans"])
+    append(copy, "plans.plans", [row for row in rows if row["plan_id"] != ids_of(JOB, 2)[2]])
+    life = Life(Shelf(copy), JOB)
+    for ask in (lambda: node_difference(life, "1", "2"), lambda: node_loads(life, "2")):
+        with pytest.raises(NotFound, match=r"missing from plans\.plans"):
+            ask()
 
 
 def test_a_difference_of_routes_counts_every_key_and_shows_the_first(
