@@ -13,7 +13,7 @@ import math
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -72,6 +72,7 @@ TOLERANCE = 0.10
 # What is promised holds for the load it was planned for. On a machine that is too busy to feed the
 # job evenly, what is measured says nothing about the plan.
 FED_TOLERANCE = 0.05
+LEAST_FED = 0.9
 
 
 @dataclass
@@ -180,6 +181,7 @@ def tell(stack: Stack) -> Story:
     period = stack.policy.windows_per_period
     change_rate(stack, HIGH_RATE)
     wait_for_windows(stack, "a period of the doubled load", period, after_batch=last_batch(stack))
+    check_fed(newest_windows(stack, period).records_per_s, HIGH_RATE)
     grow(stack, client, story)
     change_rate(stack, LOW_RATE)
     wait_for_windows(stack, "a period of the low load", period, after_batch=last_batch(stack))
@@ -190,16 +192,49 @@ def tell(stack: Stack) -> Story:
 def calibrate(stack: Stack) -> None:
     """Give nodes the capacity at which the low rate uses half of it, and start the job anew."""
     wait_for_windows(stack, "what the low rate costs here", CALIBRATION_WINDOWS + WARM_UP_WINDOWS)
-    rows = read_rows(
-        stack.settings, "metrics.nodes", job=JOB, columns=["window_end_at", "cpu_used_ms"]
-    ).to_pylist()
-    ends = sorted({row["window_end_at"] for row in rows})[-CALIBRATION_WINDOWS:]
-    cpu_s = sum(row["cpu_used_ms"] for row in rows if row["window_end_at"] in ends) / 1000
-    used = cpu_s / (len(ends) * stack.policy.window_s)
+    seen = newest_windows(stack, CALIBRATION_WINDOWS)
+    # Of a flight, for a busy machine may feed fewer than it should.
+    used = seen.cpu_cores / max(seen.records_per_s, 1.0) * LOW_RATE
     cores = used / (NODES * LOW_UTILISATION)
     say(f"the low rate uses {used:.3f} cores; a node gets {cores:.4f}")
     with_scaling(stack.settings, cores)
     stack.restart_job()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the job did in some windows."""
+
+    records_per_s: float
+    """Flights that came in."""
+    cpu_cores: float
+
+
+def newest_windows(stack: Stack, count: int) -> Seen:
+    """The newest so many windows of the job."""
+    columns = ["operator_id", "window_end_at", "records", "cpu_ms"]
+    rows = read_rows(stack.settings, "metrics.key_groups", job=JOB, columns=columns).to_pylist()
+    return seen_in(rows, count, stack.policy.window_s, stack.policy.entry_operators)
+
+
+def seen_in(
+    rows: Sequence[dict[str, Any]], count: int, window_s: float, entries: Collection[str]
+) -> Seen:
+    """Flights and CPU a second in the newest windows of rows of metrics.key_groups."""
+    ends = set(sorted({row["window_end_at"] for row in rows})[-count:])
+    newest = [row for row in rows if row["window_end_at"] in ends]
+    seconds = max(1, len(ends)) * window_s
+    records = sum(row["records"] for row in newest if row["operator_id"] in entries)
+    return Seen(records / seconds, sum(row["cpu_ms"] for row in newest) / 1000 / seconds)
+
+
+def check_fed(records_per_s: float, rate: float) -> None:
+    """Refuse to go on where the load is not what it is said to be."""
+    if records_per_s < LEAST_FED * rate:
+        raise EmbeddedError(
+            f"the job took {records_per_s:,.0f} flights a second of {rate:,.0f}: this machine is "
+            "too busy for the load to be doubled; to fix it: end what else runs, and try again"
+        )
 
 
 def change_rate(stack: Stack, rate: float) -> None:

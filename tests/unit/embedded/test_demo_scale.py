@@ -15,10 +15,13 @@ from embedded.demo_scale import (
     NODES,
     SPARES,
     Story,
+    check_fed,
     report_lines,
+    seen_in,
     shortcomings,
     with_scaling,
 )
+from embedded.errors import EmbeddedError
 
 SHOWN = Story(
     added=["node-3"],
@@ -68,6 +71,23 @@ def test_a_story_that_showed_everything_has_no_shortcoming() -> None:
 )
 def test_what_was_not_shown_is_named(change: dict[str, Any], words: str) -> None:
     assert any(words in problem for problem in shortcomings(replace(SHOWN, **change)))
+
+
+def test_a_machine_too_busy_to_double_the_load_is_said_to_be_and_nothing_is_shown() -> None:
+    check_fed(10_200.0, 11_000.0)
+    with pytest.raises(EmbeddedError, match=r"took 7,375 flights a second of 11,000.* too busy"):
+        check_fed(7_375.0, 11_000.0)
+
+
+def test_flights_and_cpu_are_those_of_the_newest_windows() -> None:
+    rows = [
+        {"operator_id": operator, "window_end_at": end, "records": 10 * end, "cpu_ms": 500.0}
+        for end in (1, 2, 3)
+        for operator in ("in", "sums")
+    ]
+    seen = seen_in(rows, 2, 5.0, {"in"})
+    assert (seen.records_per_s, seen.cpu_cores) == (5.0, 0.2)
+    assert seen_in([], 2, 5.0, {"in"}).records_per_s == 0
 
 
 def test_its_policy_has_three_nodes_in_use_and_a_spare_one(tmp_path: Any) -> None:
