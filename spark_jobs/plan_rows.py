@@ -38,6 +38,8 @@ from solvers.collocate.keys.rerouting import (
     problem_after,
     traffic_by_ends,
 )
+from solvers.metrics import saved_traffic
+from solvers.objective import LEXICOGRAPHIC, Objective
 from solvers.planning import Planned
 from solvers.routing import route_cost, under_plan
 from solvers.verify import Violation, node_sums, verify
@@ -46,7 +48,7 @@ from spark_jobs.problems import Row
 from spark_jobs.rounds import Round, Route, routing_of
 
 # Column of plans.plans -> what solvers.verify calls the promise.
-PROMISES: Mapping[str, str] = {
+PROMISES: dict[str, str] = {
     "status": "status",
     "load_distance_before_pct": "load_distance_before",
     "load_distance_pct": "load_distance",
@@ -63,6 +65,12 @@ PROMISES: Mapping[str, str] = {
     "collocation_factor_pct": "collocation_factor",
     "load_index_pct": "load_index",
 }
+WEIGHTED_PROMISES: dict[str, str] = {
+    "traffic_saved_before_pct": "traffic_saved_before",
+    "traffic_saved_pct": "traffic_saved",
+    "drained_moves": "drained_moves",
+}
+"""Those that a plan makes where load and traffic are weighed."""
 CPU = "cpu"
 BYTES_TOLERANCE = 1e-6
 """Relative: bytes between nodes are a sum of many rates, in whatever order rows come."""
@@ -188,7 +196,8 @@ def plan_row(
         "forced_bytes": result.forced_bytes,
         "pause_s": result.pause_s,
         **_route_figures(given, planned.routing),
-        "max_load_distance_pct": objective.max_load_distance if is_joint else None,
+        **_trade(objective),
+        **_weighed(given, planned),
         "collocation_factor_before_pct": result.collocation_factor_before,
         "collocation_factor_pct": result.collocation_factor,
         "load_index_pct": result.load_index,
@@ -207,6 +216,37 @@ def plan_row(
         "due_moves": None,
         "scaling_reason": None,
         "created_at": created_at,
+    }
+
+
+def _trade(objective: Objective) -> dict[str, float | str | None]:
+    """How the plan trades load for traffic: what a policy says, and a plan row repeats."""
+    weights = objective.weights if objective.is_joint else None
+    is_bounded = objective.is_joint and weights is None
+    return {
+        "trade": objective.trade,
+        "max_load_distance_pct": objective.max_load_distance if is_bounded else None,
+        "traffic_weight": None if weights is None else weights.traffic,
+        "load_weight": None if weights is None else weights.load,
+    }
+
+
+def _weighed(given: Round, planned: Planned) -> dict[str, float | int | None]:
+    """What weights weigh beside the load distance; NULL where nothing is weighed."""
+    if not given.objective.is_weighted:
+        return dict.fromkeys(WEIGHTED_PROMISES)
+    problem, assignment = given.problem, planned.result.assignment
+    costs = given.objective.costs
+    after = problem_after(problem, given.statistics, given.routing, planned.routing)
+    saved_before, saved = (
+        saved_traffic(of, placed, costs.within_rack, costs.between_racks)
+        for of, placed in ((problem, problem.current), (after, assignment))
+    )
+    left = problem.draining[problem.current] & (assignment != problem.current)
+    return {
+        "traffic_saved_before_pct": saved_before,
+        "traffic_saved_pct": saved,
+        "drained_moves": int(np.count_nonzero(left)),
     }
 
 
@@ -271,7 +311,8 @@ def violations_of(
         given = replace(given, problem=scaled_problem(given.problem, rules, scaling))
     budget = Budget(plan["budget_moves"], plan["budget_bytes"], plan["budget_pause_s"])
     names = key_group_names(assignment["operator_id"], assignment["key_group"]).to_pylist()
-    promises = {promise: plan[column] for column, promise in PROMISES.items()}
+    made = PROMISES | (WEIGHTED_PROMISES if given.objective.is_weighted else {})
+    promises = {promise: plan.get(column) for column, promise in made.items()}
     nodes = assignment["node_id"].to_pylist()
     routing = routing_of(routes)
     after = None
@@ -283,10 +324,21 @@ def violations_of(
         found += _route_budget_violations(given.problem, plan, budget)
         sums = node_sums(given.problem, (names, nodes), given.objective, after)
         found += _promise_violations(given, sums, scaling)
-    if plan["objective"] != given.objective.kind:
-        said = f"promised {plan['objective']!r}, the policy says {given.objective.kind!r}"
-        return [Violation("objective", said), *found]
-    return found
+    return [*_objective_violations(given.objective, plan), *found]
+
+
+def _objective_violations(objective: Objective, plan: Row) -> Iterator[Violation]:
+    """A plan says what the policy says of what it is for; so the table's checks mean something.
+
+    A plan of an earlier version does not name its trade, and had but one.
+    """
+    wanted = {"objective": objective.kind, **_trade(objective)}
+    found = {name: plan.get(name) for name in wanted}
+    if found["trade"] is None and objective.trade == LEXICOGRAPHIC:
+        found["trade"] = LEXICOGRAPHIC
+    for name, value in wanted.items():
+        if found[name] != value:
+            yield Violation(name, f"promised {found[name]!r}, the policy says {value!r}")
 
 
 def _node_violations(given: Round, plan: Row, scaling: Sequence[Row]) -> list[Violation]:

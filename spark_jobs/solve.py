@@ -26,7 +26,7 @@ from solvers import Budget, Problem, Result, Status, Stop, metrics
 from solvers.collocate.keys.rerouting import problem_after
 from solvers.collocate.memory import TargetMemory
 from solvers.framework import RoundPlan, plan_round
-from solvers.objective import JOINT
+from solvers.objective import JOINT, WEIGHTED
 from solvers.planning import Planned, plan_for
 from solvers.result import make_result
 from solvers.routing import with_routes
@@ -207,6 +207,8 @@ def why_unchanged(
         return None
     if policy.objective.kind == JOINT:
         gain = _traffic_gain(problem, after or problem, result, policy.traffic)
+        if policy.objective.trade == WEIGHTED:
+            return _why_not_weighted(result, policy, gain)
         return _why_not_joint(result, policy, gain)
     thresholds = policy.thresholds
     before, gain = result.load_distance_before, result.load_distance_before - result.load_distance
@@ -249,6 +251,21 @@ def _why_not_joint(result: Result, policy: JobPolicy, gain: float) -> str | None
         f"(min_collocation_gain_pct is {thresholds.min_collocation_gain_pct:g}) and the load "
         f"distance from {before:.2f} % to {result.load_distance:.2f} % (max_load_distance_pct is "
         f"{allowed:g})"
+    )
+
+
+def _why_not_weighted(result: Result, policy: JobPolicy, gain: float) -> str | None:
+    """A plan that is weighed is worth it for what it gains by the weights, all in all."""
+    aim, least = policy.objective, policy.thresholds.min_weighted_gain
+    lowered = result.load_distance_before - result.load_distance
+    weighed = aim.traffic_weight * gain + aim.load_weight * lowered
+    if weighed >= least:
+        return None
+    return (
+        f"the best plan gains {weighed:.2f} by the weights (min_weighted_gain is {least:g}): "
+        f"traffic saved {gain:+.2f} percent at {aim.traffic_weight:g} each, load distance from "
+        f"{result.load_distance_before:.2f} % to {result.load_distance:.2f} % at "
+        f"{aim.load_weight:g} a percent"
     )
 
 
@@ -326,10 +343,20 @@ def _traffic(draft: Row) -> str:
     if draft["objective"] != JOINT or draft["collocation_factor_pct"] is None:
         return ""
     return (
-        f" (allowed {draft['max_load_distance_pct']:g} %), traffic within nodes from "
+        f" ({_trade(draft)}), traffic within nodes from "
         f"{draft['collocation_factor_before_pct']:.1f} to {draft['collocation_factor_pct']:.1f} %, "
         f"bytes between nodes from {draft['wire_bytes_before_per_s']:,.0f} to "
         f"{draft['wire_bytes_per_s']:,.0f} a second, load index {draft['load_index_pct']:.1f} %"
+    )
+
+
+def _trade(draft: Row) -> str:
+    """What a joint plan's load was allowed to cost."""
+    if draft.get("trade") != WEIGHTED:
+        return f"allowed {draft['max_load_distance_pct']:g} %"
+    return (
+        f"weighed: {draft['load_weight']:g} a percent of it, {draft['traffic_weight']:g} a percent "
+        "of traffic"
     )
 
 

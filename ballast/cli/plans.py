@@ -28,8 +28,9 @@ Row = dict[str, Any]
 PLAN_FIGURES = (
     "objective", "method", "status", "reason", "scaling_reason", "load_distance_before_pct",
     "load_distance_pct",
-    "max_load_distance_pct", "bound_pct", "gap_pct", "moves", "bytes", "forced_moves",
-    "forced_bytes", "pause_s", "routes", "rerouted_keys", "route_bytes",
+    "max_load_distance_pct", "trade", "traffic_weight", "load_weight",
+    "traffic_saved_before_pct", "traffic_saved_pct", "bound_pct", "gap_pct", "moves", "bytes",
+    "forced_moves", "forced_bytes", "pause_s", "routes", "rerouted_keys", "route_bytes",
     "collocation_factor_before_pct", "collocation_factor_pct",
     "load_index_pct", "wire_bytes_before_per_s", "wire_bytes_per_s", "serialise_us",
     "budget_moves", "budget_bytes", "budget_pause_s", "solver_seconds",

@@ -10,13 +10,13 @@ from ballast.contracts.errors import InvalidInput
 from solvers.collocate.costs import TrafficCosts
 from solvers.collocate.gate import Gate
 from solvers.collocate.memory import TargetMemory
-
-LEXICOGRAPHIC, WEIGHTED = "lexicographic", "weighted"
+from solvers.objective import LEXICOGRAPHIC, TRADES
 
 
 @dataclass(frozen=True, slots=True)
 class JointParams:
-    """``max_load_distance`` is in percent of the mean, as the design defines load distance.
+    """``max_load_distance`` is in percent of the mean, as the design defines load distance. In
+    weighted mode it bounds nothing: it is where the search for the best trade begins.
 
     ``traffic_weight`` is per percent of traffic saved, ``load_weight`` per percent of load
     distance (weighted mode). ``target`` is what the round before handed back.
@@ -40,10 +40,8 @@ class JointParams:
             value = getattr(self, name)
             if not (isinstance(value, kind) or (value is None and name != "costs")):
                 raise InvalidInput(f"joint.{name} is {value!r}", allowed=f"a {kind.__name__}")
-        if self.objective not in (LEXICOGRAPHIC, WEIGHTED):
-            raise InvalidInput(
-                f"joint.objective is {self.objective!r}", allowed=f"{LEXICOGRAPHIC}, {WEIGHTED}"
-            )
+        if self.objective not in TRADES:
+            raise InvalidInput(f"joint.objective is {self.objective!r}", allowed=", ".join(TRADES))
         if not (np.isfinite(self.max_load_distance) and self.max_load_distance > 0):
             raise InvalidInput(
                 f"joint.max_load_distance is {self.max_load_distance!r}", allowed="a number > 0"

@@ -199,3 +199,20 @@ def test_an_outcome_that_came_after_the_snapshot_changes_nothing():
     sooner = {**later, "measured_at": datetime(2026, 11, 15, tzinfo=UTC)}
     _, plan, _ = drafted_from(policy, Budget(), [sooner])
     assert plan["serialise_us"] == pytest.approx(900.0)
+
+
+def test_a_plan_cannot_claim_other_weights_than_the_policy_has():
+    aim = {"kind": "joint", "trade": "weighted", "traffic_weight": 3.0}
+    policy = small_policy(objective=aim)
+    apart = {("count", number): f"node-{(number + 1) % 2}" for number in range(4)}
+    given, plan, content = drafted_from(policy, Budget(moves=1), placement=apart)
+    assert plan["moves"] == 1
+    assert violations_of(given, plan, content, []) == []
+    for claim, promise in (
+        ({"load_weight": 0.5}, "load_weight"),
+        ({"trade": None}, "trade"),
+        ({"traffic_saved_pct": 99.0}, "traffic_saved"),
+        ({"drained_moves": 3}, "drained_moves"),
+    ):
+        found = violations_of(given, {**plan, **claim}, content, [])
+        assert [v.promise for v in found] == [promise]

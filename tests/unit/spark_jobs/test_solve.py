@@ -213,3 +213,40 @@ def test_a_method_that_knows_nothing_of_traffic_is_refused(settings, joint):
     write_snapshot(settings, joint, RUN, placement=apart(joint))
     with pytest.raises(InvalidInput, match="'flux' knows nothing of traffic"):
         draft(settings, Choice(method="flux"))
+
+
+def weighed(**changes):
+    aim = {"kind": "joint", "trade": "weighted", **changes}
+    return small_policy(JOB, objective=aim, budgets={"moves": 1})
+
+
+def test_a_weighed_draft_may_unlevel_the_load_and_is_published(settings):
+    policy = weighed(traffic_weight=3.0)
+    write_snapshot(settings, policy, RUN, placement=apart(policy))
+    plan = draft(settings)
+    assert (plan["trade"], plan["traffic_weight"], plan["load_weight"]) == ("weighted", 3.0, 1.0)
+    assert plan["max_load_distance_pct"] is None
+    assert (plan["moves"], plan["load_distance_before_pct"]) == (1, pytest.approx(0.0))
+    assert plan["load_distance_pct"] > 20.0  # one of four key groups too many
+    assert (plan["traffic_saved_before_pct"], plan["traffic_saved_pct"]) == (0.0, 25.0)
+    assert "(weighed: 1 a percent of it, 3 a percent of traffic)" in " ".join(report(plan))
+    assert publish_plan(settings, JOB, RUN).version == 1
+
+
+def test_a_weighed_draft_that_gains_nothing_is_unchanged(settings):
+    policy = weighed(load_weight=3.0)
+    write_snapshot(settings, policy, RUN, placement=apart(policy))
+    assert draft(settings)["status"] == "unchanged"
+
+
+def test_the_table_refuses_a_plan_that_loses_by_its_weights(settings):
+    policy = weighed(traffic_weight=3.0)
+    snapshot = write_snapshot(settings, policy, RUN, placement=apart(policy))
+    plan, content = spark_jobs.solve.make_draft(settings, snapshot, Choice())
+    loses = {**plan, "traffic_weight": 0.5}
+    with pytest.raises(Exception, match="1 rows failed validation check"):
+        spark_jobs.solve.write_draft(settings, loses, content)
+    assert read_plans(settings, JOB) == []
+    spark_jobs.solve.write_draft(settings, {**loses, "drained_moves": 1, "load_distance_pct": 0.0},
+                                 content)  # fmt: skip
+    assert len(read_plans(settings, JOB)) == 1
