@@ -32,6 +32,7 @@ from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.tables import TABLES
 from ballast.store.snapshots import key_group_names
 from solvers import Budget, Problem, Result
+from solvers.collocate.advice import advice_from_traffic
 from solvers.collocate.keys.rerouting import (
     Routing,
     moves_between,
@@ -213,6 +214,7 @@ def plan_row(
         "held_back_json": json.dumps([asdict(held) for held in planned.held_back])
         if is_joint
         else None,
+        "advice": "\n".join(advice_from_traffic(given.policy, given.problem)) or None,
         "due_moves": None,
         "scaling_reason": None,
         "created_at": created_at,

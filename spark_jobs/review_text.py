@@ -82,6 +82,7 @@ def review_body(
             "### Load of nodes, in percent of capacity\n\n" + _nodes(nodes),
             f"### Moves ({len(moves):,})\n\n" + _moves(moves),
             _held_back(plan),
+            _advice(plan),
             f"[Look closer on the review page]({link})",
             _promise(plan),
         )
@@ -182,6 +183,15 @@ def _held_back(plan: Row) -> str:
     ]
     listed = "\n".join(lines)
     return f"### Held back, because it does not pay\n\n{listed}{_more(found, SHOWN_HELD_BACK)}"
+
+
+def _advice(plan: Row) -> str:
+    """What approving or refusing changes nothing about, but the job's author could."""
+    found = (plan.get("advice") or "").splitlines()
+    if not found:
+        return ""
+    listed = "\n".join(f"- {escaped(line)}" for line in found)
+    return f"### Advice, not part of the plan\n\n{listed}"
 
 
 def _more(items: Sequence[object], shown: int) -> str:

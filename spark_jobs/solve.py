@@ -317,6 +317,7 @@ def report(draft: Row) -> list[str]:
             f"load distance {before} of the mean, {quality}; {solved}",
             *_scaling(draft),
             *_held_back(draft),
+            *_advice(draft),
         ]
     forced = f" and {draft['forced_moves']} forced" if draft["forced_moves"] else ""
     n_bytes = draft["bytes"] + draft["forced_bytes"]
@@ -329,6 +330,7 @@ def report(draft: Row) -> list[str]:
         *_scaling(draft),
         *_path(draft),
         *_held_back(draft),
+        *_advice(draft),
     ]
 
 
@@ -379,6 +381,11 @@ def _held_back(draft: Row) -> list[str]:
     example = f"such as {', '.join(found[0]['what'][:3])}: {found[0]['reason']}"
     what = f"{count} key groups that would save {saved:.6g} records a second between nodes"
     return [f"held back because it does not pay: {what}, {example}"]
+
+
+def _advice(draft: Row) -> list[str]:
+    """What no plan can do, and the job's author can: another partitioning of operators."""
+    return [f"advice: {line}" for line in (draft.get("advice") or "").splitlines()]
 
 
 def _path(draft: Row) -> list[str]:

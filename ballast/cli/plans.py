@@ -285,13 +285,19 @@ def _in_words(plan: Row) -> list[str]:
     solved = f"solved by {plan['method']} in {plan['solver_seconds']:.1f} s"
     steps = words.progress(json.loads(plan["trace_json"]))
     path = [f"Best load distance while it ran: {steps}."] if steps else []
-    return [words.why(plan), f"This plan is {quality}; {solved}.", *path, *_held_back(plan)]
+    said = [words.why(plan), f"This plan is {quality}; {solved}."]
+    return [*said, *path, *_held_back(plan), *_advice(plan)]
 
 
 def _held_back(plan: Row) -> list[str]:
     """Each group of key groups that would have saved traffic and did not pay for its move."""
     found = json.loads(plan.get("held_back_json") or "[]")
     return [f"Held back: {', '.join(held['what'])}: {held['reason']}." for held in found]
+
+
+def _advice(plan: Row) -> list[str]:
+    """What another partitioning of operators would save; no plan can do it."""
+    return [f"Advice: {line}." for line in (plan.get("advice") or "").splitlines()]
 
 
 def _diff(args: argparse.Namespace) -> int:

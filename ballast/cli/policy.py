@@ -38,6 +38,8 @@ def _check(args: argparse.Namespace) -> int:
         print(to_json(policy.model_dump(mode="json", by_alias=True)))
     else:
         print(f"{args.file}: ok. {_summary(policy)}")
+        for line in _advice(policy):
+            print(f"advice: {line}")
     return 0
 
 
@@ -55,6 +57,13 @@ def _summary(policy: JobPolicy) -> str:
         f"{policy.windows_per_period} to a statistics period, schedule "
         f"{policy.schedule or 'none'}, budgets {_budgets(policy)}."
     )
+
+
+def _advice(policy: JobPolicy) -> list[str]:
+    """Which operators could be one component: known before the job ever ran."""
+    from solvers.collocate.advice import advice_before_metrics
+
+    return advice_before_metrics(policy)
 
 
 def _budgets(policy: JobPolicy) -> str:

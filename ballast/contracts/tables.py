@@ -535,6 +535,8 @@ PLANS_PLANS = Table(
                "scaling", "key groups", nullable=True),
         Column("scaling_reason", "string", "How many nodes there shall be, why, which metric bound "
                "and what would have changed it; NULL without scaling", nullable=True),
+        Column("advice", "string", "Operators that could be one component, a line each; NULL where "
+               "there are none or no traffic was measured", nullable=True),
         Column("created_at", "timestamp", "When it was drafted"),
     ),
     key=("job", "run_id", "snapshot_id"),

@@ -250,3 +250,21 @@ def test_the_table_refuses_a_plan_that_loses_by_its_weights(settings):
     spark_jobs.solve.write_draft(settings, {**loses, "drained_moves": 1, "load_distance_pct": 0.0},
                                  content)  # fmt: skip
     assert len(read_plans(settings, JOB)) == 1
+
+
+# ------------------------------------------------------------------ advice
+
+
+def test_the_report_advises_on_components_and_the_content_does_not_know_it(settings, joint):
+    snapshot = write_snapshot(settings, joint, RUN, placement=apart(joint))
+    plan, _ = spark_jobs.solve.make_draft(settings, snapshot, Choice())
+    advised = "operators parse, count could be one component, partitioned by key: 100.0 % of the"
+    assert plan["advice"].startswith(advised)
+    assert f"advice: {advised}" in " ".join(report(plan))
+    strangers = small_policy(JOB, partition_keys={"parse": "a"}, objective={"kind": "joint"},
+                             budgets={"moves": 2})  # fmt: skip
+    other = write_snapshot(settings, strangers, "run-2", placement=apart(strangers))
+    unadvised, _ = spark_jobs.solve.make_draft(settings, other, Choice())
+    assert unadvised["advice"] is None
+    assert "advice" not in " ".join(report(unadvised))
+    assert unadvised["content_hash"] == plan["content_hash"]
