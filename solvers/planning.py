@@ -47,8 +47,13 @@ def plan_for(
     method: str = AUTO,
     params: Mapping[str, Any] | None = None,
     memory: TargetMemory | None = None,
+    *,
+    is_first: bool = False,
 ) -> Planned:
-    """Plan a round. ``params`` are those of the method, or with ``auto`` those of each by name."""
+    """Plan a round. ``params`` are those of the method, or with ``auto`` those of each by name.
+
+    ``is_first``: a first plan, with a budget for it. A joint one may then begin from nothing.
+    """
     if not objective.is_joint:
         return Planned(solve(problem, budget, stop, seed, method, params))
     if method not in (AUTO, joint.NAME):
@@ -77,6 +82,7 @@ def plan_for(
             costs=objective.costs,
             gate=objective.gate,
             target=memory,
+            from_scratch=is_first,
         ),
     )
     return Planned(made.result, made.target, made.held_back)

@@ -51,6 +51,12 @@ class Round:
         return self.policy.scaling is not None or bool(self.in_force)
 
     @property
+    def is_first(self) -> bool:
+        """Whether the plan is the job's first, and the policy has a budget for that."""
+        first = self.policy.budgets.first_plan
+        return first is not None and self.snapshot["head_version"] == 0
+
+    @property
     def scaling_rules(self) -> ScalingRules:
         """What the policy lets a plan do with nodes, for the verifier."""
         policy, scaling = self.policy, self.policy.scaling

@@ -81,7 +81,7 @@ def make_draft(settings: Settings, snapshot: Row, choice: Choice) -> tuple[Row, 
         "read snapshot %s: %d key groups on %d nodes",
         snapshot["snapshot_id"], problem.n_key_groups, problem.n_nodes,
     )  # fmt: skip
-    budget = choice.budget(policy)
+    budget = choice.budget(policy, snapshot["head_version"])
     seed = policy.solver.seed if choice.seed is None else choice.seed
     solver = Solver(given, choice, seed, target_in_force(settings, snapshot))
     nodes = None
@@ -128,6 +128,7 @@ class Solver:
             self.seed,
             self.choice.method or policy.solver.method,
             memory=self.memory,
+            is_first=self.given.is_first,
         )
         self.made[id(planned.result)] = planned
         return planned
@@ -327,11 +328,17 @@ def report(draft: Row) -> list[str]:
         f"{head}: load distance from {before} to {after}",
         f"{moves}, pause {draft['pause_s']:.3f} s",
         f"{quality}; {solved}",
+        *_how(draft),
         *_scaling(draft),
         *_path(draft),
         *_held_back(draft),
         *_advice(draft),
     ]
+
+
+def _how(draft: Row) -> list[str]:
+    """Which of the candidates won, where the solver says so."""
+    return [f"how: {draft['reason']}"] if draft["reason"] else []
 
 
 def _scaling(draft: Row) -> list[str]:

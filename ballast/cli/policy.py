@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from ballast.cli.render import to_json
-from ballast.contracts.policy import JobPolicy, load_policy, policy_schema
+from ballast.contracts.policy import JobPolicy, LimitsPolicy, load_policy, policy_schema
 
 EXAMPLES = {
     "check": "example: ballast policy check policies/flights.yaml",
@@ -67,6 +67,15 @@ def _advice(policy: JobPolicy) -> list[str]:
 
 
 def _budgets(policy: JobPolicy) -> str:
-    budgets = policy.budgets.model_dump()
-    named = [f"{name} {value:,}" for name, value in budgets.items() if value is not None]
+    first = policy.budgets.first_plan
+    of_first = "" if first is None else f"; those of the first plan {_limits(first)}"
+    return _limits(policy.budgets) + of_first
+
+
+def _limits(limits: LimitsPolicy) -> str:
+    named = [
+        f"{name} {value:,}"
+        for name, value in limits.model_dump(include={"moves", "bytes", "pause_s"}).items()
+        if value is not None
+    ]
     return ", ".join(named) or "none"

@@ -60,7 +60,7 @@ def _of_job(job: str, load_of: str | None) -> Target:
             remedy=f"trigger reoptimize__{job} in Airflow, or set BALLAST_WAREHOUSE",
         )  # fmt: skip
     policy, columns = read_snapshot(settings, snapshot)
-    limits = policy.budgets
+    limits = policy.budgets.of(snapshot["head_version"])
     return Target(
         Problem(**columns),
         Budget(limits.moves, limits.bytes, limits.pause_s),

@@ -125,12 +125,23 @@ class ObjectivePolicy(_Strict):
     """What a percent of load distance costs, where the trade is weighted."""
 
 
-class BudgetPolicy(_Strict):
-    """What one plan may cost; a budget that is not named does not limit."""
+class LimitsPolicy(_Strict):
+    """What a plan may cost; what is not named does not limit."""
 
     moves: Annotated[int, Field(strict=True, ge=0, le=10_000_000)] | None = None
     bytes: Annotated[int, Field(strict=True, ge=0, le=10**15)] | None = None
     pause_s: Annotated[float, Field(strict=True, ge=0, le=1e6, allow_inf_nan=False)] | None = None
+
+
+class BudgetPolicy(LimitsPolicy):
+    """What one plan may cost; a budget that is not named does not limit."""
+
+    first_plan: LimitsPolicy | None = None
+    """What a job's first plan may cost, in place of the rest; null: as every other plan."""
+
+    def of(self, parent_version: int) -> LimitsPolicy:
+        """The limits of a plan that replaces this version; 0 is the placement before the first."""
+        return self if self.first_plan is None or parent_version != 0 else self.first_plan
 
 
 class PausePolicy(_Strict):

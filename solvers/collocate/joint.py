@@ -16,6 +16,7 @@ import numpy as np
 from solvers import metrics
 from solvers.budget import Budget
 from solvers.checks import options_of
+from solvers.collocate.cola import place_from_scratch
 from solvers.collocate.costs import predicted_load
 from solvers.collocate.gate import HeldBack
 from solvers.collocate.graph import TrafficGraph
@@ -108,6 +109,7 @@ class _Round:
         self.start = place_must_moves(problem, budget)
         self.must_move = set(np.flatnonzero(must_move_mask(problem)).tolist())
         self.trace: list[TraceStep] = []
+        self.scratch_fits = False
 
     def run(self) -> JointPlan:
         target, memory = self._target()
@@ -122,6 +124,7 @@ class _Round:
                 candidates.append(self._searched("target", wishes, wishes, bound, self.start))
                 candidates += self._arrived(target, wishes, bound)
             candidates.append(self._searched("myopic", myopic, wishes, bound, self.start))
+            candidates += self._from_scratch(wishes, bound)
             if nothing.distance > bound + TINY:
                 rebalanced = self._rebalanced()
                 candidates.append(self._searched("flux", wishes, wishes, bound, rebalanced))
@@ -240,6 +243,25 @@ class _Round:
             return []
         return [self._searched("target", wishes, wishes, bound, goal)]
 
+    def _from_scratch(self, wishes: Wishes, bound: float) -> list[_Candidate]:
+        """COLA's placement where the budget lets everything be placed anew, and that searched on:
+        before the first plan nothing has grown where it is, so moving is as cheap as ever."""
+        if not self.options.from_scratch:
+            return []
+        cola = place_from_scratch(self.problem, 100.0 * bound, self.seed, self.clock.is_over)
+        self.scratch_fits = within_budget(self.problem, self.budget, cola)
+        if not self.scratch_fits:
+            return []
+        plain = self._rated("cola", cola, wishes, bound)
+        return [plain, self._searched("cola", wishes, wishes, bound, cola)]
+
+    def _reason(self, best: _Candidate) -> str:
+        won = f"the {best.name} plan won"
+        if not self.options.from_scratch:
+            return won
+        tried = "was a candidate" if self.scratch_fits else "is over the budget"
+        return f"{won}; a first plan: a placement from nothing (COLA) {tried}"
+
     def _passes(self) -> int:
         passes = self.options.passes
         return passes if self.stop.steps is None else min(passes, self.stop.steps)
@@ -352,7 +374,7 @@ class _Round:
             bound=self._bound(),
             seconds=self.clock.elapsed(),
             trace=tuple(self.trace),
-            reason=f"the {best.name} plan won",
+            reason=self._reason(best),
             after=replace(self.problem, load=self._load_under(best.assignment)),
         )
         kept = None if memory is None else memory.after(best.saved, self.graph.total_rate)

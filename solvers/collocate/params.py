@@ -20,6 +20,7 @@ class JointParams:
 
     ``traffic_weight`` is per percent of traffic saved, ``load_weight`` per percent of load
     distance (weighted mode). ``target`` is what the round before handed back.
+    ``from_scratch``: a placement from nothing (COLA) is a candidate too.
     """
 
     max_load_distance: float = 10.0
@@ -34,6 +35,7 @@ class JointParams:
     propose_every: int = 5
     passes: int = 12
     target: TargetMemory | None = None
+    from_scratch: bool = False
 
     def __post_init__(self) -> None:
         for name, kind in (("costs", TrafficCosts), ("gate", Gate), ("target", TargetMemory)):
@@ -49,5 +51,9 @@ class JointParams:
         numbers = (self.traffic_weight, self.load_weight, self.score_factor, self.target_bonus)
         if not all(np.isfinite(v) and v >= 0 for v in (*numbers, self.drain_worth)):
             raise InvalidInput("joint's weights and factors need numbers >= 0")
+        if not isinstance(self.from_scratch, bool):
+            raise InvalidInput(
+                f"joint.from_scratch is {self.from_scratch!r}", allowed="true or false"
+            )
         if self.propose_every < 1 or self.passes < 0:
             raise InvalidInput("joint.propose_every needs >= 1 and joint.passes >= 0")

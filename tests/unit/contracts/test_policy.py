@@ -156,6 +156,18 @@ def test_a_joint_objective_has_its_own_methods() -> None:
         parse_policy(bad, "clicks.yaml")
 
 
+def test_a_first_plan_may_have_limits_of_its_own() -> None:
+    own = {"moves": 100, "first_plan": {"bytes": 5}}
+    budgets = parse_policy(changed(["budgets"], own), "clicks.yaml").budgets
+    assert (budgets.of(0).moves, budgets.of(0).bytes) == (None, 5)
+    assert (budgets.of(1).moves, budgets.of(1).bytes) == (100, None)
+    plain = parse_policy(changed(["budgets"], {"moves": 100}), "clicks.yaml").budgets
+    assert plain.of(0).moves == 100
+    for bad in ({"first_plan": {"first_plan": {}}}, {"first_plan": {"moves": -1}}):
+        with pytest.raises(PolicyError, match=r"budgets\.first_plan"):
+            parse_policy(changed(["budgets"], bad), "clicks.yaml")
+
+
 WEIGHTED = {"kind": "joint", "trade": "weighted"}
 
 

@@ -268,3 +268,42 @@ def test_the_report_advises_on_components_and_the_content_does_not_know_it(setti
     assert unadvised["advice"] is None
     assert "advice" not in " ".join(report(unadvised))
     assert unadvised["content_hash"] == plan["content_hash"]
+
+
+# ------------------------------------------------------------------ the first plan
+
+
+def test_the_first_plan_has_a_budget_of_its_own_and_the_next_has_not(settings):
+    budgets = {"moves": 1, "first_plan": {"moves": 3, "bytes": 3000}}
+    policy = small_policy(JOB, objective={"kind": "joint"}, budgets=budgets)
+    write_snapshot(settings, policy, RUN, placement=apart(policy))
+    first = draft(settings)
+    assert (first["budget_moves"], first["budget_bytes"]) == (3, 3000)
+    assert 1 < first["moves"] <= 3
+    said = " ".join(report(first))
+    assert "a first plan: a placement from nothing (COLA) is over the budget" in said
+    head = publish_plan(settings, JOB, RUN)
+    write_snapshot(settings, policy, "run-2", placement=apart(policy), head=head)
+    second = draft(settings, run_id="run-2")
+    assert (second["budget_moves"], second["budget_bytes"]) == (1, None)
+    assert second["moves"] <= 1
+    assert "first plan" not in " ".join(report(second))
+
+
+def test_a_first_plan_may_place_everything_anew(settings):
+    policy = small_policy(
+        JOB, objective={"kind": "joint"}, budgets={"moves": 0, "first_plan": {"moves": 8}}
+    )
+    write_snapshot(settings, policy, RUN, placement=apart(policy))
+    plan = draft(settings)
+    assert "(COLA) was a candidate" in plan["reason"]
+    assert plan["collocation_factor_pct"] == pytest.approx(100.0)
+    assert plan["load_distance_pct"] == pytest.approx(0.0)
+    assert publish_plan(settings, JOB, RUN).version == 1
+
+
+def test_without_a_budget_of_its_own_a_first_plan_is_like_any_other(settings, joint):
+    write_snapshot(settings, joint, RUN, placement=apart(joint))
+    plan = draft(settings)
+    assert plan["budget_moves"] == 2
+    assert "COLA" not in plan["reason"]

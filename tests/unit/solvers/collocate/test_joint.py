@@ -292,3 +292,18 @@ def test_where_no_plan_keeps_the_caps_the_result_is_infeasible_and_names_the_cap
             Objective("joint", bound, costs, gate),
         )
         assert verify(problem, Budget(), placed, result.to_dict(), objective) == []
+
+
+def test_a_placement_from_nothing_is_a_candidate_within_the_budget_alone() -> None:
+    problem = pairs_apart(15, 5)
+    first = JointParams(max_load_distance=20, from_scratch=True)
+    usual = JointParams(max_load_distance=20)
+    for budget, is_tried in ((Budget(), True), (Budget(moves=4), False)):
+        made = plan(problem, budget, Stop(), 1, first).result
+        assert ("cola" in [step[1] for step in made.trace]) == is_tried
+        assert ("(COLA) was a candidate" in made.reason) == is_tried
+        assert ("(COLA) is over the budget" in made.reason) != is_tried
+        assert budget.moves is None or made.moves <= budget.moves
+        without = plan(problem, budget, Stop(), 1, usual).result
+        assert (made.collocation_factor or 0) >= (without.collocation_factor or 0)
+        assert "COLA" not in without.reason
