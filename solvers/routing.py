@@ -65,6 +65,7 @@ def with_routes(
             problem, planned.result.assignment, statistics, kept.routing, edge, objective.gate,
             imbalance=options.imbalance, seed=seed,
         )  # fmt: skip
+        kept = replace(kept, held_back=(*kept.held_back, *found.held))
         if found.reason:
             reason = f"{kept.result.reason}; {found.reason}"
             kept = replace(kept, result=replace(kept.result, reason=reason))

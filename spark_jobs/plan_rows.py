@@ -33,6 +33,7 @@ from ballast.contracts.tables import TABLES
 from ballast.store.snapshots import key_group_names
 from solvers import Budget, Problem, Result
 from solvers.collocate.advice import advice_from_traffic
+from solvers.collocate.gate import shortened
 from solvers.collocate.keys.rerouting import (
     Routing,
     moves_between,
@@ -211,7 +212,7 @@ def plan_row(
         "seed": seed,
         "trace_json": json.dumps([list(step) for step in result.trace]),
         "target_json": None if memory is None else memory.to_json(),
-        "held_back_json": json.dumps([asdict(held) for held in planned.held_back])
+        "held_back_json": json.dumps([asdict(held) for held in shortened(planned.held_back)])
         if is_joint
         else None,
         "advice": "\n".join(advice_from_traffic(given.policy, given.problem)) or None,

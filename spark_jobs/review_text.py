@@ -177,12 +177,11 @@ def _held_back(plan: Row) -> str:
     found = json.loads(plan["held_back_json"] or "[]")
     if not found:
         return ""
-    lines = [
-        f"- {escaped(', '.join(held['what'][:5]))}: {escaped(held['reason'])}"
-        for held in found[:SHOWN_HELD_BACK]
-    ]
-    listed = "\n".join(lines)
-    return f"### Held back, because it does not pay\n\n{listed}{_more(found, SHOWN_HELD_BACK)}"
+    summed = "\n".join(f"- {escaped(line)}" for line in words.held_back(found))
+    each = words.held_back_each(found)
+    listed = "\n".join(f"- {escaped(line)}" for line in each[:SHOWN_HELD_BACK])
+    more = _more(each, SHOWN_HELD_BACK)
+    return f"### Held back, because it does not pay\n\n{summed}\n\nOne by one:\n\n{listed}{more}"
 
 
 def _advice(plan: Row) -> str:

@@ -379,15 +379,9 @@ def _rerouted(draft: Row) -> str:
 
 
 def _held_back(draft: Row) -> list[str]:
-    """What would have saved traffic and did not pay for its move."""
+    """What would have saved traffic and did not pay for its move, a line for each kind."""
     found = json.loads(draft["held_back_json"] or "[]")
-    if not found:
-        return []
-    count = sum(len(held["what"]) for held in found)
-    saved = sum(held["saved_rate"] for held in found)
-    example = f"such as {', '.join(found[0]['what'][:3])}: {found[0]['reason']}"
-    what = f"{count} key groups that would save {saved:.6g} records a second between nodes"
-    return [f"held back because it does not pay: {what}, {example}"]
+    return [f"held back because it does not pay: {line}" for line in words.held_back(found)]
 
 
 def _advice(draft: Row) -> list[str]:

@@ -290,9 +290,9 @@ def _in_words(plan: Row) -> list[str]:
 
 
 def _held_back(plan: Row) -> list[str]:
-    """Each group of key groups that would have saved traffic and did not pay for its move."""
+    """What would have saved traffic and did not pay for its move."""
     found = json.loads(plan.get("held_back_json") or "[]")
-    return [f"Held back: {', '.join(held['what'])}: {held['reason']}." for held in found]
+    return [f"Held back: {line}." for line in words.held_back_each(found)]
 
 
 def _advice(plan: Row) -> list[str]:

@@ -18,7 +18,7 @@ from solvers.budget import Budget
 from solvers.checks import options_of
 from solvers.collocate.cola import place_from_scratch
 from solvers.collocate.costs import predicted_load
-from solvers.collocate.gate import HeldBack
+from solvers.collocate.gate import KEY_GROUP, PLAN, HeldBack
 from solvers.collocate.graph import TrafficGraph
 from solvers.collocate.memory import TargetMemory
 from solvers.collocate.params import JointParams
@@ -367,6 +367,7 @@ class _Round:
     ) -> JointPlan:
         if not must_act:
             best, held = self._gated(best, nothing, held)
+        held = (*held, *self._held_alone(best, held))
         result = make_result(
             self.problem,
             best.assignment.copy(),
@@ -400,8 +401,28 @@ class _Round:
         if gate.pays(saved, n_bytes, metrics.pause_s(self.problem, moved)):
             return best, held
         names = tuple(self.problem.key_group_ids[k] for k in np.flatnonzero(moved).tolist())
-        whole = HeldBack(names, saved, n_bytes, "the plan as a whole does not pay")
+        whole = HeldBack(names, saved, n_bytes, "the plan as a whole does not pay", PLAN)
         return nothing, (*held, whole)
+
+    def _held_alone(self, best: _Candidate, held: tuple[HeldBack, ...]) -> tuple[HeldBack, ...]:
+        """Key groups that stay, would save records beside partners elsewhere, and do not pay for
+        it by themselves, nor were held back with others."""
+        gate = self.options.gate
+        if gate is None:
+            return ()
+        problem, place = self.problem, self._placement(best.assignment)
+        named = {name for one in held for name in one.what}
+        n_bytes, pause_s = problem.state_bytes.tolist(), metrics.move_pause_s(problem).tolist()
+        found = []
+        for k in np.flatnonzero(best.assignment == problem.current).tolist():
+            nodes = [node for node in place.to_node[k] if place.may_be_on(k, node)]
+            gain = max((place.gain(k, node) for node in nodes), default=0.0)
+            name = problem.key_group_ids[k]
+            if gain <= TINY or name in named or gate.pays(gain, n_bytes[k], pause_s[k]):
+                continue
+            why = gate.in_words(gain, n_bytes[k], pause_s[k])
+            found.append(HeldBack((name,), gain, n_bytes[k], why, KEY_GROUP))
+        return tuple(found)
 
     def _worth(self, best: _Candidate, nothing: _Candidate) -> float:
         """Records a unit of time that the plan is worth: those it saves, and by weights also the
