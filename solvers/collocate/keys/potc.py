@@ -95,5 +95,5 @@ def run_two_choices(
     home = two.choices[0, held // n_servers]
     merged = home[held % n_servers != home]
     merge_load = np.bincount(merged, minlength=n_servers).astype(np.float64)
-    load = np.bincount(server, weights=weight, minlength=n_servers)
+    load = np.asarray(np.bincount(server, weights=weight, minlength=n_servers), dtype=np.float64)
     return TwoChoicesOutcome(load, len(held), int(merge_load.sum()), merge_load)
