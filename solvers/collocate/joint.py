@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -126,8 +127,7 @@ class _Round:
             candidates.append(self._searched("myopic", myopic, wishes, bound, self.start))
             candidates += self._from_scratch(wishes, bound)
             if nothing.distance > bound + TINY:
-                rebalanced = self._rebalanced()
-                candidates.append(self._searched("flux", wishes, wishes, bound, rebalanced))
+                candidates.append(self._searched("flux", wishes, wishes, bound, self.rebalanced))
         fitting = [c for c in candidates if not self._over_cap(c.assignment).any()]
         if not fitting:
             return self._nothing_fits(nothing)
@@ -266,7 +266,8 @@ class _Round:
         passes = self.options.passes
         return passes if self.stop.steps is None else min(passes, self.stop.steps)
 
-    def _rebalanced(self) -> IntArray:
+    @cached_property
+    def rebalanced(self) -> IntArray:
         """Another start where the load is out of bounds: seed 000's baseline, within the budget."""
         result = flux.solve(self.problem, self.budget, Stop(steps=50), self.seed, {})
         return result.assignment.copy()
