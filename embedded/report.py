@@ -14,7 +14,8 @@ LARGEST_MISS_OF_FALL = 0.1
 class Traffic:
     """What a joint plan made of the traffic: before it, promised and measured."""
 
-    max_load_distance_pct: float
+    max_load_distance_pct: float | None
+    """None where load and traffic are weighed instead."""
     collocation_pct: tuple[float, float, float]
     wire_bytes_per_s: tuple[float, float, float]
     load_index_pct: tuple[float, float]
@@ -115,8 +116,9 @@ def _traffic_rows(traffic: Traffic | None) -> list[tuple[str, str]]:
         return []
     factor, wire, index = traffic.collocation_pct, traffic.wire_bytes_per_s, traffic.load_index_pct
     missed = f"{100 * traffic.missed_share_of_fall:.1f} % of the fall missed"
+    bound = traffic.max_load_distance_pct
     return [
-        ("load distance allowed", f"{traffic.max_load_distance_pct:g} % of the mean"),
+        ("load distance allowed", "by weights" if bound is None else f"{bound:g} % of the mean"),
         (
             "traffic within nodes",
             f"{factor[0]:.1f} % before, {factor[1]:.1f} promised, {factor[2]:.1f} measured",

@@ -15,12 +15,14 @@ from solvers.collocate.gate import HeldBack
 from solvers.collocate.keys.rerouting import KeyMove, Routing
 from solvers.collocate.memory import TargetMemory
 from solvers.collocate.params import JointParams
-from solvers.objective import Objective
+from solvers.objective import LEXICOGRAPHIC, WEIGHTED, Objective
 from solvers.problem import Problem
 from solvers.result import Result
 from solvers.stop import Stop
 
 AUTO = "auto"
+OF_THE_OBJECTIVE = ("max_load_distance", "objective", "traffic_weight", "load_weight")
+"""Parameters of the joint search that the objective decides: the verifier knows only that."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -45,8 +47,13 @@ def plan_for(
     method: str = AUTO,
     params: Mapping[str, Any] | None = None,
     memory: TargetMemory | None = None,
+    *,
+    is_first: bool = False,
 ) -> Planned:
-    """Plan a round. ``params`` are those of the method, or with ``auto`` those of each by name."""
+    """Plan a round. ``params`` are those of the method, or with ``auto`` those of each by name.
+
+    ``is_first``: a first plan, with a budget for it. A joint one may then begin from nothing.
+    """
     if not objective.is_joint:
         return Planned(solve(problem, budget, stop, seed, method, params))
     if method not in (AUTO, joint.NAME):
@@ -57,6 +64,7 @@ def plan_for(
         )
     given = dict(params or {})
     own = given.get(joint.NAME, {}) if method == AUTO else given
+    _refuse_objective(own)
     options = options_of(JointParams, joint.NAME, own)
     if problem.traffic_rate is None or not problem.traffic_rate.any():
         others = {name: of for name, of in given.items() if name != joint.NAME}
@@ -70,10 +78,37 @@ def plan_for(
         seed,
         replace(
             options,
-            max_load_distance=objective.max_load_distance,
+            **_aim(objective),
             costs=objective.costs,
             gate=objective.gate,
             target=memory,
+            from_scratch=is_first,
         ),
     )
     return Planned(made.result, made.target, made.held_back)
+
+
+def _refuse_objective(params: Mapping[str, Any]) -> None:
+    """A search for something else than the verifier looks for would be refused after the work."""
+    named = next((name for name in OF_THE_OBJECTIVE if name in params), None)
+    if named is not None:
+        raise InvalidInput(
+            f"params.{joint.NAME}.{named} is given, and the objective decides it",
+            value=params[named],
+            remedy="leave it out, and say in the objective how load is traded for traffic",
+        )
+
+
+def _aim(objective: Objective) -> dict[str, Any]:
+    """The objective as parameters of the joint search."""
+    if objective.weights is None:
+        return {
+            "max_load_distance": objective.max_load_distance,
+            "objective": LEXICOGRAPHIC,
+        }
+    weights = objective.weights
+    return {
+        "objective": WEIGHTED,
+        "traffic_weight": weights.traffic,
+        "load_weight": weights.load,
+    }

@@ -65,6 +65,7 @@ def with_routes(
             problem, planned.result.assignment, statistics, kept.routing, edge, objective.gate,
             imbalance=options.imbalance, seed=seed,
         )  # fmt: skip
+        kept = replace(kept, held_back=(*kept.held_back, *found.held))
         if found.reason:
             reason = f"{kept.result.reason}; {found.reason}"
             kept = replace(kept, result=replace(kept.result, reason=reason))
@@ -127,18 +128,34 @@ def _is_allowed(
     options: RoutingOptions,
     budget: Budget,
 ) -> bool:
-    bound = max(objective.max_load_distance, kept.result.load_distance)
     n_bytes, pause_s = route_cost(problem, candidate.route_moves)
     result = candidate.result
     chosen_pause = result.pause_s - result.forced_pause_s + pause_s
     return (
-        result.load_distance <= bound
+        _is_good_trade(objective, candidate, after, kept, now)
         and _is_cheaper(objective, result.assignment, now, after)
         and not metrics.over_cap(problem, result.assignment, after.load).any()
         and _are_few(candidate.routing, kept.routing, options.max_routes)
         and (budget.bytes is None or result.bytes + n_bytes <= budget.bytes)
         and (budget.pause_s is None or chosen_pause <= budget.pause_s)
     )
+
+
+def _is_good_trade(
+    objective: Objective, candidate: Planned, after: Problem, kept: Planned, now: Problem
+) -> bool:
+    """Load is as level as it has to be; by weights, what the traffic gains is worth its load."""
+    distance, was = candidate.result.load_distance, kept.result.load_distance
+    if not objective.is_weighted or objective.weights is None:
+        return distance <= max(objective.max_load_distance, was)
+    costs = objective.costs
+    saved_before, saved = (
+        metrics.saved_traffic(of, plan.result.assignment, costs.within_rack, costs.between_racks)
+        for of, plan in ((now, kept), (after, candidate))
+    )
+    weights = objective.weights
+    before = weights.score(saved_before or 0.0, was)
+    return weights.score(saved or 0.0, distance) >= before - ROUNDING * abs(before)
 
 
 def _is_level(

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     from solvers.budget import Budget
-    from solvers.objective import Objective
+    from solvers.objective import Objective, Weights
     from solvers.problem import Problem
 
 RELATIVE_TOLERANCE = 1e-6
@@ -253,6 +253,13 @@ class _Facts:
             "collocation_factor_before": _collocated(problem, before),
             "load_index": _load_index(problem, load),
         }
+        if objective is not None and objective.is_weighted:
+            # What weights weigh; where nothing is weighed nobody promises it.
+            self.figures |= {
+                "traffic_saved_before": _saved_pct(problem, before, objective),
+                "traffic_saved": _saved_pct(after, plan, objective),
+                "drained_moves": int(np.count_nonzero(self.moved & (states[before] == "draining"))),
+            }
         self.chosen_pause_s = _pause(problem, self.chosen)
         largest = 100.0 * float(np.max(sums_before / problem.capacity, initial=0.0))
         self.rounding = {
@@ -481,7 +488,8 @@ def _check_better_than_nothing(
     """With dead nodes "nothing" is impossible: compare with the plan's necessary moves alone.
 
     Where those alone are over a cap they are no plan, and there is nothing to compare with. A
-    joint plan may trade load within its bound for traffic, and then has to save some.
+    joint plan may trade load within its bound for traffic, and then has to save some; by weights
+    the sum of both may not be worse.
     """
     necessary = facts.was_dead | ~_is_listed(problem, facts.before)
     least = np.where(necessary, facts.plan, facts.before)
@@ -498,6 +506,9 @@ def _check_better_than_nothing(
                 "better_than_nothing",
                 f"load distance {distance:.9g} % with the plan, {without:.9g} % without",
             )
+        return
+    if objective.weights is not None:
+        yield from _check_weighted(problem, facts, least, without, objective, objective.weights)
         return
     bound = objective.max_load_distance
     if is_worse and distance > bound and not _close(distance, bound):
@@ -521,6 +532,44 @@ def _check_traffic_is_kept(
             "better_than_nothing",
             f"traffic between nodes costs {after:.9g} with the plan, {before:.9g} without",
         )
+
+
+def _check_weighted(
+    problem: Problem,
+    facts: _Facts,
+    least: Ints,
+    without: float,
+    objective: Objective,
+    weights: Weights,
+) -> Iterator[Violation]:
+    """Weighed together, traffic and load are no worse. A drain may cost traffic, not level load."""
+    per_traffic, per_load = weights.traffic, weights.load
+    distance = facts.number("load_distance")
+    span = objective.costs.between_racks - objective.costs.within_node
+    cheaper = _traffic_price(problem, least, objective) - _traffic_price(
+        facts.after, facts.plan, objective
+    )
+    gain = per_traffic * cheaper / span - per_load * (distance - without)
+    tolerance = ABSOLUTE_TOLERANCE * (per_traffic + per_load * (1.0 + distance))
+    if gain >= -tolerance:
+        return
+    if facts.number("drained_moves") and (distance <= without or _close(distance, without)):
+        return
+    yield Violation(
+        "better_than_nothing",
+        f"by weights {per_traffic:g} of traffic and {per_load:g} of load the plan is "
+        f"{-gain:.9g} worse than doing nothing: load distance {distance:.9g} % with it, "
+        f"{without:.9g} % without, traffic saved {cheaper / span:.9g} points",
+    )
+
+
+def _saved_pct(problem: Problem, plan: Ints, objective: Objective) -> float | None:
+    """Percent of what the traffic would cost if all of it went between racks."""
+    if problem.traffic_rate is None or not float(np.sum(problem.traffic_rate)) > 0:
+        return None
+    dearest = 100.0 * objective.costs.between_racks
+    span = objective.costs.between_racks - objective.costs.within_node
+    return (dearest - _traffic_price(problem, plan, objective)) / span
 
 
 def _traffic_price(problem: Problem, plan: Ints, objective: Objective) -> float:

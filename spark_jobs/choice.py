@@ -27,13 +27,13 @@ class Choice:
     seed: int | None = None
     method: str | None = None
 
-    def budget(self, policy: JobPolicy) -> Budget:
-        """The budget of this solve."""
-        given = policy.budgets
+    def budget(self, policy: JobPolicy, parent_version: int) -> Budget:
+        """The budget of this solve, for a plan that replaces that version."""
+        usual, own = policy.budgets, policy.budgets.of(parent_version)
         return Budget(
-            moves=_limit(self.budget_moves, given.moves),
-            bytes=_limit(self.budget_bytes, given.bytes),
-            pause_s=_limit(self.budget_pause_s, given.pause_s),
+            moves=_limit(self.budget_moves, usual.moves, own.moves),
+            bytes=_limit(self.budget_bytes, usual.bytes, own.bytes),
+            pause_s=_limit(self.budget_pause_s, usual.pause_s, own.pause_s),
         )
 
     @classmethod
@@ -42,11 +42,18 @@ class Choice:
         return cls(**{field.name: getattr(arguments, field.name) for field in fields(cls)})
 
 
-def _limit(given: int | float | str | None, otherwise: int | float | None) -> Any:
-    """What the command line says, or else the policy; ``none`` takes the limit away."""
+def _limit(
+    given: int | float | str | None, usual: int | float | None, own: int | float | None
+) -> Any:
+    """What the command line says, or else the policy; ``none`` takes the limit away.
+
+    A run's form comes filled in with the usual limits: one that says these has changed nothing,
+    and leaves a first plan what is its ``own``.
+    """
     if given is None:
-        return otherwise
-    return None if given == UNLIMITED else given
+        return own
+    wanted = None if given == UNLIMITED else given
+    return own if wanted == usual else wanted
 
 
 def _whole(name: str, *, none_allowed: bool = False) -> Callable[[str], int | str]:

@@ -32,12 +32,16 @@ from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.tables import TABLES
 from ballast.store.snapshots import key_group_names
 from solvers import Budget, Problem, Result
+from solvers.collocate.advice import advice_from_traffic
+from solvers.collocate.gate import shortened
 from solvers.collocate.keys.rerouting import (
     Routing,
     moves_between,
     problem_after,
     traffic_by_ends,
 )
+from solvers.metrics import saved_traffic
+from solvers.objective import LEXICOGRAPHIC, Objective
 from solvers.planning import Planned
 from solvers.routing import route_cost, under_plan
 from solvers.verify import Violation, node_sums, verify
@@ -46,7 +50,7 @@ from spark_jobs.problems import Row
 from spark_jobs.rounds import Round, Route, routing_of
 
 # Column of plans.plans -> what solvers.verify calls the promise.
-PROMISES: Mapping[str, str] = {
+PROMISES: dict[str, str] = {
     "status": "status",
     "load_distance_before_pct": "load_distance_before",
     "load_distance_pct": "load_distance",
@@ -63,6 +67,12 @@ PROMISES: Mapping[str, str] = {
     "collocation_factor_pct": "collocation_factor",
     "load_index_pct": "load_index",
 }
+WEIGHTED_PROMISES: dict[str, str] = {
+    "traffic_saved_before_pct": "traffic_saved_before",
+    "traffic_saved_pct": "traffic_saved",
+    "drained_moves": "drained_moves",
+}
+"""Those that a plan makes where load and traffic are weighed."""
 CPU = "cpu"
 BYTES_TOLERANCE = 1e-6
 """Relative: bytes between nodes are a sum of many rates, in whatever order rows come."""
@@ -188,7 +198,8 @@ def plan_row(
         "forced_bytes": result.forced_bytes,
         "pause_s": result.pause_s,
         **_route_figures(given, planned.routing),
-        "max_load_distance_pct": objective.max_load_distance if is_joint else None,
+        **_trade(objective),
+        **_weighed(given, planned),
         "collocation_factor_before_pct": result.collocation_factor_before,
         "collocation_factor_pct": result.collocation_factor,
         "load_index_pct": result.load_index,
@@ -201,12 +212,44 @@ def plan_row(
         "seed": seed,
         "trace_json": json.dumps([list(step) for step in result.trace]),
         "target_json": None if memory is None else memory.to_json(),
-        "held_back_json": json.dumps([asdict(held) for held in planned.held_back])
+        "held_back_json": json.dumps([asdict(held) for held in shortened(planned.held_back)])
         if is_joint
         else None,
+        "advice": "\n".join(advice_from_traffic(given.policy, given.problem)) or None,
         "due_moves": None,
         "scaling_reason": None,
         "created_at": created_at,
+    }
+
+
+def _trade(objective: Objective) -> dict[str, float | str | None]:
+    """How the plan trades load for traffic: what a policy says, and a plan row repeats."""
+    weights = objective.weights if objective.is_joint else None
+    is_bounded = objective.is_joint and weights is None
+    return {
+        "trade": objective.trade,
+        "max_load_distance_pct": objective.max_load_distance if is_bounded else None,
+        "traffic_weight": None if weights is None else weights.traffic,
+        "load_weight": None if weights is None else weights.load,
+    }
+
+
+def _weighed(given: Round, planned: Planned) -> dict[str, float | int | None]:
+    """What weights weigh beside the load distance; NULL where nothing is weighed."""
+    if not given.objective.is_weighted:
+        return dict.fromkeys(WEIGHTED_PROMISES)
+    problem, assignment = given.problem, planned.result.assignment
+    costs = given.objective.costs
+    after = problem_after(problem, given.statistics, given.routing, planned.routing)
+    saved_before, saved = (
+        saved_traffic(of, placed, costs.within_rack, costs.between_racks)
+        for of, placed in ((problem, problem.current), (after, assignment))
+    )
+    left = problem.draining[problem.current] & (assignment != problem.current)
+    return {
+        "traffic_saved_before_pct": saved_before,
+        "traffic_saved_pct": saved,
+        "drained_moves": int(np.count_nonzero(left)),
     }
 
 
@@ -271,7 +314,8 @@ def violations_of(
         given = replace(given, problem=scaled_problem(given.problem, rules, scaling))
     budget = Budget(plan["budget_moves"], plan["budget_bytes"], plan["budget_pause_s"])
     names = key_group_names(assignment["operator_id"], assignment["key_group"]).to_pylist()
-    promises = {promise: plan[column] for column, promise in PROMISES.items()}
+    made = PROMISES | (WEIGHTED_PROMISES if given.objective.is_weighted else {})
+    promises = {promise: plan.get(column) for column, promise in made.items()}
     nodes = assignment["node_id"].to_pylist()
     routing = routing_of(routes)
     after = None
@@ -283,10 +327,21 @@ def violations_of(
         found += _route_budget_violations(given.problem, plan, budget)
         sums = node_sums(given.problem, (names, nodes), given.objective, after)
         found += _promise_violations(given, sums, scaling)
-    if plan["objective"] != given.objective.kind:
-        said = f"promised {plan['objective']!r}, the policy says {given.objective.kind!r}"
-        return [Violation("objective", said), *found]
-    return found
+    return [*_objective_violations(given.objective, plan), *found]
+
+
+def _objective_violations(objective: Objective, plan: Row) -> Iterator[Violation]:
+    """A plan says what the policy says of what it is for; so the table's checks mean something.
+
+    A plan of an earlier version does not name its trade, and had but one.
+    """
+    wanted = {"objective": objective.kind, **_trade(objective)}
+    found = {name: plan.get(name) for name in wanted}
+    if found["trade"] is None and objective.trade == LEXICOGRAPHIC:
+        found["trade"] = LEXICOGRAPHIC
+    for name, value in wanted.items():
+        if found[name] != value:
+            yield Violation(name, f"promised {found[name]!r}, the policy says {value!r}")
 
 
 def _node_violations(given: Round, plan: Row, scaling: Sequence[Row]) -> list[Violation]:

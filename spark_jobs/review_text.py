@@ -82,6 +82,7 @@ def review_body(
             "### Load of nodes, in percent of capacity\n\n" + _nodes(nodes),
             f"### Moves ({len(moves):,})\n\n" + _moves(moves),
             _held_back(plan),
+            _advice(plan),
             f"[Look closer on the review page]({link})",
             _promise(plan),
         )
@@ -176,12 +177,20 @@ def _held_back(plan: Row) -> str:
     found = json.loads(plan["held_back_json"] or "[]")
     if not found:
         return ""
-    lines = [
-        f"- {escaped(', '.join(held['what'][:5]))}: {escaped(held['reason'])}"
-        for held in found[:SHOWN_HELD_BACK]
-    ]
-    listed = "\n".join(lines)
-    return f"### Held back, because it does not pay\n\n{listed}{_more(found, SHOWN_HELD_BACK)}"
+    summed = "\n".join(f"- {escaped(line)}" for line in words.held_back(found))
+    each = words.held_back_each(found)
+    listed = "\n".join(f"- {escaped(line)}" for line in each[:SHOWN_HELD_BACK])
+    more = _more(each, SHOWN_HELD_BACK)
+    return f"### Held back, because it does not pay\n\n{summed}\n\nOne by one:\n\n{listed}{more}"
+
+
+def _advice(plan: Row) -> str:
+    """What approving or refusing changes nothing about, but the job's author could."""
+    found = (plan.get("advice") or "").splitlines()
+    if not found:
+        return ""
+    listed = "\n".join(f"- {escaped(line)}" for line in found)
+    return f"### Advice, not part of the plan\n\n{listed}"
 
 
 def _more(items: Sequence[object], shown: int) -> str:

@@ -14,7 +14,7 @@ from solvers import Problem
 from solvers.collocate.costs import TrafficCosts
 from solvers.collocate.gate import Gate
 from solvers.collocate.keys.rerouting import KeyStatistics, RoutedEdge, Routing
-from solvers.objective import Objective
+from solvers.objective import Objective, objective_of_policy
 from solvers.routing import RoutingOptions
 from solvers.verify_scaling import ScalingRules, Spare
 from spark_jobs.learning import Learned, learn
@@ -49,6 +49,12 @@ class Round:
         Nodes that a plan added hold state, also after scaling was taken out of the policy.
         """
         return self.policy.scaling is not None or bool(self.in_force)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the plan is the job's first, and the policy has a budget for that."""
+        first = self.policy.budgets.first_plan
+        return first is not None and self.snapshot["head_version"] == 0
 
     @property
     def scaling_rules(self) -> ScalingRules:
@@ -154,9 +160,8 @@ def objective_of(policy: JobPolicy, learned: Learned, bytes_per_record: float) -
     # One record more between nodes: CPU at both ends, its bytes on both ends' network.
     send = {"cpu": learned.send_cpu_s, "network": bytes_per_record}
     receive = {"cpu": learned.receive_cpu_s, "network": bytes_per_record}
-    return Objective(
-        aim.kind,
-        aim.max_load_distance_pct,
+    return objective_of_policy(
+        aim,
         TrafficCosts(
             send=tuple(send.get(name, 0.0) for name in aim.resources),
             receive=tuple(receive.get(name, 0.0) for name in aim.resources),

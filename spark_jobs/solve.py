@@ -26,7 +26,7 @@ from solvers import Budget, Problem, Result, Status, Stop, metrics
 from solvers.collocate.keys.rerouting import problem_after
 from solvers.collocate.memory import TargetMemory
 from solvers.framework import RoundPlan, plan_round
-from solvers.objective import JOINT
+from solvers.objective import JOINT, WEIGHTED
 from solvers.planning import Planned, plan_for
 from solvers.result import make_result
 from solvers.routing import with_routes
@@ -81,7 +81,7 @@ def make_draft(settings: Settings, snapshot: Row, choice: Choice) -> tuple[Row, 
         "read snapshot %s: %d key groups on %d nodes",
         snapshot["snapshot_id"], problem.n_key_groups, problem.n_nodes,
     )  # fmt: skip
-    budget = choice.budget(policy)
+    budget = choice.budget(policy, snapshot["head_version"])
     seed = policy.solver.seed if choice.seed is None else choice.seed
     solver = Solver(given, choice, seed, target_in_force(settings, snapshot))
     nodes = None
@@ -128,6 +128,7 @@ class Solver:
             self.seed,
             self.choice.method or policy.solver.method,
             memory=self.memory,
+            is_first=self.given.is_first,
         )
         self.made[id(planned.result)] = planned
         return planned
@@ -207,6 +208,8 @@ def why_unchanged(
         return None
     if policy.objective.kind == JOINT:
         gain = _traffic_gain(problem, after or problem, result, policy.traffic)
+        if policy.objective.trade == WEIGHTED:
+            return _why_not_weighted(result, policy, gain)
         return _why_not_joint(result, policy, gain)
     thresholds = policy.thresholds
     before, gain = result.load_distance_before, result.load_distance_before - result.load_distance
@@ -249,6 +252,21 @@ def _why_not_joint(result: Result, policy: JobPolicy, gain: float) -> str | None
         f"(min_collocation_gain_pct is {thresholds.min_collocation_gain_pct:g}) and the load "
         f"distance from {before:.2f} % to {result.load_distance:.2f} % (max_load_distance_pct is "
         f"{allowed:g})"
+    )
+
+
+def _why_not_weighted(result: Result, policy: JobPolicy, gain: float) -> str | None:
+    """A plan that is weighed is worth it for what it gains by the weights, all in all."""
+    aim, least = policy.objective, policy.thresholds.min_weighted_gain
+    lowered = result.load_distance_before - result.load_distance
+    weighed = aim.traffic_weight * gain + aim.load_weight * lowered
+    if weighed >= least:
+        return None
+    return (
+        f"the best plan gains {weighed:.2f} by the weights (min_weighted_gain is {least:g}): "
+        f"traffic saved {gain:+.2f} percent at {aim.traffic_weight:g} each, load distance from "
+        f"{result.load_distance_before:.2f} % to {result.load_distance:.2f} % at "
+        f"{aim.load_weight:g} a percent"
     )
 
 
@@ -300,6 +318,7 @@ def report(draft: Row) -> list[str]:
             f"load distance {before} of the mean, {quality}; {solved}",
             *_scaling(draft),
             *_held_back(draft),
+            *_advice(draft),
         ]
     forced = f" and {draft['forced_moves']} forced" if draft["forced_moves"] else ""
     n_bytes = draft["bytes"] + draft["forced_bytes"]
@@ -309,10 +328,17 @@ def report(draft: Row) -> list[str]:
         f"{head}: load distance from {before} to {after}",
         f"{moves}, pause {draft['pause_s']:.3f} s",
         f"{quality}; {solved}",
+        *_how(draft),
         *_scaling(draft),
         *_path(draft),
         *_held_back(draft),
+        *_advice(draft),
     ]
+
+
+def _how(draft: Row) -> list[str]:
+    """Which of the candidates won, where the solver says so."""
+    return [f"how: {draft['reason']}"] if draft["reason"] else []
 
 
 def _scaling(draft: Row) -> list[str]:
@@ -326,10 +352,20 @@ def _traffic(draft: Row) -> str:
     if draft["objective"] != JOINT or draft["collocation_factor_pct"] is None:
         return ""
     return (
-        f" (allowed {draft['max_load_distance_pct']:g} %), traffic within nodes from "
+        f" ({_trade(draft)}), traffic within nodes from "
         f"{draft['collocation_factor_before_pct']:.1f} to {draft['collocation_factor_pct']:.1f} %, "
         f"bytes between nodes from {draft['wire_bytes_before_per_s']:,.0f} to "
         f"{draft['wire_bytes_per_s']:,.0f} a second, load index {draft['load_index_pct']:.1f} %"
+    )
+
+
+def _trade(draft: Row) -> str:
+    """What a joint plan's load was allowed to cost."""
+    if draft.get("trade") != WEIGHTED:
+        return f"allowed {draft['max_load_distance_pct']:g} %"
+    return (
+        f"weighed: {draft['load_weight']:g} a percent of it, {draft['traffic_weight']:g} a percent "
+        "of traffic"
     )
 
 
@@ -343,15 +379,14 @@ def _rerouted(draft: Row) -> str:
 
 
 def _held_back(draft: Row) -> list[str]:
-    """What would have saved traffic and did not pay for its move."""
+    """What would have saved traffic and did not pay for its move, a line for each kind."""
     found = json.loads(draft["held_back_json"] or "[]")
-    if not found:
-        return []
-    count = sum(len(held["what"]) for held in found)
-    saved = sum(held["saved_rate"] for held in found)
-    example = f"such as {', '.join(found[0]['what'][:3])}: {found[0]['reason']}"
-    what = f"{count} key groups that would save {saved:.6g} records a second between nodes"
-    return [f"held back because it does not pay: {what}, {example}"]
+    return [f"held back because it does not pay: {line}" for line in words.held_back(found)]
+
+
+def _advice(draft: Row) -> list[str]:
+    """What no plan can do, and the job's author can: another partitioning of operators."""
+    return [f"advice: {line}" for line in (draft.get("advice") or "").splitlines()]
 
 
 def _path(draft: Row) -> list[str]:

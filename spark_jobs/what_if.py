@@ -96,7 +96,7 @@ def _newest_round(settings: Settings, job: str) -> Round:
 
 
 def _budget(given: Round, wanted: Wanted) -> Budget:
-    had = given.policy.budgets
+    had = given.policy.budgets.of(given.snapshot["head_version"])
     return Budget(
         moves=limit("--moves", wanted.moves, had.moves, int),
         bytes=limit("--bytes", wanted.bytes, had.bytes, int),

@@ -27,14 +27,14 @@ import solvers
 from ballast.cli.convert import to_folder
 from ballast.problems import write_problem
 from solvers import AllowedNodes, Budget, Problem, Stop
-from solvers.objective import BALANCE, JOINT, OBJECTIVES, Objective
+from solvers.objective import BALANCE, JOINT, OBJECTIVES, WEIGHTED, Objective, Weights
 from solvers.planning import plan_for
 from solvers.rebalance.bound import counting_bound
 from solvers.verify import verify, verify_infeasible
 
 SIZES = ((4, 10), (12, 80), (40, 400))
 """Most nodes and most key groups of a tiny, a small and a middling cluster."""
-SILENT = {BALANCE: 0.8, JOINT: 0.1}
+SILENT = {BALANCE: 0.8, JOINT: 0.1, WEIGHTED: 0.1}
 """Share of the instances that have no traffic."""
 HANG_S = 20.0
 """A method that takes this much longer than it was given hangs, as far as a user can tell."""
@@ -87,7 +87,16 @@ def random_instance(
         **_traffic(rng, n_groups, SILENT[kind]),
     )
     budget = _budget(rng, problem)
-    return problem, budget, Objective(kind, float(rng.choice([2.0, 10.0, 50.0])))
+    return problem, budget, _objective(rng, kind)
+
+
+def _objective(rng: np.random.Generator, kind: str) -> Objective:
+    """``kind`` is an objective, or that of a joint plan which is weighed."""
+    bound = float(rng.choice([2.0, 10.0, 50.0]))
+    if kind != WEIGHTED:
+        return Objective(kind, bound)
+    traffic, load = rng.choice([0.01, 0.3, 1.0, 5.0, 100.0], size=2).tolist()
+    return Objective(JOINT, weights=Weights(traffic, load))
 
 
 def _loads(rng: np.random.Generator, n_groups: int, n_resources: int) -> Floats:
@@ -311,7 +320,7 @@ def main(argv: list[str] | None = None) -> int:
     add("--start", type=int, default=0, help="number of the first one")
     add("--seed", type=int, default=0, help="another seed gives other instances")
     add("--method", default="auto", choices=list(solvers.METHODS))
-    add("--objective", default=BALANCE, choices=OBJECTIVES)
+    add("--objective", default=BALANCE, choices=(*OBJECTIVES, WEIGHTED))
     add("--seconds", type=float, default=0.05, help="time limit of each (default 0.05)")
     add("--steps", type=int, help="stop each after so many steps instead, which is repeatable")
     add("--workers", type=int, default=1, help="processes side by side")

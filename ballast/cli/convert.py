@@ -47,7 +47,7 @@ def to_problem(folder: ProblemFolder) -> tuple[Problem, Budget]:
 
 def to_objective(folder: ProblemFolder) -> Objective:
     """What a plan for the folder is for; what is not built yet is refused."""
-    from solvers.objective import DEFAULT_MAX_LOAD_DISTANCE, OBJECTIVES, Objective
+    from solvers.objective import DEFAULT_MAX_LOAD_DISTANCE, OBJECTIVES, Objective, Weights
 
     if folder.objective not in OBJECTIVES:
         raise ProblemError(
@@ -55,7 +55,12 @@ def to_objective(folder: ProblemFolder) -> Objective:
             value=folder.objective,
             allowed=", ".join(OBJECTIVES),
         )
-    return Objective(folder.objective, folder.max_load_distance or DEFAULT_MAX_LOAD_DISTANCE)
+    trade = folder.trade_weights
+    return Objective(
+        folder.objective,
+        folder.max_load_distance or DEFAULT_MAX_LOAD_DISTANCE,
+        weights=None if trade is None else Weights(trade.traffic, trade.load),
+    )
 
 
 def method_params(folder: ProblemFolder) -> dict[str, Any]:
@@ -92,9 +97,7 @@ def to_folder(
             allowed=_allowed(problem),
         ),
         objective="balance" if objective is None else objective.kind,
-        max_load_distance=(
-            objective.max_load_distance if objective is not None and objective.is_joint else None
-        ),
+        **_trade(objective),
         budget=BudgetSpec(budget.moves, budget.bytes, budget.pause_s),
         traffic=_traffic(problem),
         pause_c0_s=problem.pause_c0_s,
@@ -110,6 +113,17 @@ def to_folder(
             if not is_balanced
         ),
     )
+
+
+def _trade(objective: Objective | None) -> dict[str, Any]:
+    """How load is traded for traffic, as fields of the folder."""
+    from ballast.problems import TradeWeights
+
+    if objective is None or not objective.is_joint:
+        return {}
+    if objective.weights is None:
+        return {"max_load_distance": objective.max_load_distance}
+    return {"trade_weights": TradeWeights(objective.weights.traffic, objective.weights.load)}
 
 
 def _allowed(problem: Problem) -> AllowedColumns | None:

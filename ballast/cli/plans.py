@@ -28,8 +28,9 @@ Row = dict[str, Any]
 PLAN_FIGURES = (
     "objective", "method", "status", "reason", "scaling_reason", "load_distance_before_pct",
     "load_distance_pct",
-    "max_load_distance_pct", "bound_pct", "gap_pct", "moves", "bytes", "forced_moves",
-    "forced_bytes", "pause_s", "routes", "rerouted_keys", "route_bytes",
+    "max_load_distance_pct", "trade", "traffic_weight", "load_weight",
+    "traffic_saved_before_pct", "traffic_saved_pct", "bound_pct", "gap_pct", "moves", "bytes",
+    "forced_moves", "forced_bytes", "pause_s", "routes", "rerouted_keys", "route_bytes",
     "collocation_factor_before_pct", "collocation_factor_pct",
     "load_index_pct", "wire_bytes_before_per_s", "wire_bytes_per_s", "serialise_us",
     "budget_moves", "budget_bytes", "budget_pause_s", "solver_seconds",
@@ -284,13 +285,19 @@ def _in_words(plan: Row) -> list[str]:
     solved = f"solved by {plan['method']} in {plan['solver_seconds']:.1f} s"
     steps = words.progress(json.loads(plan["trace_json"]))
     path = [f"Best load distance while it ran: {steps}."] if steps else []
-    return [words.why(plan), f"This plan is {quality}; {solved}.", *path, *_held_back(plan)]
+    said = [words.why(plan), f"This plan is {quality}; {solved}."]
+    return [*said, *path, *_held_back(plan), *_advice(plan)]
 
 
 def _held_back(plan: Row) -> list[str]:
-    """Each group of key groups that would have saved traffic and did not pay for its move."""
+    """What would have saved traffic and did not pay for its move."""
     found = json.loads(plan.get("held_back_json") or "[]")
-    return [f"Held back: {', '.join(held['what'])}: {held['reason']}." for held in found]
+    return [f"Held back: {line}." for line in words.held_back_each(found)]
+
+
+def _advice(plan: Row) -> list[str]:
+    """What another partitioning of operators would save; no plan can do it."""
+    return [f"Advice: {line}." for line in (plan.get("advice") or "").splitlines()]
 
 
 def _diff(args: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from ballast.cli.render import to_json
-from ballast.contracts.policy import JobPolicy, load_policy, policy_schema
+from ballast.contracts.policy import JobPolicy, LimitsPolicy, load_policy, policy_schema
 
 EXAMPLES = {
     "check": "example: ballast policy check policies/flights.yaml",
@@ -38,6 +38,8 @@ def _check(args: argparse.Namespace) -> int:
         print(to_json(policy.model_dump(mode="json", by_alias=True)))
     else:
         print(f"{args.file}: ok. {_summary(policy)}")
+        for line in _advice(policy):
+            print(f"advice: {line}")
     return 0
 
 
@@ -57,7 +59,23 @@ def _summary(policy: JobPolicy) -> str:
     )
 
 
+def _advice(policy: JobPolicy) -> list[str]:
+    """Which operators could be one component: known before the job ever ran."""
+    from solvers.collocate.advice import advice_before_metrics
+
+    return advice_before_metrics(policy)
+
+
 def _budgets(policy: JobPolicy) -> str:
-    budgets = policy.budgets.model_dump()
-    named = [f"{name} {value:,}" for name, value in budgets.items() if value is not None]
+    first = policy.budgets.first_plan
+    of_first = "" if first is None else f"; those of the first plan {_limits(first)}"
+    return _limits(policy.budgets) + of_first
+
+
+def _limits(limits: LimitsPolicy) -> str:
+    named = [
+        f"{name} {value:,}"
+        for name, value in limits.model_dump(include={"moves", "bytes", "pause_s"}).items()
+        if value is not None
+    ]
     return ", ".join(named) or "none"

@@ -47,7 +47,7 @@ def read_target(target: str, load_of: str | None = None) -> Target:
 def _of_job(job: str, load_of: str | None) -> Target:
     from ballast.store.snapshots import newest_snapshot, read_snapshot, snapshot_of
     from solvers import Budget, Problem
-    from solvers.objective import Objective
+    from solvers.objective import objective_of_policy
 
     settings = load_settings()
     if load_of is not None:
@@ -60,10 +60,10 @@ def _of_job(job: str, load_of: str | None) -> Target:
             remedy=f"trigger reoptimize__{job} in Airflow, or set BALLAST_WAREHOUSE",
         )  # fmt: skip
     policy, columns = read_snapshot(settings, snapshot)
-    limits, aim = policy.budgets, policy.objective
+    limits = policy.budgets.of(snapshot["head_version"])
     return Target(
         Problem(**columns),
         Budget(limits.moves, limits.bytes, limits.pause_s),
-        Objective(aim.kind, aim.max_load_distance_pct),
+        objective_of_policy(policy.objective),
         policy.solver.method,
     )

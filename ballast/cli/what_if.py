@@ -175,7 +175,6 @@ def _question(args: argparse.Namespace) -> Question:
 def _chosen(target: Target, args: argparse.Namespace) -> Target:
     """The target with what the command line says of budget, objective and method."""
     from solvers import Budget
-    from solvers.objective import Objective
     from solvers.what_if_answer import limit
 
     had: Budget = target.budget
@@ -185,7 +184,7 @@ def _chosen(target: Target, args: argparse.Namespace) -> Target:
         pause_s=limit("--pause-s", args.pause_s, had.pause_s, float),
     )
     kind = args.objective or target.objective.kind
-    objective = Objective(kind, target.objective.max_load_distance)
+    objective = replace(target.objective, kind=kind)
     method = args.method or ("auto" if args.objective else target.method)
     params = target.params if method == "auto" else target.params.get(method, {})
     return Target(target.problem, budget, objective, method, params)

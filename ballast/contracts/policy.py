@@ -42,6 +42,21 @@ METHOD_FIELDS = {
     "multi_resource forecast": ("limits",),
 }
 
+# Fields, by section, that mean something under one way to trade load for traffic only.
+TRADE_FIELDS = {
+    "lexicographic": (
+        ("objective", "max_load_distance_pct"),
+        ("thresholds", "min_improvement_pct"),
+        ("thresholds", "good_enough_pct"),
+        ("thresholds", "min_collocation_gain_pct"),
+    ),
+    "weighted": (
+        ("objective", "traffic_weight"),
+        ("objective", "load_weight"),
+        ("thresholds", "min_weighted_gain"),
+    ),
+}
+
 # CPU seconds of a record between two nodes, as `make bench BENCH=serialise` printed them for the
 # flights' records: first values, never tuned.
 SEND_CPU_S = 1e-6
@@ -102,14 +117,31 @@ class ObjectivePolicy(_Strict):
         float, Field(strict=True, gt=0, le=1000, allow_inf_nan=False)
     ] = 10.0
     """Joint plans keep traffic within nodes as far as the load distance stays at or below this."""
+    trade: Literal["lexicographic", "weighted"] = "lexicographic"
+    """How a joint plan trades load for traffic: first the bound, then traffic; or by weights."""
+    traffic_weight: Weight = 1.0
+    """What a percent of the traffic saved is worth, where the trade is weighted."""
+    load_weight: Weight = 1.0
+    """What a percent of load distance costs, where the trade is weighted."""
 
 
-class BudgetPolicy(_Strict):
-    """What one plan may cost; a budget that is not named does not limit."""
+class LimitsPolicy(_Strict):
+    """What a plan may cost; what is not named does not limit."""
 
     moves: Annotated[int, Field(strict=True, ge=0, le=10_000_000)] | None = None
     bytes: Annotated[int, Field(strict=True, ge=0, le=10**15)] | None = None
     pause_s: Annotated[float, Field(strict=True, ge=0, le=1e6, allow_inf_nan=False)] | None = None
+
+
+class BudgetPolicy(LimitsPolicy):
+    """What one plan may cost; a budget that is not named does not limit."""
+
+    first_plan: LimitsPolicy | None = None
+    """What a job's first plan may cost, in place of the rest; null: as every other plan."""
+
+    def of(self, parent_version: int) -> LimitsPolicy:
+        """The limits of a plan that replaces this version; 0 is the placement before the first."""
+        return self if self.first_plan is None or parent_version != 0 else self.first_plan
 
 
 class PausePolicy(_Strict):
@@ -254,6 +286,8 @@ class ThresholdPolicy(_Strict):
     min_collocation_gain_pct: NonNegative = 1.0
     """Where the objective is joint, a plan that does not level the load must save at least so many
     percent of the traffic: bring them within nodes, or by their price nearer."""
+    min_weighted_gain: NonNegative = 1.0
+    """Where the trade is weighted, a plan must gain at least this much by the weights."""
     complete_windows_share: Annotated[
         float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)
     ] = 0.8
@@ -301,6 +335,7 @@ class JobPolicy(_Strict):
         _check_edges(self)
         _check_windows(self)
         _check_objective(self.objective)
+        _check_trade(self)
         _check_capacities(self)
         _check_prices(self.traffic)
         _check_routing(self)
@@ -513,6 +548,24 @@ def _check_objective(objective: ObjectivePolicy) -> None:
             f"objective.weights has {weighted_cap!r}, which is in objective.caps and so is not "
             "balanced; leave it out of one of the two"
         )
+
+
+def _check_trade(policy: JobPolicy) -> None:
+    """A field that nothing would look at is refused: whoever wrote it counts on it."""
+    aim = policy.objective
+    if aim.trade == "weighted" and aim.kind != "joint":
+        raise ValueError(
+            f"objective.trade is 'weighted' and objective.kind is {aim.kind!r}; load is traded for "
+            "traffic where it is 'joint'"
+        )
+    other = "weighted" if aim.trade == "lexicographic" else "lexicographic"
+    for section, name in TRADE_FIELDS[other]:
+        part = getattr(policy, section)
+        if getattr(part, name) != type(part).model_fields[name].default:
+            raise ValueError(
+                f"{section}.{name} means nothing where objective.trade is {aim.trade!r}; leave it "
+                f"out, or set objective.trade to {other!r}"
+            )
 
 
 def _check_routing(policy: JobPolicy) -> None:

@@ -12,6 +12,8 @@ ALIVE_STATES = ("alive", "draining")
 NODE_STATES = ("alive", "draining", "dead")
 SOLVER_STATUSES = ("optimal", "feasible", "unchanged")
 OBJECTIVES = ("balance", "joint")
+LEXICOGRAPHIC, WEIGHTED = "lexicographic", "weighted"
+TRADES = (LEXICOGRAPHIC, WEIGHTED)
 LOG_EVENTS = (
     "gate_failed",
     "drafted",
@@ -493,8 +495,20 @@ PLANS_PLANS = Table(
         _count("rerouted_keys", "Keys that come to another key group", "keys", nullable=True),
         _count("route_bytes", "State they are reckoned to carry", "bytes", nullable=True),
         _figure("route_pause_s", "Pause that they add", "s", nullable=True),
-        _figure("max_load_distance_pct", "Load distance that a joint plan may have; else NULL",
-                "% of mean", nullable=True),
+        _figure("max_load_distance_pct", "Load distance that a joint plan may have; NULL without "
+                "such a bound", "% of mean", nullable=True),
+        Column("trade", "string", "How a joint plan trades load for traffic; else NULL",
+               nullable=True, allowed=TRADES),
+        _figure("traffic_weight", "Worth of a percent of the traffic saved; NULL if not weighted",
+                "1/%", nullable=True),
+        _figure("load_weight", "Worth of a percent of load distance; NULL if not weighted", "1/%",
+                nullable=True),
+        _figure("traffic_saved_before_pct", "Traffic saved by its price without the plan; NULL if "
+                "not weighted", "%", nullable=True, maximum=100.000001),
+        _figure("traffic_saved_pct", "Traffic saved by its price; NULL if not weighted", "%",
+                nullable=True, maximum=100.000001),
+        _count("drained_moves", "Key groups that leave draining nodes; NULL if not weighted",
+               "key groups", nullable=True),
         _figure("collocation_factor_before_pct", "Traffic within nodes without the plan", "%",
                 nullable=True, maximum=100.000001),
         _figure("collocation_factor_pct", "Traffic within nodes; NULL without traffic", "%",
@@ -521,6 +535,8 @@ PLANS_PLANS = Table(
                "scaling", "key groups", nullable=True),
         Column("scaling_reason", "string", "How many nodes there shall be, why, which metric bound "
                "and what would have changed it; NULL without scaling", nullable=True),
+        Column("advice", "string", "Operators that could be one component, a line each; NULL where "
+               "there are none or no traffic was measured", nullable=True),
         Column("created_at", "timestamp", "When it was drafted"),
     ),
     key=("job", "run_id", "snapshot_id"),
@@ -532,9 +548,19 @@ PLANS_PLANS = Table(
         "OR bytes + route_bytes <= budget_bytes",
         "not_worse_without_need": "forced_moves > 0 OR coalesce(due_moves, 0) > 0 "
         f"OR method = '{ROLLBACK}' "
-        "OR load_distance_pct <= load_distance_before_pct + 0.000001 "
+        f"OR (coalesce(trade, '{LEXICOGRAPHIC}') <> '{WEIGHTED}' "
+        "AND (load_distance_pct <= load_distance_before_pct + 0.000001 "
         "OR (max_load_distance_pct IS NOT NULL "
-        "AND load_distance_pct <= max_load_distance_pct + 0.000001)",
+        "AND load_distance_pct <= max_load_distance_pct + 0.000001))) "
+        # By weights: what the traffic gains is worth the load, or a drain costs no level load.
+        f"OR (coalesce(trade, '{LEXICOGRAPHIC}') = '{WEIGHTED}' "
+        "AND (coalesce(traffic_weight, 0) "
+        "* (coalesce(traffic_saved_pct, 0) - coalesce(traffic_saved_before_pct, 0)) "
+        "- coalesce(load_weight, 1) * (load_distance_pct - load_distance_before_pct) "
+        ">= -0.000001 * (coalesce(traffic_weight, 0) "
+        "+ coalesce(load_weight, 1) * (1 + load_distance_pct)) "
+        "OR (coalesce(drained_moves, 0) > 0 "
+        "AND load_distance_pct <= load_distance_before_pct + 0.000001)))",
     },
     retired_checks=("never_worse",),
 )  # fmt: skip

@@ -10,6 +10,12 @@ from ballast.contracts.tables import ROLLBACK
 PROVEN = 1e-9
 """A gap that is not above this is 0: solvers write 0 where optimality is proven."""
 MOST_STEPS = 5
+HELD_BACK = {
+    "cluster": "key groups of clusters",
+    "key group": "single key groups",
+    "key": "keys",
+    "plan": "key groups of the whole plan",
+}
 
 
 def quality(bound_pct: float, gap_pct: float) -> str:
@@ -58,6 +64,50 @@ def progress(trace: Sequence[Sequence[object]]) -> str:
         return ""
     shown = better if len(better) <= MOST_STEPS else [better[0], *better[-(MOST_STEPS - 1) :]]
     return ", ".join(f"{_points(pct)} % after {s:.2f} s ({step})" for s, step, pct in shown)
+
+
+def held_back(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What did not pay for its move, a line for each kind: how many, what they would save, why.
+
+    ``found`` is what plans.plans.held_back_json has. A key group and a key are looked at each by
+    itself, so two that talk to each other both count what one of them would save.
+    """
+    lines = []
+    for kind in dict.fromkeys(_kind(one) for one in found):
+        of_kind = [one for one in found if _kind(one) == kind]
+        count = sum(_count(one) for one in of_kind)
+        saved = sum(one["saved_rate"] for one in of_kind)
+        example = f"{', '.join(of_kind[0]['what'][:3])}: {of_kind[0]['reason']}"
+        lines.append(
+            f"{count:,} {HELD_BACK[kind]} that would save {saved:.6g} records a second, "
+            f"such as {example}"
+        )
+    return lines
+
+
+def held_back_each(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The same one by one, as far as they are kept."""
+    return [
+        f"{_kind(one)} {', '.join(one['what'])}{_more_names(one)}: {one['reason']}"
+        if one["what"]
+        else f"{_count(one):,} {HELD_BACK[_kind(one)]} of lesser gain, {one['saved_rate']:.6g} "
+        "records a second together"
+        for one in found
+    ]
+
+
+def _more_names(one: Mapping[str, Any]) -> str:
+    more = _count(one) - len(one["what"])
+    return f" and {more:,} more" if more > 0 else ""
+
+
+def _kind(one: Mapping[str, Any]) -> str:
+    """Rows of an earlier version name no kind: they held clusters, or a plan, back."""
+    return str(one.get("kind", "cluster"))
+
+
+def _count(one: Mapping[str, Any]) -> int:
+    return int(one.get("count", len(one["what"])))
 
 
 def _improvements(trace: Sequence[Sequence[object]]) -> list[tuple[float, str, float]]:

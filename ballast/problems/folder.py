@@ -18,14 +18,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ballast.contracts.errors import ProblemError
+from ballast.contracts.tables import LEXICOGRAPHIC, TRADES, WEIGHTED
 from ballast.problems.columns import BoolArray, Columns, FloatArray, IntArray
 
 OBJECTIVES = ("balance", "collocate", "joint")
 NODE_STATES = ("alive", "draining", "dead")
 BUDGETS = ("moves", "bytes", "pause_s")
 SETTINGS = (
-    "objective", "max_load_distance", "budget", "pause_c0_s", "pause_s_per_byte", "weights", "caps",
-    "params",
+    "objective", "max_load_distance", "trade", "traffic_weight", "load_weight", "budget",
+    "pause_c0_s", "pause_s_per_byte", "weights", "caps", "params",
 )  # fmt: skip
 LARGEST = 2**63
 LONGEST_SHOWN = 60
@@ -43,6 +44,14 @@ class BudgetSpec:
     moves: int | None = None
     bytes: int | None = None
     pause_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TradeWeights:
+    """What a percent of the traffic saved is worth beside a percent of load distance."""
+
+    traffic: float = 1.0
+    load: float = 1.0
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -97,6 +106,7 @@ class ProblemFolder:
     weights: Mapping[str, float] = field(default_factory=dict)  # by resource; absent: 1
     caps: tuple[str, ...] = ()  # resources that must fit and are not balanced
     max_load_distance: float | None = None  # percent; what a joint plan may have
+    trade_weights: TradeWeights | None = None  # of a joint plan that has no such bound
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -112,7 +122,10 @@ def read_problem(folder: str | Path) -> ProblemFolder:
         raise ProblemError(
             f"problem.json: objective is {objective!r}", allowed=", ".join(OBJECTIVES)
         )
-    max_distance = _max_load_distance(objective, settings.pop("max_load_distance", None))
+    trade_weights = _trade_weights(objective, settings)
+    max_distance = _max_load_distance(
+        objective, settings.pop("max_load_distance", None), is_weighted=trade_weights is not None
+    )
     c0 = _number("pause_c0_s", settings.pop("pause_c0_s", DEFAULT_PAUSE_C0_S))
     per_byte = _number(
         "pause_s_per_byte", settings.pop("pause_s_per_byte", DEFAULT_PAUSE_S_PER_BYTE)
@@ -137,6 +150,7 @@ def read_problem(folder: str | Path) -> ProblemFolder:
         weights=weights,
         caps=caps,
         max_load_distance=max_distance,
+        trade_weights=trade_weights,
         extra=settings,
     )
 
@@ -214,9 +228,38 @@ def _shortened(value: Any) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}... ({len(text)} signs)"
 
 
-def _max_load_distance(objective: str, value: Any) -> float | None:
+def _trade_weights(objective: str, settings: dict[str, Any]) -> TradeWeights | None:
+    """trade, traffic_weight and load_weight; weights where nothing is weighed are refused."""
+    trade = settings.pop("trade", LEXICOGRAPHIC)
+    if trade not in TRADES or (trade == WEIGHTED and objective != "joint"):
+        raise ProblemError(
+            f"problem.json: trade is {_shortened(trade)} and the objective {objective!r}",
+            allowed=f"{', '.join(TRADES)}; {WEIGHTED} where the objective is joint",
+        )
+    names = [name for name in ("traffic_weight", "load_weight") if name in settings]
+    given = {name: _number(name, settings.pop(name)) for name in names}
+    if trade != WEIGHTED:
+        if given:
+            raise ProblemError(
+                f"problem.json: {names[0]} is given and trade is {trade!r}",
+                remedy=f"leave it out, or set trade to {WEIGHTED!r}",
+            )
+        return None
+    zero = next((name for name, value in given.items() if value == 0), None)
+    if zero is not None:
+        raise ProblemError(f"problem.json: {zero} is 0", value=0, allowed="a number > 0")
+    return TradeWeights(given.get("traffic_weight", 1.0), given.get("load_weight", 1.0))
+
+
+def _max_load_distance(objective: str, value: Any, *, is_weighted: bool) -> float | None:
     if value is None:
         return None
+    if is_weighted:
+        raise ProblemError(
+            f"problem.json: max_load_distance is {_shortened(value)} and trade is {WEIGHTED!r}, "
+            "which knows no bound",
+            remedy=f"leave it out, or set trade to {LEXICOGRAPHIC!r}",
+        )
     number = _number("max_load_distance", value)
     if number == 0 or objective != "joint":
         raise ProblemError(
@@ -388,9 +431,16 @@ def _settings_text(problem: ProblemFolder) -> str:
         **({"weights": dict(problem.weights)} if problem.weights else {}),
         **({"caps": list(problem.caps)} if problem.caps else {}),
         **({"max_load_distance": problem.max_load_distance} if problem.max_load_distance else {}),
+        **_trade_settings(problem.trade_weights),
         **problem.extra,
     }
     return json.dumps(settings, indent=2, allow_nan=False) + "\n"
+
+
+def _trade_settings(weights: TradeWeights | None) -> dict[str, Any]:
+    if weights is None:
+        return {}
+    return {"trade": WEIGHTED, "traffic_weight": weights.traffic, "load_weight": weights.load}
 
 
 def _node_table(problem: ProblemFolder) -> pa.Table:

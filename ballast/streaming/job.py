@@ -6,7 +6,7 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,13 +42,14 @@ class StreamingJob:
     """A job's name, the SQL expression of its source's key, and its operators.
 
     ``backlog`` tells how many records wait at the source when a batch ends that took so many;
-    without it the job cannot be scaled.
+    without it the job cannot be scaled. What ``advise`` says of the policy is logged at the start.
     """
 
     job: str
     source_key: str
     operators: Sequence[Operator]
     backlog: Backlog | None = None
+    advise: Callable[[JobPolicy], Sequence[str]] | None = None
 
     def __post_init__(self) -> None:
         check_job_name(self.job)
@@ -64,6 +65,8 @@ class StreamingJob:
     ) -> RunningJob:
         """Start the job; it runs beside the caller until :meth:`RunningJob.stop`."""
         topology = build_topology(self.job, self.operators, policy)
+        for line in self.advise(policy) if self.advise else ():
+            log.info("advice: %s", line)
         folder = job_folder(settings, self.job)
         lock = JobLock(folder / "job.lock", self.job)
         lock.__enter__()

@@ -10,9 +10,10 @@ import numpy as np
 from bench.common.seeds import seed_of
 from bench.scaling.placing import PKG, WARM_UP, step_of, universal_hash
 from bench.simulator.cluster import PauseModel
-from bench.simulator.potc import TwoChoices
+from bench.simulator.potc import CHUNK
 from bench.simulator.queues import Queues
 from bench.simulator.substreams import RATE_PER_S, STATE_S, WINDOW_S, Substreams
+from solvers.collocate.keys.potc import TwoChoices
 from solvers.problem import FloatArray, IntArray
 
 INSTANCES = 10
@@ -67,7 +68,7 @@ class Run:
         groups = self.stream.substreams
         self.assignment = universal_hash(groups, instances, seed)
         self.step = step_of(method, instances, self.stream.state_bytes, seed)
-        self.two = TwoChoices(seed, instances, groups) if method == PKG else None
+        self.two = TwoChoices.drawn(seed, instances, groups) if method == PKG else None
         self.queues = Queues(np.ones(instances), groups) if queues else None
         self.windows: list[IntArray] = []
         self.loads: list[FloatArray] = []
@@ -82,7 +83,7 @@ class Run:
     def _window(self) -> None:
         arrivals = self.stream.next_window()
         key = arrivals.substream
-        node = self.assignment[key] if self.two is None else self.two.send(key)
+        node = self.assignment[key] if self.two is None else self.two.send(key, at_once=CHUNK)
         self.windows.append(arrivals.counts(self.stream.substreams))
         measured = len(self.windows) > WARM_UP
         if measured:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.simulator.real_job_1 import ARTICLES, CPU_MS, Period
+from solvers.collocate.keys.potc import TwoChoices
 from solvers.problem import FloatArray, IntArray
 
 MERGE_MS_PER_EDIT = 0.5
@@ -31,35 +32,12 @@ class PotcPeriod:
         return 100.0 * float(np.abs(self.node_loads - self.node_loads.mean()).max())
 
 
-class TwoChoices:
-    """Two candidate nodes for each key, by two hashes that never change."""
-
-    def __init__(self, seed: int, nodes: int, keys: int) -> None:
-        rng = np.random.default_rng(seed)
-        first = rng.integers(0, nodes, keys)
-        # The second hash never names the first one's node, or there would be no choice.
-        second = (first + rng.integers(1, nodes, keys)) % nodes
-        self.choices: IntArray = np.stack((first, second))
-        self.nodes = nodes
-
-    def send(self, keys: IntArray) -> IntArray:
-        """The node of each record: the less loaded of its two, as last heard."""
-        load = np.zeros(self.nodes, dtype=np.int64)
-        sent = np.empty(len(keys), dtype=np.int64)
-        for start in range(0, len(keys), CHUNK):
-            first, second = self.choices[:, keys[start : start + CHUNK]]
-            chosen = np.where(load[first] <= load[second], first, second)
-            sent[start : start + CHUNK] = chosen
-            load += np.bincount(chosen, minlength=self.nodes)
-        return sent
-
-
-class Potc(TwoChoices):
+class Potc:
     """The articles of Real Job 1 by two choices."""
 
     def __init__(self, seed: int, nodes: int, node_ms: float) -> None:
-        super().__init__(seed, nodes, ARTICLES)
-        self.node_ms = node_ms
+        self.two = TwoChoices.drawn(seed, nodes, ARTICLES)
+        self.nodes, self.node_ms = nodes, node_ms
 
     def period(self, period: Period) -> PotcPeriod:
         """Both stateful operators are fed by two choices; hashing locations is level already."""
@@ -67,18 +45,18 @@ class Potc(TwoChoices):
         busy = np.full(self.nodes, stateless)
         merging = np.zeros(self.nodes)
         for minute in period.edits:
-            sent = self.send(minute)
+            sent = self.two.send(minute, at_once=CHUNK)
             busy += CPU_MS["topk_minute"] * np.bincount(sent, minlength=self.nodes)
             merging += self._merge(minute, sent)
             articles = np.unique(minute)
-            counted = self.send(articles)
+            counted = self.two.send(articles, at_once=CHUNK)
             busy += CPU_MS["topk_global"] * np.bincount(counted, minlength=self.nodes)
         total = busy + merging
         return PotcPeriod(total / self.node_ms, float(merging.sum() / busy.sum()))
 
     def _merge(self, articles: IntArray, sent: IntArray) -> FloatArray:
         """Milliseconds on each node for taking in the second halves."""
-        owner = self.choices[0, articles]
+        owner = self.two.choices[0, articles]
         elsewhere = sent != owner
         edits = np.bincount(owner[elsewhere], minlength=self.nodes)
         return np.asarray(MERGE_MS_PER_EDIT * edits, dtype=np.float64)

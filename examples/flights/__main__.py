@@ -25,6 +25,7 @@ from examples.flights.operators import FLIGHTS
 from examples.flights.real_jobs import REAL_JOB_4, REAL_JOBS, real_job_policy
 from examples.flights.results import store_results
 from examples.flights.weather import flight_lines, merged_lines
+from solvers.collocate.advice import advice_before_metrics
 
 log = logging.getLogger("ballast.flights")
 
@@ -108,7 +109,7 @@ def run(options: argparse.Namespace) -> None:
     feeder = Feeder(folder, options.rate, 0 if options.drain else options.records, lines)
     with (
         stop_on_signals() as stop,
-        replace(job, backlog=folder.waiting).start(
+        replace(job, backlog=folder.waiting, advise=advice_before_metrics).start(
             stream, settings, policy, trigger_s=options.trigger
         ) as running,
     ):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,8 +66,14 @@ def solve(
     )
 
 
-def place_from_scratch(problem: Problem, max_load_distance: float, seed: int) -> IntArray:
-    """Split the heaviest partition until the load is level, or nothing is left to split."""
+def place_from_scratch(
+    problem: Problem,
+    max_load_distance: float,
+    seed: int,
+    is_over: Callable[[], bool] = lambda: False,
+) -> IntArray:
+    """Split the heaviest partition until the load is level, nothing is left to split, or time is
+    over."""
     graph = TrafficGraph.of(problem)
     weight = normalised_loads(problem)
     heaviest = weight.max(axis=1)
@@ -76,7 +82,7 @@ def place_from_scratch(problem: Problem, max_load_distance: float, seed: int) ->
     parts = [(-float(heaviest[free].sum()), next(number), free)]
     best = _place(problem, weight, [free])
     least = metrics.load_distance(problem, best)
-    while least > max_load_distance and len(parts[0][2]) > 1:
+    while least > max_load_distance and len(parts[0][2]) > 1 and not is_over():
         _, _, members = heapq.heappop(parts)
         halves = partition(graph.subgraph(members), heaviest[members], 2, seed=seed)
         for half in (members[halves == 0], members[halves == 1]):

@@ -21,6 +21,8 @@ from solvers.collocate.clusters import connected_sets
 
 MOST_STEPS = 200_000
 """Branches looked at before the search settles for what it has, and says so."""
+MOST_OPERATORS = 400
+"""Of a job that is proven: every operator is a level of the recursion."""
 RESTARTS = 20
 
 
@@ -66,7 +68,7 @@ def advise(keys: Mapping[str, frozenset[str]], edges: Sequence[Edge], *, seed: i
     _check(keys, edges)
     used = [(a, b, rate) for a, b, rate in edges if a != b]
     labelling = _Labelling(keys, used)
-    proven = labelling.branch()
+    proven = len(keys) <= MOST_OPERATORS and labelling.branch()
     if not proven:
         labelling.improve(seed)
     labels = labelling.best

@@ -11,10 +11,16 @@ import itertools
 import math
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ballast.contracts.errors import InvalidInput
 
+CLUSTER, KEY_GROUP, KEY, PLAN = "cluster", "key group", "key", "plan"
+"""What may be held back: key groups that belong together, a single one, a key, the whole plan."""
+MOST_EXAMPLES = 10
+"""Of a kind that are reported one by one."""
+MOST_NAMES = 5
+"""Key groups of a cluster or a plan that are named."""
 LONGEST_LIFE = 1e6
 """Periods: what is taken where earlier plans lost nothing."""
 RECORDS_PER_BYTE = 0.02
@@ -55,6 +61,13 @@ class Gate:
     def price(self, n_bytes: float, pause_s: float = 0.0) -> float:
         return self.records_per_byte * n_bytes + self.records_per_pause_s * pause_s
 
+    def in_words(self, saved_rate: float, n_bytes: float, pause_s: float = 0.0) -> str:
+        """Both figures that decide."""
+        return (
+            f"saves {self.earned(saved_rate):.6g} remote records over its life, "
+            f"costs the worth of {self.price(n_bytes, pause_s):.6g}"
+        )
+
     def pays(self, saved_rate: float, n_bytes: float, pause_s: float = 0.0) -> bool:
         """Strictly, so that a move that saves nothing is held back even if it costs nothing."""
         return self.earned(saved_rate) > self.price(n_bytes, pause_s)
@@ -62,12 +75,36 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """What the gate kept from moving, and the figures it decided by."""
+    """What the gate kept from moving, and the figures it decided by.
+
+    ``count`` is how many key groups or keys that are; ``what`` may name only some of them.
+    """
 
     what: tuple[str, ...]
     saved_rate: float
     bytes: int
     reason: str
+    kind: str = CLUSTER
+    count: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.count:
+            object.__setattr__(self, "count", len(self.what))
+
+
+def shortened(held: Sequence[HeldBack], most: int = MOST_EXAMPLES) -> tuple[HeldBack, ...]:
+    """Of each kind those that would save the most, with a few names, and one for all the rest."""
+    kept: list[HeldBack] = []
+    for kind in dict.fromkeys(one.kind for one in held):
+        of_kind = [one for one in held if one.kind == kind]
+        of_kind.sort(key=lambda one: (-one.saved_rate, one.what))
+        kept += [replace(one, what=one.what[:MOST_NAMES]) for one in of_kind[:most]]
+        rest = of_kind[most:]
+        if rest:
+            saved, n_bytes = sum(one.saved_rate for one in rest), sum(one.bytes for one in rest)
+            count = sum(one.count for one in rest)
+            kept.append(HeldBack((), saved, n_bytes, f"and {len(rest)} more", kind, count))
+    return tuple(kept)
 
 
 def learned_life(

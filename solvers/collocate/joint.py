@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,17 @@ import numpy as np
 from solvers import metrics
 from solvers.budget import Budget
 from solvers.checks import options_of
+from solvers.collocate.cola import place_from_scratch
 from solvers.collocate.costs import predicted_load
-from solvers.collocate.gate import HeldBack
+from solvers.collocate.gate import KEY_GROUP, PLAN, HeldBack
 from solvers.collocate.graph import TrafficGraph
 from solvers.collocate.memory import TargetMemory
-from solvers.collocate.params import WEIGHTED, JointParams
+from solvers.collocate.params import JointParams
 from solvers.collocate.placement import TINY, Placement
 from solvers.collocate.search import Search, Wishes
 from solvers.collocate.target import NOWHERE, ClusterTarget, propose_target
 from solvers.collocate.wishes import wishes_of
+from solvers.objective import WEIGHTED
 from solvers.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.rebalance import flux
 from solvers.rebalance.bound import counting_bound
@@ -38,8 +41,10 @@ from solvers.result import Result, TraceStep, infeasible_result, make_result
 from solvers.stop import Clock, Stop
 
 NAME = "joint"
-LADDER = (1.0, 0.5, 0.25)
-"""Shares of the load bound that a weighted search tries."""
+LADDER = (1.0, 0.5, 0.25, 0.1, 2.0, 4.0)
+"""Load bounds that a weighted search tries, as multiples of the one it is given."""
+ROUNDING = 1e-9
+"""Relative: sums of the same numbers in another order differ by less."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -101,9 +106,11 @@ class _Round:
         self.seed, self.options = seed, options
         self.graph = TrafficGraph.of(problem)
         self.bound = options.max_load_distance / 100.0
+        self.is_weighted = options.objective == WEIGHTED
         self.start = place_must_moves(problem, budget)
         self.must_move = set(np.flatnonzero(must_move_mask(problem)).tolist())
         self.trace: list[TraceStep] = []
+        self.scratch_fits = False
 
     def run(self) -> JointPlan:
         target, memory = self._target()
@@ -111,18 +118,24 @@ class _Round:
         myopic, held_myopic = wishes_of(self.problem, self.graph, self.budget, self.options, None)
         nothing = self._nothing()
         candidates = [nothing]
-        for bound in self._ladder():
+        for bound in self._ladder(nothing):
+            if len(candidates) > 1 and self.clock.is_over():
+                break
             if target is not None:
                 candidates.append(self._searched("target", wishes, wishes, bound, self.start))
                 candidates += self._arrived(target, wishes, bound)
             candidates.append(self._searched("myopic", myopic, wishes, bound, self.start))
+            candidates += self._from_scratch(wishes, bound)
             if nothing.distance > bound + TINY:
-                rebalanced = self._rebalanced()
-                candidates.append(self._searched("flux", wishes, wishes, bound, rebalanced))
+                candidates.append(self._searched("flux", wishes, wishes, bound, self.rebalanced))
         fitting = [c for c in candidates if not self._over_cap(c.assignment).any()]
         if not fitting:
             return self._nothing_fits(nothing)
-        best = self._best(fitting, nothing, is_stalled=memory is not None and memory.is_stalled)
+        is_stalled = memory is not None and memory.is_stalled
+        if self.is_weighted:
+            best = self._best_weighted(fitting, nothing, wishes, is_stalled=is_stalled)
+        else:
+            best = self._best(fitting, nothing, is_stalled=is_stalled)
         held = held if target is not None else held_myopic
         return self._finish(best, nothing, memory, held, must_act=nothing not in fitting)
 
@@ -146,9 +159,18 @@ class _Round:
     def _load_under(self, assignment: IntArray) -> FloatArray:
         return predicted_load(self.problem, self.graph, self.options.costs, assignment)
 
-    def _ladder(self) -> list[float]:
-        rungs = LADDER if self.options.objective == WEIGHTED else LADDER[:1]
-        return [self.bound * rung for rung in rungs]
+    def _ladder(self, nothing: _Candidate) -> list[float]:
+        """Load bounds to search within; none beyond what all the traffic left could pay for."""
+        if not self.is_weighted:
+            return [self.bound]
+        left = 1.0 - self._saved_pct(nothing.saved) / 100.0
+        worth, price = self.options.traffic_weight * left, self.options.load_weight
+        # The load of all nodes on one of them is as far from the mean as can be.
+        most = float(self.problem.n_nodes)
+        if worth < most * price:
+            most = min(most, nothing.distance + worth / price)
+        rungs = [self.bound * rung for rung in LADDER]
+        return [rung for rung in (*rungs, most) if rung <= most] or rungs[:1]
 
     def _target(self) -> tuple[ClusterTarget | None, TargetMemory | None]:
         """The kept target, or a new one when it is due, gone or clearly cheaper to reach."""
@@ -199,13 +221,16 @@ class _Round:
             if self.clock.is_over():
                 break
             search.undo_and_refill(self.must_move)
-        assignment = place.assignment()
+        found = self._rated(name, place.assignment(), judge, bound)
+        self.trace.append((self.clock.elapsed(), name, 100.0 * found.distance))
+        return found
+
+    def _rated(self, name: str, assignment: IntArray, judge: Wishes, bound: float) -> _Candidate:
+        """The candidate with its figures, counted from the start whatever way led to it."""
         rated = Search(self._placement(self.start), judge, bound, self.seed)
         for k in np.flatnonzero(assignment != self.start).tolist():
             rated.apply(k, int(assignment[k]))
-        found = _Candidate(name, assignment, rated.place.distance(), rated.place.saved, rated.score)
-        self.trace.append((self.clock.elapsed(), name, 100.0 * found.distance))
-        return found
+        return _Candidate(name, assignment, rated.place.distance(), rated.place.saved, rated.score)
 
     def _arrived(self, target: ClusterTarget, wishes: Wishes, bound: float) -> list[_Candidate]:
         """The target itself, where the budget reaches it: coarse loads can bar the way there."""
@@ -218,11 +243,31 @@ class _Round:
             return []
         return [self._searched("target", wishes, wishes, bound, goal)]
 
+    def _from_scratch(self, wishes: Wishes, bound: float) -> list[_Candidate]:
+        """COLA's placement where the budget lets everything be placed anew, and that searched on:
+        before the first plan nothing has grown where it is, so moving is as cheap as ever."""
+        if not self.options.from_scratch:
+            return []
+        cola = place_from_scratch(self.problem, 100.0 * bound, self.seed, self.clock.is_over)
+        self.scratch_fits = within_budget(self.problem, self.budget, cola)
+        if not self.scratch_fits:
+            return []
+        plain = self._rated("cola", cola, wishes, bound)
+        return [plain, self._searched("cola", wishes, wishes, bound, cola)]
+
+    def _reason(self, best: _Candidate) -> str:
+        won = f"the {best.name} plan won"
+        if not self.options.from_scratch:
+            return won
+        tried = "was a candidate" if self.scratch_fits else "is over the budget"
+        return f"{won}; a first plan: a placement from nothing (COLA) {tried}"
+
     def _passes(self) -> int:
         passes = self.options.passes
         return passes if self.stop.steps is None else min(passes, self.stop.steps)
 
-    def _rebalanced(self) -> IntArray:
+    @cached_property
+    def rebalanced(self) -> IntArray:
         """Another start where the load is out of bounds: seed 000's baseline, within the budget."""
         result = flux.solve(self.problem, self.budget, Stop(steps=50), self.seed, {})
         return result.assignment.copy()
@@ -244,21 +289,73 @@ class _Round:
 
     def _is_needed(self, nothing: _Candidate) -> bool:
         """A plan that does more than it must: the load is out of bounds, or a node drains."""
-        return nothing.distance > self.bound + TINY or bool(self.problem.draining.any())
+        is_out = not self.is_weighted and nothing.distance > self.bound + TINY
+        return is_out or bool(self.problem.draining.any())
 
     def _rank(self, c: _Candidate, is_stalled: bool) -> tuple[float, float, int]:
         over = max(0.0, c.distance - self.bound)
         moves = int(np.count_nonzero(c.assignment != self.start))
-        if self.options.objective == WEIGHTED:
-            return 0.0, -self._weighted(c), moves
         # A target that leads nowhere must not outvote a plan that saves more now.
         value = c.saved if is_stalled else c.score
         return round(over, 9), -value, moves
 
-    def _weighted(self, c: _Candidate) -> float:
-        total = self.options.costs.saved_by_node * self.graph.total_rate
-        share = 100.0 * c.saved / total if total > 0 else 0.0
-        return self.options.traffic_weight * share - self.options.load_weight * 100.0 * c.distance
+    def _best_weighted(
+        self, candidates: list[_Candidate], nothing: _Candidate, judge: Wishes, *, is_stalled: bool
+    ) -> _Candidate:
+        """The best by weights, wishes granted, of those that lose nothing by weights alone."""
+        least = [self._necessary(c, nothing, judge) for c in candidates]
+        pairs = [*zip(candidates, least, strict=True), *((c, c) for c in least)]
+        allowed = [
+            c
+            for c, without in pairs
+            if not self._over_cap(c.assignment).any() and not self._is_loss(c, without)
+        ]
+
+        def rank(c: _Candidate) -> tuple[float, int]:
+            gain = c.saved - nothing.saved if is_stalled else c.score
+            moves = int(np.count_nonzero(c.assignment != self.start))
+            return -round(self._score(gain, c.distance), 9), moves
+
+        return min(allowed, key=rank)
+
+    def _necessary(self, c: _Candidate, nothing: _Candidate, judge: Wishes) -> _Candidate:
+        """What of a candidate has to be done, and nothing else."""
+        if not self.must_move:
+            return nothing
+        must = sorted(self.must_move)
+        assignment = self.problem.current.copy()
+        assignment[must] = c.assignment[must]
+        return self._rated("nothing", assignment, judge, self.bound)
+
+    def _is_loss(self, c: _Candidate, without: _Candidate) -> bool:
+        """Worse by weights than only what has to be done, and no drain excuses it.
+
+        A drain may cost traffic, but not level load: else it would wait for a plan that pays.
+        """
+        if self._over_cap(without.assignment).any():
+            return False
+        score, least = (self._score(x.saved, x.distance) for x in (c, without))
+        # Rounding aside, "never lower" is exact.
+        if score >= least - ROUNDING * max(1.0, abs(least)):
+            return False
+        draining = self.problem.draining
+        frees = np.count_nonzero(draining[c.assignment]) < np.count_nonzero(
+            draining[without.assignment]
+        )
+        return not (frees and c.distance <= without.distance + TINY)
+
+    def _score(self, saved: float, distance: float) -> float:
+        options = self.options
+        load = options.load_weight * 100.0 * distance
+        return options.traffic_weight * self._saved_pct(saved) - load
+
+    def _saved_pct(self, saved: float) -> float:
+        total = self._most_saved()
+        return 100.0 * saved / total if total > 0 else 0.0
+
+    def _most_saved(self) -> float:
+        """What would be saved if no record left its node."""
+        return self.options.costs.saved_by_node * self.graph.total_rate
 
     def _finish(
         self,
@@ -271,6 +368,7 @@ class _Round:
     ) -> JointPlan:
         if not must_act:
             best, held = self._gated(best, nothing, held)
+        held = (*held, *self._held_alone(best, held))
         result = make_result(
             self.problem,
             best.assignment.copy(),
@@ -278,7 +376,7 @@ class _Round:
             bound=self._bound(),
             seconds=self.clock.elapsed(),
             trace=tuple(self.trace),
-            reason=f"the {best.name} plan won",
+            reason=self._reason(best),
             after=replace(self.problem, load=self._load_under(best.assignment)),
         )
         kept = None if memory is None else memory.after(best.saved, self.graph.total_rate)
@@ -300,9 +398,38 @@ class _Round:
             return best, held
         moved = best.assignment != self.start
         n_bytes = int(self.problem.state_bytes[moved].sum())
-        saved = best.saved - nothing.saved
+        saved = self._worth(best, nothing)
         if gate.pays(saved, n_bytes, metrics.pause_s(self.problem, moved)):
             return best, held
         names = tuple(self.problem.key_group_ids[k] for k in np.flatnonzero(moved).tolist())
-        whole = HeldBack(names, saved, n_bytes, "the plan as a whole does not pay")
+        whole = HeldBack(names, saved, n_bytes, "the plan as a whole does not pay", PLAN)
         return nothing, (*held, whole)
+
+    def _held_alone(self, best: _Candidate, held: tuple[HeldBack, ...]) -> tuple[HeldBack, ...]:
+        """Key groups that stay, would save records beside partners elsewhere, and do not pay for
+        it by themselves, nor were held back with others."""
+        gate = self.options.gate
+        if gate is None:
+            return ()
+        problem, place = self.problem, self._placement(best.assignment)
+        named = {name for one in held for name in one.what}
+        n_bytes, pause_s = problem.state_bytes.tolist(), metrics.move_pause_s(problem).tolist()
+        found = []
+        for k in np.flatnonzero(best.assignment == problem.current).tolist():
+            nodes = [node for node in place.to_node[k] if place.may_be_on(k, node)]
+            gain = max((place.gain(k, node) for node in nodes), default=0.0)
+            name = problem.key_group_ids[k]
+            if gain <= TINY or name in named or gate.pays(gain, n_bytes[k], pause_s[k]):
+                continue
+            why = gate.in_words(gain, n_bytes[k], pause_s[k])
+            found.append(HeldBack((name,), gain, n_bytes[k], why, KEY_GROUP))
+        return tuple(found)
+
+    def _worth(self, best: _Candidate, nothing: _Candidate) -> float:
+        """Records a unit of time that the plan is worth: those it saves, and by weights also the
+        load that it levels, which is worth as many records as the weights say."""
+        saved = best.saved - nothing.saved
+        if not self.is_weighted or self.options.traffic_weight == 0:
+            return saved
+        rate = self.options.load_weight / self.options.traffic_weight
+        return saved + rate * (nothing.distance - best.distance) * self._most_saved()

@@ -77,11 +77,7 @@ def _paying_clusters(
             continue
         paying[members] = False
         names = tuple(problem.key_group_ids[k] for k in moving.tolist())
-        reason = (
-            f"saves {gate.earned(gain):.6g} remote records over its life, "
-            f"costs the worth of {gate.price(n_bytes, pause):.6g}"
-        )
-        held.append(HeldBack(names, gain, n_bytes, reason))
+        held.append(HeldBack(names, gain, n_bytes, gate.in_words(gain, n_bytes, pause)))
     return paying, tuple(held)
 
 

@@ -15,9 +15,10 @@ from functools import cached_property
 import numpy as np
 
 from ballast.contracts.identity import hashed_key_group, key_group_name, split_key_group_name
-from solvers.collocate.gate import Gate
+from solvers.collocate.gate import Gate, HeldBack
 from solvers.collocate.graph import sum_by
 from solvers.collocate.keys.balance import Balance
+from solvers.collocate.keys.held import held_back_keys
 from solvers.collocate.keys.key_graph import LEFT, RIGHT, KeyGraph
 from solvers.collocate.keys.sticky import IMBALANCE, StickyParams, sticky_routes
 from solvers.problem import FloatArray, IntArray, Problem
@@ -62,6 +63,7 @@ class Rerouted:
 
     moves: tuple[tuple[KeyMove, ...], ...] = ()
     reason: str = ""
+    held: tuple[HeldBack, ...] = ()
 
 
 class KeyMap:
@@ -123,7 +125,9 @@ def reroute(
         moves = picker.moves(operators, graph.keys[vertex].decode(), node, share)
         if moves:
             found.append(moves)
-    return Rerouted(tuple(found))
+    ends = (edge.left[0], edge.right[0])
+    held = held_back_keys(graph, plan.server, before, len(servers), gate, ends)
+    return Rerouted(tuple(found), held=held)
 
 
 def _why_not(

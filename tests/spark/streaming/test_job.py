@@ -37,6 +37,13 @@ def shifted(by):
     return lambda operator, group: f"node-{(group + by + len(operator)) % 3}"
 
 
+def test_what_a_program_has_to_say_of_the_policy_is_logged_at_the_start(bench, caplog):
+    bench.job = replace(bench.job, advise=lambda policy: [f"job {policy.job} could be better"])
+    with caplog.at_level("INFO", logger="ballast.streaming"), bench.start():
+        pass
+    assert f"advice: job {JOB} could be better" in caplog.messages
+
+
 def test_counts_stay_exact_over_plan_changes_and_restarts(bench):
     with bench.start() as running:
         for _ in range(2):

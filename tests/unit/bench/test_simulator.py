@@ -67,7 +67,7 @@ def test_potc_spreads_the_work_and_pays_for_merging() -> None:
 
 
 def test_potc_gives_every_article_two_nodes() -> None:
-    first, second = Potc(0, 7, 1.0).choices
+    first, second = Potc(0, 7, 1.0).two.choices
     assert np.all(first != second)
 
 

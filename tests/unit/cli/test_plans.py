@@ -13,6 +13,7 @@ from ballast.cli.main import main
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.tables import append, ensure_tables
 from tests.support.earlier import without_columns
+from tests.support.policies import small_policy, write_policy
 from tests.support.rows import NOW, row_of
 
 
@@ -50,6 +51,7 @@ def warehouse(settings: Settings) -> Settings:
                     gap_pct=0.0 if number == 1 else 0.5,
                     solver_seconds=2.0,
                     held_back_json=None,
+                    advice="parse, count could be one\nand 2 more components",
                     trace_json='[[0.0, "start", 40.0], [0.5, "search", 2.0], [0.7, "milp", 9.0]]',
                 )
             ],
@@ -104,6 +106,7 @@ def test_show_gives_the_plan_in_force_with_its_outcome(capsys: pytest.CaptureFix
     assert "2.500" in text
     assert "at most 0.50 points from the best possible" in text
     assert "2.00 % after 0.50 s (search)" in text
+    assert "Advice: parse, count could be one.\nAdvice: and 2 more components." in text
     assert main(["plans", "show", "clicks", "1"]) == 0
     assert "proven optimal" in capsys.readouterr().out
 
@@ -230,6 +233,18 @@ def test_a_plan_from_before_the_scaling_columns_is_shown(
     without_columns(warehouse, "plans.plans", ["scaling_reason", "due_moves"])
     assert main(["plans", "show", "clicks"]) == 0
     assert "scaling_reason" in capsys.readouterr().out
+
+
+def test_a_checked_policy_comes_with_advice_on_its_operators(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alike = write_policy(tmp_path, small_policy("clicks"))
+    assert main(["policy", "check", str(alike)]) == 0
+    said = capsys.readouterr().out
+    assert "advice: operators parse, count could be one component, partitioned by key" in said
+    other = small_policy("clicks", partition_keys={"parse": "user"})
+    assert main(["policy", "check", str(write_policy(tmp_path, other))]) == 0
+    assert "advice" not in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("settings")

@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from ballast.cli import problems
+from ballast.cli.convert import to_folder, to_objective, to_problem
 from ballast.contracts.errors import BallastError, InvalidInput, ProblemError
+from ballast.problems import read_problem, write_problem
 from bench.make_problem import main as make_problem
 
 
@@ -210,3 +212,42 @@ def test_a_load_bound_without_a_joint_objective_is_refused(folder: Path, tmp_pat
     (folder / "problem.json").write_text('{"max_load_distance": 5}')
     with pytest.raises(ProblemError, match="where the objective is joint"):
         ballast("solve", folder, "--out", tmp_path / "out")
+
+
+def test_a_weighted_folder_is_solved_and_verified_by_its_weights(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "level"
+    size = ["--key-groups", "40", "--nodes", "4", "--moves", "3", "--traffic", "2"]
+    make_problem([*size, "--seed", "1", "--out", str(folder)])
+    groups = pq.read_table(folder / "key_groups.parquet").to_pydict()
+    nodes = pq.read_table(folder / "nodes.parquet")["node_id"].to_pylist()
+    groups |= {"load_cpu": [1.0] * 40, "node_id": [nodes[k % 4] for k in range(40)]}
+    pq.write_table(pa.table(groups), folder / "key_groups.parquet")
+    settings = json.loads((folder / "problem.json").read_text())
+
+    def weigh(**weights: float) -> None:
+        given = {**settings, "objective": "joint", "trade": "weighted", **weights}
+        (folder / "problem.json").write_text(json.dumps(given))
+
+    weigh(traffic_weight=50.0)
+    out = tmp_path / "out"
+    assert ballast("solve", folder, "--seed", "1", "--steps", "5", "--out", out) == 0
+    figures = json.loads((out / "result.json").read_text())
+    assert figures["collocation_factor"] > figures["collocation_factor_before"]
+    assert figures["load_distance"] > figures["load_distance_before"]
+    assert ballast("verify", folder, out) == 0
+    weigh(traffic_weight=0.001)
+    capsys.readouterr()
+    assert ballast("verify", folder, out) == problems.EXIT_BROKEN_PROMISE
+    assert "better_than_nothing: by weights" in capsys.readouterr().err
+
+
+def test_the_weights_of_a_folder_survive_a_round_trip(folder: Path, tmp_path: Path) -> None:
+    given = {"objective": "joint", "trade": "weighted", "traffic_weight": 3.0, "load_weight": 0.5}
+    (folder / "problem.json").write_text(json.dumps(given))
+    read = read_problem(folder)
+    problem, budget = to_problem(read)
+    write_problem(tmp_path / "again", to_folder(problem, budget, to_objective(read)))
+    assert read_problem(tmp_path / "again").trade_weights == read.trade_weights
+    assert json.loads((tmp_path / "again" / "problem.json").read_text())["load_weight"] == 0.5

@@ -156,6 +156,61 @@ def test_a_joint_objective_has_its_own_methods() -> None:
         parse_policy(bad, "clicks.yaml")
 
 
+def test_a_first_plan_may_have_limits_of_its_own() -> None:
+    own = {"moves": 100, "first_plan": {"bytes": 5}}
+    budgets = parse_policy(changed(["budgets"], own), "clicks.yaml").budgets
+    assert (budgets.of(0).moves, budgets.of(0).bytes) == (None, 5)
+    assert (budgets.of(1).moves, budgets.of(1).bytes) == (100, None)
+    plain = parse_policy(changed(["budgets"], {"moves": 100}), "clicks.yaml").budgets
+    assert plain.of(0).moves == 100
+    for bad in ({"first_plan": {"first_plan": {}}}, {"first_plan": {"moves": -1}}):
+        with pytest.raises(PolicyError, match=r"budgets\.first_plan"):
+            parse_policy(changed(["budgets"], bad), "clicks.yaml")
+
+
+WEIGHTED = {"kind": "joint", "trade": "weighted"}
+
+
+def test_load_and_traffic_may_be_weighed() -> None:
+    aim = {**WEIGHTED, "traffic_weight": 2.0, "load_weight": 0.5}
+    policy = parse_policy(changed(["objective"], aim), "clicks.yaml")
+    assert policy.objective.trade == "weighted"
+    assert policy_from_json(policy.to_json()) == policy
+
+
+@pytest.mark.parametrize(
+    ("objective", "thresholds", "said"),
+    [
+        ({**WEIGHTED, "max_load_distance_pct": 5.0}, {}, "objective.max_load_distance_pct"),
+        (WEIGHTED, {"min_improvement_pct": 3.0}, "thresholds.min_improvement_pct"),
+        (WEIGHTED, {"good_enough_pct": 3.0}, "thresholds.good_enough_pct"),
+        (WEIGHTED, {"min_collocation_gain_pct": 3.0}, "thresholds.min_collocation_gain_pct"),
+        ({"kind": "joint", "traffic_weight": 2.0}, {}, "objective.traffic_weight"),
+        ({"kind": "joint", "load_weight": 2.0}, {}, "objective.load_weight"),
+        ({"kind": "joint"}, {"min_weighted_gain": 2.0}, "thresholds.min_weighted_gain"),
+    ],
+)
+def test_a_field_that_the_trade_does_not_look_at_is_refused(
+    objective: Any, thresholds: Any, said: str
+) -> None:
+    data = {**changed(["objective"], objective), "thresholds": thresholds}
+    with pytest.raises(PolicyError, match=f"{said} means nothing where objective.trade is"):
+        parse_policy(data, "clicks.yaml")
+
+
+@pytest.mark.parametrize("weight", [0, -1.0, float("nan"), "much"])
+def test_a_weight_must_weigh_something(weight: Any) -> None:
+    bad = changed(["objective"], {**WEIGHTED, "load_weight": weight})
+    with pytest.raises(PolicyError, match="load_weight"):
+        parse_policy(bad, "clicks.yaml")
+
+
+def test_a_balance_objective_weighs_nothing() -> None:
+    bad = changed(["objective"], {"kind": "balance", "trade": "weighted"})
+    with pytest.raises(PolicyError, match="where it is 'joint'"):
+        parse_policy(bad, "clicks.yaml")
+
+
 def test_the_file_must_be_named_like_the_job(tmp_path: Path) -> None:
     file = tmp_path / "orders.yaml"
     file.write_text(yaml.safe_dump(smallest()))

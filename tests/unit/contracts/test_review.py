@@ -86,6 +86,16 @@ def test_a_joint_plan_may_gain_by_traffic() -> None:
     assert not review_verdict(joint, within(min_benefit_pct=41.0), NIGHT).publish
 
 
+def test_a_weighed_plan_gains_what_its_weights_say() -> None:
+    weighed = plan(
+        objective="joint", trade="weighted", traffic_weight=2.0, load_weight=1.0,
+        load_distance_pct=50.0, collocation_factor_before_pct=20.0, collocation_factor_pct=60.0,
+        traffic_saved_before_pct=20.0, traffic_saved_pct=50.0,
+    )  # fmt: skip
+    assert review_verdict(weighed, within(min_benefit_pct=40.0), NIGHT).publish
+    assert not review_verdict(weighed, within(min_benefit_pct=41.0), NIGHT).publish
+
+
 @pytest.mark.parametrize(
     ("hour", "is_open"), [(21, False), (22, True), (23, True), (0, True), (5, True), (6, False)]
 )

@@ -65,3 +65,35 @@ def test_a_long_progress_keeps_its_start_and_its_end() -> None:
     assert said.startswith("100.00 % after 0.00 s")
     assert said.endswith("51.00 % after 49.00 s (search)")
     assert said.count(" % ") == 5
+
+
+def held(**changes: object) -> dict[str, object]:
+    given = {"kind": "cluster", "what": ["a/0", "b/1"], "count": 2, "saved_rate": 3.0, "bytes": 9,
+             "reason": "saves 1, costs 2"}  # fmt: skip
+    return {**given, **changes}
+
+
+def test_what_was_held_back_is_summed_by_kind_and_named_one_by_one() -> None:
+    found = [
+        held(reason="why"),
+        held(what=["a/2"], count=7, saved_rate=1.5),
+        held(kind="key", what=["'k' of a"], count=1),
+        held(kind="key", what=[], count=1200, reason="and 1200 more"),
+    ]
+    assert words.held_back(found) == [
+        "9 key groups of clusters that would save 4.5 records a second, such as a/0, b/1: why",
+        "1,201 keys that would save 6 records a second, such as 'k' of a: saves 1, costs 2",
+    ]
+    assert words.held_back_each(found) == [
+        "cluster a/0, b/1: why",
+        "cluster a/2 and 6 more: saves 1, costs 2",
+        "key 'k' of a: saves 1, costs 2",
+        "1,200 keys of lesser gain, 3 records a second together",
+    ]
+    assert words.held_back([]) == words.held_back_each([]) == []
+
+
+def test_rows_of_an_earlier_version_held_clusters_back() -> None:
+    old = {"what": ["a/0", "b/1"], "saved_rate": 3.0, "bytes": 9, "reason": "does not pay"}
+    assert words.held_back([old])[0].startswith("2 key groups of clusters")
+    assert words.held_back_each([old]) == ["cluster a/0, b/1: does not pay"]

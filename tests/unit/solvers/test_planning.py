@@ -12,7 +12,7 @@ from ballast.contracts.errors import InvalidInput
 from solvers import Budget, Problem, Stop
 from solvers.collocate.costs import TrafficCosts
 from solvers.collocate.gate import Gate
-from solvers.objective import Objective
+from solvers.objective import Objective, Weights
 from solvers.planning import plan_for
 from solvers.verify import verify
 from tests.unit.solvers.instances import make, names
@@ -180,3 +180,123 @@ def test_traffic_may_move_nearer_by_racks_but_not_farther() -> None:
     apart = problem.current.copy()
     apart[0] = 2  # its partner is on node 1, so that their records now cross racks
     assert "better_than_nothing" in broken(problem, apart, objective)
+
+
+# ------------------------------------------------------------------ load and traffic weighed
+
+
+def weighed(traffic: float, load: float, **given: Any) -> Objective:
+    return Objective("joint", weights=Weights(traffic, load), **given)
+
+
+def together() -> Problem:
+    """All pairs together and on one of two nodes: all traffic saved, a load distance of 100 %."""
+    return pairs(current=[0] * 12, nodes=2)
+
+
+@pytest.mark.parametrize(("traffic", "load", "collocated"), [(100, 1, 100.0), (1, 100, None)])
+def test_weights_decide_what_is_given_up(traffic: float, load: float, collocated: Any) -> None:
+    """Cut across all pairs the load is level; it is nearly so with three pairs on each node."""
+    problem = pairs(load=[1.0] * 6 + [0.5] * 6, current=[0] * 12, nodes=2)
+    objective = weighed(traffic, load)
+    made = plan_for(objective, problem, Budget(), Stop(steps=5), seed=1).result
+    placed = names(problem, made.assignment)
+    assert verify(problem, Budget(), placed, made.to_dict(), objective) == []
+    assert made.load_distance < 100.0
+    if collocated is not None:
+        assert made.collocation_factor == collocated
+
+
+def test_weights_know_no_bound_on_the_load_distance() -> None:
+    """One heavy talk between two nodes: where traffic is worth it, one node does all the work."""
+    problem = make(
+        load=[1.0, 1.0], current=[0, 1], nodes=2,
+        traffic_from=np.array([0]), traffic_to=np.array([1]), traffic_rate=np.array([5.0]),
+    )  # fmt: skip
+    dear_traffic = plan_for(weighed(2.0, 1.0), problem, Budget(), Stop(steps=5)).result
+    assert (dear_traffic.collocation_factor, dear_traffic.load_distance) == (100.0, 100.0)
+    dear_load = plan_for(weighed(1.0, 2.0), problem, Budget(), Stop(steps=5)).result
+    assert dear_load.moves == 0
+
+
+def test_the_verifier_weighs_in_its_own_way() -> None:
+    problem = pairs()
+    one_over = problem.current.copy()
+    one_over[6] = 0  # beside its partner: a sixth of the traffic for 22.2 % of load distance
+    assert broken(problem, one_over, weighed(1.4, 1.0)) == []
+    assert broken(problem, one_over, weighed(1.3, 1.0)) == ["better_than_nothing"]
+    dear_racks = TrafficCosts(within_rack=1.0, between_racks=4.0)
+    split = replace(problem, rack=("a", "a", "b"))
+    # Within a rack already: what is saved is a quarter of what a record between racks costs.
+    assert broken(split, one_over, weighed(1.4, 1.0, costs=dear_racks)) == ["better_than_nothing"]
+    assert broken(split, one_over, weighed(5.5, 1.0, costs=dear_racks)) == []
+
+
+def test_by_weights_traffic_may_be_given_up_for_load() -> None:
+    problem = together()
+    apart = problem.current.copy()
+    apart[:6] = 1
+    assert broken(problem, apart, weighed(1.0, 2.0)) == []
+    assert broken(problem, apart, weighed(2.0, 1.0)) == ["better_than_nothing"]
+    assert broken(problem, apart, Objective("joint", 30.0)) == []  # out of bounds: load first
+
+
+def test_a_drain_may_cost_traffic_but_not_level_load() -> None:
+    problem = pairs(
+        current=[0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2], states=("alive", "alive", "draining")
+    )
+    leaves = problem.current.copy()
+    leaves[[4, 11]] = [0, 1]  # two pairs are torn apart; the load of the nodes that stay is level
+    assert broken(problem, leaves, weighed(1000.0, 1.0)) == []
+    stays = problem.current.copy()
+    stays[0] = 1
+    assert broken(problem, stays, weighed(1000.0, 1.0)) == ["better_than_nothing"]
+
+
+def test_by_weights_a_drain_goes_on() -> None:
+    problem = pairs(
+        current=[0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2], states=("alive", "alive", "draining")
+    )
+    objective = weighed(1.0, 1.0)
+    made = plan_for(objective, problem, Budget(), Stop(steps=5), seed=1).result
+    assert np.count_nonzero(made.assignment == 2) == 0
+    placed = names(problem, made.assignment)
+    assert verify(problem, Budget(), placed, made.to_dict(), objective) == []
+
+
+def test_by_weights_a_level_load_counts_at_the_gate_as_well() -> None:
+    """Nothing is saved, and 1,800 bytes move for a load distance that falls from 100 to 0 %."""
+    problem = pairs(
+        current=[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], nodes=2, load=[1.0] * 12,
+        state_bytes=[300] * 12,
+    )  # fmt: skip
+    gate = Gate(records_per_byte=0.02, life=1.0)
+    moved = plan_for(weighed(1.0, 1.0, gate=gate), problem, Budget(), Stop(steps=5)).result
+    assert (moved.moves, moved.load_distance) == (6, 0.0)
+    dear = Gate(records_per_byte=0.04, life=1.0)
+    held = plan_for(weighed(1.0, 1.0, gate=dear), problem, Budget(), Stop(steps=5))
+    assert held.result.moves == 0
+    assert held.held_back[-1].reason == "the plan as a whole does not pay"
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_weight_that_weighs_nothing_is_refused(value: float) -> None:
+    with pytest.raises(InvalidInput, match="traffic_weight is"):
+        Weights(traffic=value)
+    with pytest.raises(InvalidInput, match="load_weight is"):
+        Weights(load=value)
+
+
+@pytest.mark.parametrize("name", ["objective", "max_load_distance", "traffic_weight"])
+def test_what_the_objective_decides_is_no_parameter(name: str) -> None:
+    with pytest.raises(InvalidInput, match=f"params.joint.{name} is given"):
+        plan_for(JOINT, pairs(), Budget(), Stop(steps=1), params={"joint": {name: 1}})
+
+
+def test_without_traffic_the_load_is_levelled_by_weights_too() -> None:
+    problem = pairs(current=[0] * 12, traffic_rate=np.zeros(6))
+    objective = weighed(5.0, 0.1)
+    made = plan_for(objective, problem, Budget(), Stop(steps=20)).result
+    placed = names(problem, made.assignment)
+    assert made.load_distance < 20
+    assert verify(problem, Budget(), placed, made.to_dict(), objective) == []

@@ -258,3 +258,10 @@ def test_joint_plans_of_every_kind_of_cluster_keep_every_promise(number: int) ->
     """A part of what ``python -m tools.check_instances --objective joint`` runs."""
     finding = check(number, seed=7, method="auto", stop=Stop(steps=2), objective="joint")
     assert finding.violations == ()
+
+
+@pytest.mark.parametrize("number", range(0, 60, 2))
+def test_weighted_plans_of_every_kind_of_cluster_keep_every_promise(number: int) -> None:
+    """A part of what ``python -m tools.check_instances --objective weighted`` runs."""
+    finding = check(number, seed=7, method="auto", stop=Stop(steps=2), objective="weighted")
+    assert finding.violations == ()

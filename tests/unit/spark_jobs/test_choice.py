@@ -20,13 +20,13 @@ def parse(*words):
 def test_what_is_left_out_is_left_to_the_policy():
     policy = small_policy(budgets={"moves": 3, "pause_s": 1.5})
     assert parse() == Choice()
-    assert parse().budget(policy) == Budget(moves=3, bytes=None, pause_s=1.5)
+    assert parse().budget(policy, 1) == Budget(moves=3, bytes=None, pause_s=1.5)
 
 
 def test_none_takes_a_limit_away_and_zero_is_a_limit():
     policy = small_policy(budgets={"moves": 3, "bytes": 5, "pause_s": 1.5})
     choice = parse("--budget-moves", "none", "--budget-bytes", "0", "--budget-pause-s", "0.25")
-    assert choice.budget(policy) == Budget(moves=None, bytes=0, pause_s=0.25)
+    assert choice.budget(policy, 1) == Budget(moves=None, bytes=0, pause_s=0.25)
 
 
 def test_solver_seed_and_method_are_taken():
@@ -50,3 +50,18 @@ def test_a_value_that_cannot_be_used_ends_with_2_and_names_the_option(option, va
         parse(f"{option}={value.removeprefix('=')}")
     assert ended.value.code == 2
     assert option in capsys.readouterr().err
+
+
+def test_a_first_plan_has_the_budget_that_the_policy_gives_it():
+    own = {"moves": 40, "bytes": 10**6}
+    policy = small_policy(budgets={"moves": 3, "pause_s": 1.5, "first_plan": own})
+    assert parse().budget(policy, 0) == Budget(moves=40, bytes=10**6, pause_s=None)
+    assert parse().budget(policy, 1) == Budget(moves=3, bytes=None, pause_s=1.5)
+    assert parse("--budget-moves", "7").budget(policy, 0).moves == 7
+
+
+def test_a_form_that_was_left_as_it_came_leaves_the_first_plan_its_own():
+    policy = small_policy(budgets={"moves": 3, "pause_s": 1.5, "first_plan": {"moves": 40}})
+    as_it_came = parse("--budget-moves", "3", "--budget-bytes", "none", "--budget-pause-s", "1.5")
+    assert as_it_came.budget(policy, 0) == Budget(moves=40)
+    assert as_it_came.budget(policy, 5) == Budget(moves=3, pause_s=1.5)

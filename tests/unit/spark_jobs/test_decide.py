@@ -146,3 +146,29 @@ def test_traffic_that_routes_bring_together_counts_as_saved():
     policy = small_policy(objective={"kind": "joint"}, thresholds={"min_collocation_gain_pct": 100})
     assert why_unchanged(TALKING, result, policy, after) is None
     assert why_unchanged(TALKING, result, policy) is not None
+
+
+def weighed(of, plan, least=1.0, **weights):
+    result = make_result(of, np.array(plan), method="joint", bound=0.0, seconds=0.1)
+    policy = small_policy(
+        objective={"kind": "joint", "trade": "weighted", **weights},
+        thresholds={"min_weighted_gain": least},
+    )
+    return decide(of, result, policy)
+
+
+def test_a_weighed_plan_is_worth_it_for_what_it_gains_all_in_all():
+    far = replace(TALKING, current=np.array([0, 0, 0, 1]))
+    # Half of the traffic and half of the mean: 50 at 2 for the load, 0 for traffic.
+    assert weighed(far, [0, 1, 0, 1], least=149.9, load_weight=2.0).moves == 1
+    unchanged = weighed(far, [0, 1, 0, 1], least=150.1, load_weight=2.0)
+    assert unchanged.status is Status.UNCHANGED
+    assert "gains 150.00 by the weights (min_weighted_gain is 150.1)" in unchanged.reason
+
+
+def test_a_weighed_plan_pays_for_the_load_that_it_costs():
+    one_node = [0, 0, 0, 0]
+    assert weighed(TALKING, one_node, traffic_weight=1.1).moves == 2
+    unchanged = weighed(TALKING, one_node, traffic_weight=1.005)
+    assert "gains 0.50 by the weights" in unchanged.reason
+    assert "load distance from 0.00 % to 100.00 % at 1 a percent" in unchanged.reason

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from ballast.contracts.policy import JobPolicy
 from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.tables import TABLES
 from solvers import Budget, Stop, metrics
+from solvers.collocate.gate import MOST_EXAMPLES, MOST_NAMES
 from solvers.planning import plan_for
 from spark_jobs.plan_rows import (
     content_hash_of,
@@ -23,6 +25,7 @@ from spark_jobs.plan_rows import (
 )
 from spark_jobs.problems import build_problem
 from spark_jobs.rounds import round_of
+from spark_jobs.solve import report
 from tests.support.policies import small_policy
 from tests.support.snapshots import snapshot_rows, uneven
 
@@ -185,6 +188,22 @@ def test_what_does_not_pay_is_kept_with_the_plan():
     _, plan, _ = drafted_from(policy, Budget(), placement=apart)
     assert (plan["status"], plan["moves"]) == ("unchanged", 0)
     assert "costs the worth of" in plan["held_back_json"]
+    assert any("held back because it does not pay" in line for line in report(plan))
+
+
+def test_what_is_kept_of_what_was_held_back_is_little():
+    """Three hundred key groups that talk, none of which pays."""
+    policy = small_policy(
+        operators={"parse": 150, "count": 150}, objective={"kind": "joint"},
+        gate={"records_per_byte": 1e9, "first_life_s": 1.0},
+    )  # fmt: skip
+    apart = {("count", group): f"node-{(group + 1) % 2}" for group in range(150)}
+    _, plan, _ = drafted_from(policy, Budget(), placement=apart)
+    found = json.loads(plan["held_back_json"])
+    assert len(found) <= 2 * (MOST_EXAMPLES + 1)
+    assert sum(one["count"] for one in found) >= 150
+    assert all(len(one["what"]) <= MOST_NAMES for one in found)
+    assert found[MOST_EXAMPLES]["what"] == []
 
 
 def test_an_outcome_that_came_after_the_snapshot_changes_nothing():
@@ -199,3 +218,20 @@ def test_an_outcome_that_came_after_the_snapshot_changes_nothing():
     sooner = {**later, "measured_at": datetime(2026, 11, 15, tzinfo=UTC)}
     _, plan, _ = drafted_from(policy, Budget(), [sooner])
     assert plan["serialise_us"] == pytest.approx(900.0)
+
+
+def test_a_plan_cannot_claim_other_weights_than_the_policy_has():
+    aim = {"kind": "joint", "trade": "weighted", "traffic_weight": 3.0}
+    policy = small_policy(objective=aim)
+    apart = {("count", number): f"node-{(number + 1) % 2}" for number in range(4)}
+    given, plan, content = drafted_from(policy, Budget(moves=1), placement=apart)
+    assert plan["moves"] == 1
+    assert violations_of(given, plan, content, []) == []
+    for claim, promise in (
+        ({"load_weight": 0.5}, "load_weight"),
+        ({"trade": None}, "trade"),
+        ({"traffic_saved_pct": 99.0}, "traffic_saved"),
+        ({"drained_moves": 3}, "drained_moves"),
+    ):
+        found = violations_of(given, {**plan, **claim}, content, [])
+        assert [v.promise for v in found] == [promise]

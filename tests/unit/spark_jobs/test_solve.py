@@ -213,3 +213,97 @@ def test_a_method_that_knows_nothing_of_traffic_is_refused(settings, joint):
     write_snapshot(settings, joint, RUN, placement=apart(joint))
     with pytest.raises(InvalidInput, match="'flux' knows nothing of traffic"):
         draft(settings, Choice(method="flux"))
+
+
+def weighed(**changes):
+    aim = {"kind": "joint", "trade": "weighted", **changes}
+    return small_policy(JOB, objective=aim, budgets={"moves": 1})
+
+
+def test_a_weighed_draft_may_unlevel_the_load_and_is_published(settings):
+    policy = weighed(traffic_weight=3.0)
+    write_snapshot(settings, policy, RUN, placement=apart(policy))
+    plan = draft(settings)
+    assert (plan["trade"], plan["traffic_weight"], plan["load_weight"]) == ("weighted", 3.0, 1.0)
+    assert plan["max_load_distance_pct"] is None
+    assert (plan["moves"], plan["load_distance_before_pct"]) == (1, pytest.approx(0.0))
+    assert plan["load_distance_pct"] > 20.0  # one of four key groups too many
+    assert (plan["traffic_saved_before_pct"], plan["traffic_saved_pct"]) == (0.0, 25.0)
+    assert "(weighed: 1 a percent of it, 3 a percent of traffic)" in " ".join(report(plan))
+    assert publish_plan(settings, JOB, RUN).version == 1
+
+
+def test_a_weighed_draft_that_gains_nothing_is_unchanged(settings):
+    policy = weighed(load_weight=3.0)
+    write_snapshot(settings, policy, RUN, placement=apart(policy))
+    assert draft(settings)["status"] == "unchanged"
+
+
+def test_the_table_refuses_a_plan_that_loses_by_its_weights(settings):
+    policy = weighed(traffic_weight=3.0)
+    snapshot = write_snapshot(settings, policy, RUN, placement=apart(policy))
+    plan, content = spark_jobs.solve.make_draft(settings, snapshot, Choice())
+    loses = {**plan, "traffic_weight": 0.5}
+    with pytest.raises(Exception, match="1 rows failed validation check"):
+        spark_jobs.solve.write_draft(settings, loses, content)
+    assert read_plans(settings, JOB) == []
+    spark_jobs.solve.write_draft(settings, {**loses, "drained_moves": 1, "load_distance_pct": 0.0},
+                                 content)  # fmt: skip
+    assert len(read_plans(settings, JOB)) == 1
+
+
+# ------------------------------------------------------------------ advice
+
+
+def test_the_report_advises_on_components_and_the_content_does_not_know_it(settings, joint):
+    snapshot = write_snapshot(settings, joint, RUN, placement=apart(joint))
+    plan, _ = spark_jobs.solve.make_draft(settings, snapshot, Choice())
+    advised = "operators parse, count could be one component, partitioned by key: 100.0 % of the"
+    assert plan["advice"].startswith(advised)
+    assert f"advice: {advised}" in " ".join(report(plan))
+    strangers = small_policy(JOB, partition_keys={"parse": "a"}, objective={"kind": "joint"},
+                             budgets={"moves": 2})  # fmt: skip
+    other = write_snapshot(settings, strangers, "run-2", placement=apart(strangers))
+    unadvised, _ = spark_jobs.solve.make_draft(settings, other, Choice())
+    assert unadvised["advice"] is None
+    assert "advice" not in " ".join(report(unadvised))
+    assert unadvised["content_hash"] == plan["content_hash"]
+
+
+# ------------------------------------------------------------------ the first plan
+
+
+def test_the_first_plan_has_a_budget_of_its_own_and_the_next_has_not(settings):
+    budgets = {"moves": 1, "first_plan": {"moves": 3, "bytes": 3000}}
+    policy = small_policy(JOB, objective={"kind": "joint"}, budgets=budgets)
+    write_snapshot(settings, policy, RUN, placement=apart(policy))
+    first = draft(settings)
+    assert (first["budget_moves"], first["budget_bytes"]) == (3, 3000)
+    assert 1 < first["moves"] <= 3
+    said = " ".join(report(first))
+    assert "a first plan: a placement from nothing (COLA) is over the budget" in said
+    head = publish_plan(settings, JOB, RUN)
+    write_snapshot(settings, policy, "run-2", placement=apart(policy), head=head)
+    second = draft(settings, run_id="run-2")
+    assert (second["budget_moves"], second["budget_bytes"]) == (1, None)
+    assert second["moves"] <= 1
+    assert "first plan" not in " ".join(report(second))
+
+
+def test_a_first_plan_may_place_everything_anew(settings):
+    policy = small_policy(
+        JOB, objective={"kind": "joint"}, budgets={"moves": 0, "first_plan": {"moves": 8}}
+    )
+    write_snapshot(settings, policy, RUN, placement=apart(policy))
+    plan = draft(settings)
+    assert "(COLA) was a candidate" in plan["reason"]
+    assert plan["collocation_factor_pct"] == pytest.approx(100.0)
+    assert plan["load_distance_pct"] == pytest.approx(0.0)
+    assert publish_plan(settings, JOB, RUN).version == 1
+
+
+def test_without_a_budget_of_its_own_a_first_plan_is_like_any_other(settings, joint):
+    write_snapshot(settings, joint, RUN, placement=apart(joint))
+    plan = draft(settings)
+    assert plan["budget_moves"] == 2
+    assert "COLA" not in plan["reason"]

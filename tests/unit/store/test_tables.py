@@ -169,6 +169,17 @@ def test_a_process_that_has_read_a_table_ends_cleanly(settings: Settings) -> Non
         subprocess.run([sys.executable, "-c", program], check=True)
 
 
+def test_a_table_made_before_weights_comes_to_check_by_them(settings: Settings) -> None:
+    ensure_tables(settings, ["plans.plans"])
+    old = open_table(settings, "plans.plans")
+    name = "not_worse_without_need"
+    old.alter.drop_constraint(name)
+    old.alter.add_constraint({name: "method = 'rollback' OR load_distance_pct <= 1"})
+    ensure_tables(settings, ["plans.plans"])
+    now = open_table(settings, "plans.plans").metadata().configuration[f"delta.constraints.{name}"]
+    assert "traffic_weight" in now
+
+
 def test_a_constraint_of_an_earlier_version_comes_to_allow_what_this_one_does(
     settings: Settings,
 ) -> None:

@@ -292,3 +292,32 @@ def test_where_no_plan_keeps_the_caps_the_result_is_infeasible_and_names_the_cap
             Objective("joint", bound, costs, gate),
         )
         assert verify(problem, Budget(), placed, result.to_dict(), objective) == []
+
+
+def test_a_placement_from_nothing_is_a_candidate_within_the_budget_alone() -> None:
+    problem = pairs_apart(15, 5)
+    first = JointParams(max_load_distance=20, from_scratch=True)
+    usual = JointParams(max_load_distance=20)
+    for budget, is_tried in ((Budget(), True), (Budget(moves=4), False)):
+        made = plan(problem, budget, Stop(), 1, first).result
+        assert ("cola" in [step[1] for step in made.trace]) == is_tried
+        assert ("(COLA) was a candidate" in made.reason) == is_tried
+        assert ("(COLA) is over the budget" in made.reason) != is_tried
+        assert budget.moves is None or made.moves <= budget.moves
+        without = plan(problem, budget, Stop(), 1, usual).result
+        assert (made.collocation_factor or 0) >= (without.collocation_factor or 0)
+        assert "COLA" not in without.reason
+
+
+def test_a_single_key_group_that_does_not_pay_is_named_with_both_figures() -> None:
+    """A pair pays its move of 10 bytes. Another one talks a little to all, and does not."""
+    talks = [(0, 1, 100.0), *((2, to, 1.0) for to in (0, 1, 3, 4))]
+    problem = with_traffic([1.0] * 6, [0, 1, 2, 0, 1, 2], talks, nodes=3)
+    gate = Gate(records_per_byte=2.0)
+    made = plan(problem, Budget(), Stop(), 1, JointParams(max_load_distance=80, gate=gate))
+    alone = [held for held in made.held_back if held.kind == "key group"]
+    assert "k2" in {name for held in alone for name in held.what}
+    assert all(len(held.what) == 1 for held in alone)
+    assert "costs the worth of 20" in alone[0].reason
+    free = JointParams(max_load_distance=80, gate=Gate(records_per_byte=0.0))
+    assert plan(problem, Budget(), Stop(), 1, free).held_back == ()

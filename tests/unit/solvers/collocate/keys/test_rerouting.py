@@ -308,3 +308,36 @@ def test_a_share_of_the_moves_keeps_the_bound_of_a_stage(monkeypatch) -> None:
     assert max(fullest(everything)) > max(1.0, *fullest({}))
     assert max(fullest(made.routing)) <= max(1.0, *fullest({}))
     assert made.route_moves
+
+
+def test_keys_that_do_not_pay_are_named_with_both_figures() -> None:
+    problem, statistics = world()
+    dear = Gate(records_per_byte=1.0)  # a key of 10 records a second holds 1,000 bytes an operator
+    found = reroute(problem, problem.current, statistics, {}, EDGE, dear, imbalance=1.3)
+    assert found.moves == ()
+    apart = [
+        i
+        for i, (a, b) in enumerate(zip(keys_of("a"), keys_of("b"), strict=True))
+        if (hashed_key_group(a, GROUPS) - hashed_key_group(b, GROUPS)) % NODES
+    ]
+    wanted = {f"'a{i}' of parse" for i in apart} | {f"'b{i}' of count" for i in apart}
+    assert {held.what[0] for held in found.held} == wanted
+    assert {(held.kind, held.count, held.saved_rate) for held in found.held} == {("key", 1, 10.0)}
+    of_left = next(held for held in found.held if held.what[0].endswith("of parse"))
+    assert of_left.reason == "saves 10 remote records over its life, costs the worth of 2000"
+    planned = plan_for(Objective("joint", 30.0, gate=dear), problem, Budget(moves=0), Stop(steps=5))
+    made = with_routes(
+        Objective("joint", 30.0, gate=dear), problem, planned, statistics, {},
+        RoutingOptions((EDGE,), imbalance=1.3), Budget(),
+    )  # fmt: skip
+    assert {held.what for held in found.held} <= {held.what for held in made.held_back}
+    free = reroute(problem, problem.current, statistics, {}, EDGE, FREE, imbalance=1.3)
+    assert free.held == ()
+
+
+def test_a_long_key_is_cut_where_it_is_shown() -> None:
+    problem, statistics = world()
+    long = "x" * 1000
+    pairs = {("parse", "count"): {(long, "b0"): 5.0, (long, "b1"): 4.0, (long, "b2"): 3.0}}
+    found = reroute(problem, problem.current, replace(statistics, pairs=pairs), {}, EDGE, Gate(1e9))
+    assert all(len(held.what[0]) < 60 for held in found.held)

@@ -13,7 +13,7 @@ from solvers.collocate.keys.decay import DecayedStatistics, routed_by
 from solvers.collocate.keys.evaluate import quality, route_quality
 from solvers.collocate.keys.key_graph import KeyGraph
 from solvers.collocate.keys.names import LONGEST_KEY, key_bytes
-from solvers.collocate.keys.potc import run_two_choices, two_choices
+from solvers.collocate.keys.potc import TwoChoices, run_two_choices, two_choices
 from solvers.collocate.keys.routes import Routes, match_labels, metis_routes
 from solvers.collocate.keys.statistics import PairStatistics
 from solvers.collocate.keys.sticky import StickyParams, fresh_routes, sticky_routes
@@ -337,3 +337,25 @@ def test_a_key_only_ever_goes_to_its_two_servers() -> None:
     assert used <= set(two_choices(b"one", 50))
     # Each source knows its own count alone: 4, 3 and 3 records, 2 + 2 + 2 of them to the first.
     assert outcome.load[two_choices(b"one", 50)[0]] == 6
+
+
+@pytest.mark.parametrize("at_once", [1, 50])
+def test_two_choices_of_numbered_keys_are_two_and_the_less_loaded_is_taken(at_once: int) -> None:
+    two = TwoChoices.drawn(3, 5, 40)
+    assert np.all(two.choices[0] != two.choices[1])
+    keys = np.random.default_rng(1).integers(0, 40, 2000)
+    sent = two.send(keys, at_once=at_once)
+    assert np.all((sent == two.choices[0, keys]) | (sent == two.choices[1, keys]))
+    counted = np.bincount(sent, minlength=5)
+    hashed = np.bincount(two.choices[0, keys], minlength=5)
+    assert np.ptp(counted) < np.ptp(hashed)
+    # On one view of the loads all go to the first of their two.
+    blind = two.send(keys, at_once=len(keys))
+    assert np.array_equal(blind, two.choices[0, keys])
+
+
+def test_two_choices_need_servers_to_choose_from() -> None:
+    with pytest.raises(InvalidInput, match="n_servers is 0"):
+        run_two_choices([("one", 1.0)], 0)
+    with pytest.raises(InvalidInput, match="n_servers is 1"):
+        TwoChoices.drawn(1, 1, 3)

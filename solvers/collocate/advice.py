@@ -1,0 +1,115 @@
+"""Which operators could be one component (seed 002, CBP), in words for whoever runs the job.
+
+Advice, not a plan: how an operator is partitioned is for its author to change. Before there are
+metrics the policy's operators, keys and edges are known; later the traffic says what it is worth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ballast.contracts.policy import JobPolicy
+from solvers.collocate.components import Component, Edge, advise
+from solvers.problem import Problem
+
+SHOWN = 5
+"""Components that are named, those that save the most first."""
+NAMED = 8
+"""Operators of a component that are named."""
+
+Rates = Mapping[tuple[str, str], float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Traffic:
+    """Records a second from operator to operator: all, and those that leave their node."""
+
+    rate: Rates
+    remote: Rates
+
+
+def advice_before_metrics(policy: JobPolicy) -> list[str]:
+    """What the policy alone tells, every edge counting alike; empty where no keys fit together."""
+    edges = [(edge.source, edge.target, 1.0) for edge in policy.edges]
+    lines = []
+    for component in _components(policy, edges):
+        inside = _inside(component, edges)
+        lines.append(
+            f"{_named(component)} could be one component, partitioned by "
+            f"{_attributes(component)}: {len(inside)} of {len(edges)} edges would never leave a "
+            "node"
+        )
+    return _shown(lines)
+
+
+def advice_from_traffic(policy: JobPolicy, problem: Problem) -> list[str]:
+    """What the measured traffic tells; empty without any, or where no keys fit together."""
+    traffic = _traffic(problem)
+    total = sum(traffic.rate.values())
+    if total <= 0:
+        return []
+    edges = [(a, b, rate) for (a, b), rate in traffic.rate.items()]
+    lines = []
+    for component in _components(policy, edges):
+        inside = _inside(component, edges)
+        share, remote = (
+            100.0 * sum(of[a, b] for a, b, _ in inside) / total
+            for of in (traffic.rate, traffic.remote)
+        )
+        lines.append(
+            f"{_named(component)} could be one component, partitioned by "
+            f"{_attributes(component)}: {share:.1f} % of the traffic would never leave a node, "
+            f"and {remote:.1f} % that now does would be saved"
+        )
+    return _shown(lines)
+
+
+def _traffic(problem: Problem) -> _Traffic:
+    source, target, rates = problem.traffic_from, problem.traffic_to, problem.traffic_rate
+    if source is None or target is None or rates is None:
+        return _Traffic({}, {})
+    names, operator_of = np.unique(np.array(problem.operator_ids), return_inverse=True)
+    pairs = operator_of[source] * len(names) + operator_of[target]
+    apart = problem.current[source] != problem.current[target]
+    found = [
+        {
+            (str(names[pair // len(names)]), str(names[pair % len(names)])): float(sums[pair])
+            for pair in np.unique(pairs).tolist()
+        }
+        for sums in (
+            np.bincount(pairs, weights=rates, minlength=len(names) ** 2),
+            np.bincount(pairs, weights=rates * apart, minlength=len(names) ** 2),
+        )
+    ]
+    return _Traffic(*found)
+
+
+def _components(policy: JobPolicy, edges: Sequence[Edge]) -> list[Component]:
+    """Those that save the most first; operators that nobody sends to are in none."""
+    keys = {operator.id: frozenset(operator.partition_key) for operator in policy.operators}
+    found = advise(keys, [edge for edge in edges if edge[0] in keys and edge[1] in keys])
+    rated = [(sum(rate for _, _, rate in _inside(c, edges)), c) for c in found.components]
+    return [c for rate, c in sorted(rated, key=lambda r: (-r[0], r[1].operators)) if rate > 0]
+
+
+def _inside(component: Component, edges: Sequence[Edge]) -> list[Edge]:
+    members = set(component.operators)
+    return [(a, b, rate) for a, b, rate in edges if a in members and b in members and a != b]
+
+
+def _named(component: Component) -> str:
+    names = component.operators
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return "operators " + ", ".join(names[:NAMED]) + more
+
+
+def _attributes(component: Component) -> str:
+    return " or ".join(component.attributes)
+
+
+def _shown(lines: list[str]) -> list[str]:
+    more = len(lines) - SHOWN
+    return lines[:SHOWN] + ([f"and {more} more components"] if more > 0 else [])
