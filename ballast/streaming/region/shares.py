@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ballast.contracts.errors import InvalidInput
-
-UNITS = 1000
-"""R of seed 001: weights add up to it."""
+from ballast.contracts.regions import UNITS
 
 Units = NDArray[np.int64]
 
