@@ -143,9 +143,7 @@ def content_hash_of_plan(
     operators, numbers = _split(problem.key_group_ids)
     nodes = [problem.node_ids[node] for node in planned.result.assignment.tolist()]
     rows = zip(operators, numbers, nodes, strict=True)
-    return identity.content_hash(
-        rows, planned_routes(planned), scaled(scaling), weighted(weights)
-    )
+    return identity.content_hash(rows, planned_routes(planned), scaled(scaling), weighted(weights))
 
 
 def promised_cpu(given: Round, planned: Planned) -> dict[str, float]:

@@ -51,9 +51,7 @@ class Round:
     def regions(self) -> list[RegionGiven]:
         """The ordered regions of the policy, with what is known of them."""
         policy = self.policy
-        return regions_of(
-            policy.regions, policy.window_s, self.connections, self.weights_in_force
-        )
+        return regions_of(policy.regions, policy.window_s, self.connections, self.weights_in_force)
 
     @property
     def is_scaled(self) -> bool:

@@ -1,4 +1,4 @@
-"""Weights of ordered regions in a round: what was measured, what a plan makes of it, in words. Pure.
+"""Weights of ordered regions in a round: what was measured, what a plan makes of it. Pure.
 
 A region that says nothing stops nobody: it keeps the weights it has, and the report names it
 (docs/adr/0050).

@@ -41,7 +41,8 @@ def misfits(policy: JobPolicy, rows: Sequence[Row], dead: Dead) -> Iterable[str]
         for worker, units in weights.items():
             at = dead.get((region_id, worker))
             if units and at is not None:
-                yield f"worker {worker} of region {region_id} was dead at {at:%Y-%m-%d %H:%M:%S} UTC"
+                when = f"{at:%Y-%m-%d %H:%M:%S} UTC"
+                yield f"worker {worker} of region {region_id} was dead at {when}"
 
 
 def dead_workers(settings: Settings, job: str, since: datetime) -> dict[tuple[str, str], datetime]:

@@ -17,7 +17,7 @@ UNITS = 1000
 ALIVE, DEAD, UNMEASURED = "alive", "dead", "unmeasured"
 CONNECTION_STATES = (ALIVE, DEAD)
 WORKER_STATES = (ALIVE, DEAD, UNMEASURED)
-SERVICE, BLOCKING = "service", "blocking"
+BLOCKING = "blocking"
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")]
 Units = Annotated[int, Field(strict=True, ge=0, le=UNITS)]
@@ -36,7 +36,7 @@ class RegionPolicy(BaseModel):
         | Annotated[tuple[Name, ...], Field(min_length=1, max_length=UNITS)]
     )
     """How many workers it has, which are worker-0 and so on, or their names."""
-    method: Literal["service", "blocking"] = SERVICE
+    method: Literal["service", "blocking"] = "service"
     """By what each worker truly does (ADR 0038), or by who blocks (seed 001)."""
     min_units: Units = 1
     """Least weight of a worker that lives; with 0 one that is too slow gets nothing, and is
