@@ -20,6 +20,7 @@ from ballast.store.plans import (
     read_outcomes,
     read_plan,
     read_plans,
+    read_region_acks,
     read_weights,
     versions_of,
 )
@@ -126,6 +127,7 @@ def plan_detail(settings: Settings, job: str, name: str | None) -> Row:
         "moves": [row for row in assignment if row["node_id"] != row["previous_node_id"]],
         "log": [row for row in read_log(settings, job) if row["plan_id"] == plan_id],
         "acks": read_acks(settings, job, version) if version else [],
+        "region_acks": read_region_acks(settings, job, version) if version else [],
         "outcomes": latest_outcomes(settings, job, version) if version else [],
     }
 
@@ -262,6 +264,9 @@ def _show(args: argparse.Namespace) -> int:
     print("\nTake-up")
     print(_section(detail["acks"], ("status", "batch_id", "moved_key_groups", "bytes_moved",
                                     "pause_ms", "acked_at", "reason")))  # fmt: skip
+    if detail["region_acks"]:
+        print("\nTake-up by ordered regions")
+        print(_section(detail["region_acks"], ("region_id", "status", "acked_at", "reason")))
     print("\nOutcome: promised against measured")
     print(_section(detail["outcomes"], ("figure", "unit", "before", "promised", "measured",
                                         "windows", "measured_at")))  # fmt: skip

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 UNITS = 1000
 """R of seed 001: the weights of a region add up to it."""
@@ -21,6 +21,18 @@ BLOCKING = "blocking"
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")]
 Units = Annotated[int, Field(strict=True, ge=0, le=UNITS)]
+
+
+def _number_or_names(value: Any) -> str:
+    """Which of the two was meant: an error then speaks of that one alone."""
+    return "names" if isinstance(value, list | tuple) else "number"
+
+
+Workers = Annotated[
+    Annotated[int, Field(strict=True, ge=1, le=UNITS), Tag("number")]
+    | Annotated[tuple[Name, ...], Field(min_length=1, max_length=UNITS), Tag("names")],
+    Discriminator(_number_or_names),
+]
 Weighted = tuple[str, str, int]
 """What a row of plans.weights says: region, worker, units."""
 
@@ -31,10 +43,7 @@ class RegionPolicy(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: Name
-    workers: (
-        Annotated[int, Field(strict=True, ge=1, le=UNITS)]
-        | Annotated[tuple[Name, ...], Field(min_length=1, max_length=UNITS)]
-    )
+    workers: Workers
     """How many workers it has, which are worker-0 and so on, or their names."""
     method: Literal["service", "blocking"] = "service"
     """By what each worker truly does (ADR 0038), or by who blocks (seed 001)."""

@@ -131,6 +131,13 @@ def read_acks(
     return sorted(rows, key=lambda row: row["acked_at"])
 
 
+def read_region_acks(settings: Settings, job: str, version: int) -> list[Row]:
+    """The words of a job's ordered regions on a version, oldest first."""
+    rows = _rows(settings, "plans.acks", job, ("version", "=", version))
+    own = [row for row in rows if row.get("region_id") is not None]
+    return sorted(own, key=lambda row: row["acked_at"])
+
+
 def of_region(acks: Sequence[Row], region_id: str | None = None) -> list[Row]:
     """The words of one region; without one, those of the job's operators.
 

@@ -32,7 +32,7 @@ class WindowWriter:
         """``version`` tells the plan version in force (that of a ``PlanFollower``)."""
         self.settings, self.job, self.region_id = settings, job, region_id
         self._version = version
-        self._queue: queue.SimpleQueue[Window | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[int, list[Row]] | None] = queue.SimpleQueue()
         self._waiting: deque[tuple[int, list[Row]]] = deque(maxlen=MOST_WAITING)
         self._thread = threading.Thread(target=self._run, name=f"write {region_id}", daemon=True)
 
@@ -47,16 +47,17 @@ class WindowWriter:
         self._thread.join(END_S)
 
     def __call__(self, window: Window) -> None:
-        self._queue.put(window)
+        # Windows of a region follow each other, so that their ends number its writes.
+        number = round(window.end * 1000)
+        self._queue.put((number, window.rows(self.job, self.region_id, self._version())))
 
     def _run(self) -> None:
-        while (window := self._queue.get()) is not None:
-            # Windows of a region follow each other, so that their ends number its writes.
-            number = round(window.end * 1000)
+        while (written := self._queue.get()) is not None:
             if len(self._waiting) == MOST_WAITING:
                 log.warning("the oldest waiting window of region %s is given up", self.region_id)
-            self._waiting.append((number, window.rows(self.job, self.region_id, self._version())))
+            self._waiting.append(written)
             self._send()
+        self._send()
 
     def _send(self) -> None:
         """Oldest first; what cannot be written waits for the next window."""
