@@ -114,7 +114,7 @@ class RegionGiven:
             self.policy.id,
             self.before,
             self.state,
-            must_be_weighed=bool(self.planned) or not (self.is_silent or self.is_lost),
+            must_be_weighed=not self.is_lost and (bool(self.planned) or not self.is_silent),
             min_units=self.policy.min_units,
             max_change=self.policy.max_change_units,
         )
@@ -179,8 +179,11 @@ def regions_of(
 def weigh(given: RegionGiven) -> Weighed:
     """The weights that a plan gives a region, or those it has where others are not worth it."""
     name = f"region {given.policy.id}"
-    if given.is_silent or given.is_lost:
-        why = "no worker of it lives" if given.is_lost else "nothing was heard of it in the period"
+    if given.is_lost:
+        # No weights could be right, and the plan for the rest of the job must not fail by them.
+        return Weighed(given, {}, f"{name} has no weights, because no worker of it lives")
+    if given.is_silent:
+        why = "nothing was heard of it in the period"
         return Weighed(given, given.planned, f"{name}: the weights stay as they are, because {why}")
     found = _by_blocking(given) if given.policy.method == BLOCKING else _by_service(given)
     let_in = [
@@ -273,7 +276,7 @@ def _by_service(given: RegionGiven) -> _Found:
     if was is None or will_be is None:
         return _Found(units, 0.0, "no worker of it was measured", rates)
     gain = 100 * (will_be / was - 1)
-    words = f"with the best weights it can take {will_be:.6g} records/s, {gain:.1f} % more"
+    words = f"with the best weights it can take {will_be:.6g} records/s ({gain:+.1f} %)"
     return _Found(units, gain, words, rates)
 
 

@@ -30,6 +30,7 @@ from ballast.streaming.inspect import job_folder
 from ballast.streaming.plan_check import check_hash
 from ballast.streaming.region.measure import Window
 from ballast.streaming.region.meter import Control
+from ballast.streaming.region.settings import RegionSettings
 from ballast.streaming.region.shares import checked, near
 
 log = logging.getLogger("ballast.streaming")
@@ -42,6 +43,7 @@ class Region(Protocol):
     """What a follower needs of a region."""
 
     connection_ids: tuple[str, ...]
+    settings: RegionSettings
 
     def set_weights(self, weights: Sequence[int]) -> None: ...
 
@@ -58,7 +60,7 @@ class PlanFollower:
         every_s: float = LOOK_EVERY_S,
     ) -> None:
         self.settings, self.job = settings, policy.job
-        self.policy = _region_of(policy, region_id)
+        self.policy, self._window_s = _region_of(policy, region_id), policy.window_s
         self.version = 0
         """The version whose weights are in force; 0 before the first."""
         self.planned: list[int] | None = None
@@ -82,6 +84,13 @@ class PlanFollower:
                 f"the region has the workers {', '.join(region.connection_ids)}",
                 value=list(region.connection_ids), allowed=", ".join(self.workers),
                 remedy="start it with the workers of the policy (PlanFollower.workers)",
+            )  # fmt: skip
+        if region.settings.window_s != self._window_s:
+            raise InvalidInput(
+                f"the region has windows of {region.settings.window_s:g} s, so that every row of "
+                "it would be set aside",
+                value=region.settings.window_s, allowed=f"{self._window_s:g}, as the policy says",
+                remedy="start it with RegionSettings(window_s=policy.window_s)",
             )  # fmt: skip
         stop = threading.Event()
         self.look(region)

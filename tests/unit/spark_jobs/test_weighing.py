@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from deltalake.exceptions import DeltaError
 
+from ballast.cli.main import main
 from ballast.contracts.errors import RollbackRefused
 from ballast.contracts.identity import content_hash, plan_id
 from ballast.contracts.policy import JobPolicy
@@ -99,7 +100,7 @@ def test_workers_get_what_they_do_and_the_report_says_why(rounds: Rounds) -> Non
     assert draft["moves"] == 0
     assert draft["status"] != "unchanged"
     told = " ".join(report(draft))
-    assert "weights: region tag: with the best weights it can take 200 records/s" in told
+    assert "weights: region tag: with the best weights it can take 200 records/s (+33.2 %)" in told
     assert "worker-0 from 334 to 500" in told
     row = rounds.rows(draft)[0]
     assert (row["previous_weight"], row["state"], row["records_per_s"]) == (334, "alive", 100.0)
@@ -173,6 +174,25 @@ def test_a_worker_of_no_weight_is_let_in_again_once_it_lives(rounds: Rounds) -> 
     rounds.go(RATES, dead=("worker-1",))
     weights = rounds.weights(rounds.go({"worker-0": 100.0, "worker-2": 50.0}))
     assert weights["worker-1"] == 1, "alive or not, nothing says that it is dead"
+
+
+def test_a_region_without_a_living_worker_stops_no_plan(rounds: Rounds) -> None:
+    rounds.go(RATES)
+    draft = rounds.go(RATES, dead=tuple(RATES))
+    assert rounds.rows(draft) == []
+    assert "no worker of it lives" in draft["weights_reason"]
+    assert rounds.weights(rounds.go(RATES)) != {}
+
+
+def test_the_command_line_shows_weights_and_why(
+    rounds: Rounds, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rounds.go(RATES)
+    monkeypatch.setenv("BALLAST_HOME", str(rounds.settings.home))
+    assert main(["plans", "show", JOB]) == 0
+    told = capsys.readouterr().out
+    assert "Weights of workers, in units of 0.1 %" in told
+    assert "does 100 records/s, 50.0 % of what all do" in told
 
 
 def test_blocking_rates_weigh_as_in_the_paper(settings: Settings) -> None:

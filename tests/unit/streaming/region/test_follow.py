@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,13 @@ from ballast.contracts.regions import RegionPolicy
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.plans import read_acks
 from ballast.store.tables import append_once, ensure_tables, read_rows
-from ballast.streaming.region import OrderedRegion, PlanFollower, Window, WindowWriter
+from ballast.streaming.region import (
+    OrderedRegion,
+    PlanFollower,
+    RegionSettings,
+    Window,
+    WindowWriter,
+)
 from ballast.streaming.region.follow import fitting_weights
 from ballast.streaming.region.shares import near
 from tests.support.policies import small_policy
@@ -26,11 +35,15 @@ JOB, REGION = "probe", "tag"
 POLICY = small_policy(JOB, regions=[{"id": REGION, "workers": 2, "local_change_units": 100}])
 
 
+SIZE = RegionSettings(window_s=POLICY.window_s)
+
+
 class FakeRegion:
     """Takes weights and keeps them; what a region does with them is tested in test_region."""
 
     def __init__(self, names: Sequence[str] = ("worker-0", "worker-1")) -> None:
         self.connection_ids = tuple(names)
+        self.settings = SIZE
         self.given: list[list[int]] = []
 
     def set_weights(self, weights: Sequence[int]) -> None:
@@ -164,6 +177,48 @@ def test_workers_other_than_the_policys_and_unknown_regions_are_refused(settings
         pass
 
 
+def test_windows_of_another_length_than_the_policys_are_refused(settings: Settings) -> None:
+    region = FakeRegion()
+    region.settings = RegionSettings(window_s=7.0)
+    follower = PlanFollower(settings, POLICY, REGION)
+    with pytest.raises(InvalidInput, match="windows of 7 s"), follower.following(region):
+        pass
+
+
+def test_a_worker_that_is_killed_has_rows_that_say_so(settings: Settings) -> None:
+    policy = small_policy(
+        JOB, window_s=0.5, statistics_period_s=1, regions=[{"id": REGION, "workers": 3}]
+    )
+    follower = PlanFollower(settings, policy, REGION)
+    writer = WindowWriter(settings, JOB, REGION, lambda: follower.version)
+
+    def dead() -> list[dict[str, Any]]:
+        rows = read_rows(settings, "metrics.connections", job=JOB).to_pylist()
+        return [row for row in rows if row["state"] == "dead"]
+
+    def records() -> Iterator[bytes]:
+        until = time.monotonic() + 20
+        while not dead() and time.monotonic() < until:
+            yield b"0"
+            time.sleep(0.05)
+
+    size = RegionSettings(window_s=0.5)
+    with (
+        writer,
+        OrderedRegion(works.who, follower.workers, settings=size, on_window=writer) as region,
+        follower.following(region),
+    ):
+        results = region.run(records())
+        next(results)
+        os.kill(region.pids[1], signal.SIGKILL)
+        for _ in results:
+            pass
+    rows = read_rows(settings, "metrics.connections", job=JOB).to_pylist()
+    assert {row["worker_id"] for row in dead()} == {"worker-1"}
+    end = dead()[-1]["window_end_at"]
+    assert sum(row["weight"] for row in rows if row["window_end_at"] == end) == 1000
+
+
 def test_a_local_loop_stays_near_the_plan(settings: Settings) -> None:
     wanted: list[int] | None = [950, 50]
     follower = PlanFollower(settings, POLICY, REGION)
@@ -205,9 +260,8 @@ def test_fitting_weights_come_in_the_order_of_the_workers() -> None:
 def test_a_running_region_takes_weights_up_and_writes_its_windows(settings: Settings) -> None:
     put(settings, 1, {"worker-0": 700, "worker-1": 300})
     follower = PlanFollower(settings, POLICY, REGION, every_s=0.05)
-    done = threading.Event()
     with (
-        OrderedRegion(works.who, follower.workers) as region,
+        OrderedRegion(works.who, follower.workers, settings=SIZE) as region,
         follower.following(region),
         WindowWriter(settings, JOB, REGION, lambda: follower.version) as writer,
     ):
@@ -216,7 +270,6 @@ def test_a_running_region_takes_weights_up_and_writes_its_windows(settings: Sett
         _wait(lambda: region.weights == [100, 900])
         writer(window(100.0))
         writer(window(105.0, alive=(True, False)))
-        done.set()
     rows = read_rows(settings, "metrics.connections", job=JOB).to_pylist()
     assert len(rows) == 4
     assert {row["plan_version"] for row in rows} == {2}
