@@ -84,13 +84,9 @@ class RegionGiven:
     def state(self) -> Mapping[str, str]:
         """What is known of each worker; its newest row says whether it lives."""
         newest = {w: row for rows in self.windows.values() for w, row in rows.items()}
-        measured = {w for rows in self.used for w, row in rows.items() if self._tells(row)}
-        return {
-            worker: DEAD
-            if newest.get(worker, UNKNOWN)["state"] == DEAD and worker in newest
-            else (ALIVE if worker in measured else UNMEASURED)
-            for worker in self.workers
-        }
+        dead = {w: DEAD for w, row in newest.items() if row["state"] == DEAD}
+        alive = {w: ALIVE for rows in self.used for w, row in rows.items() if self._tells(row)}
+        return {**dict.fromkeys(self.workers, UNMEASURED), **alive, **dead}
 
     @property
     def is_silent(self) -> bool:
@@ -129,7 +125,7 @@ class RegionGiven:
 
     def figures(self, column: str) -> FloatArray:
         """[windows, workers] of a column; NaN where a row says nothing of its worker."""
-        return np.array(
+        rows_of_windows = np.array(
             [
                 [
                     row[column] if self._tells(row := rows.get(worker, UNKNOWN)) else math.nan
@@ -138,6 +134,7 @@ class RegionGiven:
                 for rows in self.used
             ]
         )
+        return rows_of_windows.reshape(len(self.used), len(self.workers))
 
 
 @dataclass(frozen=True)
@@ -281,15 +278,13 @@ def _by_service(given: RegionGiven) -> _Found:
 
 
 def _by_blocking(given: RegionGiven) -> _Found:
-    if not given.used:
-        return _Found(given.before, 0.0, "no window has the weights of all its workers")
     policy = given.policy
-    weights = np.array([[rows[w]["weight"] for w in given.workers] for rows in given.used])
+    weights = [[rows[w]["weight"] for w in given.workers] for rows in given.used]
     blocked = given.figures("blocked_ms") / (1000 * given.window_s)
     # The last row is the present: nothing was measured at the weights that are now in force.
     history = BlockingHistory(
         given.workers,
-        np.vstack([weights, _array(given, given.before)]),
+        np.array([*weights, _array(given, given.before)]),
         np.vstack([blocked, np.full(len(given.workers), math.nan)]),
         _alive(given),
     )
@@ -303,6 +298,8 @@ def _by_blocking(given: RegionGiven) -> _Found:
         f"with the best weights the connection that blocks most does so for {most_now:.2f} % of "
         f"the time instead of {most_then:.2f} %"
     )
+    if not given.used:
+        words = "no window has the weights of all its workers"
     return _Found(units, most_then - most_now, words, None, now, then)
 
 

@@ -124,31 +124,27 @@ class PlanFollower:
         try:
             self._acks.send()
             head = read_head(self.settings, self.job)
-            if head is None or head.version <= self.version or head.version in self._refused:
-                return
-            units = self._units_of(head)
+            if head and head.version > self.version and head.version not in self._refused:
+                self._take_up(head, region)
         except Exception as error:  # noqa: BLE001 - the stream does not stop for its balancing
-            log.warning("the plan could not be read, keeping v%d: %s", self.version, error)
-            return
-        if head.version in self._refused:
+            log.warning("the plan was not taken up, keeping v%d: %s", self.version, error)
+
+    def _take_up(self, head: Head, region: Region) -> None:
+        try:
+            units = fitting_weights(self.policy, self._checked_content(head))
+        except PlanRefused as refusal:
+            reason = str(refusal)
+            log.warning("plan v%d refused, keeping v%d: %s", head.version, self.version, reason)
+            self._acks.say(head.version, head.plan_id, "refused", NO_BATCH, reason=reason)
+            self._refused.add(head.version)
             return
         if units is not None:
             self.planned = units
             region.set_weights(units)
+        self._acks.say(head.version, head.plan_id, "applied", NO_BATCH)
+        # Last: if anything failed before, the next look does it again, and that changes nothing.
         self.version = head.version
         log.info("region %s runs under plan v%d: %s", self.policy.id, head.version, units)
-        self._acks.say(head.version, head.plan_id, "applied", NO_BATCH)
-
-    def _units_of(self, head: Head) -> list[int] | None:
-        """The head's weights of this region; None where there are none, or the head is refused."""
-        try:
-            return fitting_weights(self.policy, self._checked_content(head))
-        except PlanRefused as refusal:
-            reason = str(refusal)
-        log.warning("plan v%d refused, keeping v%d: %s", head.version, self.version, reason)
-        self._refused.add(head.version)
-        self._acks.say(head.version, head.plan_id, "refused", NO_BATCH, reason=reason)
-        return None
 
     def _checked_content(self, head: Head) -> list[Weighted]:
         """The weights of the head's plan, if all that was published is what was promised."""

@@ -205,6 +205,14 @@ def test_blocking_rates_weigh_as_in_the_paper(settings: Settings) -> None:
     assert rounds.rows(draft)[0]["blocked_pct"] is not None
 
 
+def test_a_dead_workers_share_goes_also_where_nothing_can_be_learned(settings: Settings) -> None:
+    """Blocking rates need the weights of all workers, and worker-2 says nothing."""
+    rounds = Rounds(settings, policy_of({"method": "blocking"}))
+    draft = rounds.go({"worker-0": 100.0, "worker-1": 50.0}, dead=("worker-1",))
+    assert rounds.weights(draft) == {"worker-0": 500, "worker-1": 0, "worker-2": 500}
+    assert "no window has the weights of all its workers" in draft["weights_reason"]
+
+
 @pytest.mark.parametrize(
     ("change", "promise"),
     [
