@@ -43,7 +43,11 @@ class _Fact:
 def checked_table(table: Table, policy: JobPolicy, as_of: datetime) -> CheckedTable:
     """The table's definition narrowed to what the policy knows, as of a time."""
     columns = tuple(_narrowed(column, policy) for column in table.columns)
-    facts = [*_window_facts(policy, as_of), *_key_group_facts(table, policy)]
+    facts = [
+        *_window_facts(policy, as_of),
+        *_key_group_facts(table, policy),
+        *_connection_facts(table, policy),
+    ]
     return CheckedTable(
         table=replace(table, columns=(*columns, *(fact.column for fact in facts))),
         facts={fact.column.name: fact.sql for fact in facts},
@@ -58,13 +62,14 @@ def _narrowed(column: Column, policy: JobPolicy) -> Column:
     known = {
         "operator": tuple(operator.id for operator in policy.operators),
         "node": tuple(node.id for node in policy.nodes),
+        "region": tuple(region.id for region in policy.regions),
     }.get(_kind(column.name))
     return replace(column, allowed=known) if known else column
 
 
 def _kind(column: str) -> str:
-    """What a column of ids names: an operator, a node, or nothing the policy knows."""
-    for kind in ("operator", "node"):
+    """What a column of ids names: an operator, a node, a region, or nothing the policy knows."""
+    for kind in ("operator", "node", "region"):
         if column == f"{kind}_id" or column.endswith(f"_{kind}_id"):
             return kind
     return ""
@@ -98,6 +103,29 @@ def _key_group_facts(table: Table, policy: JobPolicy) -> list[_Fact]:
         for name in table.column_names
         if name.endswith("key_group")
     ]
+
+
+def _connection_facts(table: Table, policy: JobPolicy) -> list[_Fact]:
+    """Workers are those of their region, and no time is longer than there was."""
+    if "worker_id" not in table.column_names:
+        return []
+    cases = " ".join(
+        f"WHEN '{region.id}' THEN worker_id IN ({', '.join(map(_quoted, region.worker_ids))})"
+        for region in policy.regions
+    )
+    # A window is read out within one more, and the reading may lag behind its edge.
+    longest = 2000 * policy.window_s
+    spent = "try_cast(greatest(busy_ms, blocked_ms) AS BIGINT)"
+    known = f"CASE region_id {cases} END" if cases else "NULL"
+    return [
+        _exact("is_known_worker", f"CAST({known} AS BIGINT)", 1, "unknown worker in worker_id"),
+        _at_most("spent_ms", spent, round(longest), "busy or blocked for longer than the window"),
+    ]
+
+
+def _quoted(name: str) -> str:
+    """A name of the policy as SQL; its pattern lets no quote in."""
+    return f"'{name}'"
 
 
 def _minus(left: str, right: object) -> str:

@@ -37,6 +37,7 @@ from spark_jobs.condensing.complete import (
     missing_groups,
     windows_needed,
 )
+from spark_jobs.condensing.connections import newest_connections, tell_of_silence
 from spark_jobs.condensing.gate import (
     Gated,
     Validate,
@@ -70,6 +71,7 @@ from spark_jobs.tables import read_table
 
 KEY_GROUPS, NODES, TRAFFIC = "metrics.key_groups", "metrics.nodes", "metrics.traffic"
 KEY_PAIRS, SOURCES = "metrics.key_pairs", "metrics.sources"
+CONNECTIONS = "metrics.connections"
 # How far back the last known load of a dead node's key group is looked for in the metrics, if no
 # snapshot says it.
 LAST_KNOWN_DAYS = 7
@@ -131,6 +133,10 @@ def _take_snapshot(run: _Run) -> None:
         details["snapshots.key_pairs"] = key_pair_rates(
             gated[KEY_PAIRS].good, complete, policy.window_s
         )
+    if CONNECTIONS in gated:
+        newest = newest_connections(gated[CONNECTIONS].good, policy, run.found.period)
+        details["snapshots.connections"] = newest
+        tell_of_silence(run.settings, run.request, run.found, newest)
     if policy.scaling is not None:
         details |= _scaling_details(run, gated, stranded, complete)
     write_details(run.settings, job, snapshot_id, details)
@@ -169,6 +175,8 @@ def _gated_rows(run: _Run) -> tuple[dict[str, Gated], Counter[str]]:
         wanted.append((KEY_PAIRS, pins.key_pairs, period.start))
     if pins.sources is not None:
         wanted.append((SOURCES, pins.sources, period.start))
+    if pins.connections is not None:
+        wanted.append((CONNECTIONS, pins.connections, period.start))
     with ThreadPoolExecutor(len(wanted)) as pool:
         # Side by side: opening a Delta table is mostly one thread's work in the driver.
         rows = list(pool.map(lambda table: _rows(run, *table), wanted))
@@ -190,8 +198,9 @@ def _gated_rows(run: _Run) -> tuple[dict[str, Gated], Counter[str]]:
 
 def _may_be_empty(checked: CheckedTable) -> bool:
     """Key groups may have nothing to say to each other, and of sources nobody may have told, which
-    is for scaling to judge; of all else there must be rows."""
-    return checked.table.name in (TRAFFIC, KEY_PAIRS, SOURCES)
+    is for scaling to judge; a region that is silent stops no plan. Of all else there must be rows.
+    """
+    return checked.table.name in (TRAFFIC, KEY_PAIRS, SOURCES, CONNECTIONS)
 
 
 def _rows(run: _Run, name: str, version: int, since: datetime) -> tuple[DataFrame, CheckedTable]:

@@ -27,7 +27,7 @@ from spark_jobs.staleness import Lost, current_policy, lost_nodes
 SNAPSHOTS = "snapshots.snapshots"
 WRITTEN = (
     "snapshots.key_groups", "snapshots.nodes", "snapshots.traffic", "snapshots.key_pairs",
-    SNAPSHOTS,
+    "snapshots.connections", SNAPSHOTS,
 )  # fmt: skip
 Placement = dict[tuple[str, int], str]
 
@@ -92,6 +92,8 @@ def _details(settings: Settings, policy: JobPolicy, source: Row, head: Head) -> 
     names = ["snapshots.traffic"]
     if source["key_pairs_table_version"] is not None:
         names.append("snapshots.key_pairs")
+    if source.get("connections_table_version") is not None:
+        names.append("snapshots.connections")
     key_groups = read_part(settings, "snapshots.key_groups", source)
     nodes = read_part(settings, "snapshots.nodes", source)
     return {

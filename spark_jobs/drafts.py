@@ -12,7 +12,13 @@ from ballast.contracts import scaling as words
 from ballast.contracts.errors import NotFound
 from ballast.contracts.policy import ScalingPolicy, policy_from_json
 from ballast.contracts.settings import Settings
-from ballast.store.plans import read_acks, read_outcomes, read_routes, read_scaling
+from ballast.store.plans import (
+    read_acks,
+    read_outcomes,
+    read_routes,
+    read_scaling,
+    read_weights,
+)
 from ballast.store.snapshots import PARTS, RESOURCES
 from ballast.store.tables import Filter, ensure_tables, read_rows, table_exists
 from solvers.collocate.memory import TargetMemory
@@ -79,9 +85,15 @@ def read_round(settings: Settings, snapshot: Row) -> Round:
     routes = routes_in_force(settings, snapshot)
     plan_id = snapshot.get("applied_plan_id")
     in_force = read_scaling(settings, snapshot["job"], plan_id) if plan_id else []
+    connections: list[Row] = []
+    if snapshot.get("connections_table_version") is not None:
+        rows = read_rows(settings, "snapshots.connections", job=snapshot["job"], where=where)
+        connections = rows.to_pylist()
+    weights = read_weights(settings, snapshot["job"], plan_id) if plan_id else []
     return round_of(
-        snapshot, policy, key_groups, nodes, traffic, outcomes, key_pairs, routes, in_force
-    )
+        snapshot, policy, key_groups, nodes, traffic, outcomes, key_pairs, routes, in_force,
+        connections, weights,
+    )  # fmt: skip
 
 
 def read_looked(settings: Settings, snapshot: Row) -> Looked:
@@ -226,13 +238,15 @@ def _drafts_since_head(settings: Settings, snapshot: Row) -> list[Row]:
     return [row for row in found.to_pylist() if row["target_json"]]
 
 
-def read_content(settings: Settings, draft: Row) -> tuple[pa.Table, list[Route], list[Row]]:
-    """The rows of plans.assignments of a draft, its routes, and its rows of plans.scaling."""
+def read_content(
+    settings: Settings, draft: Row
+) -> tuple[pa.Table, list[Route], list[Row], list[Row]]:
+    """The rows of plans.assignments of a draft, its routes, its scaling and its weights."""
     where = [("plan_id", "=", draft["plan_id"])]
     assignments = read_rows(settings, "plans.assignments", job=draft["job"], where=where)
     job, plan_id = draft["job"], draft["plan_id"]
     routes, scaling = read_routes(settings, job, plan_id), read_scaling(settings, job, plan_id)
-    return assignments, routes, scaling
+    return assignments, routes, scaling, read_weights(settings, job, plan_id)
 
 
 def _first(settings: Settings, table: str, job: str, **where: str) -> Row | None:

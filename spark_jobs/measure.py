@@ -22,7 +22,14 @@ from ballast.contracts.errors import NotFound
 from ballast.contracts.handoff import hand_on
 from ballast.contracts.policy import JobPolicy, policy_from_json
 from ballast.contracts.settings import Settings
-from ballast.store.plans import read_acks, read_head, read_outcomes, read_plan, read_scaling
+from ballast.store.plans import (
+    read_acks,
+    read_head,
+    read_outcomes,
+    read_plan,
+    read_scaling,
+    read_weights,
+)
 from ballast.store.tables import append_once, ensure_tables, read_rows
 from spark_jobs.arguments import add_as_of_argument, add_run_arguments
 from spark_jobs.log import Event, append_event
@@ -40,6 +47,7 @@ from spark_jobs.outcomes import (
 )
 from spark_jobs.problems import Row
 from spark_jobs.program import leave, progress, run_program, spark_session
+from spark_jobs.region_outcomes import region_figures, region_rows, windows_of_region
 from spark_jobs.scaling_rows import nodes_under
 
 if TYPE_CHECKING:
@@ -66,6 +74,10 @@ class Applied:
     """Nodes as the plan makes them: the promise holds for these capacities and states."""
     scaling: Sequence[Row] = ()
     """Rows of plans.scaling: what each node was promised to carry."""
+    weights: Sequence[Row] = ()
+    """Rows of plans.weights: what workers of ordered regions were given."""
+    connections: Sequence[Row] = ()
+    """Rows of snapshots.connections: what they did before the plan."""
 
     @property
     def staying(self) -> list[str]:
@@ -155,7 +167,11 @@ def find_applied(settings: Settings, job: str) -> Applied | None:
     scaling = read_scaling(settings, job, head.plan_id)
     if scaling:
         nodes = nodes_under(policy, nodes, scaling)
-    return Applied(plan, last, policy, key_groups, nodes, scaling)
+    weights, connections = read_weights(settings, job, head.plan_id), []
+    if weights:
+        rows = read_rows(settings, "snapshots.connections", job=job, where=where)
+        connections = rows.to_pylist()
+    return Applied(plan, last, policy, key_groups, nodes, scaling, weights, connections)
 
 
 def _measure(
@@ -184,9 +200,49 @@ def _measure(
     measured = measure_figures(policy, applied.key_groups, loads, applied.nodes, rates)
     progress.info("measured")
     by_node = node_figures(applied.scaling, applied.key_groups, loads)
-    _write(settings, outcome_rows(applied.plan, applied.ack, measured, usable, run_id,
-                                  datetime.now(UTC), by_node))  # fmt: skip
+    now = datetime.now(UTC)
+    rows = outcome_rows(applied.plan, applied.ack, measured, usable, run_id, now, by_node)
+    if applied.weights:
+        rows += _region_rows(spark, settings, applied, span, run_id, now)
+    _write(settings, rows)
     return _outcomes(settings, applied, run_id)
+
+
+def _region_rows(
+    spark: SparkSession,
+    settings: Settings,
+    applied: Applied,
+    span: Span,
+    run_id: str,
+    now: datetime,
+) -> list[Row]:
+    """What the weights of each region came to, since the region took them up."""
+    from spark_jobs.measuring import good_rows
+
+    policy, version, job = applied.policy, applied.ack["version"], applied.plan["job"]
+    good = good_rows(spark, settings, "metrics.connections", span).toArrow().to_pylist()
+    common = {"job": job, "version": version, "plan_id": applied.plan["plan_id"],
+              "run_id": run_id, "measured_at": now}  # fmt: skip
+    rows: list[Row] = []
+    for region_id in sorted({row["region_id"] for row in applied.weights}):
+        acks = read_acks(settings, job, version, region_id)
+        if not acks or acks[-1]["status"] != "applied":
+            why = acks[-1]["reason"] if acks else "it has not answered yet"
+            progress.info("region %s does not run under version %d: %s", region_id, version, why)
+            continue
+        since = acks[0]["acked_at"]
+        own = [row for row in good if row["window_start_at"] >= since]
+        after = windows_of_region(own, region_id)
+        after = dict(list(after.items())[-policy.windows_per_period :])
+        if len(after) < windows_needed(policy):
+            progress.info("region %s: %d of %d windows under version %d", region_id, len(after),
+                          windows_needed(policy), version)  # fmt: skip
+            continue
+        weights = [row for row in applied.weights if row["region_id"] == region_id]
+        before = windows_of_region(applied.connections, region_id)
+        figures = region_figures(region_id, weights, before, after, policy.window_s)
+        rows += region_rows(common, figures, list(after), policy.window_s)
+    return rows
 
 
 def _write(settings: Settings, rows: Sequence[Row]) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from ballast.contracts import identity
+from ballast.contracts.regions import weighted
 from ballast.contracts.scaling import (
     DRAIN,
     DRAINING,
@@ -46,6 +47,7 @@ from solvers.planning import Planned
 from solvers.routing import route_cost, under_plan
 from solvers.verify import Violation, node_sums, verify
 from solvers.verify_scaling import scaled_problem, scaling_violations
+from solvers.verify_weights import weight_violations
 from spark_jobs.problems import Row
 from spark_jobs.rounds import Round, Route, routing_of
 
@@ -87,6 +89,7 @@ class Content:
     assignments: pa.Table
     routes: pa.Table
     scaling: Sequence[Row] = ()
+    weights: Sequence[Row] = ()
 
 
 def assignment_rows(job: str, plan_id: str, problem: Problem, result: Result) -> pa.Table:
@@ -132,20 +135,25 @@ def planned_routes(planned: Planned) -> list[Route]:
 
 
 def content_hash_of(
-    assignment: pa.Table, routes: Sequence[Route] = (), scaling: Sequence[Row] = ()
+    assignment: pa.Table,
+    routes: Sequence[Route] = (),
+    scaling: Sequence[Row] = (),
+    weights: Sequence[Row] = (),
 ) -> str:
-    """The content hash of a plan, from the rows of plans.assignments, .routes and .scaling."""
+    """The content hash of a plan, from its rows of assignments, routes, scaling and weights."""
     columns = ("operator_id", "key_group", "node_id")
     rows = zip(*(assignment[column].to_pylist() for column in columns), strict=True)
-    return identity.content_hash(rows, routes, scaled(scaling))
+    return identity.content_hash(rows, routes, scaled(scaling), weighted(weights))
 
 
-def content_hash_of_plan(problem: Problem, planned: Planned, scaling: Sequence[Row] = ()) -> str:
+def content_hash_of_plan(
+    problem: Problem, planned: Planned, scaling: Sequence[Row] = (), weights: Sequence[Row] = ()
+) -> str:
     """The content hash of a plan, from what the solver handed back."""
     operators, numbers = _split(problem.key_group_ids)
     nodes = [problem.node_ids[node] for node in planned.result.assignment.tolist()]
     rows = zip(operators, numbers, nodes, strict=True)
-    return identity.content_hash(rows, planned_routes(planned), scaled(scaling))
+    return identity.content_hash(rows, planned_routes(planned), scaled(scaling), weighted(weights))
 
 
 def promised_cpu(given: Round, planned: Planned) -> dict[str, float]:
@@ -218,6 +226,7 @@ def plan_row(
         "advice": "\n".join(advice_from_traffic(given.policy, given.problem)) or None,
         "due_moves": None,
         "scaling_reason": None,
+        "weights_reason": None,
         "created_at": created_at,
     }
 
@@ -295,18 +304,27 @@ def violations_of(
     assignment: pa.Table,
     routes: Sequence[Route],
     scaling: Sequence[Row] = (),
+    weights: Sequence[Row] = (),
 ) -> list[Violation]:
     """Every promise of a draft that its own rows do not keep; empty if it may be published.
 
     The objective is the policy's: a plan cannot excuse itself by claiming another.
     """
-    content = content_hash_of(assignment, routes, scaling)
+    content = content_hash_of(assignment, routes, scaling, weights)
     if content != plan["content_hash"]:
         return [Violation("content_hash", f"promised {plan['content_hash']}, is {content}")]
     identical = identity.plan_id(plan["job"], plan["snapshot_id"], content)
     if identical != plan["plan_id"]:
         return [Violation("plan_id", f"promised {plan['plan_id']}, is {identical}")]
-    strange = [*_route_violations(given, routes), *_node_violations(given, plan, scaling)]
+    strange = [
+        *_route_violations(given, routes),
+        *_node_violations(given, plan, scaling),
+        *weight_violations(
+            [region.rules for region in given.regions],
+            weights,
+            is_unchanged=plan["status"] == "unchanged",
+        ),
+    ]
     if strange:
         return strange
     if scaling:

@@ -57,7 +57,7 @@ def prepare_review(
         raise stale(settings, wanted, reasons)
     check_draft(settings, snapshot, draft)
     append_event(settings, plan_event("waiting", wanted, BY_HAND))
-    assignment, _, scaling = read_content(settings, draft)
+    assignment, _, scaling, _ = read_content(settings, draft)
     loads = loads_of_nodes(_problem_under(read_round(settings, snapshot), scaling), assignment)
     asked = _why_asked(settings, draft)
     body = review_body(draft, loads, moves_of(assignment), asked, page, scaling)

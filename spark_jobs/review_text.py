@@ -79,6 +79,7 @@ def review_body(
             _why(reasons),
             "### Promised\n\n" + _figures(plan),
             _scaling(plan, scaling),
+            _weights(plan),
             "### Load of nodes, in percent of capacity\n\n" + _nodes(nodes),
             f"### Moves ({len(moves):,})\n\n" + _moves(moves),
             _held_back(plan),
@@ -88,6 +89,12 @@ def review_body(
         )
         if part
     )
+
+
+def _weights(plan: Row) -> str:
+    """Which worker of an ordered region gets what, and why."""
+    said = plan.get("weights_reason")
+    return f"### Weights of ordered regions\n\n{escaped(said)}" if said else ""
 
 
 def _promise(plan: Row) -> str:

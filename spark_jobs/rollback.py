@@ -18,6 +18,7 @@ from ballast.contracts import identity
 from ballast.contracts.errors import NotFound, RollbackRefused, VerificationFailed
 from ballast.contracts.handoff import hand_on
 from ballast.contracts.policy import policy_from_json
+from ballast.contracts.regions import weighted, weights_of
 from ballast.contracts.scaling import OPERATOR, scaled
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import ROLLBACK
@@ -29,6 +30,7 @@ from ballast.store.plans import (
     read_plan,
     read_routes,
     read_scaling,
+    read_weights,
     versions_of,
 )
 from solvers import Budget
@@ -73,9 +75,15 @@ from spark_jobs.same_nodes import (
 )
 from spark_jobs.solve import write_draft
 from spark_jobs.staleness import SHOWN_NODES, current_policy
+from spark_jobs.weighing import Weighed, as_it_was, weight_rows
+from spark_jobs.weighing import in_words as weights_in_words
+from spark_jobs.workers import why_weights_do_not_fit
 
 # A person chose it, for reasons that no figure knows: it may be worse than what is in force.
-CHOSEN = ("better_than_nothing", "max_load_distance")
+CHOSEN = (
+    "better_than_nothing", "max_load_distance", "weights.change", "weights.floor",
+    "weights.unmeasured", "weights.complete",
+)  # fmt: skip
 LARGEST_VERSION = 10**15
 
 
@@ -86,6 +94,8 @@ class Earlier:
     plan_id: str
     scaling: Sequence[Row]
     in_force: Sequence[Row]
+    weights: Sequence[Row] = ()
+    """Rows of plans.weights of the version to come back."""
 
 
 def roll_back(settings: Settings, job: str, run_id: str, wish: Wish) -> Head:
@@ -119,7 +129,24 @@ def _earlier(settings: Settings, head: Head, wish: Wish) -> Earlier:
         raise RollbackRefused(
             f"version {wish.version} of job {job} has the content that is in force; nothing to do"
         )
-    return Earlier(plan_id, then, now)
+    weights = read_weights(settings, job, plan_id)
+    _check_workers(settings, head, wish, weights)
+    return Earlier(plan_id, then, now, weights)
+
+
+def _check_workers(settings: Settings, head: Head, wish: Wish, weights: Sequence[Row]) -> None:
+    """Refuse a version whose weights are for other workers than there are today."""
+    source = source_snapshot(settings, head.job)
+    policy = current_policy(settings, policy_from_json(source["policy_json"]))
+    found = why_weights_do_not_fit(settings, policy, weights, source["period_start_at"])
+    if found:
+        more = f"; and {len(found) - SHOWN_NODES} more" if len(found) > SHOWN_NODES else ""
+        raise RollbackRefused(
+            f"the weights of version {wish.version} of job {head.job} do not fit its ordered "
+            f"regions of today: {'; '.join(found[:SHOWN_NODES])}{more}; the plan in force stays; "
+            "to fix it: let the next plan weigh the workers, or choose a version with the workers "
+            "of today"
+        )
 
 
 def _is_in_force(
@@ -143,7 +170,8 @@ def _content(settings: Settings, job: str, plan_id: str, scaling: Sequence[Row])
     rows = read_assignment(settings, job, plan_id)
     placed = [(row["operator_id"], row["key_group"], row["node_id"]) for row in rows]
     sizes = [row for row in scaled(scaling) if row[0] == OPERATOR]
-    return identity.content_hash(placed, read_routes(settings, job, plan_id), sizes)
+    weights = weighted(read_weights(settings, job, plan_id))
+    return identity.content_hash(placed, read_routes(settings, job, plan_id), sizes, weights)
 
 
 def _check_nodes(
@@ -189,14 +217,21 @@ def _drafted(settings: Settings, snapshot: Row, earlier: Earlier, wish: Wish) ->
     given = read_round(settings, snapshot)
     planned = _planned(settings, given, earlier, wish)
     scaling = _scaling_rows(given, planned, earlier, now) if given.is_scaled else []
-    content_hash = content_hash_of_plan(given.problem, planned, scaling)
+    weighed = _weighed(given, earlier, wish)
+    weights = weight_rows(weighed, job, "")
+    content_hash = content_hash_of_plan(given.problem, planned, scaling, weights)
     plan_id = identity.plan_id(job, snapshot["snapshot_id"], content_hash)
     scaling = [{**row, "plan_id": plan_id} for row in scaling]
-    content = replace(content_rows(job, plan_id, given.problem, planned), scaling=scaling)
+    weights = [{**row, "plan_id": plan_id} for row in weights]
+    content = content_rows(job, plan_id, given.problem, planned)
+    content = replace(content, scaling=scaling, weights=weights)
     plan = plan_row(given, plan_id, content_hash, planned, Budget(), 0, now)
+    plan["weights_reason"] = weights_in_words(weighed)
     if scaling:
         plan |= {"due_moves": 0, "scaling_reason": f"{scaling[0]['reason']}; {wish.in_words}"}
-    found = violations_of(given, plan, content.assignments, planned_routes(planned), scaling)
+    found = violations_of(
+        given, plan, content.assignments, planned_routes(planned), scaling, weights
+    )
     broken = [violation for violation in found if violation.promise not in CHOSEN]
     if broken:
         listed = "; ".join(map(str, broken))
@@ -206,6 +241,16 @@ def _drafted(settings: Settings, snapshot: Row, earlier: Earlier, wish: Wish) ->
         )
     write_draft(settings, plan, content)
     return required_draft(settings, snapshot)
+
+
+def _weighed(given: Round, earlier: Earlier, wish: Wish) -> list[Weighed]:
+    """The weights of the earlier version; a region that it did not weigh keeps what it has."""
+    then = weighted(earlier.weights)
+    return [
+        as_it_was(region, units, wish.in_words)
+        for region in given.regions
+        if (units := weights_of(then, region.policy.id))
+    ]
 
 
 def _scaling_rows(given: Round, planned: Planned, earlier: Earlier, now: datetime) -> list[Row]:
@@ -226,17 +271,22 @@ def _planned(settings: Settings, given: Round, earlier: Earlier, wish: Wish) -> 
     placed = {f"{row['operator_id']}/{row['key_group']}": row["node_id"] for row in rows}
     assignment = fitted(given.problem, placed, wish, given.policy.solver.seconds)
     routing = routing_of(read_routes(settings, job, plan_id))
-    return _with_figures(given, assignment, routing, wish)
+    is_reweighed = any(
+        region.units != region.given.before for region in _weighed(given, earlier, wish)
+    )
+    return _with_figures(given, assignment, routing, wish, is_reweighed)
 
 
-def _with_figures(given: Round, assignment: IntArray, routing: Routing, wish: Wish) -> Planned:
+def _with_figures(
+    given: Round, assignment: IntArray, routing: Routing, wish: Wish, is_reweighed: bool
+) -> Planned:
     problem = given.problem
     after = problem_after(problem, given.statistics, given.routing, routing)
     if given.objective.is_joint:
         after = under_plan(given.objective, problem, assignment, after)
     result = make_result(
         problem, assignment, method=ROLLBACK, bound=0.0, seconds=0.0, reason=wish.in_words,
-        after=after, is_changed=routing != given.routing,
+        after=after, is_changed=is_reweighed or routing != given.routing,
     )  # fmt: skip
     return Planned(result, routing=routing)
 

@@ -21,6 +21,7 @@ from spark_jobs.learning import Learned, learn
 from spark_jobs.problems import Row, build_problem
 from spark_jobs.scaling import capacity_of
 from spark_jobs.traffic import Wire, wire_of
+from spark_jobs.weighing import RegionGiven, regions_of
 
 Route = tuple[str, str, int]
 """Operator, key, key group."""
@@ -41,6 +42,16 @@ class Round:
     """Routes in force when the snapshot was taken."""
     in_force: Sequence[Row] = ()
     """Rows of plans.scaling of the plan in force then."""
+    connections: Sequence[Row] = ()
+    """Rows of snapshots.connections."""
+    weights_in_force: Sequence[Row] = ()
+    """Rows of plans.weights of the plan in force then."""
+
+    @property
+    def regions(self) -> list[RegionGiven]:
+        """The ordered regions of the policy, with what is known of them."""
+        policy = self.policy
+        return regions_of(policy.regions, policy.window_s, self.connections, self.weights_in_force)
 
     @property
     def is_scaled(self) -> bool:
@@ -94,6 +105,8 @@ def round_of(
     key_pairs: pa.Table | None = None,
     routes: Sequence[Route] = (),
     in_force: Sequence[Row] = (),
+    connections: Sequence[Row] = (),
+    weights: Sequence[Row] = (),
 ) -> Round:
     """The round of a snapshot's rows, with the routes that were in force.
 
@@ -112,6 +125,8 @@ def round_of(
         KeyStatistics() if key_pairs is None else key_statistics(key_groups, key_pairs),
         routing_of(routes),
         in_force,
+        connections,
+        weights,
     )
 
 

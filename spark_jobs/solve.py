@@ -55,6 +55,8 @@ from spark_jobs.program import leave, progress, run_program
 from spark_jobs.rounds import Round
 from spark_jobs.scaling import Clusters, drains_of, rules_of, scaling_of, spares_of
 from spark_jobs.scaling_rows import due_of, in_words, scaling_rows
+from spark_jobs.weighing import Weighed, weigh, weight_rows
+from spark_jobs.weighing import in_words as weights_in_words
 
 
 def draft_plan(settings: Settings, job: str, run_id: str, choice: Choice) -> Row:
@@ -105,7 +107,11 @@ def make_draft(settings: Settings, snapshot: Row, choice: Choice) -> tuple[Row, 
             f"no plan for job {snapshot['job']} keeps every rule: {result.reason}; "
             "to fix it: raise the budget, or add nodes to the policy"
         )
-    return _verified(settings, given, decided(given, planned, nodes), budget, seed, nodes)
+    plan = decided(given, planned, nodes)
+    weighed = [weigh(region) for region in given.regions]
+    if any(region.is_change for region in weighed):
+        plan = replace(plan, result=_as_change(plan.result))
+    return _verified(settings, given, plan, budget, seed, nodes, weighed)
 
 
 class Solver:
@@ -272,13 +278,15 @@ def _why_not_weighted(result: Result, policy: JobPolicy, gain: float) -> str | N
 
 def write_draft(settings: Settings, plan: Row, content: Content) -> None:
     """Write the content, then the row that makes it a draft; what has been written is left."""
-    ensure_tables(settings, ["plans.assignments", "plans.routes", "plans.scaling", "plans.plans"])
+    names = ("assignments", "routes", "scaling", "weights", "plans")
+    ensure_tables(settings, [f"plans.{name}" for name in names])
     # One write a plan id: two attempts that find the same plan share its rows, two that find
     # different ones leave rows that no draft names.
     tables = {
         "plans.assignments": content.assignments,
         "plans.routes": content.routes,
         "plans.scaling": content.scaling,
+        "plans.weights": content.weights,
     }
     for table, rows in tables.items():
         if len(rows):
@@ -301,7 +309,7 @@ def drafted_event(draft: Row) -> Event:
         event="unchanged" if unchanged else "drafted",
         run_id=draft["run_id"],
         actor=actor(draft["run_id"]),
-        reason=" ".join([*said, *_scaling(draft)]),
+        reason=" ".join([*said, *_scaling(draft), *_weights(draft)]),
         plan_id=draft["plan_id"],
     )
 
@@ -317,6 +325,7 @@ def report(draft: Row) -> list[str]:
             f"{head}: unchanged, {draft['reason']}",
             f"load distance {before} of the mean, {quality}; {solved}",
             *_scaling(draft),
+            *_weights(draft),
             *_held_back(draft),
             *_advice(draft),
         ]
@@ -330,6 +339,7 @@ def report(draft: Row) -> list[str]:
         f"{quality}; {solved}",
         *_how(draft),
         *_scaling(draft),
+        *_weights(draft),
         *_path(draft),
         *_held_back(draft),
         *_advice(draft),
@@ -345,6 +355,12 @@ def _scaling(draft: Row) -> list[str]:
     """How many nodes, why, what bound and what would have changed it."""
     reason = draft.get("scaling_reason")
     return [f"scaling: {reason}"] if reason else []
+
+
+def _weights(draft: Row) -> list[str]:
+    """Which worker of an ordered region gets what, and why."""
+    reason = draft.get("weights_reason")
+    return [f"weights: {reason}"] if reason else []
 
 
 def _traffic(draft: Row) -> str:
@@ -407,22 +423,26 @@ def _verified(
     budget: Budget,
     seed: int,
     nodes: RoundPlan | None = None,
+    weighed: Sequence[Weighed] = (),
 ) -> tuple[Row, Content]:
     """``given`` has the nodes that the plan makes; it is verified from those that were measured."""
     snapshot, problem, now = given.snapshot, given.problem, datetime.now(UTC)
     scaling = _scaling_rows(given, planned, nodes, now) if nodes else []
-    content_hash = content_hash_of_plan(problem, planned, scaling)
+    weights = weight_rows(weighed, snapshot["job"], "")
+    content_hash = content_hash_of_plan(problem, planned, scaling, weights)
     plan_id = identity.plan_id(snapshot["job"], snapshot["snapshot_id"], content_hash)
     scaling = [{**row, "plan_id": plan_id} for row in scaling]
     content = content_rows(snapshot["job"], plan_id, problem, planned)
-    content = replace(content, scaling=scaling)
+    weights = [{**row, "plan_id": plan_id} for row in weights]
+    content = replace(content, scaling=scaling, weights=weights)
     plan = plan_row(given, plan_id, content_hash, planned, budget, seed, now)
+    plan["weights_reason"] = weights_in_words(weighed)
     if nodes is not None:
         due = sum(map(len, due_of(nodes.problem).values()))
         plan |= {"due_moves": due, "scaling_reason": in_words(given.policy, nodes)}
     measured = given if nodes is None else read_round(settings, snapshot)
     violations = violations_of(
-        measured, plan, content.assignments, planned_routes(planned), scaling
+        measured, plan, content.assignments, planned_routes(planned), scaling, weights
     )
     if violations:
         broken = "; ".join(map(str, violations))

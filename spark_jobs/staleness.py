@@ -17,6 +17,7 @@ from ballast.store.snapshots import RESOURCES, key_group_names, newest_snapshot
 from ballast.store.tables import read_rows, table_exists
 from spark_jobs.drafts import read_content
 from spark_jobs.problems import Row
+from spark_jobs.workers import why_weights_do_not_fit
 
 SHOWN_NODES = 6
 
@@ -32,7 +33,7 @@ class Lost:
 def why_stale(settings: Settings, snapshot: Row, draft: Row) -> list[str]:
     """Everything that has changed too much since the draft's snapshot; empty: it is as it was."""
     policy = policy_from_json(snapshot["policy_json"])
-    content, _, scaling = read_content(settings, draft)
+    content, _, scaling, weights = read_content(settings, draft)
     used = set(content["node_id"].to_pylist())
     known = _drains_of_plan(settings, policy, snapshot, content, scaling)
     lost = {
@@ -44,6 +45,9 @@ def why_stale(settings: Settings, snapshot: Row, draft: Row) -> list[str]:
         *_other_head(settings, draft),
         *_in_words(used, lost),
         *_moved_load(settings, policy, snapshot),
+        *why_weights_do_not_fit(
+            settings, current_policy(settings, policy), weights, snapshot["period_start_at"]
+        ),
     ]
 
 

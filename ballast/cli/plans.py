@@ -20,14 +20,16 @@ from ballast.store.plans import (
     read_outcomes,
     read_plan,
     read_plans,
+    read_region_acks,
+    read_weights,
     versions_of,
 )
 from ballast.store.review import Life
 
 Row = dict[str, Any]
 PLAN_FIGURES = (
-    "objective", "method", "status", "reason", "scaling_reason", "load_distance_before_pct",
-    "load_distance_pct",
+    "objective", "method", "status", "reason", "scaling_reason", "weights_reason",
+    "load_distance_before_pct", "load_distance_pct",
     "max_load_distance_pct", "trade", "traffic_weight", "load_weight",
     "traffic_saved_before_pct", "traffic_saved_pct", "bound_pct", "gap_pct", "moves", "bytes",
     "forced_moves", "forced_bytes", "pause_s", "routes", "rerouted_keys", "route_bytes",
@@ -122,9 +124,11 @@ def plan_detail(settings: Settings, job: str, name: str | None) -> Row:
         "plan": plan,
         "nodes": node_plan(Life(Shelf(settings), job), plan),
         "assignment": assignment,
+        "weights": read_weights(settings, job, plan_id),
         "moves": [row for row in assignment if row["node_id"] != row["previous_node_id"]],
         "log": [row for row in read_log(settings, job) if row["plan_id"] == plan_id],
         "acks": read_acks(settings, job, version) if version else [],
+        "region_acks": read_region_acks(settings, job, version) if version else [],
         "outcomes": latest_outcomes(settings, job, version) if version else [],
     }
 
@@ -254,9 +258,16 @@ def _show(args: argparse.Namespace) -> int:
     print(f"\n{'Key groups' if args.all else 'Moves'} ({len(rows)})")
     print(_section(rows, ("operator_id", "key_group", "previous_node_id", "node_id",
                           "state_bytes")))  # fmt: skip
+    if detail["weights"]:
+        print("\nWeights of workers, in units of 0.1 %")
+        print(_section(detail["weights"], ("region_id", "worker_id", "previous_weight", "weight",
+                                           "state", "records_per_s", "reason")))  # fmt: skip
     print("\nTake-up")
     print(_section(detail["acks"], ("status", "batch_id", "moved_key_groups", "bytes_moved",
                                     "pause_ms", "acked_at", "reason")))  # fmt: skip
+    if detail["region_acks"]:
+        print("\nTake-up by ordered regions")
+        print(_section(detail["region_acks"], ("region_id", "status", "acked_at", "reason")))
     print("\nOutcome: promised against measured")
     print(_section(detail["outcomes"], ("figure", "unit", "before", "promised", "measured",
                                         "windows", "measured_at")))  # fmt: skip

@@ -10,6 +10,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+from ballast.contracts.regions import Weighted
 from ballast.contracts.tables import LONGEST_ROUTED_KEY_BYTES
 
 ID_LENGTH = 16
@@ -33,15 +34,26 @@ def content_hash(
     assignments: Iterable[tuple[str, int, str]],
     routes: Iterable[tuple[str, str, int]] = (),
     scaling: Iterable[Scaled] = (),
+    weights: Iterable[Weighted] = (),
 ) -> str:
     """Hash of a plan's content, rows in any order.
 
-    Rows of (operator_id, key_group, node_id), of (operator_id, key, key_group) and of (subject,
-    subject_id, action, wanted). Without routes or scaling it is the hash of the others alone, so
-    plans made before there were any keep theirs.
+    Rows of (operator_id, key_group, node_id), of (operator_id, key, key_group), of (subject,
+    subject_id, action, wanted) and of (region_id, worker_id, weight). Without routes, scaling or
+    weights it is the hash of the others alone, so plans made before there were any keep theirs.
     """
     rows = sorted((operator, int(group), node) for operator, group, node in assignments)
-    return digest(*map(_canonical, rows), *_route_parts(routes), *_scaling_parts(scaling))
+    return digest(
+        *map(_canonical, rows),
+        *_route_parts(routes),
+        *_scaling_parts(scaling),
+        *_weight_parts(weights),
+    )
+
+
+def _weight_parts(weights: Iterable[Weighted]) -> list[str]:
+    """A part a row: a name, two texts and a number, as no other part has them."""
+    return sorted(_canonical(["weights", *row]) for row in weights)
 
 
 def _scaling_parts(scaling: Iterable[Scaled]) -> list[str]:

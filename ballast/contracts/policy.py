@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ballast.contracts.errors import FeatureNotBuilt, PolicyError
+from ballast.contracts.regions import RegionPolicy, check_regions
 from ballast.contracts.review import ReviewPolicy
 from ballast.contracts.settings import JOB_NAME_PATTERN
 
@@ -326,6 +327,8 @@ class JobPolicy(_Strict):
     thresholds: ThresholdPolicy = ThresholdPolicy()
     scaling: ScalingPolicy | None = None
     """How the number of nodes is decided; null leaves it as it is."""
+    regions: tuple[RegionPolicy, ...] = ()
+    """Stateless ordered regions of the job, whose workers plans weigh."""
 
     @model_validator(mode="after")
     def _hangs_together(self) -> JobPolicy:
@@ -342,6 +345,7 @@ class JobPolicy(_Strict):
         _check_spares(self)
         if self.scaling is not None:
             _check_scaling(self, self.scaling)
+        check_regions(self.regions, [operator.id for operator in self.operators])
         return self
 
     @property
@@ -362,6 +366,10 @@ class JobPolicy(_Strict):
     def operator(self, operator_id: str) -> OperatorPolicy:
         """The operator of that id."""
         return next(operator for operator in self.operators if operator.id == operator_id)
+
+    def region(self, region_id: str) -> RegionPolicy | None:
+        """The ordered region of that id; None if the job has none."""
+        return next((region for region in self.regions if region.id == region_id), None)
 
     def followers(self, operator_id: str) -> tuple[str, ...]:
         """The operator, then those with the same partition key: one key is one thing to them."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ballast.contracts.regions import CONNECTION_STATES, UNITS, WORKER_STATES
+
 ALIVE_STATES = ("alive", "draining")
 NODE_STATES = ("alive", "draining", "dead")
 SOLVER_STATUSES = ("optimal", "feasible", "unchanged")
@@ -296,6 +298,36 @@ METRICS_SOURCES = Table(
     trusted=False,
 )  # fmt: skip
 
+REGION = Column("region_id", "string", "The ordered region")
+WORKER = Column("worker_id", "string", "Worker that the connection leads to")
+
+
+def _weight(name: str, doc: str) -> Column:
+    return Column(name, "long", doc, "0.1 %", minimum=0, maximum=UNITS)
+
+
+CONNECTION_FIGURES = (
+    Column("state", "string", "Whether the worker lived at the window's end",
+           allowed=CONNECTION_STATES),
+    _weight("weight", "Its weight, mean of the window"),
+    _count("sent", "Records sent to it", "records"),
+    _count("done", "Records that came back from it", "records"),
+    _figure("blocked_ms", "Time that the splitter waited for it", "ms", maximum=LARGEST_MS),
+    _figure("busy_ms", "Time in which it had at least one record", "ms", maximum=LARGEST_MS),
+)  # fmt: skip
+
+METRICS_CONNECTIONS = Table(
+    name="metrics.connections",
+    doc="A connection's window, from the splitter of an ordered region to one of its workers. A "
+    "worker that died has rows that say so; no row means that nothing is known.",
+    written_by="streaming job",
+    columns=(JOB, REGION, WORKER, *WINDOW_COLUMNS, *CONNECTION_FIGURES),
+    key=("job", "region_id", "worker_id", "window_start_at"),
+    partition_by=("job", "window_date"),
+    retention_days=30,
+    trusted=False,
+)
+
 METRICS_REJECTED = Table(
     name="metrics.rejected",
     doc="A bad row as it came, with why it was set aside. Nothing is dropped silently.",
@@ -334,6 +366,8 @@ SNAPSHOTS_SNAPSHOTS = Table(
         _count("key_pairs_table_version", "Version of metrics.key_pairs read; NULL if none was",
                "versions", nullable=True),
         _count("sources_table_version", "Version of metrics.sources read; NULL if none was",
+               "versions", nullable=True),
+        _count("connections_table_version", "Version of metrics.connections read; NULL if none was",
                "versions", nullable=True),
         Column("applied_plan_id", "string", "Plan that the newest window ran under; NULL if none",
                nullable=True),
@@ -463,6 +497,22 @@ SNAPSHOTS_SOURCES = Table(
     key=("job", "snapshot_id", "source_id"),
 )  # fmt: skip
 
+SNAPSHOTS_CONNECTIONS = Table(
+    name="snapshots.connections",
+    doc="The newest good windows of each connection of an ordered region, within the period: what "
+    "weights are decided from. A region that was silent has no row.",
+    written_by="condense",
+    columns=(
+        JOB,
+        SNAPSHOT_ID,
+        REGION,
+        WORKER,
+        Column("window_end_at", "timestamp", "End of the window"),
+        *CONNECTION_FIGURES,
+    ),
+    key=("job", "snapshot_id", "region_id", "worker_id", "window_end_at"),
+)
+
 PLANS_PLANS = Table(
     name="plans.plans",
     doc="A plan as drafted: what it promises and what it costs. Its life is in plans.log.",
@@ -537,6 +587,8 @@ PLANS_PLANS = Table(
                "and what would have changed it; NULL without scaling", nullable=True),
         Column("advice", "string", "Operators that could be one component, a line each; NULL where "
                "there are none or no traffic was measured", nullable=True),
+        Column("weights_reason", "string", "Which worker of an ordered region gets what, and why; "
+               "NULL without regions", nullable=True),
         Column("created_at", "timestamp", "When it was drafted"),
     ),
     key=("job", "run_id", "snapshot_id"),
@@ -641,6 +693,32 @@ PLANS_SCALING = Table(
     retention_days=3650,
 )  # fmt: skip
 
+PLANS_WEIGHTS = Table(
+    name="plans.weights",
+    doc="The content of a plan beside its assignments, where the job has ordered regions: the "
+    "weight of every worker. Those of a region add up to 1,000, which a CHECK cannot see: solve, "
+    "publish and the streaming job each make sure. region_id, worker_id and weight are part of the "
+    "content's hash. A region without rows keeps the weights it has.",
+    written_by="solve",
+    columns=(
+        JOB,
+        PLAN_ID,
+        REGION,
+        WORKER,
+        _weight("weight", "Records out of 1,000 that it shall get"),
+        _weight("previous_weight", "What it had when the plan was made"),
+        Column("state", "string", "What was known of it then", allowed=WORKER_STATES),
+        _figure("records_per_s", "What it truly does a second, by method service; NULL if unknown",
+                "records/s", nullable=True),
+        _figure("blocked_pct", "Time that the splitter is expected to wait for it, by method "
+                "blocking; NULL if unknown", "%", nullable=True),
+        Column("reason", "string", "Why, in a sentence"),
+    ),
+    key=("job", "plan_id", "region_id", "worker_id"),
+    retention_days=3650,
+    checks={"dead_get_nothing": "state <> 'dead' OR weight = 0"},
+)  # fmt: skip
+
 PLANS_HEADS = Table(
     name="plans.heads",
     doc="A job's plan in force. One row a job, changed only by compare-and-set on the version.",
@@ -688,16 +766,19 @@ PLANS_ACKS = Table(
         Column("version", "long", "The version", None, minimum=1, maximum=LARGEST_COUNT),
         PLAN_ID,
         Column("status", "string", "refused, accepted or applied", allowed=ACK_STATUSES),
-        _count("batch_id", "Batch at whose start it was decided or applied", "batch"),
+        Column("region_id", "string", "The ordered region whose word it is; NULL for the job's "
+               "operators", nullable=True),
+        _count("batch_id", "Batch at whose start it was decided or applied; 0 of a region, which "
+               "has none", "batch"),
         Column("reason", "string", "Why it was refused; empty otherwise"),
         _count("moved_key_groups", "Key groups whose state was moved", "key groups"),
         _count("bytes_moved", "Bytes copied, as counted while copying", "bytes"),
         _figure("pause_ms", "Wall time the batch waited for the moves", "ms", maximum=LARGEST_MS),
         Column("acked_at", "timestamp", "When"),
     ),
-    key=("job", "version", "status", "acked_at"),
+    key=("job", "version", "region_id", "status", "acked_at"),
     retention_days=3650,
-)
+)  # fmt: skip
 
 PLANS_OUTCOMES = Table(
     name="plans.outcomes",
@@ -709,7 +790,8 @@ PLANS_OUTCOMES = Table(
         PLAN_ID,
         RUN_ID,
         Column("figure", "string", "Name of the figure, as in plans.plans; cpu_load_cores/<node> "
-               "as in plans.scaling"),
+               "as in plans.scaling; capacity_records_per_s, done_records_per_s and "
+               "blocked_pct/<region> of ordered regions"),
         Column("unit", "string", "Its unit"),
         Column("before", "double", "Its value without the plan; NULL if it has none", None, True,
                minimum=-LARGEST_LOAD, maximum=LARGEST_LOAD),
@@ -734,6 +816,7 @@ TABLES: dict[str, Table] = {
         METRICS_KEY_PAIRS,
         METRICS_NODES,
         METRICS_SOURCES,
+        METRICS_CONNECTIONS,
         METRICS_REJECTED,
         SNAPSHOTS_SNAPSHOTS,
         SNAPSHOTS_KEY_GROUPS,
@@ -742,10 +825,12 @@ TABLES: dict[str, Table] = {
         SNAPSHOTS_KEY_PAIRS,
         SNAPSHOTS_LOAD_SERIES,
         SNAPSHOTS_SOURCES,
+        SNAPSHOTS_CONNECTIONS,
         PLANS_PLANS,
         PLANS_ASSIGNMENTS,
         PLANS_ROUTES,
         PLANS_SCALING,
+        PLANS_WEIGHTS,
         PLANS_HEADS,
         PLANS_LOG,
         PLANS_ACKS,

@@ -72,6 +72,12 @@ def read_scaling(settings: Settings, job: str, plan_id: str) -> list[Row]:
     return _rows(settings, "plans.scaling", job, ("plan_id", "=", plan_id))
 
 
+def read_weights(settings: Settings, job: str, plan_id: str) -> list[Row]:
+    """The rows of plans.weights of a plan, by region and worker; none without ordered regions."""
+    rows = _rows(settings, "plans.weights", job, ("plan_id", "=", plan_id))
+    return sorted(rows, key=lambda row: (row["region_id"], row["worker_id"]))
+
+
 def read_plan(settings: Settings, job: str, plan_id: str) -> Row:
     """What a plan promises and costs."""
     rows = _rows(settings, "plans.plans", job, ("plan_id", "=", plan_id))
@@ -116,10 +122,28 @@ def over_since(log: Sequence[Row], trouble: Row) -> datetime | None:
     return next(later, None)
 
 
-def read_acks(settings: Settings, job: str, version: int | None = None) -> list[Row]:
-    """The streaming job's words on its versions, oldest first."""
+def read_acks(
+    settings: Settings, job: str, version: int | None = None, region_id: str | None = None
+) -> list[Row]:
+    """The streaming job's words on its versions, oldest first; those of a region where named."""
     where = [("version", "=", version)] if version is not None else []
-    return sorted(_rows(settings, "plans.acks", job, *where), key=lambda row: row["acked_at"])
+    rows = of_region(_rows(settings, "plans.acks", job, *where), region_id)
+    return sorted(rows, key=lambda row: row["acked_at"])
+
+
+def read_region_acks(settings: Settings, job: str, version: int) -> list[Row]:
+    """The words of a job's ordered regions on a version, oldest first."""
+    rows = _rows(settings, "plans.acks", job, ("version", "=", version))
+    own = [row for row in rows if row.get("region_id") is not None]
+    return sorted(own, key=lambda row: row["acked_at"])
+
+
+def of_region(acks: Sequence[Row], region_id: str | None = None) -> list[Row]:
+    """The words of one region; without one, those of the job's operators.
+
+    A table of an earlier version has the words of operators alone.
+    """
+    return [row for row in acks if row.get("region_id") == region_id]
 
 
 def read_outcomes(settings: Settings, job: str, version: int | None = None) -> list[Row]:

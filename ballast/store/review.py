@@ -15,7 +15,7 @@ from ballast.contracts.policy import policy_files
 from ballast.contracts.settings import check_job_name
 from ballast.store.kept import LONG_COLUMNS, Row, Shelf
 from ballast.store.paging import Key, Order, Page, read_page
-from ballast.store.plans import over_since
+from ballast.store.plans import of_region, over_since
 from ballast.store.tables import Filter, rows_of
 
 IN_FORCE_EVENTS = ("published", "rolled_back")
@@ -57,7 +57,8 @@ class Life:
     @cached_property
     def acks(self) -> list[Row]:
         """The streaming job's words on its versions, oldest first."""
-        return sorted(self.shelf.rows("plans.acks", self.job), key=lambda row: row["acked_at"])
+        own = of_region(self.shelf.rows("plans.acks", self.job))
+        return sorted(own, key=lambda row: row["acked_at"])
 
     @cached_property
     def outcomes(self) -> dict[int, dict[str, Row]]:

@@ -26,11 +26,14 @@ NOTHING_MOVED = MoveFigures(0, 0, 0.0)
 
 
 class AckBook:
-    """Acknowledgements of one job on their way into ``plans.acks``."""
+    """Acknowledgements of one job, or of one of its regions, on their way into ``plans.acks``."""
 
-    def __init__(self, folder: Path, settings: Settings, job: str) -> None:
+    def __init__(
+        self, folder: Path, settings: Settings, job: str, region_id: str | None = None
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.settings, self.job = folder, settings, job
+        self.region_id = region_id
         self.life = self._life()
 
     def say(
@@ -53,6 +56,7 @@ class AckBook:
                 "version": version,
                 "plan_id": plan_id,
                 "status": status,
+                "region_id": self.region_id,
                 "batch_id": batch_id,
                 "reason": reason,
                 "moved_key_groups": figures.moved_key_groups,
@@ -82,10 +86,11 @@ class AckBook:
         return str(read_json(path))
 
     def _append(self, row: Any) -> None:
+        who = f"{self.job}/{self.life}" + (f"/{self.region_id}" if self.region_id else "")
         append_once(
             self.settings,
             "plans.acks",
             [row | {"acked_at": datetime.fromisoformat(row["acked_at"])}],
-            app_id=f"ballast.acks/{self.job}/{self.life}/{row['version']}/{row['status']}",
+            app_id=f"ballast.acks/{who}/{row['version']}/{row['status']}",
             app_version=1,
         )

@@ -72,10 +72,11 @@ class DecisionLog:
         if found is None:
             return None
         nodes = {operator: tuple(names) for operator, names in found["nodes"].items()}
-        # Placements of earlier versions have neither routes nor scaling.
+        # Placements of earlier versions have neither routes nor scaling nor weights.
         scaling = tuple((s[0], s[1], s[2], s[3]) for s in found.get("scaling", []))
+        weights = tuple((w[0], w[1], w[2]) for w in found.get("weights", []))
         return Placement(
-            found["version"], found["plan_id"], nodes, found.get("routes", {}), scaling
+            found["version"], found["plan_id"], nodes, found.get("routes", {}), scaling, weights
         )
 
     def record_placement(self, placement: Placement) -> None:
@@ -86,6 +87,7 @@ class DecisionLog:
             "nodes": dict(placement.nodes),
             "routes": dict(placement.routes),
             "scaling": [list(row) for row in placement.scaling],
+            "weights": [list(row) for row in placement.weights],
         }
         write_json(self.folder / f"placement-{placement.version}.json", content)
 

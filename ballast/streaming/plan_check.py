@@ -13,6 +13,7 @@ from typing import Any
 from ballast.contracts.errors import InvalidInput, PlanRefused
 from ballast.contracts.identity import Scaled, content_hash, is_routable
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.regions import Weighted
 from ballast.contracts.scaling import DRAINING, IN_USE, node_actions, nodes_in_use
 from ballast.contracts.tables import LONGEST_ROUTED_KEY_BYTES
 from ballast.store.plans import Head
@@ -32,10 +33,14 @@ def checked_placement(
     current: Placement,
     routes: Sequence[Route] = (),
     scaling: Sequence[Scaled] = (),
+    weights: Sequence[Weighted] = (),
 ) -> Placement:
-    """The placement that a plan's content describes, or :class:`PlanRefused` with the reason."""
+    """The placement that a plan's content describes, or :class:`PlanRefused` with the reason.
+
+    Weights are part of the content and of its hash; what they say is for their regions to check.
+    """
     content = [(str(r["operator_id"]), int(r["key_group"]), str(r["node_id"])) for r in rows]
-    _check_hash(head, content, routes, scaling)
+    check_hash(head, content, routes, scaling, weights)
     _check_key_groups(content, topology)
     _check_nodes(content, policy, scaling)
     _check_routes(routes, topology)
@@ -49,6 +54,7 @@ def checked_placement(
         },
         _by_operator(routes),
         tuple(scaling),
+        tuple(weights),
     )
     _check_draining(current, placement, topology, policy)
     return placement
@@ -66,18 +72,20 @@ def check_keeps_routes(placement: Placement, topology: Topology) -> None:
             )  # fmt: skip
 
 
-def _check_hash(
+def check_hash(
     head: Head,
-    content: list[tuple[str, int, str]],
+    content: Sequence[tuple[str, int, str]],
     routes: Sequence[Route],
     scaling: Sequence[Scaled],
+    weights: Sequence[Weighted],
 ) -> None:
-    found = content_hash(content, routes, scaling)
+    """Refuse rows that are not the content that was published."""
+    found = content_hash(content, routes, scaling, weights)
     if found != head.content_hash:
         raise PlanRefused(
             f"content hash of plan {head.plan_id} is {found[:16]} over {len(content)} rows, "
-            f"{len(routes)} routes and {len(scaling)} rows of scaling, the head promises "
-            f"{head.content_hash[:16]}; publish the plan again"
+            f"{len(routes)} routes, {len(scaling)} rows of scaling and {len(weights)} of weights, "
+            f"the head promises {head.content_hash[:16]}; publish the plan again"
         )
 
 

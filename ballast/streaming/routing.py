@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.identity import Scaled, content_hash, key_group_name
+from ballast.contracts.regions import Weighted
 from ballast.contracts.scaling import ALIVE, nodes_in_use
 from ballast.streaming.operators import Topology
 
@@ -61,6 +62,8 @@ class Placement:
     routes: Mapping[str, Routes] = field(default_factory=dict)
     scaling: tuple[Scaled, ...] = ()
     """What the plan makes of nodes; empty where it leaves that to the policy."""
+    weights: tuple[Weighted, ...] = ()
+    """What the plan gives workers of ordered regions, which take that up themselves."""
 
     def __post_init__(self) -> None:
         if self.version < FIRST_VERSION:
@@ -81,6 +84,7 @@ class Placement:
                 for key, group in routes.items()
             ),
             self.scaling,
+            self.weights,
         )
 
     def node_of(self, operator_id: str, key_group: int) -> str:

@@ -18,9 +18,17 @@ from pyspark.sql import DataFrame
 
 from ballast.contracts.errors import PlanRefused
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.regions import weighted
 from ballast.contracts.scaling import nodes_in_use, scaled
 from ballast.contracts.settings import Settings
-from ballast.store.plans import Head, read_assignment, read_head, read_routes, read_scaling
+from ballast.store.plans import (
+    Head,
+    read_assignment,
+    read_head,
+    read_routes,
+    read_scaling,
+    read_weights,
+)
 from ballast.store.tables import append_once
 from ballast.streaming import faults
 from ballast.streaming.acks import AckBook
@@ -156,12 +164,13 @@ class JobRuntime:
             rows = read_assignment(self.settings, self.policy.job, head.plan_id)
             routes = read_routes(self.settings, self.policy.job, head.plan_id)
             scaling = scaled(read_scaling(self.settings, self.policy.job, head.plan_id))
+            weights = weighted(read_weights(self.settings, self.policy.job, head.plan_id))
         except Exception as error:  # noqa: BLE001 - whatever ails the tables, the job goes on
             log.warning("the plan could not be read, keeping v%d: %s", current.version, error)
             return None
         try:
             return checked_placement(
-                head, rows, self.topology, self.policy, current, routes, scaling
+                head, rows, self.topology, self.policy, current, routes, scaling, weights
             )
         except PlanRefused as refusal:
             self._refuse(head, current, str(refusal), batch_id)

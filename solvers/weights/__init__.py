@@ -6,13 +6,14 @@ the paper; ``weights_from_service(history, params)`` from their workers' true ra
 
 from __future__ import annotations
 
+from ballast.contracts.regions import UNITS
 from solvers.weights.service import (
     ServiceHistory,
     ServiceParams,
     ServiceWeights,
     weights_from_service,
 )
-from solvers.weights.weights import UNITS, BlockingHistory, Params, Weights, weights_from
+from solvers.weights.weights import BlockingHistory, Params, Weights, weights_from
 
 __all__ = [
     "UNITS",

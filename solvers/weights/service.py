@@ -15,9 +15,11 @@ import numpy as np
 from scipy.special import xlogy  # type: ignore[import-untyped]
 
 from ballast.contracts.errors import InvalidInput
+from ballast.contracts.regions import UNITS
 from solvers.problem import BoolArray, FloatArray, IntArray
 from solvers.weights.allocate import minimax_allocation
-from solvers.weights.weights import UNITS, check_sums
+from solvers.weights.bounds import weight_bounds
+from solvers.weights.weights import check_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,12 +71,15 @@ class ServiceParams:
     as that takes it, after ``probe_rounds`` rounds at the latest (0: never), and at once after
     records that would be worth a unit. The weights will be in force for ``in_force_rounds``: a
     local loop's for one, a plan's for many, and a probe is so much longer.
+    ``min_units`` and ``max_change`` are as in ``Params``.
     """
 
     change: float = 9.0
     enough: float = 400.0
     probe_rounds: int = 10
     in_force_rounds: float = 1.0
+    min_units: int = 0
+    max_change: int | None = None
 
     def __post_init__(self) -> None:
         if not (self.change > 0 and self.enough >= 1 and self.probe_rounds >= 0):
@@ -84,6 +89,8 @@ class ServiceParams:
             )
         if not self.in_force_rounds > 0:
             raise InvalidInput(f"in_force_rounds {self.in_force_rounds}", allowed="above 0")
+        if self.min_units < 0 or (self.max_change is not None and self.max_change < 1):
+            raise InvalidInput("min_units or max_change is too small", allowed=">= 0 and >= 1")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -107,7 +114,10 @@ def weights_from_service(
     rates = np.array(
         [newest_rate(history.done[:, j], history.busy_s[:, j], params) for j in range(n)]
     )
-    lowest, highest = _bounds(history, rates)
+    lowest, highest = weight_bounds(
+        history.weights, history.alive, np.isfinite(rates), history.units,
+        params.min_units, params.max_change,
+    )  # fmt: skip
     units = minimax_allocation(_functions(rates, history.units), lowest, highest, history.units)
     probes = _probes(history, units, rates, params)
     probed = probes > 0
@@ -154,19 +164,6 @@ def _functions(rates: FloatArray, units: int) -> FloatArray:
     """[N, units + 1]: how long a worker needs for its share of one record of the region."""
     known = np.where(np.isfinite(rates), rates, 1.0)
     return np.arange(units + 1, dtype=np.float64)[None, :] / known[:, None]
-
-
-def _bounds(history: ServiceHistory, rates: FloatArray) -> tuple[IntArray, IntArray]:
-    """The dead get nothing; who was never measured keeps its weight while others are known."""
-    alive = history.alive
-    lowest = np.zeros(len(rates), dtype=np.int64)
-    highest = np.where(alive, history.units, 0)
-    silent = alive & np.isnan(rates)
-    if bool((alive & ~silent).any()):
-        lowest[silent] = highest[silent] = history.weights[silent]
-    elif bool(alive.all()):
-        lowest[:] = highest[:] = history.weights
-    return lowest, highest
 
 
 def _probes(

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
+from ballast.contracts.regions import UNITS
 from solvers.problem import BoolArray, FloatArray, IntArray
 from solvers.weights.allocate import minimax_allocation
+from solvers.weights.bounds import weight_bounds
 from solvers.weights.cluster import cluster
 from solvers.weights.function import RawData, blocking_function
-
-UNITS = 1000
-"""R: weights are in units of 0.1 % (5.1)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +131,9 @@ def weights_from(
     if clusters.max() + 1 < len(clusters):
         functions = _shared(raw, clusters, history.units, params)
     known = np.array([bool(r.rate) for r in raw])
-    lowest, highest = _bounds(history, known, params)
+    lowest, highest = weight_bounds(
+        history.weights[-1], alive, known, history.units, params.min_units, params.max_change
+    )
     units = minimax_allocation(functions, lowest, highest, history.units)
     expected = functions[np.arange(len(units)), units]
     return Weights(
@@ -185,33 +186,6 @@ def _shared(raw: list[RawData], clusters: IntArray, units: int, params: Params) 
         for c in np.unique(clusters).tolist()
     }
     return np.array([by_cluster[c] for c in clusters.tolist()])
-
-
-def _bounds(
-    history: BlockingHistory, known: BoolArray, params: Params
-) -> tuple[IntArray, IntArray]:
-    """Change per round, a floor, dead connections at nothing, silent ones where they are."""
-    now, alive, units = history.weights[-1], history.alive_mask, history.units
-    # What a dead connection had must go somewhere, and now: no bound may stand in its way.
-    must_go = bool((now[~alive] > 0).any())
-    change = units if params.max_change is None or must_go else params.max_change
-    lowest = np.maximum(now - change, params.min_units)
-    highest = np.minimum(now + change, units)
-    silent = alive & ~known
-    if bool((alive & known).any()) or not must_go:
-        lowest[silent] = highest[silent] = now[silent]
-    lowest[~alive] = highest[~alive] = 0
-    lowest = np.minimum(lowest, highest)
-    _check_floor(int(lowest.sum()), units, params)
-    return lowest, highest
-
-
-def _check_floor(lowest: int, units: int, params: Params) -> None:
-    if lowest > units:
-        raise InvalidInput(
-            f"min_units {params.min_units} for every connection needs {lowest} of {units} units",
-            remedy="lower min_units",
-        )
 
 
 def check_sums(weights: IntArray, units: int) -> None:

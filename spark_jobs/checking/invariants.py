@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from ballast.contracts.identity import Scaled, content_hash
+from ballast.contracts.regions import Weighted
 from ballast.store.plans import Head
 
 Row = dict[str, Any]
@@ -44,6 +45,7 @@ class JobState:
     assignments: Sequence[tuple[str, int, str]] = ()
     routes: Sequence[tuple[str, str, int]] = ()
     scaling: Sequence[Scaled] = ()
+    weights: Sequence[Weighted] = ()
 
     @property
     def head(self) -> Head | None:
@@ -103,7 +105,7 @@ def _whole_plan(state: JobState) -> Iterator[Finding]:
     elif state.plan["content_hash"] != head.content_hash:
         promised = f"{state.plan['content_hash'][:16]}, the head promises {head.content_hash[:16]}"
         yield Finding(state.job, f"{named}, whose content hash is {promised}", back)
-    found = content_hash(state.assignments, state.routes, state.scaling)
+    found = content_hash(state.assignments, state.routes, state.scaling, state.weights)
     if found != head.content_hash:
         rows = f"{len(state.assignments)} assignments and {len(state.routes)} routes"
         yield Finding(

@@ -14,6 +14,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from ballast.contracts.errors import NotFound
+from ballast.contracts.regions import weighted
 from ballast.contracts.scaling import scaled
 from ballast.contracts.settings import Settings
 from ballast.store.plans import (
@@ -23,6 +24,7 @@ from ballast.store.plans import (
     read_plan,
     read_routes,
     read_scaling,
+    read_weights,
 )
 from ballast.store.tables import open_table, rows_of, table_exists
 from spark_jobs.checking.invariants import PUBLISHED, JobState, Publication
@@ -66,6 +68,7 @@ def read_state(settings: Settings, job: str) -> JobState:
         job, logged, heads, state.history, _plan_or_none(settings, head), content,
         read_routes(settings, job, head.plan_id),
         scaled(read_scaling(settings, job, head.plan_id)),
+        weighted(read_weights(settings, job, head.plan_id)),
     )  # fmt: skip
 
 

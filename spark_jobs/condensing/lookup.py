@@ -31,9 +31,9 @@ from spark_jobs.condensing.words import iso
 SNAPSHOTS = "snapshots.snapshots"
 TABLES_USED = (
     "metrics.key_groups", "metrics.nodes", "metrics.traffic", "metrics.key_pairs",
-    "metrics.sources", "metrics.rejected", "snapshots.key_groups", "snapshots.nodes",
-    "snapshots.traffic", "snapshots.key_pairs", "snapshots.load_series", "snapshots.sources",
-    SNAPSHOTS,
+    "metrics.sources", "metrics.connections", "metrics.rejected", "snapshots.key_groups",
+    "snapshots.nodes", "snapshots.traffic", "snapshots.key_pairs", "snapshots.load_series",
+    "snapshots.sources", "snapshots.connections", SNAPSHOTS,
 )  # fmt: skip
 # A job is silent when its newest window is older than this many windows, but not before a
 # minute: batches take time, and so does committing their metrics.
@@ -65,12 +65,14 @@ def look_up(settings: Settings, request: Request) -> Found:
     nodes = open_table(settings, "metrics.nodes").version()
     routes_keys = bool(request.policy.routing.edges)
     is_scaled = request.policy.scaling is not None
+    has_regions = bool(request.policy.regions)
     pins = Pins(
         nodes=nodes,
         key_groups=open_table(settings, "metrics.key_groups").version(),
         traffic=open_table(settings, "metrics.traffic").version(),
         key_pairs=open_table(settings, "metrics.key_pairs").version() if routes_keys else None,
         sources=open_table(settings, "metrics.sources").version() if is_scaled else None,
+        connections=open_table(settings, "metrics.connections").version() if has_regions else None,
     )
     newest = _newest_fresh_window_end(settings, request, nodes)
     if newest is None:

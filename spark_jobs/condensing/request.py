@@ -71,6 +71,8 @@ class Pins:
     """None where no keys are routed."""
     sources: int | None = None
     """None where the job is not scaled."""
+    connections: int | None = None
+    """None where the job has no ordered region."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,8 @@ class Found:
             pins.append(f"metrics.key_pairs@{self.pins.key_pairs}")
         if self.pins.sources is not None:
             pins.append(f"metrics.sources@{self.pins.sources}")
+        if self.pins.connections is not None:
+            pins.append(f"metrics.connections@{self.pins.connections}")
         if self.applied_plan_id is not None:
             pins.append(f"under plan {self.applied_plan_id}")
         return identity.snapshot_id(request.job, request.run_id, pins)

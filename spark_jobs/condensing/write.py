@@ -55,6 +55,7 @@ def write_snapshot(
         "traffic_table_version": found.pins.traffic,
         "key_pairs_table_version": found.pins.key_pairs,
         "sources_table_version": found.pins.sources,
+        "connections_table_version": found.pins.connections,
         "applied_plan_id": found.applied_plan_id,
         "rejected_rows": rejected_rows,
         "policy_json": request.policy.to_json(),

@@ -25,6 +25,7 @@ PINS: Mapping[str, str] = {
     "metrics.traffic": "traffic_table_version",
     "metrics.key_pairs": "key_pairs_table_version",
     "metrics.sources": "sources_table_version",
+    "metrics.connections": "connections_table_version",
 }
 """Table of metrics -> column of snapshots.snapshots with the version of it that was read."""
 

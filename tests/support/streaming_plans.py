@@ -8,6 +8,7 @@ from typing import Any
 
 from ballast.contracts.identity import content_hash
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.regions import Weighted
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_head
 from ballast.store.tables import append, open_table
@@ -20,8 +21,13 @@ def publish(
     node_of: Callable[[str, int], str],
     routes: Sequence[tuple[str, str, int]] = (),
     nodes: Mapping[str, str] | None = None,
+    weights: Sequence[Weighted] = (),
+    hash_of_weights: Sequence[Weighted] | None = None,
 ) -> str:
-    """Detail rows first, then the head; ``nodes`` says what becomes of them."""
+    """Detail rows first, then the head; ``nodes`` says what becomes of them.
+
+    ``hash_of_weights``: what the head promises, where that is not what the rows say.
+    """
     content = [
         (operator.id, group, node_of(operator.id, group))
         for operator in policy.operators
@@ -52,8 +58,25 @@ def publish(
     scaling = [("node", name, action, None) for name, action in (nodes or {}).items()]
     if scaling:
         append(settings, "plans.scaling", [_scaling_row(policy.job, plan_id, *s) for s in scaling])
-    _set_head(settings, policy.job, version, plan_id, content_hash(content, routes, scaling))
+    if weights:
+        append(settings, "plans.weights", [_weight_row(policy.job, plan_id, *w) for w in weights])
+    promised = weights if hash_of_weights is None else hash_of_weights
+    content_is = content_hash(content, routes, scaling, promised)
+    _set_head(settings, policy.job, version, plan_id, content_is)
     return plan_id
+
+
+def _weight_row(job: str, plan_id: str, region: str, worker: str, units: int) -> dict[str, Any]:
+    return {
+        "job": job,
+        "plan_id": plan_id,
+        "region_id": region,
+        "worker_id": worker,
+        "weight": units,
+        "previous_weight": units,
+        "state": "alive",
+        "reason": "test",
+    }
 
 
 def _scaling_row(

@@ -9,27 +9,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ballast.contracts.regions import UNITS
+    from ballast.streaming.region.follow import PlanFollower
     from ballast.streaming.region.measure import Window
     from ballast.streaming.region.processes import RegionFailed
     from ballast.streaming.region.region import OrderedRegion
     from ballast.streaming.region.settings import RegionSettings
-    from ballast.streaming.region.shares import UNITS, even_weights
+    from ballast.streaming.region.shares import even_weights
+    from ballast.streaming.region.write import WindowWriter
 
 __all__ = [
     "UNITS",
     "OrderedRegion",
+    "PlanFollower",
     "RegionFailed",
     "RegionSettings",
     "Window",
+    "WindowWriter",
     "even_weights",
 ]
 
 _HOME = {
     "UNITS": "shares",
     "OrderedRegion": "region",
+    "PlanFollower": "follow",
     "RegionFailed": "processes",
     "RegionSettings": "settings",
     "Window": "measure",
+    "WindowWriter": "write",
     "even_weights": "shares",
 }
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ballast.contracts.regions import ALIVE, DEAD
 from ballast.streaming.region.shares import Units, rounded
 
 Row = dict[str, Any]
@@ -61,14 +62,14 @@ class Window:
         no_turn = (self.weights > 0) & (self.sent == 0) & (self.blocked_s == 0)
         return np.where(self.alive & ~no_turn, rate, np.nan)
 
-    def rows(self, job: str, operator_id: str, plan_version: int) -> list[Row]:
-        """Rows for ``metrics.connections``; none for a dead connection: missing is not zero."""
+    def rows(self, job: str, region_id: str, plan_version: int) -> list[Row]:
+        """Rows for ``metrics.connections``; that of a worker that died says so."""
         start, end = (datetime.fromtimestamp(at, UTC) for at in (self.start, self.end))
         return [
             {
                 "job": job,
-                "operator_id": operator_id,
-                "connection_id": name,
+                "region_id": region_id,
+                "worker_id": name,
                 "window_date": end.date(),
                 "window_start_at": start,
                 "window_end_at": end,
@@ -76,6 +77,7 @@ class Window:
                 "last_batch_id": None,
                 "plan_version": plan_version,
                 "emitted_at": datetime.now(UTC),
+                "state": ALIVE if self.alive[j] else DEAD,
                 "sent": int(self.sent[j]),
                 "blocked_ms": 1000.0 * float(self.blocked_s[j]),
                 "weight": int(self.weights[j]),
@@ -83,7 +85,6 @@ class Window:
                 "busy_ms": 1000.0 * float(self.busy_s[j]),
             }
             for j, name in enumerate(self.connection_ids)
-            if self.alive[j]
         ]
 
 

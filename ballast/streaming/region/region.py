@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
+from ballast.contracts.regions import UNITS, worker_names
 from ballast.streaming.region.clock import ForwardClock
 from ballast.streaming.region.connection import SLICE_MS, Connection
 from ballast.streaming.region.frames import FAILURE, RECORD, FrameReader, packed
@@ -25,19 +26,22 @@ from ballast.streaming.region.meter import Control, Meter, WeightTime
 from ballast.streaming.region.pending import InFlight
 from ballast.streaming.region.processes import END_S, RegionFailed, end_workers, start_workers
 from ballast.streaming.region.settings import RegionSettings
-from ballast.streaming.region.shares import UNITS, checked, even_weights
+from ballast.streaming.region.shares import checked, even_weights
 from ballast.streaming.region.worker import Work
 
 log = logging.getLogger(__name__)
 
 
 class OrderedRegion:
-    """Use with ``with``: workers run from enter to exit. ``run`` may be called once."""
+    """Use with ``with``: workers run from enter to exit. ``run`` may be called once.
+
+    ``workers`` is how many there are, or their names.
+    """
 
     def __init__(
         self,
         work: Work,
-        workers: int,
+        workers: int | Sequence[str],
         *,
         weights: Sequence[int] | None = None,
         settings: RegionSettings | None = None,
@@ -45,13 +49,16 @@ class OrderedRegion:
         on_window: Callable[[Window], None] | None = None,
         clock: ForwardClock | None = None,
     ) -> None:
-        if not 1 <= workers <= UNITS:
-            raise InvalidInput(f"{workers} workers", allowed=f"1 to {UNITS}")
+        self.connection_ids = worker_names(workers)
+        count = len(self.connection_ids)
+        if not 1 <= count <= UNITS or len(set(self.connection_ids)) != count:
+            raise InvalidInput(
+                f"{count} workers", value=workers, allowed=f"1 to {UNITS}, no name twice"
+            )
         self.settings = settings or RegionSettings()
-        self.connection_ids = tuple(f"worker-{index}" for index in range(workers))
         self._work = work
         self._clock = clock or ForwardClock()
-        start = checked(even_weights(workers) if weights is None else weights, workers)
+        start = checked(even_weights(count) if weights is None else weights, count)
         self._flight = InFlight(start, self.settings.max_in_flight, self._clock)
         self._connections: list[Connection] = []
         self._processes: list[BaseProcess] = []

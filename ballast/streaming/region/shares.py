@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ballast.contracts.errors import InvalidInput
-
-UNITS = 1000
-"""R of seed 001: weights add up to it."""
+from ballast.contracts.regions import UNITS
 
 Units = NDArray[np.int64]
 
@@ -57,6 +55,23 @@ def among_the_living(weights: Units, alive: NDArray[np.bool_]) -> Units:
     if not parts.any():
         parts = alive.astype(np.int64)
     return rounded(parts.tolist()) if int(parts.sum()) != UNITS else parts
+
+
+def near(wanted: Sequence[int], middle: Sequence[int], reach: int) -> list[int]:
+    """The weights wanted, or as near to them as ``reach`` units around the middle allow.
+
+    What is cut off goes to those that still have room, in proportion to it.
+    """
+    lowest = np.maximum(np.asarray(middle, dtype=np.int64) - reach, 0)
+    highest = np.minimum(np.asarray(middle, dtype=np.int64) + reach, UNITS)
+    units = np.clip(np.asarray(wanted, dtype=np.int64), lowest, highest)
+    missing = UNITS - int(units.sum())
+    room = highest - units if missing > 0 else units - lowest
+    # The middle adds up, so there is always enough room.
+    part = abs(missing) * room // max(int(room.sum()), 1)
+    rest = abs(missing) - int(part.sum())
+    part[np.argsort(part - room, kind="stable")[:rest]] += 1
+    return [int(u) for u in (units + part if missing > 0 else units - part)]
 
 
 class Turns:

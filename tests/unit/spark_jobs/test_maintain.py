@@ -110,8 +110,8 @@ def test_what_versions_and_a_waiting_draft_refer_to_stays_and_can_still_be_publi
     tidy(settings, days=100)
     kept = {plans[name]["snapshot_id"] for name in ("one", "two", "waits")}
     found = snapshot_ids(settings)
-    for name in ("snapshots.key_pairs", "snapshots.load_series", "snapshots.sources"):
-        assert found.pop(name) == set(), "the job neither routes keys nor is scaled"
+    for part in ("key_pairs", "load_series", "sources", "connections"):
+        assert found.pop(f"snapshots.{part}") == set(), "no routed keys, no scaling, no regions"
     assert set(map(frozenset, found.values())) == {frozenset(kept)}
     assert len(read_plans(settings, JOB)) == 4
     assert publish_plan(settings, JOB, "run-3").version == 3

@@ -65,7 +65,7 @@ def test_a_route_that_was_changed_after_the_draft_is_not_published(settings):
     snapshot = write_keyed_snapshot(settings, "run-1")
     plan = draft_plan(settings, JOB, "run-1", STAY)
     given = read_round(settings, find_snapshot(settings, JOB, "run-1"))
-    assignment, routes, _ = read_content(settings, plan)
+    assignment, routes, *_ = read_content(settings, plan)
     assert violations_of(given, plan, assignment, routes) == []
     assert violations_of(given, plan, assignment, routes[1:])[0].promise == "content_hash"
     stray = [(routes[0][0], routes[0][1], 99), *routes[1:]]
@@ -128,7 +128,7 @@ def test_fewer_routes_than_are_in_force_may_be_allowed_and_none_are_added(settin
     second = draft_plan(settings, JOB, "run-2", STAY)
     assert second["routes"] == first["routes"] > 2
     given = read_round(settings, find_snapshot(settings, JOB, "run-2"))
-    assignment, routes, _ = read_content(settings, second)
+    assignment, routes, *_ = read_content(settings, second)
     more = [*routes, (routes[0][0], "one more", 0)]
     changed = _rehashed(snapshot, second, assignment, more)
     found = violations_of(given, changed, assignment, more)
@@ -166,7 +166,7 @@ def test_the_pause_of_routed_keys_counts_against_the_budget(settings):
     write_keyed_snapshot(settings, "run-1")
     plan = draft_plan(settings, JOB, "run-1", STAY)
     given = read_round(settings, find_snapshot(settings, JOB, "run-1"))
-    assignment, routes, _ = read_content(settings, plan)
+    assignment, routes, *_ = read_content(settings, plan)
     needed = plan["pause_s"] + plan["route_pause_s"]
     assert plan["pause_s"] < 0.9 * needed
     enough = {**plan, "budget_pause_s": needed}

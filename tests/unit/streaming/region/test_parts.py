@@ -125,14 +125,15 @@ def test_a_connection_without_a_turn_has_no_blocking_rate_and_an_idle_one_has() 
     assert window.blocking[1] == 0
 
 
-def test_a_dead_connection_has_no_row_and_no_blocking_rate() -> None:
+def test_a_dead_connection_says_so_and_has_no_blocking_rate() -> None:
     after = reading(
         2.0, weight_s=[1000, 1000], sent=[5, 5], blocked_s=[1.0, 0.5], alive=[True, False]
     )
     window = window_between(("a", "b"), reading(0.0, weight_s=[0, 0]), after)
     assert window.blocking[0] == 0.5
     assert np.isnan(window.blocking[1])
-    assert [row["connection_id"] for row in window.rows("j", "o", 0)] == ["a"]
+    rows = window.rows("j", "r", 0)
+    assert [(row["worker_id"], row["state"]) for row in rows] == [("a", "alive"), ("b", "dead")]
 
 
 def test_weights_of_a_window_are_their_mean_over_time() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ballast.contracts.errors import InvalidInput
-from ballast.contracts.tables import WINDOW_COLUMNS
+from ballast.contracts.tables import TABLES
 from ballast.streaming.region import OrderedRegion, RegionFailed, RegionSettings, Window
 from ballast.streaming.region.clock import ForwardClock
 from tests.unit.streaming.region import works
@@ -177,9 +177,8 @@ def test_windows_become_rows_of_the_metrics_and_follow_each_other() -> None:
     for before, after in itertools.pairwise(seen):
         assert after.start >= before.end - 1e-6
     row = seen[0].rows("words", "tag", 4)[0]
-    assert set(row) >= {c.name for c in WINDOW_COLUMNS}
-    assert {"job", "operator_id", "connection_id", "sent", "blocked_ms", "weight"} <= set(row)
-    assert (row["job"], row["operator_id"], row["connection_id"]) == ("words", "tag", "worker-0")
+    assert set(row) == set(TABLES["metrics.connections"].column_names)
+    assert (row["job"], row["region_id"], row["worker_id"]) == ("words", "tag", "worker-0")
     assert row["weight"] == 500
     assert row["window_end_at"] > row["window_start_at"]
 

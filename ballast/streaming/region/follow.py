@@ -1,0 +1,198 @@
+"""A region follows the weights of the plan in force: looked up between records, no JVM.
+
+The weights of a plan are where a local loop starts from, and how far it may go (docs/adr/0050).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from ballast.contracts.errors import InvalidInput, PlanRefused
+from ballast.contracts.policy import JobPolicy
+from ballast.contracts.regions import UNITS, RegionPolicy, Weighted, weighted, weights_of
+from ballast.contracts.scaling import scaled
+from ballast.contracts.settings import Settings
+from ballast.store.plans import (
+    Head,
+    read_assignment,
+    read_head,
+    read_routes,
+    read_scaling,
+    read_weights,
+)
+from ballast.store.tables import ensure_tables
+from ballast.streaming.acks import AckBook
+from ballast.streaming.inspect import job_folder
+from ballast.streaming.plan_check import check_hash
+from ballast.streaming.region.measure import Window
+from ballast.streaming.region.meter import Control
+from ballast.streaming.region.settings import RegionSettings
+from ballast.streaming.region.shares import checked, near
+
+log = logging.getLogger("ballast.streaming")
+LOOK_EVERY_S = 5.0
+END_S = 5.0
+NO_BATCH = 0
+
+
+class Region(Protocol):
+    """What a follower needs of a region."""
+
+    connection_ids: tuple[str, ...]
+    settings: RegionSettings
+
+    def set_weights(self, weights: Sequence[int]) -> None: ...
+
+
+class PlanFollower:
+    """Hands the weights of a job's plans to one of its regions, and says so in ``plans.acks``."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        policy: JobPolicy,
+        region_id: str,
+        *,
+        every_s: float = LOOK_EVERY_S,
+    ) -> None:
+        self.settings, self.job = settings, policy.job
+        self.policy, self._window_s = _region_of(policy, region_id), policy.window_s
+        self.version = 0
+        """The version whose weights are in force; 0 before the first."""
+        self.planned: list[int] | None = None
+        """Weights of the plan in force, in the order of the workers; None before the first."""
+        self._every_s = every_s
+        self._refused: set[int] = set()
+        ensure_tables(settings, ["plans.acks"])
+        folder = job_folder(settings, policy.job) / "regions" / region_id
+        self._acks = AckBook(folder / "acks", settings, policy.job, region_id)
+
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """Names of the workers, for the region."""
+        return self.policy.worker_ids
+
+    @contextmanager
+    def following(self, region: Region) -> Iterator[PlanFollower]:
+        """Take up what is in force now, and look again every ``every_s`` until the end."""
+        if tuple(region.connection_ids) != self.workers:
+            raise InvalidInput(
+                f"the region has the workers {', '.join(region.connection_ids)}",
+                value=list(region.connection_ids), allowed=", ".join(self.workers),
+                remedy="start it with the workers of the policy (PlanFollower.workers)",
+            )  # fmt: skip
+        if region.settings.window_s != self._window_s:
+            raise InvalidInput(
+                f"the region has windows of {region.settings.window_s:g} s, so that every row of "
+                "it would be set aside",
+                value=region.settings.window_s, allowed=f"{self._window_s:g}, as the policy says",
+                remedy="start it with RegionSettings(window_s=policy.window_s)",
+            )  # fmt: skip
+        stop = threading.Event()
+        self.look(region)
+
+        def follow() -> None:
+            while not stop.wait(self._every_s):
+                self.look(region)
+
+        thread = threading.Thread(target=follow, name=f"follow {self.policy.id}", daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            stop.set()
+            thread.join(END_S)
+
+    def bounded(self, control: Control) -> Control:
+        """A local loop that stays within ``local_change_units`` of the plan in force."""
+
+        def within(seen: Window) -> Sequence[int] | None:
+            wanted = control(seen)
+            if wanted is None or self.planned is None:
+                return wanted
+            units = checked(wanted, len(self.workers)).tolist()
+            return near(units, self.planned, self.policy.local_change_units)
+
+        return within
+
+    def look(self, region: Region) -> None:
+        """Take up the head if it is new and fits; whatever ails the tables, the region goes on."""
+        try:
+            self._acks.send()
+            head = read_head(self.settings, self.job)
+            if head and head.version > self.version and head.version not in self._refused:
+                self._take_up(head, region)
+        except Exception as error:  # noqa: BLE001 - the stream does not stop for its balancing
+            log.warning("the plan was not taken up, keeping v%d: %s", self.version, error)
+
+    def _take_up(self, head: Head, region: Region) -> None:
+        try:
+            units = fitting_weights(self.policy, self._checked_content(head))
+        except PlanRefused as refusal:
+            reason = str(refusal)
+            log.warning("plan v%d refused, keeping v%d: %s", head.version, self.version, reason)
+            self._acks.say(head.version, head.plan_id, "refused", NO_BATCH, reason=reason)
+            self._refused.add(head.version)
+            return
+        if units is not None:
+            self.planned = units
+            region.set_weights(units)
+        self._acks.say(head.version, head.plan_id, "applied", NO_BATCH)
+        # Last: if anything failed before, the next look does it again, and that changes nothing.
+        self.version = head.version
+        log.info("region %s runs under plan v%d: %s", self.policy.id, head.version, units)
+
+    def _checked_content(self, head: Head) -> list[Weighted]:
+        """The weights of the head's plan, if all that was published is what was promised."""
+        job, plan_id = self.job, head.plan_id
+        content = [
+            (str(r["operator_id"]), int(r["key_group"]), str(r["node_id"]))
+            for r in read_assignment(self.settings, job, plan_id)
+        ]
+        weights = weighted(read_weights(self.settings, job, plan_id))
+        routes = read_routes(self.settings, job, plan_id)
+        check_hash(
+            head, content, routes, scaled(read_scaling(self.settings, job, plan_id)), weights
+        )
+        return weights
+
+
+def fitting_weights(region: RegionPolicy, rows: Sequence[Weighted]) -> list[int] | None:
+    """Units in the order of the workers; None where the plan leaves the region as it is."""
+    weights = weights_of(rows, region.id)
+    if not weights:
+        return None
+    _check_workers(region, weights)
+    units = [weights[worker] for worker in region.worker_ids]
+    if min(units) < 0 or sum(units) != UNITS:
+        raise PlanRefused(
+            f"the weights of region {region.id} add up to {sum(units)}: {units[:8]}; they must be "
+            f"whole units >= 0 that add up to {UNITS}: plan again"
+        )
+    return units
+
+
+def _check_workers(region: RegionPolicy, weights: Mapping[str, int]) -> None:
+    unknown = sorted(weights.keys() - set(region.worker_ids))
+    missing = sorted(set(region.worker_ids) - weights.keys())
+    if unknown or missing:
+        raise PlanRefused(
+            f"the plan weighs workers of region {region.id} that it does not have "
+            f"({', '.join(unknown) or 'none'}) or leaves some out ({', '.join(missing) or 'none'});"
+            " restart the region with the workers of the policy, or plan again"
+        )
+
+
+def _region_of(policy: JobPolicy, region_id: str) -> RegionPolicy:
+    region = policy.region(region_id)
+    if region is None:
+        known = ", ".join(region.id for region in policy.regions) or "none"
+        raise InvalidInput(
+            f"the policy of job {policy.job} has no region {region_id!r}", value=region_id,
+            allowed=known, remedy="name it under regions: in the policy",
+        )  # fmt: skip
+    return region

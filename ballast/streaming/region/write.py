@@ -1,0 +1,80 @@
+"""Windows of a region on their way into ``metrics.connections``, each exactly once.
+
+Written by a thread of its own: whoever meters and balances must not wait for a table.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from ballast.contracts.settings import Settings
+from ballast.store.tables import append_once, ensure_tables
+from ballast.streaming.region.measure import Row, Window
+
+log = logging.getLogger("ballast.streaming")
+TABLE = "metrics.connections"
+MOST_WAITING = 120
+"""Windows that wait for a table that cannot be reached; the gate sets late ones aside anyway."""
+END_S = 30.0
+
+
+class WindowWriter:
+    """Use with ``with``, and as the ``on_window`` of a region."""
+
+    def __init__(
+        self, settings: Settings, job: str, region_id: str, version: Callable[[], int]
+    ) -> None:
+        """``version`` tells the plan version in force (that of a ``PlanFollower``)."""
+        self.settings, self.job, self.region_id = settings, job, region_id
+        self._version = version
+        self._queue: queue.SimpleQueue[tuple[int, list[Row]] | None] = queue.SimpleQueue()
+        self._waiting: deque[tuple[int, list[Row]]] = deque(maxlen=MOST_WAITING)
+        self._thread = threading.Thread(target=self._run, name=f"write {region_id}", daemon=True)
+
+    def __enter__(self) -> WindowWriter:
+        ensure_tables(self.settings, [TABLE])
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        """What was handed in is written before this returns, if the table can be reached."""
+        self._queue.put(None)
+        self._thread.join(END_S)
+
+    def __call__(self, window: Window) -> None:
+        # Windows of a region follow each other, so that their ends number its writes.
+        number = round(window.end * 1000)
+        self._queue.put((number, window.rows(self.job, self.region_id, self._version())))
+
+    def _run(self) -> None:
+        while (written := self._queue.get()) is not None:
+            if len(self._waiting) == MOST_WAITING:
+                log.warning("the oldest waiting window of region %s is given up", self.region_id)
+            self._waiting.append(written)
+            self._send()
+        self._send()
+
+    def _send(self) -> None:
+        """Oldest first; what cannot be written waits for the next window."""
+        while self._waiting:
+            number, rows = self._waiting[0]
+            try:
+                is_new = append_once(
+                    self.settings, TABLE, rows, app_version=number,
+                    app_id=f"ballast.{TABLE}/{self.job}/{self.region_id}",
+                )  # fmt: skip
+            except Exception as error:  # noqa: BLE001 - the stream goes on; the window waits
+                log.warning("a window of region %s could not be written yet: %s",
+                            self.region_id, error)  # fmt: skip
+                return
+            if not is_new:
+                log.warning(
+                    "the window of region %s up to %d ms is there already, or a later one; does "
+                    "another process run the region?", self.region_id, number,
+                )  # fmt: skip
+            self._waiting.popleft()

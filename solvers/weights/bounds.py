@@ -1,0 +1,46 @@
+"""Between which bounds each weight may be chosen: m_j and M_j of seed 001, 5.2."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ballast.contracts.errors import InvalidInput
+from solvers.problem import BoolArray, IntArray
+
+
+def weight_bounds(
+    now: IntArray,
+    alive: BoolArray,
+    known: BoolArray,
+    units: int,
+    min_units: int = 0,
+    max_change: int | None = None,
+) -> tuple[IntArray, IntArray]:
+    """Change per round, a floor, dead connections at nothing, silent ones where they are.
+
+    The bounds always leave room for all units. A floor that does not fit beside the others lets a
+    connection that was below it stay there, and no further down.
+    """
+    _check_floor(int(alive.sum()), units, min_units)
+    # What a dead connection had must go somewhere, and now: no bound may stand in its way.
+    must_go = bool((now[~alive] > 0).any())
+    change = units if max_change is None or must_go else max_change
+    highest = np.minimum(now + change, units)
+    silent = alive & ~known
+    is_kept = silent & (bool((alive & known).any()) or not must_go)
+    for floor in (np.full(len(now), min_units), np.minimum(now, min_units)):
+        wanted = np.where(is_kept, np.maximum(now, floor), np.maximum(now - change, floor))
+        lowest = np.where(alive, np.minimum(wanted, highest), 0)
+        most = np.where(alive, np.where(is_kept, lowest, highest), 0)
+        if int(lowest.sum()) <= units <= int(most.sum()):
+            break
+    return lowest.astype(np.int64), most.astype(np.int64)
+
+
+def _check_floor(living: int, units: int, min_units: int) -> None:
+    if min_units * living > units:
+        raise InvalidInput(
+            f"min_units {min_units} for every connection needs {min_units * living} of {units} "
+            "units",
+            remedy="lower min_units",
+        )
