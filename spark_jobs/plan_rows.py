@@ -32,8 +32,8 @@ from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.tables import TABLES
 from ballast.store.snapshots import key_group_names
 from solvers import Budget, Problem, Result
+from solvers.collocate.keys.counted import Routing
 from solvers.collocate.keys.rerouting import (
-    Routing,
     moves_between,
     problem_after,
     traffic_by_ends,

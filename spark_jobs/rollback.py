@@ -32,7 +32,8 @@ from ballast.store.plans import (
     versions_of,
 )
 from solvers import Budget
-from solvers.collocate.keys.rerouting import Routing, problem_after
+from solvers.collocate.keys.counted import Routing
+from solvers.collocate.keys.rerouting import problem_after
 from solvers.planning import Planned
 from solvers.problem import IntArray
 from solvers.result import make_result

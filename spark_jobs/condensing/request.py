@@ -87,6 +87,8 @@ class Found:
     """The plan that the newest window ran under."""
     scaling: tuple[Scaled, ...] = ()
     """What that plan makes of nodes."""
+    remembered: tuple[str, ...] = ()
+    """Earlier snapshots whose statistics of keys count as well, oldest first."""
 
     def in_use(self, policy: JobPolicy) -> dict[str, str]:
         """Nodes in use with their states: of the others nothing is expected."""
@@ -112,6 +114,8 @@ class Found:
             pins.append(f"metrics.key_pairs@{self.pins.key_pairs}")
         if self.pins.sources is not None:
             pins.append(f"metrics.sources@{self.pins.sources}")
+        if self.remembered:
+            pins.append(f"remembering {' '.join(self.remembered)}")
         if self.applied_plan_id is not None:
             pins.append(f"under plan {self.applied_plan_id}")
         return identity.snapshot_id(request.job, request.run_id, pins)

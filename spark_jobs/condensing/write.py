@@ -56,6 +56,7 @@ def write_snapshot(
         "key_pairs_table_version": found.pins.key_pairs,
         "sources_table_version": found.pins.sources,
         "applied_plan_id": found.applied_plan_id,
+        "remembered_snapshot_ids": list(found.remembered) or None,
         "rejected_rows": rejected_rows,
         "policy_json": request.policy.to_json(),
         "created_at": datetime.now(UTC),
