@@ -84,9 +84,16 @@ def look_up(settings: Settings, request: Request) -> Found:
     rows = read_scaling(settings, request.job, plan_id) if plan_id else []
     period = period_of(request.policy, newest)
     return Found(
-        pins, period, previous, head, plan_id, tuple(scaled(rows)),
-        _remembered(settings, request, period),
+        pins, period, previous, head, plan_id, tuple(scaled(rows)), ran_under,
+        _applied_batch(settings, request.job, ran_under), _remembered(settings, request, period),
     )  # fmt: skip
+
+
+def _applied_batch(settings: Settings, job: str, version: int) -> int | None:
+    """The batch that took a version up; None where the job has not said it, as of version 0."""
+    acks = read_acks(settings, job, version) if version else []
+    applied = [int(ack["batch_id"]) for ack in acks if ack["status"] == "applied"]
+    return applied[-1] if applied else None
 
 
 def _remembered(settings: Settings, request: Request, period: Period) -> tuple[str, ...]:

@@ -87,6 +87,10 @@ class Found:
     """The plan that the newest window ran under."""
     scaling: tuple[Scaled, ...] = ()
     """What that plan makes of nodes."""
+    version: int = 0
+    """The version that the newest window ran under; 0 is the placement by hash."""
+    applied_batch: int | None = None
+    """The batch that took it up, by the job's word."""
     remembered: tuple[str, ...] = ()
     """Earlier snapshots whose statistics of keys count as well, oldest first."""
 
