@@ -38,6 +38,7 @@ from solvers.planning import Planned
 from solvers.problem import IntArray
 from solvers.result import make_result
 from solvers.routing import under_plan
+from solvers.verify_routes import BALANCE
 from spark_jobs.answers import reason as one_line
 from spark_jobs.arguments import add_run_arguments
 from spark_jobs.derived import (
@@ -76,7 +77,7 @@ from spark_jobs.solve import write_draft
 from spark_jobs.staleness import SHOWN_NODES, current_policy
 
 # A person chose it, for reasons that no figure knows: it may be worse than what is in force.
-CHOSEN = ("better_than_nothing", "max_load_distance")
+CHOSEN = ("better_than_nothing", "max_load_distance", BALANCE)
 LARGEST_VERSION = 10**15
 
 

@@ -17,8 +17,10 @@ from solvers import Problem
 from solvers.collocate.costs import TrafficCosts
 from solvers.collocate.gate import Gate
 from solvers.collocate.keys.counted import Earlier, Ends, KeyStatistics, RoutedEdge, Routing
+from solvers.collocate.keys.decay import CANDIDATES
 from solvers.objective import Objective
 from solvers.routing import RoutingOptions
+from solvers.verify_routes import RouteRules
 from solvers.verify_scaling import ScalingRules, Spare
 from spark_jobs.learning import Learned, learn
 from spark_jobs.problems import Row, build_problem
@@ -68,6 +70,18 @@ class Round:
             min_nodes=scaling.min_nodes if scaling else 1,
             max_nodes=(scaling.max_nodes if scaling else None) or len(policy.nodes),
             key_groups={operator.id: operator.key_groups for operator in policy.operators},
+        )
+
+    @property
+    def route_rules(self) -> RouteRules:
+        """What the policy lets a plan do with keys, for the verifier."""
+        options = self.routing_options
+        return RouteRules(
+            {operator.id: operator.key_groups for operator in self.policy.operators},
+            options.edges,
+            options.max_routes,
+            options.imbalance,
+            CANDIDATES,
         )
 
     @property

@@ -10,11 +10,12 @@ import pytest
 from ballast.contracts.errors import NotFound, PolicyError, VerificationFailed
 from ballast.store.plans import read_head, read_routes
 from ballast.store.tables import append
+from solvers.verify_routes import BALANCE, RoutedFacts
 from spark_jobs.choice import Choice
 from spark_jobs.drafts import find_snapshot, read_content, read_round
 from spark_jobs.plan_rows import content_hash_of, violations_of
 from spark_jobs.publish import publish_plan
-from spark_jobs.rounds import key_statistics
+from spark_jobs.rounds import key_statistics, routing_of
 from spark_jobs.solve import draft_plan, report
 from tests.support.keys import flows, group_rates, key_pair_rows, keyed_policy
 from tests.support.snapshots import END, snapshot_rows
@@ -195,6 +196,33 @@ def test_a_plan_that_remembers_is_verified_and_published_with_the_same_figures(s
     # A later round changes nothing for whoever comes to this one.
     write_keyed_snapshot(settings, "run-9", created_at=END + timedelta(hours=2))
     assert publish_plan(settings, JOB, "run-3").plan_id == plan["plan_id"]
+
+
+def test_a_plan_that_is_out_of_balance_in_an_earlier_memory_alone_is_not_published(settings):
+    """Keys 0 and 1 were heavy in the rounds before, and the plan has them on one node now."""
+    heavy = [{**row, "records_per_s": 300.0} if row["from_key"] in ("plane 0", "plane 1") else row
+             for row in key_pair_rows()]  # fmt: skip
+    at = [END + timedelta(minutes=10 * n) for n in range(3)]
+    before = [write_keyed_snapshot(settings, f"run-{n}", at=at[n], pairs=heavy)["snapshot_id"]
+              for n in range(2)]  # fmt: skip
+    snapshot = write_keyed_snapshot(settings, "run-2", at=at[2], remembered_snapshot_ids=before)
+    plan = draft_plan(settings, JOB, "run-2", STAY)
+    given = read_round(settings, find_snapshot(settings, JOB, "run-2"))
+    assignment, routes, _ = read_content(settings, plan)
+    assert violations_of(given, plan, assignment, routes) == []
+    node = {row["key_group"]: row["node_id"] for row in assignment.to_pylist()
+            if row["operator_id"] == "parse"}  # fmt: skip
+    others = [route for route in routes if route[1] not in ("plane 0", "plane 1")]
+    together = [("parse", f"plane {n}", next(g for g in node if node[g] == "node-0"))
+                for n in (0, 1)]  # fmt: skip
+    changed = _rehashed(snapshot, plan, assignment, [*others, *together])
+    facts = RoutedFacts(given.problem, given.statistics, given.routing,
+                        routing_of([*others, *together]))  # fmt: skip
+    nodes = [f"node-{n}" for n in given.problem.current.tolist()]
+    found = [v for v in facts.violations(nodes, given.route_rules) if v.promise == BALANCE]
+    assert found
+    assert not [v for v in found if "decay 0," in v.message]
+    assert violations_of(given, changed, assignment, [*others, *together])
 
 
 def test_a_snapshot_that_is_remembered_and_gone_is_an_error_that_says_what_to_do(settings):
