@@ -76,17 +76,19 @@ def under_version(
     """Windows that ran wholly under a version.
 
     A window names the version in force at its end, and batches before the one that took it up ran
-    under another: loads, traffic and pairs of keys were those of another placement. Where the job
-    has not said which batch that was, the first window after others is not believed.
+    under another: loads, traffic and pairs of keys were those of another placement. That can be of
+    the first window of a version alone, however a job numbers its batches. Where the job has not
+    said which batch it was, a first window after others is not believed.
     """
     ends = [end for end, said in heard.items() if said.is_of(version)]
+    if not ends:
+        return frozenset()
+    first = heard[ends[0]].first_batch
     if applied_batch is None:
-        others = [end for end, said in heard.items() if said.groups and not said.is_of(version)]
-        return frozenset(ends[1:] if others and others[0] < min(ends, default=others[0]) else ends)
-    batches = {end: heard[end].first_batch for end in ends}
-    return frozenset(
-        end for end, batch in batches.items() if batch is None or batch >= applied_batch
-    )
+        is_mixed = any(said.groups for end, said in heard.items() if end < ends[0])
+    else:
+        is_mixed = first is not None and first < applied_batch
+    return frozenset(ends[1:] if is_mixed else ends)
 
 
 def in_period(frame: DataFrame, period: Period) -> DataFrame:

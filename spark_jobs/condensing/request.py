@@ -122,6 +122,8 @@ class Found:
             pins.append(f"remembering {' '.join(self.remembered)}")
         if self.applied_plan_id is not None:
             pins.append(f"under plan {self.applied_plan_id}")
+        if self.applied_batch is not None:
+            pins.append(f"windows from batch {self.applied_batch} on")
         return identity.snapshot_id(request.job, request.run_id, pins)
 
 

@@ -148,6 +148,10 @@ def test_a_window_with_batches_from_before_the_take_up_is_not_of_the_version() -
     assert numbers(under_version(windows, 2, 14)) == [2, 3, 4, 5]
 
 
+def test_a_job_that_numbers_its_batches_anew_loses_one_window_at_most() -> None:
+    assert numbers(under_version(heard((2, 0), (2, 2), (2, 4)), 2, 1000)) == [1, 2]
+
+
 def test_without_the_jobs_word_the_first_window_after_others_is_not_believed() -> None:
     windows = heard((1, 10), (2, 14), (2, 16))
     assert numbers(under_version(windows, 2, None)) == [2]
