@@ -255,8 +255,6 @@ def grow(stack: Stack, client: AirflowClient, story: Story) -> None:
     if version is None:
         raise EmbeddedError(f"the doubled load made no new version: {story.reasons[-1]}")
     story.added = acted(stack, version, "add")
-    windows = stack.policy.windows_per_period
-    wait_for_windows(stack, f"windows of version {version}", windows, after_batch=last_batch(stack))
     plan = read_plan(stack.settings, JOB, plan_of(stack, version))
     one_round(stack, client, story)
     outcomes = [
@@ -346,7 +344,11 @@ def one_round(stack: Stack, client: AirflowClient, story: Story) -> int | None:
     if head is None or (before is not None and head.version == before.version):
         return None
     wait_for_take_up(stack, head)
-    wait_for_windows(stack, "the plan's first window", 1, after_batch=last_batch(stack))
+    # No snapshot is taken from windows of two versions.
+    wait_for_windows(
+        stack, f"windows of version {head.version}", stack.policy.windows_per_period,
+        after_batch=last_batch(stack),
+    )  # fmt: skip
     return head.version
 
 

@@ -12,7 +12,8 @@ from solvers.budget import Budget
 from solvers.checks import options_of
 from solvers.collocate import joint
 from solvers.collocate.gate import HeldBack
-from solvers.collocate.keys.rerouting import KeyMove, Routing
+from solvers.collocate.keys.counted import Routing
+from solvers.collocate.keys.rerouting import KeyMove
 from solvers.collocate.memory import TargetMemory
 from solvers.collocate.params import JointParams
 from solvers.objective import LEXICOGRAPHIC, WEIGHTED, Objective

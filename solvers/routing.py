@@ -12,15 +12,15 @@ from solvers import metrics
 from solvers.budget import Budget
 from solvers.collocate.costs import predicted_load, traffic_price
 from solvers.collocate.graph import TrafficGraph
+from solvers.collocate.keys.counted import KeyStatistics, RoutedEdge, Routing
+from solvers.collocate.keys.key_memory import KeyMemory
 from solvers.collocate.keys.rerouting import (
     KeyMove,
-    KeyStatistics,
-    RoutedEdge,
-    Routing,
     fullest_shares,
     problem_after,
     reroute,
     routing_after,
+    why_not,
 )
 from solvers.objective import Objective
 from solvers.planning import Planned
@@ -55,30 +55,42 @@ def with_routes(
 ) -> Planned:
     """The plan with its keys routed: the routes in force, and those that bring keys together.
 
-    Keys move only where the load distance stays as allowed and what is left of the budget pays.
+    Which keys belong together is said by all the periods of the statistics, as fast as forgetting
+    served best; what a plan promises is said by the newest alone. Keys move only where the load
+    distance stays as allowed and what is left of the budget pays.
     """
     kept, now = replace(planned, routing=routing), problem
     if not objective.is_joint or objective.gate is None or not planned.result.is_solved:
         return kept
     for edge in options.edges:
+        reason = why_not(problem, planned.result.assignment, statistics, edge)
+        if reason is not None:
+            kept = _with_words(kept, reason)
+            continue
+        memory = KeyMemory.of(statistics, edge, problem.n_nodes, options.imbalance, seed=seed)
         found = reroute(
             problem, planned.result.assignment, statistics, kept.routing, edge, objective.gate,
-            imbalance=options.imbalance, seed=seed,
+            memory, imbalance=options.imbalance, seed=seed,
         )  # fmt: skip
         kept = replace(kept, held_back=(*kept.held_back, *found.held))
-        if found.reason:
-            reason = f"{kept.result.reason}; {found.reason}"
-            kept = replace(kept, result=replace(kept.result, reason=reason))
         for share in ROUTE_SHARES if found.moves else ():
             chosen = found.moves[: max(1, round(share * len(found.moves)))]
             moves = (*kept.route_moves, *(move for of_key in chosen for move in of_key))
             candidate, after = _routed(objective, problem, kept, statistics, routing, moves)
             if _is_allowed(
                 objective, problem, candidate, after, kept, now, options, budget
-            ) and _is_level(problem, candidate, kept, statistics, edge, options.imbalance):
+            ) and _is_level(problem, candidate, kept, memory, edge, options.imbalance):
                 kept, now = candidate, after
+                if memory.periods > 1:
+                    kept = _with_words(kept, str(memory))
                 break
     return kept
+
+
+def _with_words(planned: Planned, words: str) -> Planned:
+    """The plan with this added to its reason."""
+    said = "; ".join(part for part in (planned.result.reason, words) if part)
+    return replace(planned, result=replace(planned.result, reason=said))
 
 
 def _routed(
@@ -162,14 +174,14 @@ def _is_level(
     problem: Problem,
     candidate: Planned,
     kept: Planned,
-    statistics: KeyStatistics,
+    memory: KeyMemory,
     edge: RoutedEdge,
     imbalance: float,
 ) -> bool:
-    """Either stage is within its bound, or no worse than it was: a share of the moves that were
-    found together need not be as level as all of them."""
+    """Either stage is within its bound in every memory, or no worse than it was: a share of the
+    moves that were found together need not be as level as all of them."""
     before, after = (
-        fullest_shares(problem, plan.result.assignment, statistics, plan.routing, edge, imbalance)
+        fullest_shares(problem, plan.result.assignment, memory, plan.routing, edge, imbalance)
         for plan in (kept, candidate)
     )
     return bool((after <= np.maximum(1.0, before) * (1 + ROUNDING)).all())

@@ -32,9 +32,10 @@ from spark_jobs.condensing.complete import (
     GROUP,
     complete_windows,
     expected_groups,
-    groups_in_windows,
+    heard_in_windows,
     incomplete_period,
     missing_groups,
+    under_version,
     windows_needed,
 )
 from spark_jobs.condensing.connections import newest_connections, tell_of_silence
@@ -259,17 +260,23 @@ def _complete_windows(
 ) -> list[datetime]:
     policy, period = run.request.policy, run.found.period
     speaking = _without(good, stranded)
-    groups = groups_in_windows(speaking, period)
+    heard = heard_in_windows(speaking, period)
+    groups = {end: said.groups for end, said in heard.items()}
     total = sum(operator.key_groups for operator in policy.operators)
     expected = total - (stranded.count() if stranded is not None else 0)
-    complete = complete_windows(period, groups, expected, states)
-    progress.info("%d of %d windows complete", len(complete), period.windows)
+    whole = complete_windows(period, groups, expected, states)
+    version = run.found.version
+    under = under_version(heard, version, run.found.applied_batch)
+    complete = [end for end in whole if end in under]
+    progress.info("%d of %d windows complete, %d of them wholly under version %d",
+                  len(whole), period.windows, len(complete), version)  # fmt: skip
     if len(complete) >= windows_needed(policy):
         return complete
     partly = [end for end in period.ends if 0 < groups[end] < expected]
     everyone = _without(expected_groups(run.spark, policy), stranded)
     missing = missing_groups(everyone, speaking, partly) if partly else []
-    raise incomplete_period(policy, period, complete, groups, missing, states)
+    mixed = len(whole) - len(complete)
+    raise incomplete_period(policy, period, complete, groups, missing, states, mixed, version)
 
 
 def _without(frame: DataFrame, stranded: DataFrame | None) -> DataFrame:

@@ -92,8 +92,33 @@ def read_round(settings: Settings, snapshot: Row) -> Round:
     weights = read_weights(settings, snapshot["job"], plan_id) if plan_id else []
     return round_of(
         snapshot, policy, key_groups, nodes, traffic, outcomes, key_pairs, routes, in_force,
-        connections, weights,
+        connections, weights, read_remembered(settings, snapshot),
     )  # fmt: skip
+
+
+def read_remembered(settings: Settings, snapshot: Row) -> list[tuple[datetime, pa.Table]]:
+    """Key pairs of the earlier snapshots that this one remembers, with the ends of their periods,
+    oldest first; none of a snapshot of earlier versions."""
+    wanted = snapshot.get("remembered_snapshot_ids") or []
+    if not wanted:
+        return []
+    job, where = snapshot["job"], [("snapshot_id", "in", wanted)]
+    columns = ["snapshot_id", "period_end_at"]
+    rows = read_rows(settings, "snapshots.snapshots", job=job, where=where, columns=columns)
+    ends = {row["snapshot_id"]: row["period_end_at"] for row in rows.to_pylist()}
+    gone = [snapshot_id for snapshot_id in wanted if snapshot_id not in ends]
+    if gone:
+        raise NotFound(
+            f"snapshot {snapshot['snapshot_id']} of job {job} remembers {', '.join(gone)}, which "
+            "is gone", value=gone[0], remedy="start a new run",
+        )  # fmt: skip
+    return [
+        (
+            ends[each],
+            read_rows(settings, "snapshots.key_pairs", job=job, where=[("snapshot_id", "=", each)]),
+        )
+        for each in wanted
+    ]
 
 
 def read_looked(settings: Settings, snapshot: Row) -> Looked:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -35,17 +34,14 @@ from ballast.store.snapshots import key_group_names
 from solvers import Budget, Problem, Result
 from solvers.collocate.advice import advice_from_traffic
 from solvers.collocate.gate import shortened
-from solvers.collocate.keys.rerouting import (
-    Routing,
-    moves_between,
-    problem_after,
-    traffic_by_ends,
-)
+from solvers.collocate.keys.counted import Routing
+from solvers.collocate.keys.rerouting import moves_between, problem_after
 from solvers.metrics import saved_traffic
 from solvers.objective import LEXICOGRAPHIC, Objective
 from solvers.planning import Planned
 from solvers.routing import route_cost, under_plan
 from solvers.verify import Violation, node_sums, verify
+from solvers.verify_routes import RoutedFacts, budget_violations, row_violations
 from solvers.verify_scaling import scaled_problem, scaling_violations
 from solvers.verify_weights import weight_violations
 from spark_jobs.problems import Row
@@ -78,8 +74,10 @@ WEIGHTED_PROMISES: dict[str, str] = {
 CPU = "cpu"
 BYTES_TOLERANCE = 1e-6
 """Relative: bytes between nodes are a sum of many rates, in whatever order rows come."""
-PAUSE_TOLERANCE = 1e-6
-"""Relative: a pause is a sum as well."""
+ABSOLUTE_TOLERANCE = 1e-6
+"""For figures next to nothing."""
+ROUNDING = {"route_bytes": 1.0}
+"""Absolute: whole bytes, rounded up from a sum."""
 
 
 @dataclass(frozen=True)
@@ -211,7 +209,11 @@ def plan_row(
         "collocation_factor_before_pct": result.collocation_factor_before,
         "collocation_factor_pct": result.collocation_factor,
         "load_index_pct": result.load_index,
-        **_wire_figures(given, _node_of(given.problem, result), planned.routing),
+        **_wire_figures(
+            given,
+            _node_of(given.problem, result),
+            problem_after(given.problem, given.statistics, given.routing, planned.routing),
+        ),
         "serialise_us": given.learned.serialise_us if is_joint else None,
         "budget_moves": budget.moves,
         "budget_bytes": budget.bytes,
@@ -263,22 +265,33 @@ def _weighed(given: Round, planned: Planned) -> dict[str, float | int | None]:
 
 
 def _wire_figures(
-    given: Round, node_of: Mapping[str, str], routing: Routing
+    given: Round, node_of: Mapping[str, str], after: Problem
 ) -> dict[str, float | None]:
-    """Bytes between nodes without the plan and with it; None where no traffic was measured."""
+    """Bytes between nodes without the plan and with it; None where no traffic was measured.
+
+    ``after`` has the traffic as the plan's routes change it.
+    """
     wire = given.wire
     if not wire.flows:
         return {"wire_bytes_before_per_s": None, "wire_bytes_per_s": None}
-    after = wire
-    if routing != given.routing:
-        problem = problem_after(given.problem, given.statistics, given.routing, routing)
-        names = problem.key_group_ids
-        rates = traffic_by_ends(problem)
-        after = wire.rerouted({(names[a], names[b]): rate for (a, b), rate in rates.items()})
+    will_be = wire if after is given.problem else wire.rerouted(_rates(after))
     return {
         "wire_bytes_before_per_s": wire.bytes_per_s,
-        "wire_bytes_per_s": after.bytes_under(node_of),
+        "wire_bytes_per_s": will_be.bytes_under(node_of),
     }
+
+
+def _rates(problem: Problem) -> dict[tuple[str, str], float]:
+    """Records a second by the names of the two key groups."""
+    if problem.traffic_from is None or problem.traffic_to is None or problem.traffic_rate is None:
+        return {}
+    names, rates = problem.key_group_ids, problem.traffic_rate.tolist()
+    ends = zip(problem.traffic_from.tolist(), problem.traffic_to.tolist(), strict=True)
+    found: dict[tuple[str, str], float] = {}
+    for (source, target), rate in zip(ends, rates, strict=True):
+        flow = names[source], names[target]
+        found[flow] = found.get(flow, 0.0) + rate
+    return found
 
 
 def _route_figures(given: Round, routing: Routing) -> dict[str, float | int]:
@@ -317,7 +330,7 @@ def violations_of(
     if identical != plan["plan_id"]:
         return [Violation("plan_id", f"promised {plan['plan_id']}, is {identical}")]
     strange = [
-        *_route_violations(given, routes),
+        *row_violations(given.route_rules, given.routing, routes),
         *_node_violations(given, plan, scaling),
         *weight_violations(
             [region.rules for region in given.regions],
@@ -336,13 +349,16 @@ def violations_of(
     promises = {promise: plan.get(column) for column, promise in made.items()}
     nodes = assignment["node_id"].to_pylist()
     routing = routing_of(routes)
-    after = None
-    if routing != given.routing:
-        after = problem_after(given.problem, given.statistics, given.routing, routing)
+    facts = RoutedFacts(given.problem, given.statistics, given.routing, routing)
+    after = facts.problem_after() if routing != given.routing else None
     found = verify(given.problem, budget, (names, nodes), promises, given.objective, after)
     if not found:
-        found += _figure_violations(given, plan, dict(zip(names, nodes, strict=True)), routing)
-        found += _route_budget_violations(given.problem, plan, budget)
+        node_of = dict(zip(names, nodes, strict=True))
+        wire = _wire_figures(given, node_of, after or given.problem)
+        found += _figure_violations(plan, {**facts.figures, **wire})
+        found += budget_violations(given.problem, plan, budget)
+        placed = [node_of[name] for name in given.problem.key_group_ids]
+        found += facts.violations(placed, given.route_rules)
         sums = node_sums(given.problem, (names, nodes), given.objective, after)
         found += _promise_violations(given, sums, scaling)
     return [*_objective_violations(given.objective, plan), *found]
@@ -402,53 +418,16 @@ def _promise_violations(
             yield Violation("cpu_load_cores", said)
 
 
-def _route_violations(given: Round, routes: Sequence[Route]) -> Iterator[Violation]:
-    """A key has one route, to a key group that its operator has.
-
-    Routes in force may stay where the policy now allows fewer, but there may be no more of them.
-    """
-    groups = {operator.id: operator.key_groups for operator in given.policy.operators}
-    seen = set()
-    for operator, key, group in routes:
-        if not 0 <= group < groups.get(operator, 0):
-            yield Violation("routes", f"key {key!r} of {operator!r} goes to key group {group}")
-        if (operator, key) in seen:
-            yield Violation("routes", f"key {key!r} of {operator!r} has two routes")
-        seen.add((operator, key))
-    for operator, count in Counter(operator for operator, _, _ in routes).items():
-        allowed = max(given.policy.routing.max_routes, len(given.routing.get(operator, {})))
-        if count > allowed:
-            yield Violation("routes", f"{count} keys of {operator!r}, allowed {allowed}")
-
-
-def _figure_violations(
-    given: Round, plan: Row, node_of: Mapping[str, str], routing: Routing
-) -> Iterator[Violation]:
-    figures = {**_wire_figures(given, node_of, routing), **_route_figures(given, routing)}
+def _figure_violations(plan: Row, figures: Mapping[str, float | None]) -> Iterator[Violation]:
     for figure, actual in figures.items():
         promised = plan[figure]
         if promised is None or actual is None:
             is_kept = promised is None and actual is None
         else:
-            is_kept = math.isclose(promised, actual, rel_tol=BYTES_TOLERANCE, abs_tol=1e-6)
+            absolute = ROUNDING.get(figure, ABSOLUTE_TOLERANCE)
+            is_kept = math.isclose(promised, actual, rel_tol=BYTES_TOLERANCE, abs_tol=absolute)
         if not is_kept:
             yield Violation(figure, f"promised {promised!r}, is {actual!r}")
-
-
-def _route_budget_violations(problem: Problem, plan: Row, budget: Budget) -> Iterator[Violation]:
-    """What keys carry comes on top of what key groups do, and both have to fit."""
-    if not plan["rerouted_keys"]:
-        return
-    n_bytes = plan["bytes"] + plan["route_bytes"]
-    if budget.bytes is not None and n_bytes > budget.bytes:
-        yield Violation("budget.bytes", f"{n_bytes} bytes with routes, allowed {budget.bytes}")
-    forced_s = problem.pause_c0_s * plan["forced_moves"]
-    forced_s += problem.pause_s_per_byte * plan["forced_bytes"]
-    pause_s = plan["pause_s"] - forced_s + plan["route_pause_s"]
-    slack_s = budget.pause_slack_s + PAUSE_TOLERANCE * (budget.pause_s or 0.0)
-    if budget.pause_s is not None and pause_s > budget.pause_s + slack_s:
-        said = f"{pause_s:g} s of pause with routes, allowed {budget.pause_s:g}"
-        yield Violation("budget.pause_s", said)
 
 
 def _split(names: tuple[str, ...]) -> tuple[list[str], list[int]]:

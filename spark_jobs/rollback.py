@@ -34,11 +34,13 @@ from ballast.store.plans import (
     versions_of,
 )
 from solvers import Budget
-from solvers.collocate.keys.rerouting import Routing, problem_after
+from solvers.collocate.keys.counted import Routing
+from solvers.collocate.keys.rerouting import problem_after
 from solvers.planning import Planned
 from solvers.problem import IntArray
 from solvers.result import make_result
 from solvers.routing import under_plan
+from solvers.verify_routes import BALANCE
 from spark_jobs.answers import reason as one_line
 from spark_jobs.arguments import add_run_arguments
 from spark_jobs.derived import (
@@ -81,7 +83,7 @@ from spark_jobs.workers import why_weights_do_not_fit
 
 # A person chose it, for reasons that no figure knows: it may be worse than what is in force.
 CHOSEN = (
-    "better_than_nothing", "max_load_distance", "weights.change", "weights.floor",
+    "better_than_nothing", "max_load_distance", BALANCE, "weights.change", "weights.floor",
     "weights.unmeasured", "weights.complete",
 )  # fmt: skip
 LARGEST_VERSION = 10**15

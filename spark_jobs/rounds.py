@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import pairwise
+from statistics import median
 
 import pyarrow as pa
 
@@ -13,9 +16,11 @@ from ballast.store.snapshots import key_group_names
 from solvers import Problem
 from solvers.collocate.costs import TrafficCosts
 from solvers.collocate.gate import Gate
-from solvers.collocate.keys.rerouting import KeyStatistics, RoutedEdge, Routing
+from solvers.collocate.keys.counted import Earlier, Ends, KeyStatistics, RoutedEdge, Routing
+from solvers.collocate.keys.decay import CANDIDATES
 from solvers.objective import Objective, objective_of_policy
 from solvers.routing import RoutingOptions
+from solvers.verify_routes import RouteRules
 from solvers.verify_scaling import ScalingRules, Spare
 from spark_jobs.learning import Learned, learn
 from spark_jobs.problems import Row, build_problem
@@ -85,6 +90,18 @@ class Round:
         )
 
     @property
+    def route_rules(self) -> RouteRules:
+        """What the policy lets a plan do with keys, for the verifier."""
+        options = self.routing_options
+        return RouteRules(
+            {operator.id: operator.key_groups for operator in self.policy.operators},
+            options.edges,
+            options.max_routes,
+            options.imbalance,
+            CANDIDATES,
+        )
+
+    @property
     def routing_options(self) -> RoutingOptions:
         """Which keys the policy lets plans route, and how many."""
         given = self.policy.routing
@@ -107,8 +124,11 @@ def round_of(
     in_force: Sequence[Row] = (),
     connections: Sequence[Row] = (),
     weights: Sequence[Row] = (),
+    remembered: Sequence[tuple[datetime, pa.Table]] = (),
 ) -> Round:
     """The round of a snapshot's rows, with the routes that were in force.
+
+    ``remembered`` are key pairs of earlier periods with their ends, oldest first.
 
     Outcomes count that were there when the snapshot was taken: whoever comes to the same snapshot
     later, to verify or to publish, then reckons with the same costs.
@@ -122,7 +142,12 @@ def round_of(
         objective_of(policy, learned, wire.bytes_per_record),
         wire,
         learned,
-        KeyStatistics() if key_pairs is None else key_statistics(key_groups, key_pairs),
+        KeyStatistics()
+        if key_pairs is None
+        else replace(
+            key_statistics(key_groups, key_pairs),
+            earlier=earlier_periods(remembered, snapshot["period_end_at"]),
+        ),
         routing_of(routes),
         in_force,
         connections,
@@ -138,7 +163,25 @@ def routing_of(routes: Sequence[Route]) -> Routing:
     return routing
 
 
-def key_statistics(key_groups: pa.Table, key_pairs: pa.Table) -> KeyStatistics:
+def earlier_periods(
+    remembered: Sequence[tuple[datetime, pa.Table]], now: datetime
+) -> tuple[Earlier, ...]:
+    """Statistics of earlier periods by how long ago they ended, in rounds.
+
+    A round is as long as rounds mostly lay apart, so that one that was left out is none that
+    statistics did not fade in.
+    """
+    if not remembered:
+        return ()
+    ends = [*(end for end, _ in remembered), now]
+    round_s = median((later - end).total_seconds() for end, later in pairwise(ends))
+    return tuple(
+        Earlier((now - end).total_seconds() / round_s, key_statistics(None, rows))
+        for end, rows in remembered
+    )
+
+
+def key_statistics(key_groups: pa.Table | None, key_pairs: pa.Table) -> KeyStatistics:
     """Rates of keys, pairs and key groups, from the snapshot's rows.
 
     Rates that were counted are never too high, so a key never takes along more load than it has;
@@ -147,7 +190,10 @@ def key_statistics(key_groups: pa.Table, key_pairs: pa.Table) -> KeyStatistics:
     """
     keys: dict[str, dict[str, float]] = {}
     errors: dict[str, dict[str, float]] = {}
-    pairs: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
+    pairs: dict[Ends, dict[tuple[str, str], float]] = {}
+    pair_errors: dict[Ends, dict[tuple[str, str], float]] = {}
+    missed: dict[str | Ends, float] = {}
+    totals: dict[str, float] = {}
     names = (
         "kind", "from_operator_id", "from_key", "to_operator_id", "to_key", "records_per_s",
         "error_records_per_s",
@@ -156,16 +202,28 @@ def key_statistics(key_groups: pa.Table, key_pairs: pa.Table) -> KeyStatistics:
     for kind, from_operator, from_key, to_operator, to_key, rate, error in zip(
         *columns, strict=True
     ):
+        if kind in ("key", "other_keys"):
+            totals[from_operator] = totals.get(from_operator, 0.0) + rate
         if not all(is_routable(key) for key in (from_key, to_key) if key is not None):
             continue
         if kind == "key":
             keys.setdefault(from_operator, {})[from_key] = rate
             errors.setdefault(from_operator, {})[from_key] = error
         elif kind == "pair":
-            pairs.setdefault((from_operator, to_operator), {})[from_key, to_key] = rate
-    groups = key_group_names(key_groups["operator_id"], key_groups["key_group"]).to_pylist()
-    rates = dict(zip(groups, key_groups["records_per_s"].to_pylist(), strict=True))
-    return KeyStatistics(keys, pairs, rates, errors)
+            ends = (from_operator, to_operator)
+            pairs.setdefault(ends, {})[from_key, to_key] = rate
+            pair_errors.setdefault(ends, {})[from_key, to_key] = error
+        elif kind == "other_keys":
+            missed[from_operator] = error
+        elif kind == "other_pairs":
+            missed[from_operator, to_operator] = error
+    rates = {} if key_groups is None else _group_rates(key_groups)
+    return KeyStatistics(keys, pairs, rates, errors, pair_errors, missed, totals)
+
+
+def _group_rates(key_groups: pa.Table) -> dict[str, float]:
+    names = key_group_names(key_groups["operator_id"], key_groups["key_group"]).to_pylist()
+    return dict(zip(names, key_groups["records_per_s"].to_pylist(), strict=True))
 
 
 def objective_of(policy: JobPolicy, learned: Learned, bytes_per_record: float) -> Objective:

@@ -185,7 +185,10 @@ class RoutingPolicy(_Strict):
     max_routes: Annotated[int, Field(strict=True, ge=1, le=10_000_000)] = 100_000
     """Most keys of an operator that do not go by hash."""
     max_imbalance: Annotated[float, Field(strict=True, ge=1, le=100, allow_inf_nan=False)] = 1.1
-    """Most records of a node over the mean, for the keys of each end by themselves."""
+    """Most records of a node over the mean, for the keys of each end by themselves, in the last
+    period and in every memory of those before it."""
+    memory_rounds: Annotated[int, Field(strict=True, ge=0, le=50)] = 8
+    """Earlier rounds whose statistics of keys count beside the last one's; 0 for none."""
 
 
 class SolverPolicy(_Strict):

@@ -44,11 +44,51 @@ def expected_groups(spark: SparkSession, policy: JobPolicy) -> DataFrame:
     )
 
 
-def groups_in_windows(good: DataFrame, period: Period) -> dict[datetime, int]:
-    """How many key groups reported in each window of the period."""
-    counted = in_period(good, period).groupBy(fn.unix_micros("window_end_at").alias("end")).count()
-    by_micros = {row["end"]: row["count"] for row in counted.collect()}
-    return {end: by_micros.get(micros(end), 0) for end in period.ends}
+@dataclass(frozen=True)
+class Heard:
+    """What the key groups of a window said."""
+
+    groups: int = 0
+    """How many reported."""
+    lowest_version: int | None = None
+    highest_version: int | None = None
+    """In force at the window's end: one and the same, unless rows contradict each other."""
+    first_batch: int | None = None
+    """None where the window covers no batch."""
+
+    def is_of(self, version: int) -> bool:
+        """Whether every key group names the version."""
+        return self.lowest_version == self.highest_version == version
+
+
+def heard_in_windows(good: DataFrame, period: Period) -> dict[datetime, Heard]:
+    """What was heard of key groups in each window of the period, oldest first."""
+    said = in_period(good, period).groupBy(fn.unix_micros("window_end_at").alias("end")).agg(
+        fn.count("*"), fn.min("plan_version"), fn.max("plan_version"), fn.min("first_batch_id")
+    )  # fmt: skip
+    by_micros = {row["end"]: Heard(*row[1:]) for row in said.collect()}
+    return {end: by_micros.get(micros(end), Heard()) for end in period.ends}
+
+
+def under_version(
+    heard: Mapping[datetime, Heard], version: int, applied_batch: int | None
+) -> frozenset[datetime]:
+    """Windows that ran wholly under a version.
+
+    A window names the version in force at its end, and batches before the one that took it up ran
+    under another: loads, traffic and pairs of keys were those of another placement. That can be of
+    the first window of a version alone, however a job numbers its batches. Where the job has not
+    said which batch it was, a first window after others is not believed.
+    """
+    ends = [end for end, said in heard.items() if said.is_of(version)]
+    if not ends:
+        return frozenset()
+    first = heard[ends[0]].first_batch
+    if applied_batch is None:
+        is_mixed = any(said.groups for end, said in heard.items() if end < ends[0])
+    else:
+        is_mixed = first is not None and first < applied_batch
+    return frozenset(ends[1:] if is_mixed else ends)
 
 
 def in_period(frame: DataFrame, period: Period) -> DataFrame:
@@ -113,8 +153,13 @@ def incomplete_period(
     groups: Mapping[datetime, int],
     missing: Sequence[Missing],
     states: Sequence[NodeState],
+    mixed: int = 0,
+    version: int = 0,
 ) -> GateFailed:
-    """The failed gate: what is missing where, and when enough will be there."""
+    """The failed gate: what is missing where, and when enough will be there.
+
+    ``mixed`` windows are whole but did not run wholly under the version in force.
+    """
     needed = windows_needed(policy)
     absent = [end for end in period.ends if not groups[end]]
     parts = [f"key groups of {some([str(m) for m in missing])}"] if missing else []
@@ -122,6 +167,9 @@ def incomplete_period(
     if absent:
         parts.append(f"{len(absent)} windows altogether, the ones that end at "
                      f"{some([iso(end) for end in absent])}")  # fmt: skip
+    if mixed:
+        parts.append(f"{mixed} windows that did not run wholly under version {version}, for what "
+                     "they measured is of another placement")  # fmt: skip
     since = min(end for end in period.ends if end not in complete)
     return GateFailed(
         f"job {policy.job}: {len(complete)} of the {period.windows} windows up to "

@@ -14,6 +14,9 @@ from spark_jobs.condensing.complete import GROUP, in_windows
 ENDS = ("from_operator_id", "from_key_group", "to_operator_id", "to_key_group")
 PAIR = ("kind", "from_operator_id", "from_key", "to_operator_id", "to_key")
 EDGE = ("kind", "from_operator_id", "receiver")
+# Most rows of a snapshot for the pairs of an edge and for the keys of an operator. Keys are light
+# in a search and needed for balance; pairs are what it costs (docs/adr/0027).
+KEPT_PAIRS, KEPT_KEYS = 10_000, 20_000
 LOADS = TABLES["snapshots.key_groups"].column_names[2:]
 
 
@@ -60,8 +63,15 @@ def traffic_rates(good: DataFrame, windows: Sequence[datetime], window_s: float)
     )
 
 
-def key_pair_rates(good: DataFrame, windows: Sequence[datetime], window_s: float) -> DataFrame:
-    """Mean rates of keys and pairs over the windows, and at most so many more that were missed.
+def key_pair_rates(
+    good: DataFrame,
+    windows: Sequence[datetime],
+    window_s: float,
+    kept_pairs: int = KEPT_PAIRS,
+    kept_keys: int = KEPT_KEYS,
+) -> DataFrame:
+    """Mean rates of keys and pairs over the windows, and at most so many more that were missed;
+    of each edge and operator the heaviest, so that a snapshot stays small whatever came.
 
     In a window without a row for it, a key or pair may have had what the row for the others of
     its edge or operator allows: that is added to its error, so the bounds hold for the sum.
@@ -90,11 +100,47 @@ def key_pair_rates(good: DataFrame, windows: Sequence[datetime], window_s: float
     )
     without_a_row = fn.coalesce("missable_in_all", fn.lit(0)) - fn.col("missable_with_a_row")
     missed = fn.col("error_records") + fn.greatest(without_a_row, fn.lit(0))
-    return bounded.select(
+    rates = bounded.select(
         *PAIR,
         (fn.col("records") / seconds).alias("records_per_s"),
         (missed / seconds).alias("error_records_per_s"),
     )
+    return heaviest(rates, kept_pairs, kept_keys)
+
+
+def heaviest(
+    rates: DataFrame, kept_pairs: int = KEPT_PAIRS, kept_keys: int = KEPT_KEYS
+) -> DataFrame:
+    """The pairs of an edge and keys of an operator that may be the heaviest; the rest as others.
+
+    What is cut joins the row for all others, which is made where there is none: its records are
+    added, and no pair or key without a row may have had more than the most that one of them may.
+    """
+    rate, error = fn.col("records_per_s"), fn.col("error_records_per_s")
+    is_pair = fn.col("kind").isin("pair", "other_pairs")
+    is_other = fn.col("from_key").isNull()
+    # Keys break ties, so that the same rows are cut whenever the same rows are read.
+    order = Window.partitionBy("kind", "from_operator_id", "to_operator_id").orderBy(
+        (rate + error).desc(), "from_key", "to_key"
+    )
+    kept = fn.when(is_pair, kept_pairs).otherwise(kept_keys)
+    placed = rates.withColumn("is_kept", ~is_other & (fn.row_number().over(order) <= kept))
+    others = (
+        placed.where(~fn.col("is_kept"))
+        .withColumn("most", fn.when(is_other, error).otherwise(rate + error))
+        .groupBy(
+            fn.when(is_pair, "other_pairs").otherwise("other_keys").alias("kind"),
+            "from_operator_id",
+            "to_operator_id",
+        )
+        .agg(
+            fn.sum("records_per_s").alias("records_per_s"),
+            fn.max("most").alias("error_records_per_s"),
+        )
+        .withColumns({"from_key": fn.lit(None), "to_key": fn.lit(None)})
+    )
+    names = [*PAIR, "records_per_s", "error_records_per_s"]
+    return placed.where("is_kept").select(*names).unionByName(others.select(*names))
 
 
 def _loads(seconds: Column) -> list[Column]:

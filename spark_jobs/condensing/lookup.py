@@ -5,6 +5,7 @@ A run whose snapshot exists, and a job that says nothing, cost no JVM.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -21,6 +22,7 @@ from expectations.policy_rules import CLOCK_SKEW_S
 from spark_jobs.condensing.request import (
     STATISTICS_STEP,
     Found,
+    Period,
     Pins,
     Request,
     Row,
@@ -82,9 +84,45 @@ def look_up(settings: Settings, request: Request) -> Found:
     previous = newest_snapshot(settings, request.job)
     plan_id = _plan_of_version(settings, request.job, head, ran_under)
     rows = read_scaling(settings, request.job, plan_id) if plan_id else []
+    period = period_of(request.policy, newest)
     return Found(
-        pins, period_of(request.policy, newest), previous, head, plan_id, tuple(scaled(rows))
-    )
+        pins, period, previous, head, plan_id, tuple(scaled(rows)), ran_under,
+        _applied_batch(settings, request.job, ran_under), _remembered(settings, request, period),
+    )  # fmt: skip
+
+
+def _applied_batch(settings: Settings, job: str, version: int) -> int | None:
+    """The batch that took a version up; None where the job has not said it, as of version 0."""
+    acks = read_acks(settings, job, version) if version else []
+    applied = [int(ack["batch_id"]) for ack in acks if ack["status"] == "applied"]
+    return applied[-1] if applied else None
+
+
+def _remembered(settings: Settings, request: Request, period: Period) -> tuple[str, ...]:
+    """Snapshots with statistics of keys from before the period; pinned, so that whoever verifies
+    or publishes later reckons with the same."""
+    routing = request.policy.routing
+    if not routing.edges or not routing.memory_rounds:
+        return ()
+    where = [("period_end_at", "<=", period.start)]
+    columns = ["snapshot_id", "key_pairs_table_version", "period_start_at", "period_end_at",
+               "created_at"]  # fmt: skip
+    rows = read_rows(settings, SNAPSHOTS, job=request.job, where=where, columns=columns)
+    return apart(rows.to_pylist(), routing.memory_rounds)
+
+
+def apart(snapshots: Sequence[Row], most: int) -> tuple[str, ...]:
+    """The newest snapshots with statistics of keys that share no window, oldest first.
+
+    A window that counted twice would tell a back-test what it is to foretell. Of several of one
+    period, such as those that a rollback stands on, the first counts.
+    """
+    counted = [row for row in snapshots if row["key_pairs_table_version"] is not None]
+    chosen: list[Row] = []
+    for row in sorted(counted, key=lambda r: (-r["period_end_at"].timestamp(), r["created_at"])):
+        if not chosen or row["period_end_at"] <= chosen[-1]["period_start_at"]:
+            chosen.append(row)
+    return tuple(row["snapshot_id"] for row in reversed(chosen[:most]))
 
 
 def _version_of_window(settings: Settings, request: Request, nodes: int, end: datetime) -> int:

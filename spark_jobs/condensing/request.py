@@ -89,6 +89,12 @@ class Found:
     """The plan that the newest window ran under."""
     scaling: tuple[Scaled, ...] = ()
     """What that plan makes of nodes."""
+    version: int = 0
+    """The version that the newest window ran under; 0 is the placement by hash."""
+    applied_batch: int | None = None
+    """The batch that took it up, by the job's word."""
+    remembered: tuple[str, ...] = ()
+    """Earlier snapshots whose statistics of keys count as well, oldest first."""
 
     def in_use(self, policy: JobPolicy) -> dict[str, str]:
         """Nodes in use with their states: of the others nothing is expected."""
@@ -116,8 +122,12 @@ class Found:
             pins.append(f"metrics.sources@{self.pins.sources}")
         if self.pins.connections is not None:
             pins.append(f"metrics.connections@{self.pins.connections}")
+        if self.remembered:
+            pins.append(f"remembering {' '.join(self.remembered)}")
         if self.applied_plan_id is not None:
             pins.append(f"under plan {self.applied_plan_id}")
+        if self.applied_batch is not None:
+            pins.append(f"windows from batch {self.applied_batch} on")
         return identity.snapshot_id(request.job, request.run_id, pins)
 
 

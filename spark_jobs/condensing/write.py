@@ -57,6 +57,7 @@ def write_snapshot(
         "sources_table_version": found.pins.sources,
         "connections_table_version": found.pins.connections,
         "applied_plan_id": found.applied_plan_id,
+        "remembered_snapshot_ids": list(found.remembered) or None,
         "rejected_rows": rejected_rows,
         "policy_json": request.policy.to_json(),
         "created_at": datetime.now(UTC),

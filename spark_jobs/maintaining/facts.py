@@ -14,7 +14,8 @@ from spark_jobs.maintaining.kept import PINS, JobFacts
 PLAN_COLUMNS = ("plan_id", "snapshot_id", "status", "parent_version", "created_at")
 LOG_COLUMNS = ("event", "version", "plan_id", "at")
 SNAPSHOT_COLUMNS = (
-    "snapshot_id", "head_version", "period_end_at", "created_at", "policy_json", *PINS.values(),
+    "snapshot_id", "head_version", "period_end_at", "created_at", "policy_json",
+    "remembered_snapshot_ids", *PINS.values(),
 )  # fmt: skip
 
 

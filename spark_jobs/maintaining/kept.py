@@ -76,7 +76,8 @@ def expired_snapshots(facts: JobFacts, now: datetime) -> list[str]:
     """Snapshots that no plan needs any more, oldest first.
 
     A plan in force is measured against its snapshot, one that is rolled back to as well; the
-    newest snapshot has the last known loads of nodes that die.
+    newest snapshot has the last known loads of nodes that die. Snapshots whose statistics of keys
+    one that is kept remembers are kept with it: its plan is verified by them.
     """
     since = cutoff(TABLES["snapshots.snapshots"], now)
     gone = set(expired_plans(facts, now))
@@ -85,6 +86,12 @@ def expired_snapshots(facts: JobFacts, now: datetime) -> list[str]:
     kept |= {row["snapshot_id"] for row in facts.snapshots if row["created_at"] >= since}
     newest = _newest(facts.snapshots)
     kept |= {newest["snapshot_id"]} if newest else set()
+    kept |= {
+        remembered
+        for row in facts.snapshots
+        if row["snapshot_id"] in kept
+        for remembered in row.get("remembered_snapshot_ids") or ()
+    }
     rows = sorted(facts.snapshots, key=lambda row: row["created_at"])
     return [row["snapshot_id"] for row in rows if row["snapshot_id"] not in kept]
 

@@ -6,8 +6,11 @@ correlations last and hurt where they shift, so the choice is made from the stre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 
@@ -26,7 +29,7 @@ Planner = Callable[[KeyGraph], IntArray]
 """From statistics, as a graph, to a server for each of its keys: a plan from nothing."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Remembered:
     """Statistics under one decay, and the plan that they alone would make.
 
@@ -36,7 +39,12 @@ class Remembered:
     statistics: PairStatistics
     periods: float
     graph: KeyGraph
-    fresh_plan: IntArray
+    plan: Planner
+
+    @cached_property
+    def fresh_plan(self) -> IntArray:
+        """Made when it is first asked for: the last period's may never be."""
+        return self.plan(self.graph)
 
 
 class DecayedStatistics:
@@ -44,25 +52,38 @@ class DecayedStatistics:
 
     One summary a candidate, decayed and merged as periods end, so that the memory does not grow
     with history. A period is predicted only from those before it.
+
+    Keys and pairs weigh their counts, which may be too high, or, where ``proven``, what is sure.
     """
 
     def __init__(
-        self, plan: Planner, n_servers: int, candidates: Sequence[float] = CANDIDATES
+        self,
+        plan: Planner,
+        n_servers: int,
+        candidates: Sequence[float] = CANDIDATES,
+        *,
+        proven: bool = False,
     ) -> None:
         if not candidates or not all(0.0 <= d <= 1.0 for d in candidates):
             raise InvalidInput(f"the decays are {tuple(candidates)}", allowed="numbers in [0, 1]")
-        self._plan, self._n_servers = plan, n_servers
+        self._plan, self._n_servers, self._proven = plan, n_servers, proven
         self._under: dict[float, Remembered] = {}
         self._scores = dict.fromkeys(candidates, 0.0)
 
-    def observe(self, period: PairStatistics) -> None:
-        """A period is over: judge each candidate by it, then let it in."""
-        came = KeyGraph.of(period)
+    def observe(self, period: PairStatistics, gap: float = 1.0) -> None:
+        """A period is over: judge each candidate by it, then let it in.
+
+        ``gap`` is how many periods ended since the last that was observed, itself among them:
+        what was not observed fades nevertheless.
+        """
+        if not (math.isfinite(gap) and gap > 0):
+            raise InvalidInput(f"the gap is {gap!r} periods", allowed="a number above 0")
+        came = KeyGraph.of(period, proven=self._proven)
         for decay in self._scores:
             before = self._under.get(decay)
             if before is not None:
                 self._judge(decay, before, came)
-            self._under[decay] = self._with(period, decay, before)
+            self._under[decay] = self._with(period, decay**gap, before)
 
     def _judge(self, decay: float, before: Remembered, came: KeyGraph) -> None:
         routed = routed_by(before.graph, before.fresh_plan, came, self._n_servers)
@@ -78,8 +99,13 @@ class DecayedStatistics:
                 period.left.capacity,
             )
             periods += decay * before.periods
-        graph = KeyGraph.of(statistics)
-        return Remembered(statistics, periods, graph, self._plan(graph))
+        graph = KeyGraph.of(statistics, proven=self._proven)
+        return Remembered(statistics, periods, graph, self._plan)
+
+    @property
+    def memories(self) -> Mapping[float, Remembered]:
+        """By decay; empty before the first period."""
+        return MappingProxyType(self._under)
 
     @property
     def best_decay(self) -> float:

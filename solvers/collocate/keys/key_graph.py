@@ -36,14 +36,25 @@ class KeyGraph:
 
     @classmethod
     def of(
-        cls, statistics: PairStatistics, state: Mapping[tuple[int, bytes], float] | None = None
+        cls,
+        statistics: PairStatistics,
+        state: Mapping[tuple[int, bytes], float] | None = None,
+        *,
+        proven: bool = False,
     ) -> KeyGraph:
         """From summaries. A key's weight is its own count, not that of the pairs kept of it.
 
-        ``state`` says what a (side, key) holds; without it every key holds 1.
+        ``state`` says what a (side, key) holds; without it every key holds 1. Where ``proven``,
+        weights are what counts are at least.
         """
-        pairs = [(a, b, count) for (a, b), count in statistics.pairs.counts.items()]
-        return cls.from_counts(pairs, statistics.left.counts, statistics.right.counts, state)
+        pairs, left, right = statistics.pairs, statistics.left, statistics.right
+        weights = pairs.at_least if proven else pairs.counts
+        return cls.from_counts(
+            [(a, b, weight) for (a, b), weight in weights.items()],
+            left.at_least if proven else left.counts,
+            right.at_least if proven else right.counts,
+            state,
+        )
 
     @classmethod
     def from_counts(

@@ -8,8 +8,8 @@ and summed on one node wherever its key goes.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -18,32 +18,12 @@ from ballast.contracts.identity import hashed_key_group, key_group_name, split_k
 from solvers.collocate.gate import Gate, HeldBack
 from solvers.collocate.graph import sum_by
 from solvers.collocate.keys.balance import Balance
+from solvers.collocate.keys.counted import KeyStatistics, RoutedEdge, Routing
 from solvers.collocate.keys.held import held_back_keys
 from solvers.collocate.keys.key_graph import LEFT, RIGHT, KeyGraph
+from solvers.collocate.keys.key_memory import KeyMemory
 from solvers.collocate.keys.sticky import IMBALANCE, StickyParams, sticky_routes
 from solvers.problem import FloatArray, IntArray, Problem
-
-Routing = Mapping[str, Mapping[str, int]]
-"""Operator to key to key group; keys that are not in it go by hash."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeyStatistics:
-    """Rates of heavy keys by operator, of heavy pairs by edge, and of key groups by name."""
-
-    keys: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    pairs: Mapping[tuple[str, str], Mapping[tuple[str, str], float]] = field(default_factory=dict)
-    group_rate: Mapping[str, float] = field(default_factory=dict)
-    errors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """What may have been missed of a key, by operator; its rate is never too high."""
-
-
-@dataclass(frozen=True, slots=True)
-class RoutedEdge:
-    """The operators of its two ends; the first of each end is the one whose pairs were counted."""
-
-    left: tuple[str, ...]
-    right: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,25 +75,32 @@ def reroute(
     routing: Routing,
     edge: RoutedEdge,
     gate: Gate,
+    memory: KeyMemory | None = None,
     *,
     imbalance: float = IMBALANCE,
     seed: int = 0,
 ) -> Rerouted:
-    """The keys of an edge that are better off elsewhere, under a placement of the key groups."""
-    reason = _why_not(problem, assignment, statistics, edge)
+    """The keys of an edge that are better off elsewhere, under a placement of the key groups.
+
+    ``memory`` is what the statistics say of the edge, if that is known already.
+    """
+    reason = why_not(problem, assignment, statistics, edge)
     if reason is not None:
         return Rerouted(reason=reason)
+    if memory is None:
+        memory = KeyMemory.of(statistics, edge, problem.n_nodes, imbalance, seed=seed)
     keys = KeyMap(problem, routing)
     share = _Shares(statistics, keys)
-    graph = _graph(statistics, edge, share)
+    graph = memory.graph(lambda side, key: _state_bytes(share, edge, side, key))
     servers = np.flatnonzero(problem.staying)
     server_of = np.full(problem.n_nodes, -1, dtype=np.int64)
     server_of[servers] = np.arange(len(servers))
     before = server_of[assignment[_rows(graph, keys, edge)]]
     known = np.ones(graph.n_vertices, dtype=bool)
     plan = sticky_routes(
-        graph, before, known, len(servers), StickyParams(imbalance, gate), seed=seed
-    )
+        graph, before, known, len(servers), StickyParams(imbalance, gate), seed=seed,
+        views=memory.views(graph),
+    )  # fmt: skip
     gain = _gains(graph, before, plan.server)
     moved = np.flatnonzero(plan.server != before)
     order = moved[np.argsort(-gain[moved], kind="stable")]
@@ -130,12 +117,12 @@ def reroute(
     return Rerouted(tuple(found), held=held)
 
 
-def _why_not(
+def why_not(
     problem: Problem, assignment: IntArray, statistics: KeyStatistics, edge: RoutedEdge
 ) -> str | None:
-    ends = (edge.left[0], edge.right[0])
-    if not statistics.pairs.get(ends):
-        return f"no pairs of keys were counted from {ends[0]} to {ends[1]}"
+    """Why no keys of an edge can be routed anew; None where they can."""
+    if not statistics.pairs.get(edge.ends):
+        return f"no pairs of keys were counted from {edge.ends[0]} to {edge.ends[1]}"
     if not problem.staying.all():
         return "keys are not routed anew while nodes drain or are dead"
     if np.ptp(problem.capacity, axis=0).max(initial=0.0) > 0:
@@ -165,13 +152,29 @@ class _Shares:
         return self._most(operator, key) * float(self.keys.problem.state_bytes[row])
 
     def _most(self, operator: str, key: str) -> float:
-        rate = self.statistics.keys.get(operator, {}).get(key, 0.0)
-        rate += self.statistics.errors.get(operator, {}).get(key, 0.0)
+        rate = self.statistics.keys.get(operator, {}).get(key)
+        if rate is None:
+            rate = self._last_known(operator, key)
+        else:
+            rate += self.statistics.errors.get(operator, {}).get(key, 0.0)
         rate = max(rate, self._of_pairs.get((operator, key), 0.0))
         total = self._total(operator, key)
         if rate <= 0:
             return 0.0
         return min(1.0, rate / total) if total > 0 else 1.0
+
+    def _last_known(self, operator: str, key: str) -> float:
+        """A key that is quiet keeps its state: what it had of its operator when last counted.
+
+        One that was never counted has at most what all that were not counted may have.
+        """
+        for period in reversed(self.statistics.earlier):
+            then = period.counted
+            if key in then.keys.get(operator, {}):
+                rate = then.keys[operator][key] + then.errors.get(operator, {}).get(key, 0.0)
+                now, before = (s.totals.get(operator, 0.0) for s in (self.statistics, then))
+                return rate * now / before if now > 0 and before > 0 else rate
+        return self.statistics.missed.get(operator, 0.0)
 
     def _total(self, operator: str, key: str) -> float:
         row = self.keys.row(operator, key)
@@ -198,45 +201,27 @@ def _rates_of_pairs(statistics: KeyStatistics) -> dict[tuple[str, str], float]:
     return most
 
 
-Counted = tuple[list[tuple[bytes, bytes, float]], dict[bytes, float], dict[bytes, float]]
-"""Pairs with their rates, and the rates of the keys of either end."""
-
-
-def _counted(statistics: KeyStatistics, edge: RoutedEdge) -> Counted:
-    ends = (edge.left[0], edge.right[0])
-    pairs = [(a.encode(), b.encode(), rate) for (a, b), rate in statistics.pairs[ends].items()]
-    left, right = (
-        {key.encode(): rate for key, rate in statistics.keys.get(operator, {}).items()}
-        for operator in ends
-    )
-    return pairs, left, right
-
-
-def _graph(statistics: KeyStatistics, edge: RoutedEdge, share: _Shares) -> KeyGraph:
-    pairs, *counted = _counted(statistics, edge)
-    state: dict[tuple[int, bytes], float] = {}
-    for side, operators in ((LEFT, edge.left), (RIGHT, edge.right)):
-        named = {a if side == LEFT else b for a, b, _ in pairs}
-        for key in named | counted[side].keys():
-            held = [share.state_bytes(operator, key.decode()) for operator in operators]
-            state[side, key] = sum(held)
-    return KeyGraph.from_counts(pairs, counted[LEFT], counted[RIGHT], state)
+def _state_bytes(share: _Shares, edge: RoutedEdge, side: int, key: bytes) -> float:
+    """What moving a key moves, at every operator that follows it."""
+    operators = edge.left if side == LEFT else edge.right
+    return sum(share.state_bytes(operator, key.decode()) for operator in operators)
 
 
 def fullest_shares(
     problem: Problem,
     assignment: IntArray,
-    statistics: KeyStatistics,
+    memory: KeyMemory,
     routing: Routing,
     edge: RoutedEdge,
     imbalance: float,
 ) -> FloatArray:
-    """[2]: of either end, records of the node that has most over what the bound allows a node."""
-    graph = KeyGraph.from_counts(*_counted(statistics, edge))
-    balance = Balance.of(graph, problem.n_nodes, imbalance)
+    """[ends x memories]: records of the node that has most over what the bound allows a node."""
+    graph, views = memory.weighed
+    balance = Balance.of(graph, problem.n_nodes, imbalance, views)
     node = assignment[_rows(graph, KeyMap(problem, routing), edge)]
     stages = [graph.stage(side) for side in (LEFT, RIGHT)]
-    return np.array([balance.load(node[stage], stage).max(initial=0.0) for stage in stages])
+    loads = [balance.load(node[stage], stage).max(axis=0, initial=0.0) for stage in stages]
+    return np.concatenate(loads)
 
 
 def _rows(graph: KeyGraph, keys: KeyMap, edge: RoutedEdge) -> IntArray:
@@ -353,14 +338,22 @@ def _traffic_after(
     problem: Problem, statistics: KeyStatistics, was: KeyMap, will_be: KeyMap
 ) -> tuple[IntArray, IntArray, FloatArray]:
     rates = traffic_by_ends(problem)
+    leaving: dict[tuple[int, int], dict[tuple[int, int], float]] = {}
     for (left, right), pairs in statistics.pairs.items():
         for (a, b), rate in pairs.items():
             old = was.row(left, a), was.row(right, b)
             new = will_be.row(left, a), will_be.row(right, b)
             if old != new:
-                taken = min(rate, rates.get(old, 0.0))
-                rates[old] = rates.get(old, 0.0) - taken
-                rates[new] = rates.get(new, 0.0) + taken
+                of_flow = leaving.setdefault(old, {})
+                of_flow[new] = of_flow.get(new, 0.0) + rate
+    measured = dict(rates)
+    for old, of_flow in leaving.items():
+        # Pairs may have been counted in other batches than the flow: none takes what is not there.
+        has, wanted = measured.get(old, 0.0), sum(of_flow.values())
+        share = min(1.0, has / wanted) if wanted > 0 else 0.0
+        for new, rate in of_flow.items():
+            rates[old] = rates.get(old, 0.0) - share * rate
+            rates[new] = rates.get(new, 0.0) + share * rate
     flows = sorted(rates)
     return (
         np.array([flow[0] for flow in flows], dtype=np.int64),

@@ -47,6 +47,24 @@ class SpaceSaving(Generic[Item]):
         self._number = 0
         self._floor = 0.0  # what merging made of the bound on items that are not held
 
+    @classmethod
+    def of(
+        cls,
+        capacity: int,
+        estimates: Mapping[Item, Estimate],
+        *,
+        unseen: float,
+        total: float,
+    ) -> SpaceSaving[Item]:
+        """From bounds that were found elsewhere; an item not among them weighs up to ``unseen``."""
+        if len(estimates) > capacity:
+            raise InvalidInput(f"{len(estimates)} items for a capacity of {capacity}")
+        made: SpaceSaving[Item] = cls(capacity)
+        made.total, made._floor = total, unseen
+        made._counts = {item: found.count for item, found in estimates.items()}
+        made._errors = {item: found.error for item, found in estimates.items()}
+        return made
+
     def __len__(self) -> int:
         return len(self._counts)
 
@@ -58,6 +76,11 @@ class SpaceSaving(Generic[Item]):
     def counts(self) -> Mapping[Item, float]:
         """Upper bounds of the weights of all items held, without a copy."""
         return MappingProxyType(self._counts)
+
+    @property
+    def at_least(self) -> dict[Item, float]:
+        """Lower bounds of the weights of all items held."""
+        return {item: max(0.0, n - self._errors[item]) for item, n in self._counts.items()}
 
     @property
     def unseen(self) -> float:

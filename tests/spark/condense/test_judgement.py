@@ -8,9 +8,11 @@ import pytest
 
 from ballast.contracts.errors import GateFailed
 from spark_jobs.condensing.complete import (
+    Heard,
     Missing,
     complete_windows,
     enough_at,
+    under_version,
     windows_needed,
 )
 from spark_jobs.condensing.nodes import Reported, node_states, reach_of_nodes
@@ -127,3 +129,37 @@ def test_long_lists_are_cut() -> None:
     many = Missing("op", tuple(range(0, 48, 2)), 500, 1000)
     assert str(many) == "op 0, 2, 4, 6, 8, 10, ... (500 of 1000)"
     assert str(Missing("op", (3,), 1, 40)) == "op 3 (1 of 40)"
+
+
+def heard(*said: tuple[int, int | None]) -> dict[datetime, Heard]:
+    """Windows with their version and first batch, oldest first."""
+    ends = [START + n * WINDOW for n in range(len(said))]
+    found = [Heard(8, version, version, batch) for version, batch in said]
+    return dict(zip(ends, found, strict=True))
+
+
+def numbers(found: frozenset[datetime]) -> list[int]:
+    return sorted((end - START) // WINDOW for end in found)
+
+
+def test_a_window_with_batches_from_before_the_take_up_is_not_of_the_version() -> None:
+    windows = heard((1, 10), (1, 12), (2, 14), (2, 16), (2, None), (2, 18))
+    assert numbers(under_version(windows, 2, 15)) == [3, 4, 5]
+    assert numbers(under_version(windows, 2, 14)) == [2, 3, 4, 5]
+
+
+def test_a_job_that_numbers_its_batches_anew_loses_one_window_at_most() -> None:
+    assert numbers(under_version(heard((2, 0), (2, 2), (2, 4)), 2, 1000)) == [1, 2]
+
+
+def test_without_the_jobs_word_the_first_window_after_others_is_not_believed() -> None:
+    windows = heard((1, 10), (2, 14), (2, 16))
+    assert numbers(under_version(windows, 2, None)) == [2]
+    assert numbers(under_version(heard((2, 14), (2, 16)), 2, None)) == [0, 1]
+    assert numbers(under_version(heard((1, 14), (1, 16)), 2, None)) == []
+    silent = {START: Heard()} | {START + WINDOW: Heard(8, 0, 0, 1)}
+    assert numbers(under_version(silent, 0, None)) == [1]
+
+
+def test_a_window_whose_rows_name_several_versions_is_of_none() -> None:
+    assert under_version({START: Heard(8, 1, 2, 3)}, 2, 1) == frozenset()

@@ -7,9 +7,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from ballast.contracts.settings import Settings
 from ballast.store.tables import append, read_rows
+from spark_jobs.condensing.loads import heaviest
 from tests.spark.condense.conftest import Condense
 from tests.support.keys import keyed_policy
 from tests.support.metrics import START, write_windows
@@ -81,3 +83,49 @@ def test_a_job_that_routes_no_keys_reads_no_pairs(make_settings, take):
     end = write_windows(settings, policy, START, WINDOWS)
     snapshot = take(settings, policy, "run-1", end)
     assert snapshot["key_pairs_table_version"] is None
+
+
+SCHEMA = (
+    "kind STRING, from_operator_id STRING, from_key STRING, to_operator_id STRING, "
+    "to_key STRING, records_per_s DOUBLE, error_records_per_s DOUBLE"
+)
+
+
+def cut(spark: SparkSession, rows: list[tuple[Any, ...]], pairs: int, keys: int) -> dict[Any, Any]:
+    found = heaviest(spark.createDataFrame(rows, SCHEMA), pairs, keys).collect()
+    return {tuple(row)[:5]: tuple(row)[5:] for row in found}
+
+
+def test_what_is_cut_is_among_the_others_with_its_records_and_its_bound(spark: SparkSession):
+    rows = [
+        *[("pair", "parse", f"k{n}", "count", "x", 10.0 * n, 1.0) for n in range(1, 6)],
+        ("pair", "parse", "doubtful", "count", "x", 1.0, 60.0),
+        ("other_pairs", "parse", None, "count", None, 7.0, 3.0),
+        ("pair", "parse", "k1", "sum", "y", 2.0, 0.0),
+        ("key", "parse", "k1", None, None, 5.0, 0.0),
+        ("key", "parse", "k2", None, None, 4.0, 2.0),
+        ("key", "count", "x", None, None, 4.0, 2.0),
+        ("other_keys", "parse", None, None, None, 9.0, 1.0),
+    ]
+    found = cut(spark, rows, 3, 1)
+    of_edge = {key for key in found if key[0] == "pair" and key[3] == "count"}
+    # By what they may be: a pair of which little is sure may be the heaviest.
+    assert {key[2] for key in of_edge} == {"doubtful", "k5", "k4"}
+    # 7 as before, and 10 + 20 + 30 of what was cut; none of it may have had more than 30 + 1.
+    assert found["other_pairs", "parse", None, "count", None] == (67.0, 31.0)
+    assert found["pair", "parse", "k1", "sum", "y"] == (2.0, 0.0)
+    assert not any(key[0] == "other_pairs" and key[3] == "sum" for key in found)
+    assert found["key", "parse", "k2", None, None] == (4.0, 2.0)
+    assert found["other_keys", "parse", None, None, None] == (14.0, 5.0)
+    assert found["key", "count", "x", None, None] == (4.0, 2.0)
+    assert sum(rate for rate, _ in found.values()) == sum(row[5] for row in rows)
+
+
+def test_a_row_for_the_others_is_made_where_there_was_none_and_ties_are_cut_alike(
+    spark: SparkSession,
+):
+    rows = [("key", "parse", f"k{n}", None, None, 1.0, 0.0) for n in range(6)]
+    found = cut(spark, rows, 3, 2)
+    assert found == cut(spark, rows[::-1], 3, 2)
+    assert {key[2] for key in found} == {"k0", "k1", None}
+    assert found["other_keys", "parse", None, None, None] == (4.0, 1.0)

@@ -76,6 +76,75 @@ def test_a_version_that_the_job_refused_is_not_waited_for(
     assert take(settings, POLICY, "run-1", end)["head_version"] == 2
 
 
+def _taken_up(settings: Settings, at_batch: int) -> None:
+    _publish(settings, 1)
+    applied = {"job": POLICY.job, "version": 1, "plan_id": "p", "status": "applied",
+               "batch_id": at_batch, "reason": "", "moved_key_groups": 1, "bytes_moved": 9,
+               "pause_ms": 1.0, "acked_at": START}  # fmt: skip
+    append(settings, "plans.acks", [applied])
+
+
+def _moved(after_batch: int):  # type: ignore[no-untyped-def]
+    """Key group 0 of parse is on the other node from a batch on, and costs three times as much.
+
+    The window of the batch before has the version already, and half of each.
+    """
+
+    def change(table: str, row: Row) -> Row:
+        number = (row["window_start_at"] - START) // WINDOW
+        row |= {"first_batch_id": number, "last_batch_id": number}
+        if number < after_batch - 1:
+            return row
+        row |= {"plan_version": 1}
+        if table == "metrics.key_groups" and (row["operator_id"], row["key_group"]) == ("parse", 0):
+            row |= {"node_id": "node-1", "cpu_ms": 300.0 if number >= after_batch else 200.0}
+        return row
+
+    return change
+
+
+def test_windows_from_before_a_take_up_are_not_mixed_with_those_after_it(
+    settings: Settings, take: Condense
+) -> None:
+    end = write_windows(settings, POLICY, START, 9, loads=100.0, change=_moved(4))
+    _taken_up(settings, at_batch=4)
+    snapshot = take(settings, POLICY, "run-1", end)
+    assert snapshot["windows"] == 5
+    rows = read_rows(settings, "snapshots.key_groups", job=POLICY.job).to_pylist()
+    (moved,) = [r for r in rows if (r["operator_id"], r["key_group"]) == ("parse", 0)]
+    assert (moved["node_id"], moved["cpu_load_cores"]) == ("node-1", pytest.approx(0.3 / 5))
+    traffic = read_rows(settings, "metrics.traffic", job=POLICY.job).to_pylist()
+    whole = {r["window_end_at"] for r in traffic if r["first_batch_id"] >= 4}
+    sent = sum(r["records"] for r in traffic if r["window_end_at"] in whole)
+    rates = read_rows(settings, "snapshots.traffic", job=POLICY.job)["records_per_s"]
+    assert sum(rates.to_pylist()) == pytest.approx(sent / (5 * len(whole)))
+
+
+def test_too_few_windows_after_a_take_up_fail_the_gate_which_says_when_there_are_enough(
+    settings: Settings, take: Condense
+) -> None:
+    end = write_windows(settings, POLICY, START, 7, change=_moved(4))
+    _taken_up(settings, at_batch=4)
+    expected = (
+        r"3 of the 6 windows .* are complete, 5 are needed; missing since .*: 3 windows that did "
+        r"not run wholly under version 1, .*opens at 2026-11-16T12:00:45Z"
+    )
+    with pytest.raises(GateFailed, match=expected):
+        take(settings, POLICY, "run-1", end)
+    assert _snapshots(settings) == 0
+    # Two windows later, when it said it would.
+    later = write_windows(settings, POLICY, end, 2, plan_version=1, change=_batches_from(7))
+    assert take(settings, POLICY, "run-2", later)["windows"] == 5
+
+
+def _batches_from(first: int):  # type: ignore[no-untyped-def]
+    def change(_table: str, row: Row) -> Row:
+        number = row["first_batch_id"] + first
+        return row | {"first_batch_id": number, "last_batch_id": number}
+
+    return change
+
+
 def test_key_groups_missing_in_too_many_windows_are_named(
     settings: Settings, take: Condense
 ) -> None:

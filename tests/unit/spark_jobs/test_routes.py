@@ -7,14 +7,15 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
-from ballast.contracts.errors import PolicyError, VerificationFailed
+from ballast.contracts.errors import NotFound, PolicyError, VerificationFailed
 from ballast.store.plans import read_head, read_routes
 from ballast.store.tables import append
+from solvers.verify_routes import BALANCE, RoutedFacts
 from spark_jobs.choice import Choice
 from spark_jobs.drafts import find_snapshot, read_content, read_round
 from spark_jobs.plan_rows import content_hash_of, violations_of
 from spark_jobs.publish import publish_plan
-from spark_jobs.rounds import key_statistics
+from spark_jobs.rounds import key_statistics, routing_of
 from spark_jobs.solve import draft_plan, report
 from tests.support.keys import flows, group_rates, key_pair_rows, keyed_policy
 from tests.support.snapshots import END, snapshot_rows
@@ -22,9 +23,11 @@ from tests.support.snapshots import END, snapshot_rows
 JOB, STAY = "probe", Choice(budget_moves=0, solver_seconds=2)
 
 
-def write_keyed_snapshot(settings, run_id, policy=None, head=None, created_at=END, **own):
+def write_keyed_snapshot(
+    settings, run_id, policy=None, head=None, created_at=END, at=END, pairs=None, **own
+):
     policy = policy or keyed_policy()
-    rows = snapshot_rows(policy, run_id, head=head)
+    rows = snapshot_rows(policy, run_id, head=head, at=at)
     snapshot = rows["snapshots.snapshots"][0]
     snapshot |= {"key_pairs_table_version": 1, "created_at": created_at, **own}
     rates = group_rates()
@@ -38,7 +41,7 @@ def write_keyed_snapshot(settings, run_id, policy=None, head=None, created_at=EN
         for (a, b), rate in flows().items()
     ]  # fmt: skip
     ids = {"job": policy.job, "snapshot_id": snapshot["snapshot_id"]}
-    rows["snapshots.key_pairs"] = [{**ids, **row} for row in key_pair_rows()]
+    rows["snapshots.key_pairs"] = [{**ids, **row} for row in pairs or key_pair_rows()]
     for table, of_table in rows.items():
         append(settings, table, of_table)
     return snapshot
@@ -153,6 +156,79 @@ def test_routes_in_force_are_those_of_the_plan_that_the_snapshot_ran_under(setti
     write_keyed_snapshot(settings, "run-2", head=head, applied_plan_id=first["plan_id"])
     given = read_round(settings, find_snapshot(settings, JOB, "run-2"))
     assert sum(map(len, given.routing.values())) == first["routes"] > 0
+
+
+def write_rounds(settings, ends, keep_every=3):
+    """A snapshot each with a part of the pairs, another one each time; the last remembers all."""
+    taken = []
+    for number, end in enumerate(ends):
+        pairs = [row for i, row in enumerate(key_pair_rows())
+                 if row["kind"] != "pair" or (i // 3 + number) % keep_every == 0]  # fmt: skip
+        at = END + timedelta(minutes=end)
+        remembered = [row["snapshot_id"] for row in taken] or None
+        taken.append(
+            write_keyed_snapshot(
+                settings,
+                f"run-{number}",
+                created_at=at,
+                at=at,
+                pairs=pairs,
+                remembered_snapshot_ids=remembered,
+            )
+        )
+    return taken
+
+
+def test_a_round_reckons_with_the_keys_of_the_snapshots_that_it_remembers(settings):
+    """One that was left out in between is a round in which statistics faded."""
+    write_rounds(settings, ends=(0, 10, 20, 40, 50))
+    given = read_round(settings, find_snapshot(settings, JOB, "run-4"))
+    assert [e.rounds_ago for e in given.statistics.earlier] == [5.0, 4.0, 3.0, 1.0]
+    alone = read_round(settings, find_snapshot(settings, JOB, "run-0"))
+    assert alone.statistics.earlier == ()
+
+
+def test_a_plan_that_remembers_is_verified_and_published_with_the_same_figures(settings):
+    write_rounds(settings, ends=(0, 10, 20, 30))
+    plan = draft_plan(settings, JOB, "run-3", STAY)
+    assert "keys by 4 periods of statistics" in plan["reason"]
+    assert plan["rerouted_keys"] > 0
+    # A later round changes nothing for whoever comes to this one.
+    write_keyed_snapshot(settings, "run-9", created_at=END + timedelta(hours=2))
+    assert publish_plan(settings, JOB, "run-3").plan_id == plan["plan_id"]
+
+
+def test_a_plan_that_is_out_of_balance_in_an_earlier_memory_alone_is_not_published(settings):
+    """Keys 0 and 1 were heavy in the rounds before, and the plan has them on one node now."""
+    heavy = [{**row, "records_per_s": 300.0} if row["from_key"] in ("plane 0", "plane 1") else row
+             for row in key_pair_rows()]  # fmt: skip
+    at = [END + timedelta(minutes=10 * n) for n in range(3)]
+    before = [write_keyed_snapshot(settings, f"run-{n}", at=at[n], pairs=heavy)["snapshot_id"]
+              for n in range(2)]  # fmt: skip
+    snapshot = write_keyed_snapshot(settings, "run-2", at=at[2], remembered_snapshot_ids=before)
+    plan = draft_plan(settings, JOB, "run-2", STAY)
+    given = read_round(settings, find_snapshot(settings, JOB, "run-2"))
+    assignment, routes, _ = read_content(settings, plan)
+    assert violations_of(given, plan, assignment, routes) == []
+    node = {row["key_group"]: row["node_id"] for row in assignment.to_pylist()
+            if row["operator_id"] == "parse"}  # fmt: skip
+    others = [route for route in routes if route[1] not in ("plane 0", "plane 1")]
+    together = [("parse", f"plane {n}", next(g for g in node if node[g] == "node-0"))
+                for n in (0, 1)]  # fmt: skip
+    changed = _rehashed(snapshot, plan, assignment, [*others, *together])
+    facts = RoutedFacts(given.problem, given.statistics, given.routing,
+                        routing_of([*others, *together]))  # fmt: skip
+    nodes = [f"node-{n}" for n in given.problem.current.tolist()]
+    found = [v for v in facts.violations(nodes, given.route_rules) if v.promise == BALANCE]
+    assert found
+    assert not [v for v in found if "decay 0," in v.message]
+    assert violations_of(given, changed, assignment, [*others, *together])
+
+
+def test_a_snapshot_that_is_remembered_and_gone_is_an_error_that_says_what_to_do(settings):
+    write_keyed_snapshot(settings, "run-1", remembered_snapshot_ids=["lost"])
+    with pytest.raises(NotFound, match=r"remembers lost, which is gone.*start a new run"):
+        draft_plan(settings, JOB, "run-1", STAY)
 
 
 def test_keys_take_no_more_bytes_than_the_budget_has(settings):

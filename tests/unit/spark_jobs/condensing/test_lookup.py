@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from ballast.contracts.errors import GateFailed
 from ballast.contracts.settings import Settings
-from spark_jobs.condensing.lookup import look_up
+from spark_jobs.condensing.lookup import apart, look_up
 from spark_jobs.condensing.request import Request
 from tests.support.policies import small_policy
 from tests.support.snapshots import END
@@ -18,3 +20,23 @@ def test_a_job_without_metrics_is_told_what_to_do_and_not_where_the_warehouse_is
     with pytest.raises(GateFailed, match=r"has no metrics .* start the streaming job") as refused:
         look_up(settings, Request(small_policy("probe"), "run-1", END))
     assert settings.warehouse not in str(refused.value)
+
+
+def _snapshot(name: str, end_s: int, length_s: int = 60, taken_s: int = 0, version: int | None = 1):
+    end = END + timedelta(seconds=end_s)
+    return {
+        "snapshot_id": name, "key_pairs_table_version": version,
+        "period_start_at": end - timedelta(seconds=length_s), "period_end_at": end,
+        "created_at": end + timedelta(seconds=taken_s),
+    }  # fmt: skip
+
+
+def test_the_newest_snapshots_that_share_no_window_are_remembered_oldest_first() -> None:
+    rows = [
+        _snapshot("a", 0), _snapshot("b", 100), _snapshot("overlaps c", 170),
+        _snapshot("c", 200, length_s=90), _snapshot("no keys", 300, version=None),
+        _snapshot("derived", 400, taken_s=50), _snapshot("d", 400, taken_s=1),
+    ]  # fmt: skip
+    assert apart(rows, 8) == ("a", "b", "c", "d")
+    assert apart(rows, 2) == ("c", "d")
+    assert apart([], 2) == ()

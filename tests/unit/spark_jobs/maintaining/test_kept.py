@@ -92,6 +92,13 @@ def test_the_newest_snapshot_stays_for_it_has_the_loads_of_nodes_that_die():
     assert expired_snapshots(alone, NOW) == ["s-a"]
 
 
+def test_what_a_snapshot_that_is_kept_remembers_is_kept_with_it():
+    old = facts()
+    remembering = [{**row, "remembered_snapshot_ids": ["s-lost"]} if row["snapshot_id"] == "s-waits"
+                   else row for row in old.snapshots]  # fmt: skip
+    assert expired_snapshots(replace(old, snapshots=remembering), NOW) == ["s-same"]
+
+
 @pytest.mark.parametrize(
     ("table", "pinned"),
     [("metrics.key_groups", {4, 6}), ("metrics.key_pairs", set()), ("plans.plans", set())],

@@ -11,13 +11,12 @@ from ballast.contracts.identity import hashed_key_group
 from solvers import Budget, Stop, metrics
 from solvers.collocate.costs import TrafficCosts, traffic_price
 from solvers.collocate.gate import Gate
+from solvers.collocate.keys.counted import KeyStatistics, RoutedEdge, Routing
+from solvers.collocate.keys.key_memory import KeyMemory
 from solvers.collocate.keys.rerouting import (
     KeyMap,
     KeyMove,
-    KeyStatistics,
     Rerouted,
-    RoutedEdge,
-    Routing,
     fullest_shares,
     moves_between,
     problem_after,
@@ -299,7 +298,8 @@ def test_a_share_of_the_moves_keeps_the_bound_of_a_stage(monkeypatch) -> None:
     planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
 
     def fullest(routing: Routing) -> list[float]:
-        given = (problem, problem.current, statistics, routing, EDGE, 1.05)
+        memory = KeyMemory.of(statistics, EDGE, NODES)
+        given = (problem, problem.current, memory, routing, EDGE, 1.05)
         return fullest_shares(*given).tolist()
 
     options = RoutingOptions((EDGE,), imbalance=1.05)
