@@ -267,7 +267,8 @@ def test_a_running_region_takes_weights_up_and_writes_its_windows(settings: Sett
     ):
         assert region.weights == [700, 300]
         put(settings, 2, {"worker-0": 100, "worker-1": 900})
-        _wait(lambda: region.weights == [100, 900])
+        _wait(lambda: follower.version == 2)
+        assert region.weights == [100, 900]
         writer(window(100.0))
         writer(window(105.0, alive=(True, False)))
     rows = read_rows(settings, "metrics.connections", job=JOB).to_pylist()
