@@ -208,7 +208,7 @@ def test_a_plan_that_is_out_of_balance_in_an_earlier_memory_alone_is_not_publish
     snapshot = write_keyed_snapshot(settings, "run-2", at=at[2], remembered_snapshot_ids=before)
     plan = draft_plan(settings, JOB, "run-2", STAY)
     given = read_round(settings, find_snapshot(settings, JOB, "run-2"))
-    assignment, routes, _ = read_content(settings, plan)
+    assignment, routes, *_ = read_content(settings, plan)
     assert violations_of(given, plan, assignment, routes) == []
     node = {row["key_group"]: row["node_id"] for row in assignment.to_pylist()
             if row["operator_id"] == "parse"}  # fmt: skip
