@@ -98,6 +98,9 @@ def test_the_load_of_a_time_is_that_of_the_last_snapshot_up_to_it(
 ) -> None:
     policy = small_policy("probe")
     first = write_snapshot(warehouse, policy, "run-1", loads={("parse", 0): 0.5})
+    before_all_years = "0001-01-01T00:00+14:00"
+    assert main(["what-if", "probe", "--load-of", before_all_years, *QUICK]) == 2
+    assert f"run {before_all_years} of job probe has no snapshot" in capsys.readouterr().err
     assert main(["what-if", "probe", "--load-of", "2020-01-01", *QUICK]) == 2
     assert "no snapshot up to 2020-01-01 00:00:00 UTC" in capsys.readouterr().err
     at = first["period_end_at"].isoformat()
