@@ -85,10 +85,11 @@ def under_version(
     ends = [end for end, said in heard.items() if said.is_of(version)]
     if not ends:
         return frozenset()
-    first, last = heard[ends[0]].first_batch, heard[ends[0]].last_batch
-    # A window of the version cannot end before the batch that took it up: such numbers say nothing,
-    # and if they did, a job that numbers anew would lose a window of every period.
-    if applied_batch is None or (last is not None and last < applied_batch):
+    first = heard[ends[0]].first_batch
+    newest = max(heard[end].last_batch or 0 for end in ends)
+    # The version is in force, so its batch has come: where no number has reached it, numbers say
+    # nothing. Believed, they would cost a job that numbers anew a window of every period.
+    if applied_batch is None or newest < applied_batch:
         is_mixed = any(said.groups for end, said in heard.items() if end < ends[0])
     else:
         is_mixed = first is not None and first < applied_batch

@@ -149,6 +149,8 @@ def test_a_window_with_batches_from_before_the_take_up_is_not_of_the_version() -
     windows = heard((1, 10), (1, 12), (2, 14), (2, 16), (2, None), (2, 18))
     assert numbers(under_version(windows, 2, 15)) == [3, 4, 5]
     assert numbers(under_version(windows, 2, 14)) == [2, 3, 4, 5]
+    # Also where it is the first of the period, and ended before the batch itself did.
+    assert numbers(under_version(heard((2, 12), (2, 14)), 2, 14)) == [1]
 
 
 def test_a_job_that_numbers_its_batches_anew_loses_the_first_window_of_the_version_alone() -> None:
