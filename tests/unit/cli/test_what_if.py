@@ -93,6 +93,17 @@ def test_the_frontier_and_a_picture_of_both_sides(
     assert "cannot be written" in capsys.readouterr().err
 
 
+def test_a_method_with_parameters_of_its_own_has_a_frontier_too(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = folder / "problem.json"
+    settings = json.loads(file.read_text())
+    file.write_text(json.dumps(settings | {"params": {"flux": {"patience": 3}}}))
+    asked = ["what-if", str(folder), "--method", "flux", "--frontier", "--json", *QUICK]
+    assert main(asked) == 0
+    assert json.loads(capsys.readouterr().out)["frontier"][0]["limit"] == 0
+
+
 def test_the_load_of_a_time_is_that_of_the_last_snapshot_up_to_it(
     warehouse: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
