@@ -8,30 +8,39 @@ from urllib.parse import urlsplit
 
 from ballast.contracts.settings import Settings
 
-CONTENT = ("plans.assignments", "plans.routes", "plans.scaling")
+CONTENT = ("plans.assignments", "plans.routes", "plans.scaling", "plans.weights")
 WINDOWS = (
     "metrics.key_groups", "metrics.nodes", "metrics.traffic", "metrics.key_pairs",
-    "metrics.sources",
+    "metrics.sources", "metrics.connections",
 )  # fmt: skip
 SNAPSHOT = (
     "snapshots.snapshots", "snapshots.key_groups", "snapshots.nodes", "snapshots.traffic",
-    "snapshots.key_pairs", "snapshots.load_series", "snapshots.sources",
+    "snapshots.key_pairs", "snapshots.load_series", "snapshots.sources", "snapshots.connections",
 )  # fmt: skip
 DRAFT = ("plans.plans", *CONTENT)
+VERIFIED_BY = ("plans.acks", "plans.outcomes")
+IN_FORCE = ("plans.routes", "plans.scaling", "plans.weights", *VERIFIED_BY)
+"""What a round knows beside its snapshot: the plan in force, and what earlier ones taught."""
 TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "measure": (
         (*WINDOWS, *SNAPSHOT, *DRAFT, "plans.heads", "plans.acks"),
         ("plans.outcomes", "plans.log"),
     ),
-    "condense": ((*WINDOWS, "plans.heads"), (*SNAPSHOT, "metrics.rejected", "plans.log")),
-    "solve": ((*SNAPSHOT, "plans.outcomes", "plans.scaling"), (*DRAFT, "plans.log")),
-    "prepare": ((*SNAPSHOT, *DRAFT), ("plans.log",)),
-    "publish": ((*SNAPSHOT, *DRAFT), ("plans.heads", "plans.log")),
+    "condense": (
+        (*WINDOWS, *SNAPSHOT, "plans.heads", "plans.acks", "plans.scaling"),
+        (*SNAPSHOT, "metrics.rejected", "plans.log"),
+    ),
+    "solve": ((*SNAPSHOT, *IN_FORCE, "plans.plans", "plans.log"), (*DRAFT, "plans.log")),
+    "prepare": ((*SNAPSHOT, *DRAFT, *VERIFIED_BY, "plans.log"), ("plans.log",)),
+    "publish": (
+        (*SNAPSHOT, *DRAFT, *VERIFIED_BY, "plans.heads", "plans.log"),
+        ("plans.heads", "plans.log"),
+    ),
     "rollback": (
-        (*SNAPSHOT, *DRAFT, "plans.heads", "plans.acks"),
+        (*SNAPSHOT, *DRAFT, *VERIFIED_BY, "plans.heads", "plans.log"),
         (*SNAPSHOT, *DRAFT, "plans.heads", "plans.log"),
     ),
-    "what_if": ((*SNAPSHOT, "plans.outcomes"), ()),
+    "what_if": ((*SNAPSHOT, *IN_FORCE), ()),
 }
 """What a program reads, and what it writes."""
 

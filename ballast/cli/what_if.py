@@ -138,10 +138,14 @@ def _picture(answer: Answer) -> str:
 
 def _frontier(target: Target, stop: Stop, seed: int) -> list[Point]:
     from solvers.frontier import sweep
+    from solvers.planning import AUTO
 
+    # A sweep plans by ``auto``, which takes the parameters of each method by name.
+    is_named = target.method == AUTO or not target.params
+    params = target.params if is_named else {target.method: target.params}
     return sweep(
         target.problem, target.budget, "moves", stop, seed=seed, points=FRONTIER_POINTS,
-        params=target.params, objective=target.objective, on_point=SweepProgress(),
+        params=params, objective=target.objective, on_point=SweepProgress(),
     )  # fmt: skip
 
 

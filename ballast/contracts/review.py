@@ -124,12 +124,13 @@ def benefit_pct(plan: Mapping[str, Any]) -> float:
     """What a plan gains: fall of the load distance, or rise of traffic within nodes if more; all
     in all by the weights where it has some."""
     gain = float(plan["load_distance_before_pct"]) - float(plan["load_distance_pct"])
+    if plan.get("trade") == "weighted":
+        # NULL where no traffic was measured: the load alone is weighed then.
+        saved = float(plan["traffic_saved_pct"] or 0) - float(plan["traffic_saved_before_pct"] or 0)
+        return float(plan["traffic_weight"]) * saved + float(plan["load_weight"]) * gain
     was, will_be = plan["collocation_factor_before_pct"], plan["collocation_factor_pct"]
     if plan["objective"] != "joint" or was is None or will_be is None:
         return gain
-    if plan.get("trade") == "weighted":
-        saved = float(plan["traffic_saved_pct"]) - float(plan["traffic_saved_before_pct"])
-        return float(plan["traffic_weight"]) * saved + float(plan["load_weight"]) * gain
     return max(gain, float(will_be) - float(was))
 
 

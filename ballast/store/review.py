@@ -262,7 +262,7 @@ def plan_detail(life: Life, name: str) -> Row:
         "why": words.why(plan),
         "quality": words.quality(plan["bound_pct"], plan["gap_pct"]),
         "progress": words.progress(json.loads(texts.get("trace_json") or "[]")),
-        "held_back": json.loads(texts.get("held_back_json") or "[]"),
+        "held_back": words.held_back_each(json.loads(texts.get("held_back_json") or "[]")),
         "acks": [row for row in life.acks if row["version"] == found.version],
         "outcomes": list(outcomes.values()),
         "log": [row for row in life.log if row["plan_id"] == found.plan_id],

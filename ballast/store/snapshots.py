@@ -78,9 +78,10 @@ def _time(text: str) -> datetime | None:
     """An ISO time, UTC where it names no zone; None for what is no time."""
     try:
         time = datetime.fromisoformat(text)
-    except ValueError:
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        # OverflowError: a zone puts it before the first year, or after the last.
         return None
-    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
 def read_snapshot(settings: Settings, snapshot: Row) -> tuple[JobPolicy, dict[str, Any]]:

@@ -54,6 +54,7 @@ class Heard:
     highest_version: int | None = None
     """In force at the window's end: one and the same, unless rows contradict each other."""
     first_batch: int | None = None
+    last_batch: int | None = None
     """None where the window covers no batch."""
 
     def is_of(self, version: int) -> bool:
@@ -64,7 +65,8 @@ class Heard:
 def heard_in_windows(good: DataFrame, period: Period) -> dict[datetime, Heard]:
     """What was heard of key groups in each window of the period, oldest first."""
     said = in_period(good, period).groupBy(fn.unix_micros("window_end_at").alias("end")).agg(
-        fn.count("*"), fn.min("plan_version"), fn.max("plan_version"), fn.min("first_batch_id")
+        fn.count("*"), fn.min("plan_version"), fn.max("plan_version"),
+        fn.min("first_batch_id"), fn.max("last_batch_id"),
     )  # fmt: skip
     by_micros = {row["end"]: Heard(*row[1:]) for row in said.collect()}
     return {end: by_micros.get(micros(end), Heard()) for end in period.ends}
@@ -77,14 +79,17 @@ def under_version(
 
     A window names the version in force at its end, and batches before the one that took it up ran
     under another: loads, traffic and pairs of keys were those of another placement. That can be of
-    the first window of a version alone, however a job numbers its batches. Where the job has not
-    said which batch it was, a first window after others is not believed.
+    the first window of a version alone. Where the job has not said which batch it was, or has
+    numbered its batches anew since, a first window after others is not believed.
     """
     ends = [end for end, said in heard.items() if said.is_of(version)]
     if not ends:
         return frozenset()
     first = heard[ends[0]].first_batch
-    if applied_batch is None:
+    newest = max(heard[end].last_batch or 0 for end in ends)
+    # The version is in force, so its batch has come: where no number has reached it, numbers say
+    # nothing. Believed, they would cost a job that numbers anew a window of every period.
+    if applied_batch is None or newest < applied_batch:
         is_mixed = any(said.groups for end, said in heard.items() if end < ends[0])
     else:
         is_mixed = first is not None and first < applied_batch

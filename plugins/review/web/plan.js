@@ -128,7 +128,7 @@ function details(detail) {
     ["bytes between nodes", plan.wire_bytes_per_s === null ? null : `${bytes(plan.wire_bytes_before_per_s)}/s to ${bytes(plan.wire_bytes_per_s)}/s`],
     ["keys with a route", plan.routes ? count(plan.routes) : null],
     ["budget", [plan.budget_moves !== null && `${count(plan.budget_moves)} moves`, plan.budget_bytes !== null && bytes(plan.budget_bytes), plan.budget_pause_s !== null && `${plan.budget_pause_s} s pause`].filter(Boolean).join(", ") || "not limited"],
-    ...detail.held_back.map((held) => ["held back", `${held.kind ?? "cluster"} ${held.what.join(", ")}: ${held.reason}`]),
+    ...detail.held_back.map((line) => ["held back", line]),
   ]));
 }
 

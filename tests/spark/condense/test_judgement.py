@@ -132,9 +132,12 @@ def test_long_lists_are_cut() -> None:
 
 
 def heard(*said: tuple[int, int | None]) -> dict[datetime, Heard]:
-    """Windows with their version and first batch, oldest first."""
+    """Windows of two batches each with their version and first batch, oldest first."""
     ends = [START + n * WINDOW for n in range(len(said))]
-    found = [Heard(8, version, version, batch) for version, batch in said]
+    found = [
+        Heard(8, version, version, batch, None if batch is None else batch + 1)
+        for version, batch in said
+    ]
     return dict(zip(ends, found, strict=True))
 
 
@@ -146,10 +149,14 @@ def test_a_window_with_batches_from_before_the_take_up_is_not_of_the_version() -
     windows = heard((1, 10), (1, 12), (2, 14), (2, 16), (2, None), (2, 18))
     assert numbers(under_version(windows, 2, 15)) == [3, 4, 5]
     assert numbers(under_version(windows, 2, 14)) == [2, 3, 4, 5]
+    # Also where it is the first of the period, and ended before the batch itself did.
+    assert numbers(under_version(heard((2, 12), (2, 14)), 2, 14)) == [1]
 
 
-def test_a_job_that_numbers_its_batches_anew_loses_one_window_at_most() -> None:
-    assert numbers(under_version(heard((2, 0), (2, 2), (2, 4)), 2, 1000)) == [1, 2]
+def test_a_job_that_numbers_its_batches_anew_loses_the_first_window_of_the_version_alone() -> None:
+    assert numbers(under_version(heard((1, 998), (2, 0), (2, 2)), 2, 1000)) == [2]
+    # Later on, when the whole period is of the version: a gate that needs every window opens.
+    assert numbers(under_version(heard((2, 0), (2, 2), (2, 4)), 2, 1000)) == [0, 1, 2]
 
 
 def test_without_the_jobs_word_the_first_window_after_others_is_not_believed() -> None:
@@ -162,4 +169,4 @@ def test_without_the_jobs_word_the_first_window_after_others_is_not_believed() -
 
 
 def test_a_window_whose_rows_name_several_versions_is_of_none() -> None:
-    assert under_version({START: Heard(8, 1, 2, 3)}, 2, 1) == frozenset()
+    assert under_version({START: Heard(8, 1, 2, 3, 4)}, 2, 1) == frozenset()

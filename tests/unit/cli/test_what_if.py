@@ -93,11 +93,25 @@ def test_the_frontier_and_a_picture_of_both_sides(
     assert "cannot be written" in capsys.readouterr().err
 
 
+def test_a_method_with_parameters_of_its_own_has_a_frontier_too(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = folder / "problem.json"
+    settings = json.loads(file.read_text())
+    file.write_text(json.dumps(settings | {"params": {"flux": {"patience": 3}}}))
+    asked = ["what-if", str(folder), "--method", "flux", "--frontier", "--json", *QUICK]
+    assert main(asked) == 0
+    assert json.loads(capsys.readouterr().out)["frontier"][0]["limit"] == 0
+
+
 def test_the_load_of_a_time_is_that_of_the_last_snapshot_up_to_it(
     warehouse: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     policy = small_policy("probe")
     first = write_snapshot(warehouse, policy, "run-1", loads={("parse", 0): 0.5})
+    before_all_years = "0001-01-01T00:00+14:00"
+    assert main(["what-if", "probe", "--load-of", before_all_years, *QUICK]) == 2
+    assert f"run {before_all_years} of job probe has no snapshot" in capsys.readouterr().err
     assert main(["what-if", "probe", "--load-of", "2020-01-01", *QUICK]) == 2
     assert "no snapshot up to 2020-01-01 00:00:00 UTC" in capsys.readouterr().err
     at = first["period_end_at"].isoformat()

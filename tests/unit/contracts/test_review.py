@@ -96,6 +96,15 @@ def test_a_weighed_plan_gains_what_its_weights_say() -> None:
     assert not review_verdict(weighed, within(min_benefit_pct=41.0), NIGHT).publish
 
 
+def test_a_weighed_plan_without_traffic_gains_by_the_weight_of_its_load() -> None:
+    weighed = plan(
+        objective="joint", trade="weighted", traffic_weight=2.0, load_weight=0.5,
+        traffic_saved_before_pct=None, traffic_saved_pct=None,
+    )  # fmt: skip
+    assert review_verdict(weighed, within(min_benefit_pct=12.5), NIGHT).publish
+    assert not review_verdict(weighed, within(min_benefit_pct=13.0), NIGHT).publish
+
+
 @pytest.mark.parametrize(
     ("hour", "is_open"), [(21, False), (22, True), (23, True), (0, True), (5, True), (6, False)]
 )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
@@ -146,6 +148,28 @@ def test_a_plans_page_says_how_good_it_is_and_what_came_of_it(life: Life) -> Non
     assert "after 1.20 s (search)" in detail["progress"]
     assert {row["figure"] for row in detail["outcomes"]} >= {"load_distance_pct", "pause_s"}
     assert [row["event"] for row in detail["log"]] == ["drafted", "approved", "published"]
+
+
+def test_a_plans_page_names_what_was_held_back_in_the_words_of_the_report(copy: Settings) -> None:
+    held = [
+        {"kind": "key", "what": ["'k' of a"], "count": 3, "saved_rate": 2.0, "bytes": 9,
+         "reason": "saves 1, costs 2"},
+        {"kind": "key", "what": [], "count": 12, "saved_rate": 4.0, "bytes": 90,
+         "reason": "and 12 more"},
+    ]  # fmt: skip
+    rows = open_table(copy, "plans.plans").to_pyarrow_table()
+    texts = pa.array([json.dumps(held)] * rows.num_rows)
+    at = rows.schema.get_field_index("held_back_json")
+    shutil.rmtree(Path(copy.warehouse, "plans", "plans"))
+    write_deltalake(
+        Path(copy.warehouse, "plans", "plans"),
+        rows.set_column(at, "held_back_json", texts),
+        partition_by=["job"],
+    )
+    assert plan_detail(Life(Shelf(copy), JOB), "3")["held_back"] == [
+        "key 'k' of a and 2 more: saves 1, costs 2",
+        "12 keys of lesser gain, 4 records a second together",
+    ]
 
 
 def test_loads_per_node_are_those_of_the_problem_before_and_with_the_plan(
