@@ -244,9 +244,18 @@ def _stranded(run: _Run, key_groups: Gated, states: Sequence[NodeState]) -> Data
         request.policy.window_s,
     )
     snapshot = _snapshot_key_groups(run, previous, silent) if previous else None
-    stranded = stranded_loads(measured, snapshot, dead).persist()
+    stranded = stranded_loads(measured, snapshot, dead, _placed(run)).persist()
     progress.info("%d key groups stranded on dead nodes %s", stranded.count(), ", ".join(dead))
     return stranded
+
+
+def _placed(run: _Run) -> DataFrame | None:
+    """Where the plan that the windows ran under has put key groups; None before the first."""
+    plan_id = run.found.applied_plan_id
+    if plan_id is None:
+        return None
+    rows = read_table(run.spark, run.settings, "plans.assignments")
+    return rows.where((rows.job == run.request.job) & (rows.plan_id == plan_id))
 
 
 def _snapshot_key_groups(run: _Run, snapshot: Row, silent: DataFrame) -> DataFrame:

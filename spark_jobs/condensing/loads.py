@@ -37,17 +37,27 @@ def last_known_loads(good: DataFrame, period_s: float, window_s: float) -> DataF
 
 
 def stranded_loads(
-    measured: DataFrame, snapshot: DataFrame | None, dead: Collection[str]
+    measured: DataFrame,
+    snapshot: DataFrame | None,
+    dead: Collection[str],
+    placed: DataFrame | None = None,
 ) -> DataFrame:
-    """Key groups last known on a dead node: by their metrics, else by the newest snapshot.
+    """Silent key groups on a dead node, with loads by their metrics, else by the newest snapshot.
 
-    Metrics come first: a key group may have moved after the snapshot was taken.
+    Metrics come first: a key group may have moved after the snapshot was taken. Where the plan in
+    force has placed them they are, whatever they said last: a node may die before the key groups
+    that were brought to it could speak there.
     """
     known = measured
     if snapshot is not None:
         older = snapshot.select(*LOADS).join(measured, list(GROUP), "left_anti")
         known = measured.unionByName(older)
-    return known.where(fn.col("node_id").isin(list(dead)))
+    if placed is not None:
+        planned = placed.select(*GROUP, fn.col("node_id").alias("planned"))
+        known = known.join(planned, list(GROUP), "left").withColumn(
+            "node_id", fn.coalesce("planned", "node_id")
+        )
+    return known.select(*LOADS).where(fn.col("node_id").isin(list(dead)))
 
 
 def traffic_rates(good: DataFrame, windows: Sequence[datetime], window_s: float) -> DataFrame:

@@ -16,8 +16,9 @@ from spark_jobs.condensing.complete import expected_groups
 from spark_jobs.condensing.loads import LOADS, stranded_loads
 from spark_jobs.condensing.request import Request, Row
 from tests.spark.condense.conftest import Condense
-from tests.support.metrics import START, write_windows
+from tests.support.metrics import START, round_robin, write_windows
 from tests.support.policies import small_policy
+from tests.support.streaming_plans import publish
 
 POLICY = small_policy()
 WINDOW = timedelta(seconds=5)
@@ -198,6 +199,21 @@ def test_key_groups_of_a_dead_node_keep_their_last_known_loads(
         assert row["node_id"] == ("node-1" if stranded else "node-0")
         cpu_ms = 100.0 * (row["key_group"] + 1) if stranded else 7.0
         assert row["cpu_load_cores"] == pytest.approx(cpu_ms / 1000 / 5)
+
+
+def test_a_node_that_dies_before_what_a_plan_brought_it_could_speak_blocks_no_gate(
+    settings: Settings, take: Condense
+) -> None:
+    """Key group 0 was last heard on node-0, which lives; the plan has put it on node-1."""
+    placed = {**round_robin(POLICY), ("count", 0): "node-1"}
+    taken_up = write_windows(settings, POLICY, START, 6)
+    publish(settings, POLICY, 1, lambda operator, group: placed[operator, group])
+    end = write_windows(
+        settings, POLICY, taken_up, 20, nodes=placed, plan_version=1, silent={"node-1": range(20)}
+    )
+    take(settings, POLICY, "run-1", end)
+    rows = read_rows(settings, "snapshots.key_groups", job=POLICY.job).to_pylist()
+    assert {(row["operator_id"], row["key_group"]): row["node_id"] for row in rows} == placed
 
 
 def test_metrics_tell_of_a_stranded_key_group_before_the_snapshot_does(
