@@ -18,7 +18,14 @@ from ballast.contracts.policy import JobPolicy
 from ballast.contracts.regions import weighted, weights_of
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
-from ballast.store.plans import read_acks, read_assignment, read_head, read_log, read_weights
+from ballast.store.plans import (
+    read_acks,
+    read_assignment,
+    read_head,
+    read_log,
+    read_plan,
+    read_weights,
+)
 from ballast.store.tables import address, append
 from spark_jobs.answers import APPROVED, Answer
 from spark_jobs.check_invariants import check_jobs
@@ -33,7 +40,7 @@ from spark_jobs.reviewed import publish_reviewed
 from spark_jobs.rollback import roll_back
 from spark_jobs.solve import draft_plan, report
 from spark_jobs.staleness import why_stale
-from spark_jobs.weighing import capacity
+from spark_jobs.weighing import capacity, regions_of, weigh
 from tests.support.earlier import without_columns
 from tests.support.policies import small_policy, write_policy
 from tests.support.regions import connection_rows
@@ -257,12 +264,39 @@ def test_the_table_refuses_a_dead_worker_with_a_weight(rounds: Rounds) -> None:
 
 def test_a_rollback_brings_the_weights_of_its_version_back(rounds: Rounds) -> None:
     first = rounds.go(RATES)
-    rounds.go({"worker-0": 20.0, "worker-1": 90.0, "worker-2": 90.0})
+    second = rounds.go({"worker-0": 20.0, "worker-1": 90.0, "worker-2": 90.0})
     head = roll_back(rounds.settings, JOB, "back", Wish(1, "too much for worker-1"))
     assert head.version == 3
     rows = read_weights(rounds.settings, JOB, head.plan_id)
     assert weights_of(weighted(rows), REGION) == rounds.weights(first)
+    # The newest snapshot is from before version 2, and its weights are what is replaced.
+    assert {r["worker_id"]: r["previous_weight"] for r in rows} == rounds.weights(second)
+    assert read_plan(rounds.settings, JOB, head.plan_id)["status"] != "unchanged"
     assert check_jobs(rounds.settings, [JOB]) == []
+
+
+def test_a_plan_starts_from_the_head_also_where_the_operators_refused_it(rounds: Rounds) -> None:
+    changed = {"worker-0": 20.0, "worker-1": 90.0, "worker-2": 90.0}
+    rounds.go(RATES)
+    applied = rounds.plan_id
+    refused = rounds.go(changed)
+    rounds.plan_id = applied
+    again = rounds.draft(RATES)
+    assert again["status"] != "unchanged", "the region runs under the head, not as the operators do"
+    before = {row["worker_id"]: row["previous_weight"] for row in rounds.rows(again)}
+    assert before == rounds.weights(refused)
+
+
+@pytest.mark.parametrize("state", ["alive", "dead"])
+def test_workers_that_the_policy_no_longer_has_are_left_out(state: str) -> None:
+    """A rollback stands on a snapshot of earlier workers and on the policy of today."""
+    old, new = policy_of(), policy_of({"workers": ["worker-0", "worker-1", "new"]})
+    dead = ("worker-2",) if state == "dead" else ()
+    rows = connection_rows(old, REGION, START, RATES, dead=dead)
+    [given] = regions_of(new.regions, new.window_s, rows, ())
+    assert given.rules.before == {"worker-0": 334, "worker-1": 333, "new": 333}
+    assert given.rules.state == {"worker-0": "alive", "worker-1": "alive", "new": "unmeasured"}
+    assert weigh(given).units["new"] == 333
 
 
 @pytest.mark.parametrize(
