@@ -273,22 +273,18 @@ def _planned(settings: Settings, given: Round, earlier: Earlier, wish: Wish) -> 
     placed = {f"{row['operator_id']}/{row['key_group']}": row["node_id"] for row in rows}
     assignment = fitted(given.problem, placed, wish, given.policy.solver.seconds)
     routing = routing_of(read_routes(settings, job, plan_id))
-    is_reweighed = any(
-        region.units != region.given.before for region in _weighed(given, earlier, wish)
-    )
-    return _with_figures(given, assignment, routing, wish, is_reweighed)
+    return _with_figures(given, assignment, routing, wish)
 
 
-def _with_figures(
-    given: Round, assignment: IntArray, routing: Routing, wish: Wish, is_reweighed: bool
-) -> Planned:
+def _with_figures(given: Round, assignment: IntArray, routing: Routing, wish: Wish) -> Planned:
     problem = given.problem
     after = problem_after(problem, given.statistics, given.routing, routing)
     if given.objective.is_joint:
         after = under_plan(given.objective, problem, assignment, after)
+    # Always a change: a version whose content is in force was refused before.
     result = make_result(
         problem, assignment, method=ROLLBACK, bound=0.0, seconds=0.0, reason=wish.in_words,
-        after=after, is_changed=is_reweighed or routing != given.routing,
+        after=after, is_changed=True,
     )  # fmt: skip
     return Planned(result, routing=routing)
 

@@ -64,6 +64,12 @@ class Rounds:
     plan_id: str | None = None
     number: int = 0
 
+    @property
+    def placement(self) -> dict[tuple[str, int], str]:
+        """Where the job's key groups are by now."""
+        rows = read_assignment(self.settings, JOB, self.plan_id) if self.plan_id else []
+        return {(row["operator_id"], row["key_group"]): row["node_id"] for row in rows}
+
     def draft(self, rates: dict[str, float], **connections: Any) -> dict[str, Any]:
         """A snapshot with a minute of the region, and the draft made of it."""
         self.number += 1
@@ -72,7 +78,7 @@ class Rounds:
         snapshot = write_snapshot(
             self.settings, self.policy, run_id, at=at, head=read_head(self.settings, JOB),
             applied_plan_id=self.plan_id, connections_table_version=1,
-            created_at=datetime.now(UTC),
+            created_at=datetime.now(UTC), placement=self.placement,
         )  # fmt: skip
         names = TABLES["snapshots.connections"].column_names
         kept = [
@@ -273,6 +279,20 @@ def test_a_rollback_brings_the_weights_of_its_version_back(rounds: Rounds) -> No
     assert {r["worker_id"]: r["previous_weight"] for r in rows} == rounds.weights(second)
     assert read_plan(rounds.settings, JOB, head.plan_id)["status"] != "unchanged"
     assert check_jobs(rounds.settings, [JOB]) == []
+
+
+def test_a_rollback_to_a_version_without_weights_is_a_change(rounds: Rounds) -> None:
+    policy = small_policy(JOB)
+    write_snapshot(rounds.settings, policy, "old", placement=uneven(policy))
+    draft_plan(rounds.settings, JOB, "old", Choice(solver_seconds=0.2))
+    assert publish_plan(rounds.settings, JOB, "old") is not None
+    first = read_head(rounds.settings, JOB)
+    assert first is not None
+    rounds.plan_id = first.plan_id
+    rounds.go(RATES)
+    head = roll_back(rounds.settings, JOB, "back", Wish(1, "test"))
+    assert read_weights(rounds.settings, JOB, head.plan_id) == []
+    assert read_plan(rounds.settings, JOB, head.plan_id)["status"] != "unchanged"
 
 
 def test_a_plan_starts_from_the_head_also_where_the_operators_refused_it(rounds: Rounds) -> None:
