@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 from dataclasses import dataclass, replace
@@ -206,6 +207,22 @@ def test_the_command_line_shows_weights_and_why(
     told = capsys.readouterr().out
     assert "Weights of workers, in units of 0.1 %" in told
     assert "does 100 records/s, 50.0 % of what all do" in told
+
+
+def test_the_command_line_tells_two_versions_apart_that_differ_in_weights_alone(
+    rounds: Rounds, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rounds.go(RATES)
+    rounds.go({"worker-0": 20.0, "worker-1": 90.0, "worker-2": 90.0})
+    monkeypatch.setenv("BALLAST_WAREHOUSE", str(rounds.settings.warehouse))
+    assert main(["plans", "diff", JOB, "1", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["key_groups"] == []
+    assert found["weights"][0] == {
+        "region_id": REGION, "worker_id": "worker-0", "old_weight": 500, "new_weight": 100,
+    }  # fmt: skip
+    assert main(["plans", "diff", JOB, "0", "1"]) == 0
+    assert "another weight" in capsys.readouterr().out
 
 
 def test_blocking_rates_weigh_as_in_the_paper(settings: Settings) -> None:
