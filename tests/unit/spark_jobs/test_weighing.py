@@ -365,6 +365,18 @@ def test_a_rollback_to_weights_of_a_dead_worker_is_refused(rounds: Rounds) -> No
         roll_back(rounds.settings, JOB, "back", Wish(1, "test"))
 
 
+def test_a_rollback_to_a_worker_that_lives_again_waits_for_a_snapshot(rounds: Rounds) -> None:
+    rounds.go(RATES)
+    rounds.go(RATES, dead=("worker-1",))
+    later = START + timedelta(minutes=21)
+    alive = connection_rows(rounds.policy, REGION, later, RATES, windows=1)
+    append(rounds.settings, "metrics.connections", alive)
+    with pytest.raises(RollbackRefused, match="worker-1 of region tag was dead; the plan"):
+        roll_back(rounds.settings, JOB, "back", Wish(1, "test"))
+    rounds.draft(RATES)
+    assert roll_back(rounds.settings, JOB, "again", Wish(1, "test")).version == 3
+
+
 def test_a_draft_that_waited_is_stale_once_a_worker_of_it_died(settings: Settings) -> None:
     rounds = Rounds(settings, policy_of(review={"mode": "person"}))
     draft = rounds.draft(RATES)
