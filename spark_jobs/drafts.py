@@ -89,7 +89,9 @@ def read_round(settings: Settings, snapshot: Row) -> Round:
     if snapshot.get("connections_table_version") is not None:
         rows = read_rows(settings, "snapshots.connections", job=snapshot["job"], where=where)
         connections = rows.to_pylist()
-    weights = read_weights(settings, snapshot["job"], plan_id) if plan_id else []
+    # The head's: regions take up the head by themselves, also one that the operators refused.
+    head_id = snapshot["head_plan_id"]
+    weights = read_weights(settings, snapshot["job"], head_id) if head_id else []
     return round_of(
         snapshot, policy, key_groups, nodes, traffic, outcomes, key_pairs, routes, in_force,
         connections, weights, read_remembered(settings, snapshot),

@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from ballast.contracts import identity
 from ballast.contracts.errors import NotFound, RollbackRefused, VerificationFailed
 from ballast.contracts.handoff import hand_on
-from ballast.contracts.policy import policy_from_json
-from ballast.contracts.regions import weighted, weights_of
+from ballast.contracts.policy import JobPolicy, policy_from_json
+from ballast.contracts.regions import DEAD, weighted, weights_of
 from ballast.contracts.scaling import OPERATOR, scaled
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import ROLLBACK
@@ -77,7 +77,7 @@ from spark_jobs.same_nodes import (
 )
 from spark_jobs.solve import write_draft
 from spark_jobs.staleness import SHOWN_NODES, current_policy
-from spark_jobs.weighing import Weighed, as_it_was, weight_rows
+from spark_jobs.weighing import Weighed, as_it_was, regions_of, weight_rows
 from spark_jobs.weighing import in_words as weights_in_words
 from spark_jobs.workers import why_weights_do_not_fit
 
@@ -149,6 +149,29 @@ def _check_workers(settings: Settings, head: Head, wish: Wish, weights: Sequence
             "to fix it: let the next plan weigh the workers, or choose a version with the workers "
             "of today"
         )
+    dead = _dead_in_snapshot(settings, source, policy, weights)
+    if dead:
+        raise RollbackRefused(
+            f"the newest snapshot of job {head.job} is from when {', '.join(dead[:SHOWN_NODES])} "
+            f"was dead; the plan in force stays; to fix it: run reoptimize__{head.job}, then start "
+            "the rollback again"
+        )
+
+
+def _dead_in_snapshot(
+    settings: Settings, source: Row, policy: JobPolicy, weights: Sequence[Row]
+) -> list[str]:
+    """Workers with a weight that lived again after the snapshot which a rollback is judged by."""
+    if source.get("connections_table_version") is None or not weights:
+        return []
+    rows = read_part(settings, "snapshots.connections", source).to_pylist()
+    then = weighted(weights)
+    return [
+        f"worker {worker} of region {region.policy.id}"
+        for region in regions_of(policy.regions, policy.window_s, rows, ())
+        for worker, units in weights_of(then, region.policy.id).items()
+        if units and region.state[worker] == DEAD
+    ]
 
 
 def _is_in_force(
@@ -273,22 +296,18 @@ def _planned(settings: Settings, given: Round, earlier: Earlier, wish: Wish) -> 
     placed = {f"{row['operator_id']}/{row['key_group']}": row["node_id"] for row in rows}
     assignment = fitted(given.problem, placed, wish, given.policy.solver.seconds)
     routing = routing_of(read_routes(settings, job, plan_id))
-    is_reweighed = any(
-        region.units != region.given.before for region in _weighed(given, earlier, wish)
-    )
-    return _with_figures(given, assignment, routing, wish, is_reweighed)
+    return _with_figures(given, assignment, routing, wish)
 
 
-def _with_figures(
-    given: Round, assignment: IntArray, routing: Routing, wish: Wish, is_reweighed: bool
-) -> Planned:
+def _with_figures(given: Round, assignment: IntArray, routing: Routing, wish: Wish) -> Planned:
     problem = given.problem
     after = problem_after(problem, given.statistics, given.routing, routing)
     if given.objective.is_joint:
         after = under_plan(given.objective, problem, assignment, after)
+    # Always a change: a version whose content is in force was refused before.
     result = make_result(
         problem, assignment, method=ROLLBACK, bound=0.0, seconds=0.0, reason=wish.in_words,
-        after=after, is_changed=is_reweighed or routing != given.routing,
+        after=after, is_changed=True,
     )  # fmt: skip
     return Planned(result, routing=routing)
 

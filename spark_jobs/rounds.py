@@ -50,7 +50,7 @@ class Round:
     connections: Sequence[Row] = ()
     """Rows of snapshots.connections."""
     weights_in_force: Sequence[Row] = ()
-    """Rows of plans.weights of the plan in force then."""
+    """Rows of plans.weights of the head then, which regions follow by themselves."""
 
     @property
     def regions(self) -> list[RegionGiven]:

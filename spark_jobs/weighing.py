@@ -158,9 +158,16 @@ def regions_of(
     connections: Iterable[Row],
     in_force: Iterable[Row],
 ) -> list[RegionGiven]:
-    """The policy's regions with the rows of snapshots.connections and plans.weights of each."""
+    """The policy's regions with the rows of snapshots.connections and plans.weights of each.
+
+    Workers that the policy does not have are left out: a rollback stands on a snapshot of earlier
+    days, and on the policy of today.
+    """
+    known = {(region.id, worker) for region in regions for worker in region.worker_ids}
     by_region: dict[str, dict[datetime, dict[str, Row]]] = {}
     for row in sorted(connections, key=lambda row: row["window_end_at"]):
+        if (row["region_id"], row["worker_id"]) not in known:
+            continue
         windows = by_region.setdefault(row["region_id"], {})
         windows.setdefault(row["window_end_at"], {})[row["worker_id"]] = row
     plan = weighted(in_force)

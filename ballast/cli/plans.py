@@ -9,6 +9,7 @@ from typing import Any
 from ballast.cli.render import cell_text, text_table, to_json
 from ballast.contracts import words
 from ballast.contracts.errors import InvalidInput, NotFound
+from ballast.contracts.regions import weighted
 from ballast.contracts.settings import Settings, check_job_name, load_settings
 from ballast.store.changes import node_difference, node_plan, route_difference
 from ballast.store.kept import Shelf
@@ -142,7 +143,7 @@ def latest_outcomes(settings: Settings, job: str, version: int) -> list[Row]:
 
 
 def plan_difference(settings: Settings, job: str, old: str, new: str | None) -> Row:
-    """Where two plans differ: key groups, nodes, sizes of operators, keys with a route."""
+    """Where two plans differ: key groups, nodes, sizes of operators, keys with a route, weights."""
     groups = placement_difference(settings, job, old, new)
     life = Life(Shelf(settings), job)
     named = resolve(settings, job, new)[1]
@@ -152,7 +153,31 @@ def plan_difference(settings: Settings, job: str, old: str, new: str | None) -> 
         **node_difference(life, old, named),
         "rerouted_keys": routes["total"],
         "routes": routes["rows"],
+        "weights": weight_difference(settings, job, old, new),
     }
+
+
+def weight_difference(settings: Settings, job: str, old: str, new: str | None) -> list[Row]:
+    """Workers of ordered regions that two plans weigh differently; None: not weighed."""
+    before, after = (_weights(settings, job, name) for name in (old, new))
+    return [
+        {
+            "region_id": region_id,
+            "worker_id": worker_id,
+            "old_weight": before.get((region_id, worker_id)),
+            "new_weight": after.get((region_id, worker_id)),
+        }
+        for region_id, worker_id in sorted(before.keys() | after.keys())
+        if before.get((region_id, worker_id)) != after.get((region_id, worker_id))
+    ]
+
+
+def _weights(settings: Settings, job: str, name: str | None) -> dict[tuple[str, str], int]:
+    """Units by region and worker; the placement before the first plan weighs nobody."""
+    if name == "0":
+        return {}
+    rows = read_weights(settings, job, resolve(settings, job, name)[1])
+    return {(region, worker): units for region, worker, units in weighted(rows)}
 
 
 def placement_difference(settings: Settings, job: str, old: str, new: str | None) -> list[Row]:
@@ -327,6 +352,9 @@ def _differences(found: Row) -> list[str]:
         listed = f", here {len(shown)} of them" if len(shown) < found["rerouted_keys"] else ""
         parts.append(f"keys that go to another key group: {found['rerouted_keys']:,}{listed} "
                      f"(- is by hash)\n\n{_table(shown)}")  # fmt: skip
+    if found["weights"]:
+        parts.append(f"workers of ordered regions with another weight, in units of 0.1 %\n\n"
+                     f"{_table(found['weights'])}")  # fmt: skip
     groups = found["key_groups"]
     parts.append(f"{len(groups)} key groups differ" if groups else "no key group differs")
     return [*parts, _table(groups)] if groups else parts

@@ -49,7 +49,11 @@ def why(plan: Mapping[str, Any]) -> str:
         reasons.append(
             f"{inside:.1f} % of the traffic stays within nodes, and {will_be:.1f} % with the plan"
         )
-    return _sentence(reasons or [plan["reason"]])
+    if reasons:
+        return _sentence(reasons)
+    # Nodes or weights are what it is for; its own reason says why nothing is moved.
+    beside = [plan.get("scaling_reason"), plan.get("weights_reason")]
+    return _sentence([*(said for said in beside if said), plan["reason"]])
 
 
 def _sentence(parts: Sequence[str]) -> str:

@@ -1,5 +1,8 @@
 """The job's word on plan versions: each (version, status) once in the life of the job's folder.
 
+A region may be started with other workers and with the old ones again, so its word on a version
+may change and change back: each is a row, and whoever speaks for it repeats no last word.
+
 An acknowledgement is first a file, then a row; the row's commit carries a mark of its own, so a
 repetition after a crash adds nothing. If the table cannot be reached the file waits. A job whose
 folder was lost starts anew from the hash placement: it says everything again, with its new batch
@@ -86,7 +89,9 @@ class AckBook:
         return str(read_json(path))
 
     def _append(self, row: Any) -> None:
-        who = f"{self.job}/{self.life}" + (f"/{self.region_id}" if self.region_id else "")
+        who = f"{self.job}/{self.life}"
+        if self.region_id:
+            who += f"/{self.region_id}/{row['acked_at']}"
         append_once(
             self.settings,
             "plans.acks",

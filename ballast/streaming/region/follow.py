@@ -18,6 +18,7 @@ from ballast.contracts.scaling import scaled
 from ballast.contracts.settings import Settings
 from ballast.store.plans import (
     Head,
+    read_acks,
     read_assignment,
     read_head,
     read_routes,
@@ -135,16 +136,22 @@ class PlanFollower:
         except PlanRefused as refusal:
             reason = str(refusal)
             log.warning("plan v%d refused, keeping v%d: %s", head.version, self.version, reason)
-            self._acks.say(head.version, head.plan_id, "refused", NO_BATCH, reason=reason)
+            self._say(head, "refused", reason)
             self._refused.add(head.version)
             return
         if units is not None:
             self.planned = units
             region.set_weights(units)
-        self._acks.say(head.version, head.plan_id, "applied", NO_BATCH)
+        self._say(head, "applied")
         # Last: if anything failed before, the next look does it again, and that changes nothing.
         self.version = head.version
         log.info("region %s runs under plan v%d: %s", self.policy.id, head.version, units)
+
+    def _say(self, head: Head, status: str, reason: str = "") -> None:
+        """Once, unless the region has said something else since: its last word counts."""
+        said = read_acks(self.settings, self.job, head.version, self.policy.id)
+        if not said or said[-1]["status"] != status:
+            self._acks.say(head.version, head.plan_id, status, NO_BATCH, reason=reason)
 
     def _checked_content(self, head: Head) -> list[Weighted]:
         """The weights of the head's plan, if all that was published is what was promised."""

@@ -41,6 +41,14 @@ def test_why_a_plan_moves_is_told_by_what_was_wrong() -> None:
     assert "traffic" not in words.why(PLAN | traffic)
 
 
+def test_a_plan_that_moves_nothing_says_what_else_it_is_for() -> None:
+    still = PLAN | {"load_distance_pct": 40.0, "reason": "the load distance is good enough"}
+    assert words.why(still) == "The load distance is good enough."
+    weighed = still | {"scaling_reason": None, "weights_reason": "region tag: a from 1 to 2"}
+    assert words.why(weighed) == "Region tag: a from 1 to 2; the load distance is good enough."
+    assert words.why(still | {"scaling_reason": "adds n3"}).startswith("Adds n3; ")
+
+
 def test_a_rollback_and_a_plan_that_changes_nothing_have_their_own_reason() -> None:
     for words_of_its_own in ({"method": "rollback"}, {"status": "unchanged"}):
         assert words.why(PLAN | words_of_its_own | {"reason": "it is so."}) == "It is so."

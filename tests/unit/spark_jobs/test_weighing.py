@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 from dataclasses import dataclass, replace
@@ -18,7 +19,14 @@ from ballast.contracts.policy import JobPolicy
 from ballast.contracts.regions import weighted, weights_of
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
-from ballast.store.plans import read_acks, read_assignment, read_head, read_log, read_weights
+from ballast.store.plans import (
+    read_acks,
+    read_assignment,
+    read_head,
+    read_log,
+    read_plan,
+    read_weights,
+)
 from ballast.store.tables import address, append
 from spark_jobs.answers import APPROVED, Answer
 from spark_jobs.check_invariants import check_jobs
@@ -33,7 +41,7 @@ from spark_jobs.reviewed import publish_reviewed
 from spark_jobs.rollback import roll_back
 from spark_jobs.solve import draft_plan, report
 from spark_jobs.staleness import why_stale
-from spark_jobs.weighing import capacity
+from spark_jobs.weighing import capacity, regions_of, weigh
 from tests.support.earlier import without_columns
 from tests.support.policies import small_policy, write_policy
 from tests.support.regions import connection_rows
@@ -57,6 +65,12 @@ class Rounds:
     plan_id: str | None = None
     number: int = 0
 
+    @property
+    def placement(self) -> dict[tuple[str, int], str]:
+        """Where the job's key groups are by now."""
+        rows = read_assignment(self.settings, JOB, self.plan_id) if self.plan_id else []
+        return {(row["operator_id"], row["key_group"]): row["node_id"] for row in rows}
+
     def draft(self, rates: dict[str, float], **connections: Any) -> dict[str, Any]:
         """A snapshot with a minute of the region, and the draft made of it."""
         self.number += 1
@@ -65,7 +79,7 @@ class Rounds:
         snapshot = write_snapshot(
             self.settings, self.policy, run_id, at=at, head=read_head(self.settings, JOB),
             applied_plan_id=self.plan_id, connections_table_version=1,
-            created_at=datetime.now(UTC),
+            created_at=datetime.now(UTC), placement=self.placement,
         )  # fmt: skip
         names = TABLES["snapshots.connections"].column_names
         kept = [
@@ -195,6 +209,22 @@ def test_the_command_line_shows_weights_and_why(
     assert "does 100 records/s, 50.0 % of what all do" in told
 
 
+def test_the_command_line_tells_two_versions_apart_that_differ_in_weights_alone(
+    rounds: Rounds, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rounds.go(RATES)
+    rounds.go({"worker-0": 20.0, "worker-1": 90.0, "worker-2": 90.0})
+    monkeypatch.setenv("BALLAST_WAREHOUSE", str(rounds.settings.warehouse))
+    assert main(["plans", "diff", JOB, "1", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["key_groups"] == []
+    assert found["weights"][0] == {
+        "region_id": REGION, "worker_id": "worker-0", "old_weight": 500, "new_weight": 100,
+    }  # fmt: skip
+    assert main(["plans", "diff", JOB, "0", "1"]) == 0
+    assert "another weight" in capsys.readouterr().out
+
+
 def test_blocking_rates_weigh_as_in_the_paper(settings: Settings) -> None:
     rounds = Rounds(settings, policy_of({"method": "blocking"}))
     draft = rounds.go(dict.fromkeys(RATES, 50.0), blocked={"worker-1": 0.6})
@@ -257,12 +287,53 @@ def test_the_table_refuses_a_dead_worker_with_a_weight(rounds: Rounds) -> None:
 
 def test_a_rollback_brings_the_weights_of_its_version_back(rounds: Rounds) -> None:
     first = rounds.go(RATES)
-    rounds.go({"worker-0": 20.0, "worker-1": 90.0, "worker-2": 90.0})
+    second = rounds.go({"worker-0": 20.0, "worker-1": 90.0, "worker-2": 90.0})
     head = roll_back(rounds.settings, JOB, "back", Wish(1, "too much for worker-1"))
     assert head.version == 3
     rows = read_weights(rounds.settings, JOB, head.plan_id)
     assert weights_of(weighted(rows), REGION) == rounds.weights(first)
+    # The newest snapshot is from before version 2, and its weights are what is replaced.
+    assert {r["worker_id"]: r["previous_weight"] for r in rows} == rounds.weights(second)
+    assert read_plan(rounds.settings, JOB, head.plan_id)["status"] != "unchanged"
     assert check_jobs(rounds.settings, [JOB]) == []
+
+
+def test_a_rollback_to_a_version_without_weights_is_a_change(rounds: Rounds) -> None:
+    policy = small_policy(JOB)
+    write_snapshot(rounds.settings, policy, "old", placement=uneven(policy))
+    draft_plan(rounds.settings, JOB, "old", Choice(solver_seconds=0.2))
+    assert publish_plan(rounds.settings, JOB, "old") is not None
+    first = read_head(rounds.settings, JOB)
+    assert first is not None
+    rounds.plan_id = first.plan_id
+    rounds.go(RATES)
+    head = roll_back(rounds.settings, JOB, "back", Wish(1, "test"))
+    assert read_weights(rounds.settings, JOB, head.plan_id) == []
+    assert read_plan(rounds.settings, JOB, head.plan_id)["status"] != "unchanged"
+
+
+def test_a_plan_starts_from_the_head_also_where_the_operators_refused_it(rounds: Rounds) -> None:
+    changed = {"worker-0": 20.0, "worker-1": 90.0, "worker-2": 90.0}
+    rounds.go(RATES)
+    applied = rounds.plan_id
+    refused = rounds.go(changed)
+    rounds.plan_id = applied
+    again = rounds.draft(RATES)
+    assert again["status"] != "unchanged", "the region runs under the head, not as the operators do"
+    before = {row["worker_id"]: row["previous_weight"] for row in rounds.rows(again)}
+    assert before == rounds.weights(refused)
+
+
+@pytest.mark.parametrize("state", ["alive", "dead"])
+def test_workers_that_the_policy_no_longer_has_are_left_out(state: str) -> None:
+    """A rollback stands on a snapshot of earlier workers and on the policy of today."""
+    old, new = policy_of(), policy_of({"workers": ["worker-0", "worker-1", "new"]})
+    dead = ("worker-2",) if state == "dead" else ()
+    rows = connection_rows(old, REGION, START, RATES, dead=dead)
+    [given] = regions_of(new.regions, new.window_s, rows, ())
+    assert given.rules.before == {"worker-0": 334, "worker-1": 333, "new": 333}
+    assert given.rules.state == {"worker-0": "alive", "worker-1": "alive", "new": "unmeasured"}
+    assert weigh(given).units["new"] == 333
 
 
 @pytest.mark.parametrize(
@@ -292,6 +363,18 @@ def test_a_rollback_to_weights_of_a_dead_worker_is_refused(rounds: Rounds) -> No
     rounds.go(RATES, dead=("worker-1",))
     with pytest.raises(RollbackRefused, match="worker worker-1 of region tag was dead at"):
         roll_back(rounds.settings, JOB, "back", Wish(1, "test"))
+
+
+def test_a_rollback_to_a_worker_that_lives_again_waits_for_a_snapshot(rounds: Rounds) -> None:
+    rounds.go(RATES)
+    rounds.go(RATES, dead=("worker-1",))
+    later = START + timedelta(minutes=21)
+    alive = connection_rows(rounds.policy, REGION, later, RATES, windows=1)
+    append(rounds.settings, "metrics.connections", alive)
+    with pytest.raises(RollbackRefused, match="worker-1 of region tag was dead; the plan"):
+        roll_back(rounds.settings, JOB, "back", Wish(1, "test"))
+    rounds.draft(RATES)
+    assert roll_back(rounds.settings, JOB, "again", Wish(1, "test")).version == 3
 
 
 def test_a_draft_that_waited_is_stale_once_a_worker_of_it_died(settings: Settings) -> None:

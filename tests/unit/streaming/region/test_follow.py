@@ -105,6 +105,14 @@ def test_a_region_that_starts_again_says_nothing_twice(settings: Settings) -> No
     assert acks(settings, 1) == [("applied", "")]
 
 
+def test_a_region_that_took_back_a_refusal_has_the_last_word(settings: Settings) -> None:
+    put(settings, 1, {"worker-0": 700, "worker-1": 300})
+    other = small_policy(JOB, regions=[{"id": REGION, "workers": 3}])
+    for policy in (POLICY, other, POLICY, POLICY):
+        PlanFollower(settings, policy, REGION).look(FakeRegion())
+    assert [status for status, _ in acks(settings, 1)] == ["applied", "refused", "applied"]
+
+
 def test_a_plan_without_weights_leaves_the_region_as_it_is(settings: Settings) -> None:
     put(settings, 1, {})
     follower, region = PlanFollower(settings, POLICY, REGION), FakeRegion()
