@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -57,10 +58,13 @@ def summed(stages: Sequence[StageFigures]) -> ShuffleFigures:
 
 
 class Watch:
-    """Reads the figures of the jobs that run in the block; used once."""
+    """Reads the figures of the jobs that run in the block; used once.
+
+    The group's name is its own: one that a watch had before would bring back that one's jobs.
+    """
 
     def __init__(self, spark: SparkSession, name: str) -> None:
-        self.context, self.name = spark.sparkContext, name
+        self.context, self.name = spark.sparkContext, f"{name}-{uuid.uuid4().hex}"
         self.stages: list[StageFigures] = []
 
     @contextmanager

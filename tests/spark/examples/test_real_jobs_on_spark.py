@@ -12,6 +12,7 @@ from bench.real_jobs.blocks import source_key_of
 from bench.real_jobs.cluster import Cluster
 from bench.real_jobs.problems import even_placement
 from bench.real_jobs.rounds import cut_batches
+from bench.real_jobs.shuffles import Watch
 from examples.flights.check_real_jobs import check, compare, wanted_sums
 from examples.flights.feed import FlightsFolder
 from examples.flights.real_jobs import REAL_JOB_4, REAL_JOBS, real_job_policy
@@ -90,3 +91,18 @@ def test_the_source_key_in_sql_is_the_one_in_python(spark, lines):
     frame = spark.createDataFrame([(line.rstrip("\n"),) for line in lines], ["value"])
     keys = [row[0] for row in frame.selectExpr(REAL_JOB_4.source_key).collect()]
     assert keys == [source_key_of(line) for line in lines]
+
+
+def test_a_watch_has_nothing_of_an_earlier_one_of_its_name(spark):
+    """Each method's lane of each job numbers its batches from the beginning."""
+
+    def stages_of():
+        watch = Watch(spark, "ours-1")
+        with watch.watching():
+            spark.range(100).repartition(3).collect()
+        return {stage.stage_id for stage in watch.stages}
+
+    first, second = stages_of(), stages_of()
+    assert first
+    assert second
+    assert not first & second
