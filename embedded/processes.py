@@ -187,12 +187,19 @@ def stop_all(
 ) -> list[psutil.Process]:
     """TERM, then KILL after a limit, until none is left; returns those that would not die.
 
-    ``processes`` is asked again and again: a process that ends may have started another one.
+    ``processes`` is asked again and again: a process that ends may have started another one. One
+    that was seen is waited for even when it is not named again: while it ends or becomes another
+    program its environment, and so its mark, cannot be read.
     """
     told: set[int] = set()
+    seen: set[psutil.Process] = set()
+
+    def living() -> list[psutil.Process]:
+        seen.update(processes())
+        return [process for process in seen if is_alive(process)]
 
     def tell_new() -> list[psutil.Process]:
-        alive = [process for process in processes() if _is_alive(process)]
+        alive = living()
         for group, process in _by_group(alive).items():
             if group not in told:
                 told.add(group)
@@ -200,7 +207,7 @@ def stop_all(
         return alive
 
     _repeat_until_none(tell_new, term_s)
-    return _repeat_until_none(lambda: _kill(processes()), kill_s)
+    return _repeat_until_none(lambda: _kill(living()), kill_s)
 
 
 def _by_group(processes: list[psutil.Process]) -> dict[int, psutil.Process]:
@@ -215,8 +222,7 @@ def _by_group(processes: list[psutil.Process]) -> dict[int, psutil.Process]:
     return groups
 
 
-def _kill(processes: list[psutil.Process]) -> list[psutil.Process]:
-    alive = [process for process in processes if _is_alive(process)]
+def _kill(alive: list[psutil.Process]) -> list[psutil.Process]:
     for process in alive:
         _send(process, signal.SIGKILL)
     return alive
@@ -243,7 +249,8 @@ def _send(process: psutil.Process, number: int) -> None:
             process.send_signal(number)
 
 
-def _is_alive(process: psutil.Process) -> bool:
+def is_alive(process: psutil.Process) -> bool:
+    """Whether it still runs: one that has ended and that nobody has collected yet does not."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:

@@ -23,7 +23,7 @@ from ballast.contracts.settings import Settings, load_settings
 from ballast.store.plans import Head, read_head
 from embedded.airflow import ADMIN, ROOT, EmbeddedAirflow
 from embedded.errors import AlreadyRunning, ApiError, PreflightFailed
-from embedded.processes import marked_processes
+from embedded.processes import is_alive, marked_processes
 from embedded.rest import AirflowClient
 from tests.support import reviews
 from tests.support.live_job import first_version
@@ -392,6 +392,6 @@ def test_nothing_is_left_after_stop(stack: EmbeddedAirflow) -> None:
     before = marked_processes(str(stack.home))
     stack.stop()
     assert before
-    assert not any(process.is_running() for process in before)
+    assert [process for process in before if is_alive(process)] == []
     with pytest.raises(ApiError):
         stack.client().health()

@@ -20,6 +20,7 @@ from embedded.processes import (
     Stopped,
     deferred_signals,
     ending_signals_raise,
+    is_alive,
     marked_environment,
     marked_processes,
     stop_all,
@@ -126,6 +127,27 @@ def test_an_orphan_in_another_session_is_stopped_too(mark: str, tmp_path: Path) 
     assert len(marked_processes(mark)) == 1
     assert stop_all(lambda: marked_processes(mark)) == []
     assert marked_processes(mark) == []
+
+
+def test_a_process_seen_once_is_stopped_though_its_mark_cannot_be_read_again(
+    mark: str, tmp_path: Path
+) -> None:
+    child = start(STUBBORN, mark, tmp_path)
+    wait_for_log(child, "on")
+    named = iter([marked_processes(mark)])
+    assert stop_all(lambda: next(named, []), term_s=0.3) == []
+    assert child.exit_code() == -signal.SIGKILL
+
+
+def test_a_process_that_nobody_has_collected_is_not_alive() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    process = psutil.Process(ended.pid)
+    deadline = time.monotonic() + 20
+    while is_alive(process) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert process.is_running()
+    assert not is_alive(process)
+    ended.wait()
 
 
 def test_processes_without_the_mark_are_let_be(mark: str, tmp_path: Path) -> None:
