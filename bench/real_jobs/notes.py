@@ -15,7 +15,8 @@ state, the operator, serialising. *Evened out* divides it by a fixed piece of wo
 same job beside it without any plan, and shows what is left of that. The mean of all methods' first
 rounds, which have the same placement and the same input, is 100 %. Rounds go on through the year,
 96,000 lines a batch, after one whole pass has filled the state. The start is level, with no pair
-together that ALBIC's score would collocate.
+together that ALBIC's score would collocate. Load distance is that of the round after the plan, on
+the next days' flights; a plan's bound is on the loads that it was made from, so it may end above.
 
 **Bytes** are what Spark's shuffles wrote, compressed, as its status store has them. The first
 shuffle brings the source to the nodes and is shown apart: no placement saves it. The rest is
