@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import shutil
 import socket
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ MIN_FREE_BYTES = 2 * 1024**3
 def port_from(env: Mapping[str, str]) -> int:
     """Port of the Airflow UI: ``BALLAST_PORT``, or 8080."""
     text = env.get(PORT_VARIABLE, str(DEFAULT_PORT))
-    if not (text.isascii() and text.isdigit() and 1024 <= int(text) <= 65535):
+    if not (re.fullmatch("[0-9]{4,5}", text) and 1024 <= int(text) <= 65535):
         raise PreflightFailed(f"{PORT_VARIABLE} is {text!r}; allowed: a number from 1024 to 65535")
     return int(text)
 

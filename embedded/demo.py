@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -353,7 +354,7 @@ def traffic_of(plan: dict[str, Any], outcomes: dict[str, dict[str, Any]]) -> Tra
     """What a joint plan made of the traffic; None where the plan is for the load alone."""
     if plan["objective"] != JOINT:
         return None
-    factor, wire = outcomes["collocation_factor_pct"], outcomes["wire_bytes_per_s"]
+    factor, wire = outcomes["collocation_factor_pct"], outcomes["wire_bytes_per_record"]
     index = outcomes["load_index_pct"]
     return Traffic(
         plan["max_load_distance_pct"],
@@ -445,7 +446,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _rate(text: str) -> int:
-    rate = int(text) if text.isdecimal() else 0
+    rate = int(text) if re.fullmatch("[0-9]{1,6}", text) else 0
     if not 1 <= rate <= 100_000:
         raise argparse.ArgumentTypeError(f"{text!r} is not a rate; allowed: 1 to 100000 a second")
     return rate

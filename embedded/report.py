@@ -17,14 +17,15 @@ class Traffic:
     max_load_distance_pct: float | None
     """None where load and traffic are weighed instead."""
     collocation_pct: tuple[float, float, float]
-    wire_bytes_per_s: tuple[float, float, float]
+    wire_bytes_per_record: tuple[float, float, float]
+    """Of a record, because the input may come faster or slower than it did before the plan."""
     load_index_pct: tuple[float, float]
     """Promised and measured; it was 100."""
 
     @property
     def missed_share_of_fall(self) -> float:
         """How far the bytes between nodes missed what they were to fall by, as a share of it."""
-        before, promised, measured = self.wire_bytes_per_s
+        before, promised, measured = self.wire_bytes_per_record
         if promised >= before:
             return float("inf")
         return abs(measured - promised) / (before - promised)
@@ -80,10 +81,10 @@ def shortcomings(findings: Findings) -> list[str]:
 
 
 def _traffic_shortcomings(traffic: Traffic) -> list[str]:
-    before, promised, measured = traffic.wire_bytes_per_s
+    before, promised, measured = traffic.wire_bytes_per_record
     if traffic.missed_share_of_fall <= LARGEST_MISS_OF_FALL:
         return []
-    change = f"from {before:,.0f} to {measured:,.0f} a second, promised {promised:,.0f}"
+    change = f"from {before:.2f} to {measured:.2f} a record, promised {promised:.2f}"
     limit = f"more than {100 * LARGEST_MISS_OF_FALL:g} % of the promised fall off"
     return [f"bytes between nodes went {change}: {limit}"]
 
@@ -114,7 +115,8 @@ def report_lines(findings: Findings) -> list[str]:
 def _traffic_rows(traffic: Traffic | None) -> list[tuple[str, str]]:
     if traffic is None:
         return []
-    factor, wire, index = traffic.collocation_pct, traffic.wire_bytes_per_s, traffic.load_index_pct
+    factor, index = traffic.collocation_pct, traffic.load_index_pct
+    wire = traffic.wire_bytes_per_record
     missed = f"{100 * traffic.missed_share_of_fall:.1f} % of the fall missed"
     bound = traffic.max_load_distance_pct
     return [
@@ -124,8 +126,8 @@ def _traffic_rows(traffic: Traffic | None) -> list[tuple[str, str]]:
             f"{factor[0]:.1f} % before, {factor[1]:.1f} promised, {factor[2]:.1f} measured",
         ),
         (
-            "bytes a second between nodes",
-            f"{wire[0]:,.0f} before, {wire[1]:,.0f} promised, {wire[2]:,.0f} measured ({missed})",
+            "bytes a record between nodes",
+            f"{wire[0]:.2f} before, {wire[1]:.2f} promised, {wire[2]:.2f} measured ({missed})",
         ),
         ("load index", f"{index[0]:.1f} % promised, {index[1]:.1f} measured"),
     ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
+from ballast.contracts.ending import leave
 from ballast.contracts.errors import InvariantBroken
 from ballast.contracts.settings import Settings
 from ballast.store.plans import Head
@@ -17,7 +18,7 @@ from spark_jobs.arguments import job_name
 from spark_jobs.checking.invariants import Finding, JobState, findings
 from spark_jobs.checking.read import jobs_with_plans, read_state
 from spark_jobs.log import append_event, published_event
-from spark_jobs.program import leave, progress, run_program
+from spark_jobs.program import progress, run_program
 
 
 def check_jobs(settings: Settings, jobs: Sequence[str], *, repair: bool = True) -> list[Finding]:

@@ -20,6 +20,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from ballast.contracts.ending import leave
 from ballast.contracts.errors import GateFailed
 from ballast.contracts.identity import digest
 from ballast.contracts.policy import load_policy
@@ -67,7 +68,7 @@ from spark_jobs.condensing.series import load_series, reach_of, source_rates
 from spark_jobs.condensing.write import frame_of, write_details, write_snapshot
 from spark_jobs.faults import fault_point
 from spark_jobs.log import Event, append_event
-from spark_jobs.program import leave, progress, run_program, spark_session
+from spark_jobs.program import progress, run_program, spark_session
 from spark_jobs.tables import read_table
 
 KEY_GROUPS, NODES, TRAFFIC = "metrics.key_groups", "metrics.nodes", "metrics.traffic"

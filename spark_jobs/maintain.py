@@ -15,6 +15,7 @@ from datetime import UTC, date, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ballast.contracts.ending import leave
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
 from ballast.store.tables import ensure_tables, open_table, table_exists
@@ -25,7 +26,7 @@ from spark_jobs.maintaining.expiry import HEADS, PLANS, REJECTED, SNAPSHOTS, Exp
 from spark_jobs.maintaining.facts import jobs_in, read_facts
 from spark_jobs.maintaining.kept import JobFacts, pinned_versions
 from spark_jobs.maintaining.steps import Steps
-from spark_jobs.program import leave, progress, run_program, spark_session
+from spark_jobs.program import progress, run_program, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ballast.contracts.ending import leave
 from ballast.contracts.errors import NotFound
 from ballast.contracts.handoff import hand_on
 from ballast.contracts.policy import JobPolicy, policy_from_json
@@ -46,7 +47,7 @@ from spark_jobs.outcomes import (
     windows_needed,
 )
 from spark_jobs.problems import Row
-from spark_jobs.program import leave, progress, run_program, spark_session
+from spark_jobs.program import progress, run_program, spark_session
 from spark_jobs.region_outcomes import region_figures, region_rows, windows_of_region
 from spark_jobs.scaling_rows import nodes_under
 

@@ -18,6 +18,7 @@ from spark_jobs.problems import Row, build_problem
 from spark_jobs.traffic import wire_of
 
 NODE_CPU = "cpu_load_cores"
+WIRE_PER_RECORD = "wire_bytes_per_record"
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,9 @@ class Measured:
     load_index_pct: float | None = None
     wire_bytes_per_s: float | None = None
     serialise_us: float | None = None
+    records_before_per_s: float | None = None
+    """Of all key groups in the plan's snapshot, and since."""
+    records_per_s: float | None = None
 
 
 def windows_needed(policy: JobPolicy) -> int:
@@ -106,6 +110,8 @@ def measure_figures(
         load_index_pct=load_index(before, key_groups),
         wire_bytes_per_s=wire_of(known).bytes_per_s if has_traffic else None,
         serialise_us=serialise_us(key_groups, known),
+        records_before_per_s=_total(before, "records_per_s"),
+        records_per_s=_total(key_groups, "records_per_s"),
     )
 
 
@@ -191,6 +197,8 @@ def outcome_rows(
 
 
 def _unit(figure: str) -> str | None:
+    if figure == WIRE_PER_RECORD:
+        return "bytes/record"
     if figure.startswith(f"{NODE_CPU}/"):
         return PLANS_SCALING.column(NODE_CPU).unit
     return PLANS_PLANS.column(figure).unit
@@ -250,7 +258,19 @@ def _figures(
         plan["wire_bytes_per_s"],
         measured.wire_bytes_per_s,
     )
+    # Input that grew or shrank since is no merit or fault of the plan.
+    then, now = measured.records_before_per_s, measured.records_per_s
+    yield (
+        WIRE_PER_RECORD,
+        _of_each(plan["wire_bytes_before_per_s"], then),
+        _of_each(plan["wire_bytes_per_s"], then),
+        _of_each(measured.wire_bytes_per_s, now),
+    )
     yield "serialise_us", None, plan["serialise_us"], measured.serialise_us
+
+
+def _of_each(total: float | None, records: float | None) -> float | None:
+    return None if total is None or not records else total / records
 
 
 def _between_known(traffic: pa.Table, key_groups: pa.Table) -> pa.Table:

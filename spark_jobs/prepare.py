@@ -10,6 +10,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from ballast.contracts.ending import leave
 from ballast.contracts.errors import NotFound
 from ballast.contracts.handoff import hand_on
 from ballast.contracts.settings import Settings
@@ -21,7 +22,7 @@ from spark_jobs.arguments import add_run_arguments
 from spark_jobs.drafts import find_snapshot, read_content, read_round, required_draft
 from spark_jobs.log import append_event
 from spark_jobs.problems import Row
-from spark_jobs.program import leave, progress, run_program
+from spark_jobs.program import progress, run_program
 from spark_jobs.publishing import (
     check_changes,
     check_draft,

@@ -7,7 +7,6 @@ needs one, so that a run that has nothing to do costs no JVM session.
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Sequence
@@ -61,19 +60,6 @@ class _Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         hand_on_refusal(InvalidInput(message), message)
         super().error(message)
-
-
-def leave(exit_code: int) -> NoReturn:
-    """End the process at once, with everything it said written out.
-
-    By now the session is stopped and every commit is made. The interpreter's own end would still
-    take native libraries down beneath their threads, which may abort a program that has done its
-    work (exit code 134), and its task would be tried again.
-    """
-    logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(exit_code)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from ballast.contracts.ending import leave
 from ballast.contracts.handoff import hand_on
 from ballast.contracts.policy import policy_from_json
 from ballast.contracts.review import Verdict, review_verdict
@@ -20,7 +21,7 @@ from spark_jobs.arguments import add_as_of_argument, add_run_arguments
 from spark_jobs.drafts import find_snapshot, required_draft
 from spark_jobs.log import append_event
 from spark_jobs.problems import Row
-from spark_jobs.program import leave, progress, run_program
+from spark_jobs.program import progress, run_program
 from spark_jobs.publishing import (
     already_published,
     answered_no,

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from ballast.contracts import identity
+from ballast.contracts.ending import leave
 from ballast.contracts.errors import NotFound, RollbackRefused, VerificationFailed
 from ballast.contracts.handoff import hand_on
 from ballast.contracts.policy import JobPolicy, policy_from_json
@@ -61,7 +62,7 @@ from spark_jobs.plan_rows import (
     violations_of,
 )
 from spark_jobs.problems import Row
-from spark_jobs.program import leave, progress, run_program
+from spark_jobs.program import progress, run_program
 from spark_jobs.publishing import (
     already_published,
     check_parent,

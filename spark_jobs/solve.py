@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from ballast.contracts import identity, words
+from ballast.contracts.ending import leave
 from ballast.contracts.errors import Infeasible, VerificationFailed
 from ballast.contracts.policy import JobPolicy, TrafficPolicy
 from ballast.contracts.settings import Settings
@@ -51,7 +52,7 @@ from spark_jobs.plan_rows import (
     violations_of,
 )
 from spark_jobs.problems import Row
-from spark_jobs.program import leave, progress, run_program
+from spark_jobs.program import progress, run_program
 from spark_jobs.rounds import Round
 from spark_jobs.scaling import Clusters, drains_of, rules_of, scaling_of, spares_of
 from spark_jobs.scaling_rows import due_of, in_words, scaling_rows

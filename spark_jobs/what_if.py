@@ -11,6 +11,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from ballast.contracts.ending import leave
 from ballast.contracts.errors import Infeasible, NotFound, VerificationFailed
 from ballast.contracts.handoff import hand_on
 from ballast.contracts.settings import Settings
@@ -25,7 +26,7 @@ from solvers.what_if_answer import factors, limit, names, pairs
 from spark_jobs.answers import matching
 from spark_jobs.arguments import add_run_arguments, run_id
 from spark_jobs.drafts import read_round
-from spark_jobs.program import leave, progress, run_program
+from spark_jobs.program import progress, run_program
 from spark_jobs.rounds import Round
 from spark_jobs.what_if_text import Answered, Side, report
 

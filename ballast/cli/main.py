@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from ballast import __version__
 from ballast.cli import (
@@ -20,6 +21,7 @@ from ballast.cli import (
     trigger,
     what_if,
 )
+from ballast.contracts.ending import leave
 from ballast.contracts.errors import BallastError
 
 COMMAND_MODULES = (
@@ -64,5 +66,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_INTERRUPTED
 
 
+def entry() -> NoReturn:
+    """The ``ballast`` command."""
+    leave(main())
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    entry()

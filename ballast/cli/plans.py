@@ -9,9 +9,13 @@ from typing import Any
 from ballast.cli.render import cell_text, text_table, to_json
 from ballast.contracts import words
 from ballast.contracts.errors import InvalidInput, NotFound
-from ballast.contracts.regions import weighted
 from ballast.contracts.settings import Settings, check_job_name, load_settings
-from ballast.store.changes import node_difference, node_plan, route_difference
+from ballast.store.changes import (
+    node_difference,
+    node_plan,
+    route_difference,
+    weight_difference,
+)
 from ballast.store.kept import Shelf
 from ballast.store.plans import (
     read_acks,
@@ -153,31 +157,8 @@ def plan_difference(settings: Settings, job: str, old: str, new: str | None) -> 
         **node_difference(life, old, named),
         "rerouted_keys": routes["total"],
         "routes": routes["rows"],
-        "weights": weight_difference(settings, job, old, new),
+        "weights": weight_difference(life, old, named),
     }
-
-
-def weight_difference(settings: Settings, job: str, old: str, new: str | None) -> list[Row]:
-    """Workers of ordered regions that two plans weigh differently; None: not weighed."""
-    before, after = (_weights(settings, job, name) for name in (old, new))
-    return [
-        {
-            "region_id": region_id,
-            "worker_id": worker_id,
-            "old_weight": before.get((region_id, worker_id)),
-            "new_weight": after.get((region_id, worker_id)),
-        }
-        for region_id, worker_id in sorted(before.keys() | after.keys())
-        if before.get((region_id, worker_id)) != after.get((region_id, worker_id))
-    ]
-
-
-def _weights(settings: Settings, job: str, name: str | None) -> dict[tuple[str, str], int]:
-    """Units by region and worker; the placement before the first plan weighs nobody."""
-    if name == "0":
-        return {}
-    rows = read_weights(settings, job, resolve(settings, job, name)[1])
-    return {(region, worker): units for region, worker, units in weighted(rows)}
 
 
 def placement_difference(settings: Settings, job: str, old: str, new: str | None) -> list[Row]:
@@ -208,8 +189,9 @@ def resolve(settings: Settings, job: str, name: str | None) -> tuple[int | None,
             )  # fmt: skip
         newest = max(versions)
         return newest, versions[newest]
-    if name.isdecimal() and int(name) in versions:
-        return int(name), versions[int(name)]
+    by_text = {str(version): version for version in versions}
+    if name in by_text:
+        return by_text[name], versions[by_text[name]]
     by_plan = {plan_id: version for version, plan_id in versions.items()}
     drafts = {row["plan_id"] for row in read_plans(settings, job)}
     if name in drafts:

@@ -792,7 +792,8 @@ PLANS_OUTCOMES = Table(
         Column("version", "long", "The version", None, minimum=1, maximum=LARGEST_COUNT),
         PLAN_ID,
         RUN_ID,
-        Column("figure", "string", "Name of the figure, as in plans.plans; cpu_load_cores/<node> "
+        Column("figure", "string", "Name of the figure, as in plans.plans; wire_bytes_per_record, "
+               "by the records of all key groups; cpu_load_cores/<node> "
                "as in plans.scaling; capacity_records_per_s, done_records_per_s and "
                "blocked_pct/<region> of ordered regions"),
         Column("unit", "string", "Its unit"),

@@ -1,4 +1,5 @@
-"""What plans do beside placing key groups: nodes that come and go, sizes of operators, routes.
+"""What plans do beside placing key groups: nodes that come and go, sizes of operators, routes,
+weights of ordered regions.
 
 The rows of plans.scaling say what a plan does with each node; a plan without any leaves the nodes
 as its snapshot had them.
@@ -31,7 +32,12 @@ SCALING_COLUMNS = (
     "subject", "subject_id", "action", "wanted", "before", "needed", "utilisation",
     "drain_rounds", "due", "reason", "binding", "would_change",
 )  # fmt: skip
+WEIGHT_COLUMNS = (
+    "region_id", "worker_id", "weight", "previous_weight", "state", "records_per_s", "blocked_pct",
+    "reason",
+)  # fmt: skip
 ROUTE_KEY = ["operator_id", "key"]
+K = TypeVar("K", str, tuple[str, str])
 T = TypeVar("T")
 
 
@@ -159,8 +165,8 @@ def node_difference(life: Life, old: str, new: str) -> Row:
 
 
 def _different(
-    old: Mapping[str, T], new: Mapping[str, T], missing: T | None
-) -> list[tuple[str, T | None, T | None]]:
+    old: Mapping[K, T], new: Mapping[K, T], missing: T | None
+) -> list[tuple[K, T | None, T | None]]:
     pairs = [(name, old.get(name, missing), new.get(name, missing)) for name in {**old, **new}]
     return sorted((pair for pair in pairs if pair[1] != pair[2]), key=lambda pair: pair[0])
 
@@ -207,3 +213,28 @@ def _routes(life: Life, name: str) -> pa.Table:
     where = [("plan_id", "=", named_plan(life, name).plan_id)]
     found = life.shelf.read("plans.routes", life.job, where, columns)
     return empty if found is None or found.num_rows == 0 else found
+
+
+def weight_rows(life: Life, plan_id: str) -> list[Row]:
+    """The rows of plans.weights of a plan, by region and worker; none without ordered regions."""
+    where = [("plan_id", "=", plan_id)]
+    found = life.shelf.read("plans.weights", life.job, where, list(WEIGHT_COLUMNS))
+    rows = [] if found is None else found.to_pylist()
+    return sorted(rows, key=lambda row: (row["region_id"], row["worker_id"]))
+
+
+def weight_difference(life: Life, old: str, new: str) -> list[Row]:
+    """Workers of ordered regions that two plans weigh differently; None: not weighed."""
+    before, after = (_weights(life, name) for name in (old, new))
+    return [
+        {"region_id": region, "worker_id": worker, "old_weight": left, "new_weight": right}
+        for (region, worker), left, right in _different(before, after, None)
+    ]
+
+
+def _weights(life: Life, name: str) -> dict[tuple[str, str], int]:
+    """Units by region and worker; the job as it was before its first plan weighs nobody."""
+    if name == BEFORE_THE_FIRST:
+        return {}
+    rows = weight_rows(life, named_plan(life, name).plan_id)
+    return {(row["region_id"], row["worker_id"]): row["weight"] for row in rows}

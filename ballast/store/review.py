@@ -57,8 +57,16 @@ class Life:
     @cached_property
     def acks(self) -> list[Row]:
         """The streaming job's words on its versions, oldest first."""
-        own = of_region(self.shelf.rows("plans.acks", self.job))
-        return sorted(own, key=lambda row: row["acked_at"])
+        return of_region(self._all_acks)
+
+    @cached_property
+    def region_acks(self) -> list[Row]:
+        """The words of the job's ordered regions on its versions, oldest first."""
+        return [row for row in self._all_acks if row.get("region_id") is not None]
+
+    @cached_property
+    def _all_acks(self) -> list[Row]:
+        return sorted(self.shelf.rows("plans.acks", self.job), key=lambda row: row["acked_at"])
 
     @cached_property
     def outcomes(self) -> dict[int, dict[str, Row]]:
@@ -264,6 +272,7 @@ def plan_detail(life: Life, name: str) -> Row:
         "progress": words.progress(json.loads(texts.get("trace_json") or "[]")),
         "held_back": words.held_back_each(json.loads(texts.get("held_back_json") or "[]")),
         "acks": [row for row in life.acks if row["version"] == found.version],
+        "region_acks": [row for row in life.region_acks if row["version"] == found.version],
         "outcomes": list(outcomes.values()),
         "log": [row for row in life.log if row["plan_id"] == found.plan_id],
     }

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import pyarrow as pa
 from deltalake import (
@@ -18,6 +20,7 @@ from deltalake import (
     write_deltalake,
 )
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 from pyarrow.parquet import filters_to_expression
 
 from ballast.contracts.errors import InvalidInput, NotFound
@@ -84,8 +87,8 @@ def rows_of(
 ) -> pa.Table:
     """Rows of one job in a table as it was opened."""
     wanted = filters_to_expression([("job", "=", job), *where])
-    # Without threads: Arrow's pool, still holding delta-rs's Python file system when the
-    # interpreter ends, aborted about every second process that read with threads.
+    # Without threads: rows of one job are few, and a table elsewhere is read through a Python
+    # object that threads must not hold when the interpreter ends (see _local_files).
     return dataset_of(table, job, where).to_table(
         filter=wanted, columns=list(columns) if columns else None, use_threads=False
     )
@@ -94,7 +97,21 @@ def rows_of(
 def dataset_of(table: DeltaTable, job: str, where: Sequence[Filter] = ()) -> Any:
     """The files of one job that may hold rows which meet the filters, by Delta's statistics."""
     equal = [each for each in where if each[1] == "=" and type(each[2]) in (str, int)]
-    return table.to_pyarrow_dataset(file_pruning_predicate=[("job", "=", job), *equal])
+    return table.to_pyarrow_dataset(
+        filesystem=_local_files(table), file_pruning_predicate=[("job", "=", job), *equal]
+    )
+
+
+def _local_files(table: DeltaTable) -> FileSystem | None:
+    """Arrow's own access to a table on this machine; None where it is elsewhere.
+
+    Arrow reads ahead in threads of its own, which may still hold delta-rs's file system, a Python
+    object, when the interpreter ends: the process then aborts after all its work is done.
+    """
+    address = urlsplit(table.table_uri)
+    if address.scheme not in ("", "file"):
+        return None
+    return SubTreeFileSystem(url2pathname(address.path), LocalFileSystem())
 
 
 def append(settings: Settings, name: str, rows: Sequence[dict[str, Any]] | pa.Table) -> None:

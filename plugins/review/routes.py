@@ -9,7 +9,13 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request
 
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.settings import check_job_name
-from ballast.store.changes import node_difference, node_plan, route_difference
+from ballast.store.changes import (
+    node_difference,
+    node_plan,
+    route_difference,
+    weight_difference,
+    weight_rows,
+)
 from ballast.store.kept import Shelf
 from ballast.store.paging import Key
 from ballast.store.placement import difference, node_loads, node_traffic
@@ -84,7 +90,11 @@ def _add_plan_routes(router: APIRouter, shelf: Shelf) -> None:
     def plan_page(job: str, plan: str) -> Any:
         life = Life(shelf, job)
         detail = plan_detail(life, plan)
-        return Answer({**detail, "scaling": node_plan(life, detail["plan"])})
+        beside = {
+            "scaling": node_plan(life, detail["plan"]),
+            "weights": weight_rows(life, detail["plan"]["plan_id"]),
+        }
+        return Answer({**detail, **beside})
 
     @router.get("/plans/{plan}/nodes")
     def nodes(job: str, plan: str) -> Any:
@@ -129,7 +139,9 @@ def _add_plan_routes(router: APIRouter, shelf: Shelf) -> None:
 
     @router.get("/plans/{plan}/node_difference")
     def differences_of_nodes(job: str, plan: str, against: Against) -> Any:
-        return Answer(node_difference(Life(shelf, job), against, plan))
+        life = Life(shelf, job)
+        nodes = node_difference(life, against, plan)
+        return Answer({**nodes, "weights": weight_difference(life, against, plan)})
 
     @router.get("/plans/{plan}/route_difference")
     def differences_of_routes(job: str, plan: str, against: Against, limit: Limit = 100) -> Any:

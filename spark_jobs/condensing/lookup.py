@@ -190,6 +190,14 @@ def _newest_window_end(
 
     A window in the future or off the grid is a bad row: it must not move the period.
     """
+    ends = _window_ends(settings, request, version, since)
+    return max((end for end in ends if _aligned(end, request.policy)), default=None)
+
+
+def _window_ends(
+    settings: Settings, request: Request, version: int, since: datetime | None
+) -> list[datetime]:
+    """Ends of windows up to the time of the run, on the policy's grid or off it."""
     where: list[tuple[str, str, Any]] = [
         ("window_end_at", "<=", request.as_of + timedelta(seconds=CLOCK_SKEW_S)),
     ]
@@ -202,8 +210,7 @@ def _newest_window_end(
         settings, "metrics.nodes", job=request.job, where=where, version=version,
         columns=["window_end_at"],
     )["window_end_at"]  # fmt: skip
-    return max((end for end in pc.unique(ends).to_pylist() if _aligned(end, request.policy)),
-               default=None)  # fmt: skip
+    return list(pc.unique(ends).to_pylist())
 
 
 def _aligned(end: datetime, policy: JobPolicy) -> bool:
@@ -213,7 +220,15 @@ def _aligned(end: datetime, policy: JobPolicy) -> bool:
 
 def _silent(settings: Settings, request: Request, version: int) -> GateFailed:
     """Why there is no period; only here the whole history of a small table is looked through."""
-    last = _newest_window_end(settings, request, version, since=None)
+    ends = _window_ends(settings, request, version, since=None)
+    last = max((end for end in ends if _aligned(end, request.policy)), default=None)
+    if last is None and ends:
+        return GateFailed(
+            f"job {request.job} has windows, the last one up to {iso(max(ends))}, but none that "
+            f"ends at a multiple of {request.policy.window_s:g} s, the policy's window_s; start "
+            "the streaming job with the policy's window_s, or set window_s to the job's, then "
+            "start a new run"
+        )
     if last is None:
         return GateFailed(
             f"job {request.job} has no metrics in the warehouse; start the streaming job, let it "

@@ -1,4 +1,4 @@
-"""Nodes that come and go, routes and what-if answers on the page, in a browser.
+"""Nodes that come and go, routes, weights and what-if answers on the page, in a browser.
 
 The page's app alone, without Airflow: what it asks of Airflow's API is answered here in the form
 that Airflow answers, with what ``what_if`` really hands on. The page inside Airflow is
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -20,12 +21,15 @@ from playwright.sync_api import Page, Route, expect, sync_playwright
 from ballast.contracts.handoff import VARIABLE, read_handoff
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.kept import Shelf
+from ballast.store.review import Life
+from ballast.store.tables import append, ensure_tables
 from bench.review_page.__main__ import Everyone
 from bench.review_page.warehouse import World, job_policy, write_job
 from embedded.rest import wait_until
 from plugins.review.app import build_app
 from spark_jobs.what_if import main as what_if
 from tests.e2e.test_embedded_airflow import free_port
+from tests.support.streaming_plans import weight_row
 from tools.browser import ADVICE, FLAGS, ensure_chromium
 
 PICTURES = Path(__file__).parents[2] / ".ballast" / "screenshots"
@@ -41,7 +45,25 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     made = load_settings({"BALLAST_HOME": str(home), "BALLAST_POLICIES": str(home / "policies")})
     world = World(job_policy(JOB, 3, 40, 6, spares=2), per_version=8, routes=300)
     write_job(made, world, REMOVES)
+    write_weights(made)
     return made
+
+
+def write_weights(settings: Settings) -> None:
+    """Shares of an ordered region in the last two versions, the newest of which is taken up."""
+    ensure_tables(settings, ["plans.weights", "plans.acks"])
+    life = Life(Shelf(settings), JOB)
+    for version, fast in ((DRAINS, 500), (REMOVES, 900)):
+        plan_id = life.versions[version]["plan_id"]
+        units = {"worker-a": fast, "worker-b": 1000 - fast}
+        rows = [weight_row(JOB, plan_id, "enrich", name, n) for name, n in units.items()]
+        append(settings, "plans.weights", rows)
+    acknowledged = {
+        "job": JOB, "version": REMOVES, "plan_id": plan_id, "status": "applied",
+        "region_id": "enrich", "batch_id": 0, "reason": "", "moved_key_groups": 0,
+        "bytes_moved": 0, "pause_ms": 0.0, "acked_at": datetime.now(UTC),
+    }  # fmt: skip
+    append(settings, "plans.acks", [acknowledged])
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +142,22 @@ def test_a_comparison_names_nodes_and_counts_keys(page: Page, address: str) -> N
     expect(page.get_by_role("cell", name="key-0").first).to_be_visible()
     picture(page, "compare-nodes")
     assert page.evaluate("document.documentElement.scrollWidth") <= 1366
+
+
+def test_a_version_says_which_worker_of_a_region_gets_how_much(page: Page, address: str) -> None:
+    page.goto(f"{address}?job={JOB}&plan={REMOVES}")
+    section = page.locator("section.weights")
+    row = section.get_by_role("row").filter(has_text="worker-a")
+    expect(row).to_contain_text("90.0 %")
+    expect(section.get_by_role("row").filter(has_text="applied")).to_contain_text("enrich")
+    picture(page, "weights")
+    page.goto(f"{address}?job={JOB}&plan={REMOVES}&against={DRAINS}")
+    changed = page.get_by_role("row").filter(has_text="worker-b")
+    expect(changed).to_contain_text("50.0 %")
+    expect(changed).to_contain_text("10.0 %")
+    page.goto(f"{address}?job={JOB}&plan={ADDS}")
+    expect(page.get_by_text("Who did what")).to_be_visible()
+    expect(page.locator("section.weights")).to_have_count(0)
 
 
 def test_the_answer_to_a_question_is_shown_side_by_side(

@@ -59,14 +59,15 @@ def publish(
     if scaling:
         append(settings, "plans.scaling", [_scaling_row(policy.job, plan_id, *s) for s in scaling])
     if weights:
-        append(settings, "plans.weights", [_weight_row(policy.job, plan_id, *w) for w in weights])
+        append(settings, "plans.weights", [weight_row(policy.job, plan_id, *w) for w in weights])
     promised = weights if hash_of_weights is None else hash_of_weights
     content_is = content_hash(content, routes, scaling, promised)
     _set_head(settings, policy.job, version, plan_id, content_is)
     return plan_id
 
 
-def _weight_row(job: str, plan_id: str, region: str, worker: str, units: int) -> dict[str, Any]:
+def weight_row(job: str, plan_id: str, region: str, worker: str, units: int) -> dict[str, Any]:
+    """A row of plans.weights."""
     return {
         "job": job,
         "plan_id": plan_id,

@@ -6,6 +6,7 @@ import { label, link } from "./main.js";
 import { differenceSection } from "./moves.js";
 import { nodeCount, nodeDifference, routeDifference } from "./nodes.js";
 import { explain } from "./trouble.js";
+import { weightDifference } from "./weights.js";
 
 const FIGURES = [
   ["load distance before", (d) => percent(d.plan.load_distance_before_pct)],
@@ -25,7 +26,7 @@ export async function comparePage({ job, plan, against }) {
   const part = (what, show) => ballast.plan(job, plan, what, { against }).then(show, (error) => explain(error, {}));
   const [right, left, nodes, routes] = await Promise.all([
     ballast.plan(job, plan), first ? null : ballast.plan(job, against),
-    part("node_difference", nodeDifference), part("route_difference", routeDifference),
+    part("node_difference", (found) => [nodeDifference(found), weightDifference(found.weights)]), part("route_difference", routeDifference),
   ]);
   return {
     node: h("section", {},

@@ -10,6 +10,7 @@ import { movesSection } from "./moves.js";
 import { nodeCount, scalingSection, stateTag } from "./nodes.js";
 import { trafficSection } from "./traffic.js";
 import { explain } from "./trouble.js";
+import { weightsSection } from "./weights.js";
 
 /** A part of the page that may be missing without taking the rest with it. */
 async function part(call, show) {
@@ -47,6 +48,7 @@ export async function planPage(job, name) {
     compareForm(job, name, detail),
     scalingSection(detail.scaling),
     nodes.node,
+    weightsSection(detail),
     h("h2", {}, "Promise against outcome"), outcomeTable(detail),
     movesSection(title.toLowerCase(), moved, (values) => ballast.plan(job, name, "moves", values)),
     traffic.node,
@@ -117,12 +119,20 @@ function acksTable(rows) {
   ], rows);
 }
 
+/** What the plan was to make good, with its bound or weights. */
+function objective(plan) {
+  if (plan.objective !== "joint") return plan.objective;
+  return plan.traffic_weight === null || plan.traffic_weight === undefined
+    ? `joint: least traffic, load distance at most ${percent(plan.max_load_distance_pct)}`
+    : `joint: weights ${round(plan.traffic_weight)} of traffic and ${round(plan.load_weight)} of load`;
+}
+
 function details(detail) {
   const plan = detail.plan;
   return h("div", { class: "panel" }, facts([
     ["plan id", plan.plan_id], ["content hash", plan.content_hash], ["run", plan.run_id],
     ["snapshot", plan.snapshot_id], ["made against", plan.parent_version ? link({ job: detail.job, plan: plan.parent_version }, label(String(plan.parent_version))) : "the placement by hash"],
-    ["objective", plan.objective], ["account of the solvers", plan.reason], ["solver", `${plan.method}, ${plan.status}, ${round(plan.solver_seconds)} s`],
+    ["objective", objective(plan)], ["account of the solvers", plan.reason], ["solver", `${plan.method}, ${plan.status}, ${round(plan.solver_seconds)} s`],
     ["bound", percent(plan.bound_pct)], ["gap", percent(plan.gap_pct)], ["on the way", detail.progress],
     ["collocation factor", plan.collocation_factor_pct === null ? null : `${percent(plan.collocation_factor_before_pct)} to ${percent(plan.collocation_factor_pct)}`],
     ["bytes between nodes", plan.wire_bytes_per_s === null ? null : `${bytes(plan.wire_bytes_before_per_s)}/s to ${bytes(plan.wire_bytes_per_s)}/s`],

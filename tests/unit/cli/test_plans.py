@@ -210,6 +210,7 @@ def test_status_tells_trouble_that_lasts_from_trouble_that_is_over(
     ("arguments", "said"),
     [
         (["plans", "show", "clicks", "9"], "no version or plan '9'"),
+        (["plans", "diff", "clicks", "9" * 5000], "no version or plan '999"),
         (["plans", "show", "nobody"], "has no published plan"),
         (["status", "nobody"], "knows no job 'nobody'"),
         (["plans", "list", "../x"], "is not a job name"),

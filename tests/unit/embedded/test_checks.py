@@ -17,7 +17,7 @@ def test_the_port_is_8080_unless_the_variable_says_otherwise() -> None:
     assert checks.port_from({"BALLAST_PORT": "18080"}) == 18080
 
 
-@pytest.mark.parametrize("text", ["", "80", "70000", "-1", "http", "8080\n", "²"])
+@pytest.mark.parametrize("text", ["", "80", "70000", "-1", "http", "8080\n", "²", "8" * 5000])
 def test_a_port_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(PreflightFailed, match="BALLAST_PORT"):
         checks.port_from({"BALLAST_PORT": text})

@@ -49,7 +49,7 @@ def test_the_table_has_every_figure_and_straight_edges() -> None:
 TRAFFIC = Traffic(
     max_load_distance_pct=10.0,
     collocation_pct=(17.0, 60.0, 59.5),
-    wire_bytes_per_s=(1000.0, 600.0, 630.0),
+    wire_bytes_per_record=(1000.0, 600.0, 630.0),
     load_index_pct=(95.0, 96.0),
 )
 
@@ -58,14 +58,14 @@ def test_a_joint_plan_is_judged_by_the_bytes_it_saved() -> None:
     """Half the load distance by hash is no aim of its own, nor within its bound a failure."""
     joint = replace(GOOD, measured_pct=25.0, promised_pct=21.0, traffic=TRAFFIC)
     assert shortcomings(joint) == []
-    missed = replace(TRAFFIC, wire_bytes_per_s=(1000.0, 600.0, 641.0))
+    missed = replace(TRAFFIC, wire_bytes_per_record=(1000.0, 600.0, 641.0))
     (problem,) = shortcomings(replace(joint, traffic=missed))
     assert "more than 10 % of the promised fall off" in problem
-    nothing_promised = replace(TRAFFIC, wire_bytes_per_s=(1000.0, 1000.0, 1000.0))
+    nothing_promised = replace(TRAFFIC, wire_bytes_per_record=(1000.0, 1000.0, 1000.0))
     assert shortcomings(replace(joint, traffic=nothing_promised))
 
 
 def test_the_table_of_a_joint_plan_has_its_traffic() -> None:
     text = "\n".join(report_lines(replace(GOOD, traffic=TRAFFIC)))
-    for figure in ("59.5 measured", "630 measured (7.5 % of the fall missed)", "96.0 measured"):
+    for figure in ("59.5 measured", "630.00 measured (7.5 % of the fall missed)", "96.0 measured"):
         assert figure in text

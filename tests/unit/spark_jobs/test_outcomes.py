@@ -78,7 +78,7 @@ def rows():
         "route_bytes": 20, "route_pause_s": None,
     }  # fmt: skip
     ack = {"version": 4, "moved_key_groups": 4, "bytes_moved": 170, "pause_ms": 700.0}
-    measured = Measured(3.5, 1.5, None, 92.0, 310.0, 1.5)
+    measured = Measured(3.5, 1.5, None, 92.0, 310.0, 1.5, 100.0, 50.0)
     return outcome_rows(plan, ack, measured, [window(0, 10), window(1, 11)], "run-2", START)
 
 
@@ -92,6 +92,7 @@ def test_forced_moves_are_part_of_what_was_promised(rows):
 def test_bytes_and_load_index_are_measured_beside_their_promise(rows):
     found = {row["figure"]: (row["before"], row["promised"], row["measured"]) for row in rows}
     assert found["wire_bytes_per_s"] == (500.0, 300.0, 310.0)
+    assert found["wire_bytes_per_record"] == (5.0, 3.0, 6.2)
     assert found["load_index_pct"] == (100.0, 90.0, 92.0)
     assert found["serialise_us"] == (None, None, 1.5)
 

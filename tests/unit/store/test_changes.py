@@ -14,6 +14,8 @@ from ballast.store.changes import (
     node_difference,
     node_plan,
     route_difference,
+    weight_difference,
+    weight_rows,
     what_becomes_of,
 )
 from ballast.store.kept import Shelf
@@ -22,6 +24,7 @@ from ballast.store.plans import read_routes
 from ballast.store.review import Life
 from ballast.store.tables import address, append, ensure_tables, open_table
 from bench.review_page.warehouse import World, ids_of, job_policy, write_job
+from tests.support.streaming_plans import weight_row
 
 JOB = "clicks"
 HELD, ADDS, DRAINS, REMOVES = "3", "2", "4", "5"
@@ -85,6 +88,34 @@ def test_a_warehouse_from_before_scaling_and_routes_has_neither(
     assert node_plan(life, plan_of(life, ADDS)) is None
     assert route_difference(life, "1", "2", 10) == {"total": 0, "routes": [0, 0], "rows": []}
     assert LAST in [row["node_id"] for row in node_loads(life, ADDS)["resources"][0]["nodes"]]
+
+
+def test_a_difference_of_weights_names_workers_with_another_share(
+    settings: Settings, tmp_path: Path
+) -> None:
+    shutil.copytree(settings.home, tmp_path / "home")
+    copy = load_settings({"BALLAST_HOME": str(tmp_path / "home")})
+    weighed = Life(Shelf(copy), "still")
+    first, second = (plan_of(weighed, version)["plan_id"] for version in ("1", "2"))
+    ensure_tables(copy, ["plans.weights"])
+    assert weight_difference(weighed, "1", "2") == []
+    shares = [(first, "b", 400), (first, "a", 600), (second, "a", 600), (second, "c", 400)]
+    rows = [weight_row("still", plan, "join", worker, units) for plan, worker, units in shares]
+    append(copy, "plans.weights", rows)
+    assert [row["worker_id"] for row in weight_rows(weighed, first)] == ["a", "b"]
+    different = [tuple(row.values()) for row in weight_difference(weighed, "1", "2")]
+    assert different == [("join", "b", 400, None), ("join", "c", None, 400)]
+    from_start = [tuple(row.values()) for row in weight_difference(weighed, "0", "1")]
+    assert from_start == [("join", "a", None, 600), ("join", "b", None, 400)]
+
+
+def test_a_warehouse_from_before_weights_has_none(settings: Settings, tmp_path: Path) -> None:
+    shutil.copytree(settings.home, tmp_path / "home")
+    old = load_settings({"BALLAST_HOME": str(tmp_path / "home")})
+    shutil.rmtree(address(old, "plans.weights"), ignore_errors=True)
+    life = Life(Shelf(old), JOB)
+    assert weight_rows(life, plan_of(life, ADDS)["plan_id"]) == []
+    assert weight_difference(life, "1", "2") == []
 
 
 def test_a_difference_of_nodes_names_old_and_new_state(life: Life) -> None:

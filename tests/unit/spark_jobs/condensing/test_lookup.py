@@ -10,6 +10,7 @@ from ballast.contracts.errors import GateFailed
 from ballast.contracts.settings import Settings
 from spark_jobs.condensing.lookup import apart, look_up
 from spark_jobs.condensing.request import Request
+from tests.support.metrics import write_windows
 from tests.support.policies import small_policy
 from tests.support.snapshots import END
 
@@ -20,6 +21,13 @@ def test_a_job_without_metrics_is_told_what_to_do_and_not_where_the_warehouse_is
     with pytest.raises(GateFailed, match=r"has no metrics .* start the streaming job") as refused:
         look_up(settings, Request(small_policy("probe"), "run-1", END))
     assert settings.warehouse not in str(refused.value)
+
+
+def test_a_job_whose_windows_are_all_off_the_grid_is_told_so(settings: Settings) -> None:
+    policy = small_policy("probe")
+    write_windows(settings, policy, END - timedelta(seconds=3 * policy.window_s + 1), 3)
+    with pytest.raises(GateFailed, match=r"but none that ends at a multiple of .* window_s"):
+        look_up(settings, Request(policy, "run-1", END))
 
 
 def _snapshot(name: str, end_s: int, length_s: int = 60, taken_s: int = 0, version: int | None = 1):
