@@ -346,11 +346,13 @@ def figures(
         "batch_id": ack["batch_id"],
         "windows": outcomes["load_distance_pct"]["windows"],
         "stage_seconds": stages,
-        "traffic": traffic_of(plan, outcomes),
+        "traffic": traffic_of(plan, outcomes, load_policy(settings.policies / f"{JOB}.yaml")),
     }
 
 
-def traffic_of(plan: dict[str, Any], outcomes: dict[str, dict[str, Any]]) -> Traffic | None:
+def traffic_of(
+    plan: dict[str, Any], outcomes: dict[str, dict[str, Any]], policy: JobPolicy
+) -> Traffic | None:
     """What a joint plan made of the traffic; None where the plan is for the load alone."""
     if plan["objective"] != JOINT:
         return None
@@ -361,6 +363,7 @@ def traffic_of(plan: dict[str, Any], outcomes: dict[str, dict[str, Any]]) -> Tra
         (factor["before"], factor["promised"], factor["measured"]),
         (wire["before"], wire["promised"], wire["measured"]),
         (index["promised"], index["measured"]),
+        plan["rerouted_keys"] if policy.routing.edges else None,
     )
 
 

@@ -21,6 +21,8 @@ class Traffic:
     """Of a record, because the input may come faster or slower than it did before the plan."""
     load_index_pct: tuple[float, float]
     """Promised and measured; it was 100."""
+    routed_keys: int | None = None
+    """Keys that the plan sends elsewhere; None where the policy has no keys routed."""
 
     @property
     def missed_share_of_fall(self) -> float:
@@ -81,12 +83,13 @@ def shortcomings(findings: Findings) -> list[str]:
 
 
 def _traffic_shortcomings(traffic: Traffic) -> list[str]:
+    problems = ["the policy has keys routed, and the plan routes none"] * (traffic.routed_keys == 0)
     before, promised, measured = traffic.wire_bytes_per_record
     if traffic.missed_share_of_fall <= LARGEST_MISS_OF_FALL:
-        return []
+        return problems
     change = f"from {before:.2f} to {measured:.2f} a record, promised {promised:.2f}"
     limit = f"more than {100 * LARGEST_MISS_OF_FALL:g} % of the promised fall off"
-    return [f"bytes between nodes went {change}: {limit}"]
+    return [*problems, f"bytes between nodes went {change}: {limit}"]
 
 
 def report_lines(findings: Findings) -> list[str]:
@@ -130,6 +133,7 @@ def _traffic_rows(traffic: Traffic | None) -> list[tuple[str, str]]:
             f"{wire[0]:.2f} before, {wire[1]:.2f} promised, {wire[2]:.2f} measured ({missed})",
         ),
         ("load index", f"{index[0]:.1f} % promised, {index[1]:.1f} measured"),
+        *([] if traffic.routed_keys is None else [("keys routed", f"{traffic.routed_keys:,}")]),
     ]
 
 

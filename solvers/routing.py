@@ -15,13 +15,16 @@ from solvers.collocate.graph import TrafficGraph
 from solvers.collocate.keys.counted import KeyStatistics, RoutedEdge, Routing
 from solvers.collocate.keys.key_memory import KeyMemory
 from solvers.collocate.keys.rerouting import (
+    KeyMap,
     KeyMove,
+    Shares,
     fullest_shares,
     problem_after,
     reroute,
     routing_after,
     why_not,
 )
+from solvers.collocate.keys.wishes import Wishes
 from solvers.objective import Objective
 from solvers.planning import Planned
 from solvers.problem import IntArray, Problem
@@ -73,18 +76,52 @@ def with_routes(
             memory, imbalance=options.imbalance, seed=seed,
         )  # fmt: skip
         kept = replace(kept, held_back=(*kept.held_back, *found.held))
+        obstacle = None
+        wishes = _wishes(objective, problem, kept, statistics, routing, memory, edge, options)
         for share in ROUTE_SHARES if found.moves else ():
-            chosen = found.moves[: max(1, round(share * len(found.moves)))]
+            wanted = found.moves[: max(1, round(share * len(found.moves)))]
+            chosen = wishes.bearable(wanted)
+            if not chosen:
+                obstacle = obstacle or "no node could bear them"
+                continue
             moves = (*kept.route_moves, *(move for of_key in chosen for move in of_key))
             candidate, after = _routed(objective, problem, kept, statistics, routing, moves)
-            if _is_allowed(
-                objective, problem, candidate, after, kept, now, options, budget
-            ) and _is_level(problem, candidate, kept, memory, edge, options.imbalance):
+            obstacle = _obstacle(objective, problem, candidate, after, kept, now, options, budget)
+            if obstacle is None and not _is_level(
+                problem, candidate, kept, memory, edge, options.imbalance
+            ):
+                obstacle = "a stage would be less level than allowed"
+            if obstacle is None:
                 kept, now = candidate, after
                 if memory.periods > 1:
                     kept = _with_words(kept, str(memory))
                 break
+        if obstacle is not None:
+            ends = f"{len(found.moves):,} keys from {edge.ends[0]} to {edge.ends[1]}"
+            kept = _with_words(kept, f"{ends} would gain by a route and get none: {obstacle}")
     return kept
+
+
+def _wishes(
+    objective: Objective,
+    problem: Problem,
+    planned: Planned,
+    statistics: KeyStatistics,
+    routing: Routing,
+    memory: KeyMemory,
+    edge: RoutedEdge,
+    options: RoutingOptions,
+) -> Wishes:
+    """What the nodes bear beside the plan as it is so far, with keys of other edges routed."""
+    keyed = problem_after(problem, statistics, routing, planned.routing)
+    assignment, distance = planned.result.assignment, planned.result.load_distance
+    allowed = np.inf if objective.is_weighted else max(objective.max_load_distance, distance)
+    return Wishes(
+        under_plan(objective, problem, assignment, keyed), assignment, allowed, objective.gate,
+        memory, edge, options.imbalance,
+        now=KeyMap(problem, planned.routing),
+        in_force=Shares(statistics, KeyMap(problem, routing)),
+    )  # fmt: skip
 
 
 def _with_words(planned: Planned, words: str) -> Planned:
@@ -130,7 +167,7 @@ def under_plan(
     return replace(rerouted, load=np.maximum(0.0, load + (rerouted.load - problem.load)))
 
 
-def _is_allowed(
+def _obstacle(
     objective: Objective,
     problem: Problem,
     candidate: Planned,
@@ -139,18 +176,25 @@ def _is_allowed(
     now: Problem,
     options: RoutingOptions,
     budget: Budget,
-) -> bool:
+) -> str | None:
+    """What a candidate breaks, in words; None where it is allowed."""
     n_bytes, pause_s = route_cost(problem, candidate.route_moves)
     result = candidate.result
-    chosen_pause = result.pause_s - result.forced_pause_s + pause_s
-    return (
-        _is_good_trade(objective, candidate, after, kept, now)
-        and _is_cheaper(objective, result.assignment, now, after)
-        and not metrics.over_cap(problem, result.assignment, after.load).any()
-        and _are_few(candidate.routing, kept.routing, options.max_routes)
-        and (budget.bytes is None or result.bytes + n_bytes <= budget.bytes)
-        and (budget.pause_s is None or chosen_pause <= budget.pause_s)
-    )
+    n_bytes += result.bytes
+    pause_s += result.pause_s - result.forced_pause_s
+    if not _is_good_trade(objective, candidate, after, kept, now):
+        return f"the load distance would be {result.load_distance:.2f} %"
+    if not _is_cheaper(objective, result.assignment, now, after):
+        return "the traffic would not become cheaper"
+    if metrics.over_cap(problem, result.assignment, after.load).any():
+        return "a node would carry more than its cap"
+    if not _are_few(candidate.routing, kept.routing, options.max_routes):
+        return f"an operator would have more than {options.max_routes:,} routes"
+    if budget.bytes is not None and n_bytes > budget.bytes:
+        return f"{n_bytes:,} bytes would move, and the budget is {budget.bytes:,}"
+    if budget.pause_s is not None and pause_s > budget.pause_s:
+        return f"the pause would be {pause_s:.3f} s, and the budget is {budget.pause_s:g} s"
+    return None
 
 
 def _is_good_trade(

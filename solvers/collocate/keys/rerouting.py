@@ -90,12 +90,12 @@ def reroute(
     if memory is None:
         memory = KeyMemory.of(statistics, edge, problem.n_nodes, imbalance, seed=seed)
     keys = KeyMap(problem, routing)
-    share = _Shares(statistics, keys)
+    share = Shares(statistics, keys)
     graph = memory.graph(lambda side, key: _state_bytes(share, edge, side, key))
     servers = np.flatnonzero(problem.staying)
     server_of = np.full(problem.n_nodes, -1, dtype=np.int64)
     server_of[servers] = np.arange(len(servers))
-    before = server_of[assignment[_rows(graph, keys, edge)]]
+    before = server_of[assignment[key_group_rows(graph, keys, edge)]]
     known = np.ones(graph.n_vertices, dtype=bool)
     plan = sticky_routes(
         graph, before, known, len(servers), StickyParams(imbalance, gate), seed=seed,
@@ -135,7 +135,7 @@ def why_not(
     return None
 
 
-class _Shares:
+class Shares:
     """A key's share of its key group, by records."""
 
     def __init__(self, statistics: KeyStatistics, keys: KeyMap) -> None:
@@ -145,6 +145,12 @@ class _Shares:
         total = self._total(operator, key)
         rate = self.statistics.keys.get(operator, {}).get(key, 0.0)
         return min(1.0, rate / total) if total > 0 else 0.0
+
+    def load(self, operator: str, key: str) -> FloatArray:
+        """[resources]: what it takes along of its key group's load."""
+        problem = self.keys.problem
+        taken: FloatArray = self.of(operator, key) * problem.load[self.keys.row(operator, key)]
+        return taken
 
     def state_bytes(self, operator: str, key: str) -> float:
         """The most that it may hold: a key that was not kept has at least what its pairs have."""
@@ -201,7 +207,7 @@ def _rates_of_pairs(statistics: KeyStatistics) -> dict[tuple[str, str], float]:
     return most
 
 
-def _state_bytes(share: _Shares, edge: RoutedEdge, side: int, key: bytes) -> float:
+def _state_bytes(share: Shares, edge: RoutedEdge, side: int, key: bytes) -> float:
     """What moving a key moves, at every operator that follows it."""
     operators = edge.left if side == LEFT else edge.right
     return sum(share.state_bytes(operator, key.decode()) for operator in operators)
@@ -218,13 +224,13 @@ def fullest_shares(
     """[ends x memories]: records of the node that has most over what the bound allows a node."""
     graph, views = memory.weighed
     balance = Balance.of(graph, problem.n_nodes, imbalance, views)
-    node = assignment[_rows(graph, KeyMap(problem, routing), edge)]
+    node = assignment[key_group_rows(graph, KeyMap(problem, routing), edge)]
     stages = [graph.stage(side) for side in (LEFT, RIGHT)]
     loads = [balance.load(node[stage], stage).max(axis=0, initial=0.0) for stage in stages]
     return np.concatenate(loads)
 
 
-def _rows(graph: KeyGraph, keys: KeyMap, edge: RoutedEdge) -> IntArray:
+def key_group_rows(graph: KeyGraph, keys: KeyMap, edge: RoutedEdge) -> IntArray:
     """[vertices]: the key group of each key at the operator whose pairs were counted."""
     return np.array(
         [
@@ -253,7 +259,7 @@ class _Picker:
         self.rate = np.array([statistics.group_rate.get(name, 0.0) for name in names])
 
     def moves(
-        self, operators: Sequence[str], key: str, node: int, share: _Shares
+        self, operators: Sequence[str], key: str, node: int, share: Shares
     ) -> tuple[KeyMove, ...]:
         made = []
         for operator in operators:
@@ -295,7 +301,7 @@ def moves_between(
 ) -> list[KeyMove]:
     """Every key whose key group differs, by the routings alone."""
     was, will_be = KeyMap(problem, before), KeyMap(problem, after)
-    share = _Shares(statistics, was)
+    share = Shares(statistics, was)
     found = []
     for operator in sorted(before.keys() | after.keys()):
         for key in sorted(before.get(operator, {}).keys() | after.get(operator, {}).keys()):
@@ -318,10 +324,10 @@ def problem_after(
     if not moves:
         return problem
     was, will_be = KeyMap(problem, before), KeyMap(problem, after)
-    share = _Shares(statistics, was)
+    share = Shares(statistics, was)
     load = problem.load.copy()
     for move in moves:
-        taken = share.of(move.operator, move.key) * problem.load[move.source]
+        taken = share.load(move.operator, move.key)
         load[move.source] -= taken
         load[move.target] += taken
     source, target, rate = _traffic_after(problem, statistics, was, will_be)

@@ -61,6 +61,9 @@ def test_a_joint_plan_is_judged_by_the_bytes_it_saved() -> None:
     missed = replace(TRAFFIC, wire_bytes_per_record=(1000.0, 600.0, 641.0))
     (problem,) = shortcomings(replace(joint, traffic=missed))
     assert "more than 10 % of the promised fall off" in problem
+    (problem,) = shortcomings(replace(joint, traffic=replace(TRAFFIC, routed_keys=0)))
+    assert "routes none" in problem
+    assert shortcomings(replace(joint, traffic=replace(TRAFFIC, routed_keys=7))) == []
     nothing_promised = replace(TRAFFIC, wire_bytes_per_record=(1000.0, 1000.0, 1000.0))
     assert shortcomings(replace(joint, traffic=nothing_promised))
 

@@ -239,6 +239,28 @@ def routed_in(problem: Problem, statistics: KeyStatistics, objective: Objective)
     return made
 
 
+def test_keys_are_sent_back_until_the_load_is_as_level_as_allowed() -> None:
+    """All keys that gain bring the nodes 10 % from the mean; all but two do with 5 % as well."""
+    problem, statistics = world()
+    roomy, tight = (
+        routed_in(problem, statistics, Objective("joint", allowed, gate=FREE))
+        for allowed in (30.0, 5.0)
+    )
+    assert roomy.result.load_distance > 5.0 >= tight.result.load_distance
+    assert len(roomy.route_moves) > len(tight.route_moves) > 0.9 * len(roomy.route_moves)
+
+
+def test_a_plan_says_why_keys_that_would_gain_get_no_route() -> None:
+    problem, statistics = world()
+    objective = Objective("joint", 30.0, gate=FREE)
+    planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
+    options = RoutingOptions((EDGE,), imbalance=1.3)
+    made = with_routes(objective, problem, planned, statistics, {}, options, Budget(bytes=1))
+    assert made.route_moves == ()
+    assert "keys from parse to count would gain by a route and get none" in made.result.reason
+    assert "bytes would move, and the budget is 1" in made.result.reason
+
+
 def test_keys_bring_no_node_over_a_cap() -> None:
     problem, statistics = world()
     two = {
