@@ -5,6 +5,7 @@ A kind never stops the next one, so that one run shows everything that is broken
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 KINDS = ("unit", "spark", "dags", "e2e", "faults")
+MOST_WORKERS = {"unit": 8, "faults": 2}
+SLOWEST_SHOWN = 5
 PASSED = 0
 NO_TESTS = 5
 
@@ -56,6 +59,15 @@ def counts_of(report: Path) -> dict[str, int]:
     return {"passed": passed, "failed": failed, "skipped": totals["skipped"]}
 
 
+def spread(kind: str, cores: int | None = os.cpu_count()) -> list[str]:
+    """Tests of some kinds run on all cores, each file on one; the others share a session or a stack.
+
+    Faults start programs and JVMs and wait for them most of the time.
+    """
+    workers = min(cores or 1, MOST_WORKERS.get(kind, 1))
+    return ["-n", str(workers), "--dist", "loadfile"] if workers > 1 else []
+
+
 def run_kind(kind: str) -> Outcome:
     folder = ROOT / "tests" / kind
     if not any(folder.rglob("test_*.py")):
@@ -65,6 +77,7 @@ def run_kind(kind: str) -> Outcome:
     with tempfile.TemporaryDirectory() as work:
         report = Path(work) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", str(folder), f"--junitxml={report}"]
+        command += [f"--durations={SLOWEST_SHOWN}", *spread(kind)]
         code = subprocess.run(command, cwd=ROOT, check=False).returncode
         return Outcome(kind, code, time.monotonic() - started, **counts_of(report))
 

@@ -60,6 +60,9 @@ def check_constraints(table: Table) -> dict[str, str]:
 def table_properties(table: Table) -> dict[str, str]:
     """Delta table properties that follow from the definition."""
     properties = {
+        # Whoever opens a table reads its log from the last checkpoint on. delta-rs makes one every
+        # hundred commits unless told otherwise, and a run opens tables dozens of times.
+        "delta.checkpointInterval": "20",
         "delta.deletedFileRetentionDuration": f"interval {min(table.retention_days, 7)} days",
         "delta.logRetentionDuration": "interval 30 days",
     }

@@ -72,6 +72,34 @@ def test_a_constraint_that_a_dead_creator_left_out_is_added(settings: Settings) 
     assert "delta.constraints.version_too_small" in configuration
 
 
+def test_a_property_that_a_table_lacks_is_set_and_one_that_was_changed_is_left(
+    settings: Settings,
+) -> None:
+    schema = arrow_schema(TABLES["plans.log"])
+    given = {"delta.logRetentionDuration": "interval 90 days"}
+    DeltaTable.create(address(settings, "plans.log"), schema=schema, configuration=given)
+    ensure_tables(settings, ["plans.log"])
+    configuration = open_table(settings, "plans.log").metadata().configuration
+    assert configuration["delta.checkpointInterval"] == "20"
+    assert configuration["delta.logRetentionDuration"] == "interval 90 days"
+
+
+def test_a_log_is_checkpointed_so_that_opening_stays_quick(settings: Settings) -> None:
+    ensure_tables(settings, ["plans.heads"])
+    for version in range(1, 25):
+        append(settings, "plans.heads", [head(version=version)])
+    log = Path(settings.warehouse) / "plans" / "heads" / "_delta_log"
+    assert list(log.glob("*.checkpoint.parquet"))
+
+
+@pytest.mark.parametrize("folder", ["a b", "ü#?&+"])
+def test_a_warehouse_may_be_in_any_folder(tmp_path: Path, folder: str) -> None:
+    there = load_settings({"BALLAST_HOME": str(tmp_path / folder)})
+    ensure_tables(there, ["plans.heads"])
+    append(there, "plans.heads", [head()])
+    assert read_rows(there, "plans.heads", job="clicks").num_rows == 1
+
+
 def table_of_an_earlier_version(settings: Settings, name: str, without: str) -> pa.Schema:
     schema = pa.schema([f for f in arrow_schema(TABLES[name]) if f.name != without])
     partitions = list(TABLES[name].partition_by)

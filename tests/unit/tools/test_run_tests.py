@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools import run_tests
-from tools.run_tests import NO_TESTS, Outcome, counts_of
+from tools.run_tests import NO_TESTS, Outcome, counts_of, spread
 
 REPORT = """<testsuites>
   <testsuite tests="7" failures="1" errors="1" skipped="2"/>
@@ -42,6 +42,12 @@ def test_every_kind_runs_although_one_failed(
     assert run_tests.main(["unit", "spark"]) == 1
     assert ran == ["unit", "spark"]
     assert "FAILED" in capsys.readouterr().out
+
+
+def test_pure_tests_use_all_cores_and_those_that_share_a_session_one() -> None:
+    assert spread("unit", 4)[:2] == ["-n", "4"]
+    assert spread("faults", 64)[:2] == ["-n", "2"]
+    assert spread("unit", 1) == spread("unit", None) == spread("spark", 64) == []
 
 
 def test_an_unknown_kind_is_refused_with_the_known_ones(
