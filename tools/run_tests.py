@@ -60,7 +60,7 @@ def counts_of(report: Path) -> dict[str, int]:
 
 
 def spread(kind: str, cores: int | None = os.cpu_count()) -> list[str]:
-    """Tests of some kinds run on all cores, each file on one; the others share a session or a stack.
+    """Some kinds run on all cores, each file on one; the others share a session or a stack.
 
     Faults start programs and JVMs and wait for them most of the time.
     """
