@@ -340,7 +340,7 @@ def figures(
         "status": plan["status"],
         "moves": plan["moves"],
         "moved_key_groups": ack["moved_key_groups"],
-        "state_bytes": plan["bytes"],
+        "state_bytes": plan["bytes"] + (plan["route_bytes"] or 0),
         "bytes_moved": ack["bytes_moved"],
         "pause_ms": ack["pause_ms"],
         "batch_id": ack["batch_id"],

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,14 +23,16 @@ from solvers.collocate.keys.rerouting import (
     routing_after,
     why_not,
 )
-from solvers.collocate.keys.wishes import Wishes
+from solvers.collocate.keys.wishes import KeyMoves, Wishes
 from solvers.objective import Objective
 from solvers.planning import Planned
 from solvers.problem import IntArray, Problem
+from solvers.purse import Purse
 from solvers.result import make_result
 
 ROUTE_SHARES = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05)
-"""Of the keys that gain, the best so many, until load and budget bear them."""
+"""Of the keys that gain and that the budget pays for, the best so many: what nodes cannot bear has
+gone back by then, and prices between racks or a trade by weights may still speak against them."""
 
 ROUNDING = 1e-9
 """Relative: sums of the same rates in another order differ by less."""
@@ -62,66 +63,14 @@ def with_routes(
     served best; what a plan promises is said by the newest alone. Keys move only where the load
     distance stays as allowed and what is left of the budget pays.
     """
-    kept, now = replace(planned, routing=routing), problem
+    kept = replace(planned, routing=routing)
     if not objective.is_joint or objective.gate is None or not planned.result.is_solved:
         return kept
+    router = _Router(objective, problem, statistics, routing, options, budget, seed)
+    now = problem
     for edge in options.edges:
-        reason = why_not(problem, planned.result.assignment, statistics, edge)
-        if reason is not None:
-            kept = _with_words(kept, reason)
-            continue
-        memory = KeyMemory.of(statistics, edge, problem.n_nodes, options.imbalance, seed=seed)
-        found = reroute(
-            problem, planned.result.assignment, statistics, kept.routing, edge, objective.gate,
-            memory, imbalance=options.imbalance, seed=seed,
-        )  # fmt: skip
-        kept = replace(kept, held_back=(*kept.held_back, *found.held))
-        obstacle = None
-        wishes = _wishes(objective, problem, kept, statistics, routing, memory, edge, options)
-        for share in ROUTE_SHARES if found.moves else ():
-            wanted = found.moves[: max(1, round(share * len(found.moves)))]
-            chosen = wishes.bearable(wanted)
-            if not chosen:
-                obstacle = obstacle or "no node could bear them"
-                continue
-            moves = (*kept.route_moves, *(move for of_key in chosen for move in of_key))
-            candidate, after = _routed(objective, problem, kept, statistics, routing, moves)
-            obstacle = _obstacle(objective, problem, candidate, after, kept, now, options, budget)
-            if obstacle is None and not _is_level(
-                problem, candidate, kept, memory, edge, options.imbalance
-            ):
-                obstacle = "a stage would be less level than allowed"
-            if obstacle is None:
-                kept, now = candidate, after
-                if memory.periods > 1:
-                    kept = _with_words(kept, str(memory))
-                break
-        if obstacle is not None:
-            ends = f"{len(found.moves):,} keys from {edge.ends[0]} to {edge.ends[1]}"
-            kept = _with_words(kept, f"{ends} would gain by a route and get none: {obstacle}")
+        kept, now = router.with_edge(kept, now, edge)
     return kept
-
-
-def _wishes(
-    objective: Objective,
-    problem: Problem,
-    planned: Planned,
-    statistics: KeyStatistics,
-    routing: Routing,
-    memory: KeyMemory,
-    edge: RoutedEdge,
-    options: RoutingOptions,
-) -> Wishes:
-    """What the nodes bear beside the plan as it is so far, with keys of other edges routed."""
-    keyed = problem_after(problem, statistics, routing, planned.routing)
-    assignment, distance = planned.result.assignment, planned.result.load_distance
-    allowed = np.inf if objective.is_weighted else max(objective.max_load_distance, distance)
-    return Wishes(
-        under_plan(objective, problem, assignment, keyed), assignment, allowed, objective.gate,
-        memory, edge, options.imbalance,
-        now=KeyMap(problem, planned.routing),
-        in_force=Shares(statistics, KeyMap(problem, routing)),
-    )  # fmt: skip
 
 
 def _with_words(planned: Planned, words: str) -> Planned:
@@ -130,33 +79,125 @@ def _with_words(planned: Planned, words: str) -> Planned:
     return replace(planned, result=replace(planned.result, reason=said))
 
 
-def _routed(
-    objective: Objective,
-    problem: Problem,
-    planned: Planned,
-    statistics: KeyStatistics,
-    routing: Routing,
-    moves: tuple[KeyMove, ...],
-) -> tuple[Planned, Problem]:
-    """The plan with these moves, and the problem with loads and traffic under it."""
-    will_be = routing_after(problem, routing, moves)
-    after = under_plan(
-        objective, problem, planned.result.assignment,
-        problem_after(problem, statistics, routing, will_be),
-    )  # fmt: skip
-    before = planned.result
-    result = make_result(
-        problem,
-        before.assignment.copy(),
-        method=before.method,
-        bound=0.0,  # of the load as it is: with keys elsewhere it says nothing
-        seconds=before.seconds,
-        trace=before.trace,
-        reason=before.reason,
-        after=after,
-        is_changed=True,
-    )
-    return replace(planned, result=result, routing=will_be, route_moves=moves), after
+@dataclass(frozen=True, slots=True)
+class _Router:
+    """Routes the keys of one edge after the other, each beside what the plan has by then.
+
+    ``kept`` is the plan so far and ``now`` the problem with loads and traffic under it;
+    ``routing`` is what is in force before the plan.
+    """
+
+    objective: Objective
+    problem: Problem
+    statistics: KeyStatistics
+    routing: Routing
+    options: RoutingOptions
+    budget: Budget
+    seed: int
+
+    def with_edge(self, kept: Planned, now: Problem, edge: RoutedEdge) -> tuple[Planned, Problem]:
+        """The plan and its problem, with keys of this edge routed or words on why they are not."""
+        problem, options = self.problem, self.options
+        assignment, gate = kept.result.assignment, self.objective.gate
+        reason = why_not(problem, assignment, self.statistics, edge)
+        if reason is not None or gate is None:
+            return _with_words(kept, reason or ""), now
+        memory = KeyMemory.of(
+            self.statistics, edge, problem.n_nodes, options.imbalance, seed=self.seed
+        )
+        found = reroute(
+            problem, assignment, self.statistics, kept.routing, edge, gate,
+            memory, imbalance=options.imbalance, seed=self.seed,
+        )  # fmt: skip
+        kept = replace(kept, held_back=(*kept.held_back, *found.held))
+        first_obstacle = None
+        for moves, candidate_obstacle in self._sets(kept, memory, edge, found.moves):
+            obstacle = candidate_obstacle
+            if obstacle is None:
+                candidate, after = self._routed(kept, (*kept.route_moves, *moves))
+                obstacle = self._obstacle(candidate, after, kept, now, memory, edge)
+                if obstacle is None:
+                    words = str(memory) if memory.periods > 1 else ""
+                    return _with_words(candidate, words), after
+            first_obstacle = first_obstacle or obstacle
+        if first_obstacle is not None:
+            ends = f"{len(found.moves):,} keys from {edge.ends[0]} to {edge.ends[1]}"
+            kept = _with_words(kept, f"{ends} would gain by a route and get none: {first_obstacle}")
+        return kept, now
+
+    def _sets(
+        self, kept: Planned, memory: KeyMemory, edge: RoutedEdge, found: Sequence[KeyMoves]
+    ) -> Iterator[tuple[list[KeyMove], str | None]]:
+        """Moves to try, most first, or what stands against there being any."""
+        if not found:
+            return
+        purse = Purse(self.problem, kept, self.options.max_routes, self.budget)
+        affordable, beyond = purse.affordable(found)
+        if not affordable:
+            yield [], beyond
+            return
+        wishes = self._wishes(kept, memory, edge)
+        for share in ROUTE_SHARES:
+            wanted = affordable[: max(1, round(share * len(affordable)))]
+            chosen = [move for moves in wishes.bearable(wanted) for move in moves]
+            yield chosen, None if chosen else "no node could bear them"
+
+    def _wishes(self, kept: Planned, memory: KeyMemory, edge: RoutedEdge) -> Wishes:
+        """What the nodes bear beside the plan as it is so far, with keys of other edges routed."""
+        objective, problem, statistics = self.objective, self.problem, self.statistics
+        keyed = problem_after(problem, statistics, self.routing, kept.routing)
+        assignment, distance = kept.result.assignment, kept.result.load_distance
+        allowed = np.inf if objective.is_weighted else max(objective.max_load_distance, distance)
+        return Wishes(
+            under_plan(objective, problem, assignment, keyed), assignment, allowed, objective.gate,
+            memory, edge, self.options.imbalance,
+            now=KeyMap(problem, kept.routing),
+            in_force=Shares(statistics, KeyMap(problem, self.routing)),
+        )  # fmt: skip
+
+    def _routed(self, kept: Planned, moves: tuple[KeyMove, ...]) -> tuple[Planned, Problem]:
+        """The plan with these moves, and the problem with loads and traffic under it."""
+        problem, before = self.problem, kept.result
+        will_be = routing_after(problem, self.routing, moves)
+        keyed = problem_after(problem, self.statistics, self.routing, will_be)
+        after = under_plan(self.objective, problem, before.assignment, keyed)
+        result = make_result(
+            problem,
+            before.assignment.copy(),
+            method=before.method,
+            bound=0.0,  # of the load as it is: with keys elsewhere it says nothing
+            seconds=before.seconds,
+            trace=before.trace,
+            reason=before.reason,
+            after=after,
+            is_changed=True,
+        )
+        return replace(kept, result=result, routing=will_be, route_moves=moves), after
+
+    def _obstacle(
+        self,
+        candidate: Planned,
+        after: Problem,
+        kept: Planned,
+        now: Problem,
+        memory: KeyMemory,
+        edge: RoutedEdge,
+    ) -> str | None:
+        """What a candidate breaks, in words; None where it is allowed."""
+        problem, assignment = self.problem, candidate.result.assignment
+        if not _is_good_trade(self.objective, candidate, after, kept, now):
+            distance = f"{candidate.result.load_distance:.2f} %"
+            if self.objective.is_weighted:
+                return f"by the weights, what they save is not worth a load distance of {distance}"
+            return f"the load distance would be {distance}"
+        if not _is_cheaper(self.objective, assignment, now, after):
+            return "the traffic would not become cheaper"
+        if metrics.over_cap(problem, assignment, after.load).any():
+            return "a node would carry more than its cap"
+        if not _is_level(problem, candidate, kept, memory, edge, self.options.imbalance):
+            return "a stage would be less level than allowed"
+        purse = Purse(problem, candidate, self.options.max_routes, self.budget)
+        return purse.overdrawn(kept.routing)
 
 
 def under_plan(
@@ -167,43 +208,13 @@ def under_plan(
     return replace(rerouted, load=np.maximum(0.0, load + (rerouted.load - problem.load)))
 
 
-def _obstacle(
-    objective: Objective,
-    problem: Problem,
-    candidate: Planned,
-    after: Problem,
-    kept: Planned,
-    now: Problem,
-    options: RoutingOptions,
-    budget: Budget,
-) -> str | None:
-    """What a candidate breaks, in words; None where it is allowed."""
-    n_bytes, pause_s = route_cost(problem, candidate.route_moves)
-    result = candidate.result
-    n_bytes += result.bytes
-    pause_s += result.pause_s - result.forced_pause_s
-    if not _is_good_trade(objective, candidate, after, kept, now):
-        return f"the load distance would be {result.load_distance:.2f} %"
-    if not _is_cheaper(objective, result.assignment, now, after):
-        return "the traffic would not become cheaper"
-    if metrics.over_cap(problem, result.assignment, after.load).any():
-        return "a node would carry more than its cap"
-    if not _are_few(candidate.routing, kept.routing, options.max_routes):
-        return f"an operator would have more than {options.max_routes:,} routes"
-    if budget.bytes is not None and n_bytes > budget.bytes:
-        return f"{n_bytes:,} bytes would move, and the budget is {budget.bytes:,}"
-    if budget.pause_s is not None and pause_s > budget.pause_s:
-        return f"the pause would be {pause_s:.3f} s, and the budget is {budget.pause_s:g} s"
-    return None
-
-
 def _is_good_trade(
     objective: Objective, candidate: Planned, after: Problem, kept: Planned, now: Problem
 ) -> bool:
     """Load is as level as it has to be; by weights, what the traffic gains is worth its load."""
     distance, was = candidate.result.load_distance, kept.result.load_distance
     if not objective.is_weighted or objective.weights is None:
-        return distance <= max(objective.max_load_distance, was)
+        return distance <= max(objective.max_load_distance, was) * (1 + ROUNDING)
     costs = objective.costs
     saved_before, saved = (
         metrics.saved_traffic(of, plan.result.assignment, costs.within_rack, costs.between_racks)
@@ -231,22 +242,7 @@ def _is_level(
     return bool((after <= np.maximum(1.0, before) * (1 + ROUNDING)).all())
 
 
-def _are_few(routing: Routing, before: Routing, max_routes: int) -> bool:
-    """Where the limit was lowered below what is in force, that may stay but not grow."""
-    return all(
-        len(routes) <= max(max_routes, len(before.get(operator, {})))
-        for operator, routes in routing.items()
-    )
-
-
 def _is_cheaper(objective: Objective, assignment: IntArray, now: Problem, after: Problem) -> bool:
     """Keys that come together may leave the racks of other partners: the whole price falls."""
     before = traffic_price(now, assignment, objective.costs)
     return traffic_price(after, assignment, objective.costs) < before * (1 - ROUNDING)
-
-
-def route_cost(problem: Problem, moves: Sequence[KeyMove]) -> tuple[int, float]:
-    """Bytes that keys take along, and the pause: key groups they leave or join are rewritten."""
-    n_bytes = math.ceil(sum(move.bytes for move in moves))
-    touched = {row for move in moves for row in (move.source, move.target)}
-    return n_bytes, problem.pause_c0_s * len(touched) + problem.pause_s_per_byte * n_bytes

@@ -39,7 +39,8 @@ from solvers.collocate.keys.rerouting import moves_between, problem_after
 from solvers.metrics import saved_traffic
 from solvers.objective import LEXICOGRAPHIC, Objective
 from solvers.planning import Planned
-from solvers.routing import route_cost, under_plan
+from solvers.purse import route_cost
+from solvers.routing import under_plan
 from solvers.verify import Violation, node_sums, verify
 from solvers.verify_routes import RoutedFacts, budget_violations, row_violations
 from solvers.verify_scaling import scaled_problem, scaling_violations

@@ -52,7 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(arguments)
     try:
         code = args.run(args)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return int(code)
     except BallastError as error:
         print(f"ballast: {error}", file=sys.stderr)

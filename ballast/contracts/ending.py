@@ -7,6 +7,9 @@ import os
 import sys
 from typing import NoReturn
 
+EXIT_UNSAID = 1
+"""Of a program that did its work and could not say so, as on a full disk."""
+
 
 def leave(exit_code: int) -> NoReturn:
     """End the process at once, with everything it said written out.
@@ -16,6 +19,10 @@ def leave(exit_code: int) -> NoReturn:
     done its work (exit code 134): a task would be tried again, a script would think it failed.
     """
     logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # as where it was closed before the start
+            try:
+                stream.flush()
+            except (OSError, ValueError):
+                exit_code = exit_code or EXIT_UNSAID
     os._exit(exit_code)

@@ -238,14 +238,23 @@ class Search:
         return found
 
     def repair(self, bound: float) -> None:
-        """Bring load distance down to ``bound`` as far as the budget goes, at the least loss."""
+        """Bring load distance down to ``bound`` as far as the budget goes, at the least loss.
+
+        What a move relieves is reckoned at its two nodes; where records between nodes cost load it
+        also changes others, and moves may undo each other: a placement that comes again is the end.
+        """
         place = self.place
+        changes, seen = 0, {0}
         while place.distance() > bound + TINY:
             best = max(self._repairs(bound), default=None)
             if best is None:
                 return
             _, _, k, node = best
+            changes ^= hash((k, place.node_of[k])) ^ hash((k, node))
             self.apply(k, node)
+            if changes in seen:
+                return
+            seen.add(changes)
 
     def _repairs(self, bound: float) -> list[tuple[float, float, int, int]]:
         place = self.place

@@ -174,13 +174,19 @@ def nodes_of_snapshot(settings: Settings, job: str, snapshot: Row | None) -> dic
 
 def _newest_fresh_window_end(settings: Settings, request: Request, version: int) -> datetime | None:
     """The newest window that is not too old; windows before the period are looked at last."""
-    seconds = max(FRESH_WINDOWS * request.policy.window_s, FRESH_S)
-    for back_s in (min(request.policy.statistics_period_s, seconds), seconds):
-        since = request.as_of - timedelta(seconds=back_s)
+    longest = _fresh(request)
+    period = timedelta(seconds=request.policy.statistics_period_s)
+    for back in (min(period, longest), longest):
+        since = request.as_of - back
         newest = _newest_window_end(settings, request, version, since)
         if newest is not None:
             return newest
     return None
+
+
+def _fresh(request: Request) -> timedelta:
+    """How far back a window counts as one of a job that runs."""
+    return timedelta(seconds=max(FRESH_WINDOWS * request.policy.window_s, FRESH_S))
 
 
 def _newest_window_end(
@@ -222,12 +228,13 @@ def _silent(settings: Settings, request: Request, version: int) -> GateFailed:
     """Why there is no period; only here the whole history of a small table is looked through."""
     ends = _window_ends(settings, request, version, since=None)
     last = max((end for end in ends if _aligned(end, request.policy)), default=None)
-    if last is None and ends:
+    if ends and (last is None or max(ends) > request.as_of - _fresh(request)):
+        on_grid = "none does" if last is None else f"the last that does ends at {iso(last)}"
         return GateFailed(
-            f"job {request.job} has windows, the last one up to {iso(max(ends))}, but none that "
-            f"ends at a multiple of {request.policy.window_s:g} s, the policy's window_s; start "
-            "the streaming job with the policy's window_s, or set window_s to the job's, then "
-            "start a new run"
+            f"job {request.job} writes windows that do not end at multiples of "
+            f"{request.policy.window_s:g} s, the policy's window_s: the last one ends at "
+            f"{iso(max(ends))}, {on_grid}; start the streaming job with the policy's window_s, or "
+            "set window_s to the job's, then start a new run"
         )
     if last is None:
         return GateFailed(

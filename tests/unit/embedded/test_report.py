@@ -64,6 +64,11 @@ def test_a_joint_plan_is_judged_by_the_bytes_it_saved() -> None:
     (problem,) = shortcomings(replace(joint, traffic=replace(TRAFFIC, routed_keys=0)))
     assert "routes none" in problem
     assert shortcomings(replace(joint, traffic=replace(TRAFFIC, routed_keys=7))) == []
+    further = {"wire_bytes_per_record": (1000.0, 600.0, 500.0)}
+    assert shortcomings(replace(joint, traffic=replace(TRAFFIC, **further)))
+    assert shortcomings(replace(joint, traffic=replace(TRAFFIC, routed_keys=7, **further))) == []
+    short = {"wire_bytes_per_record": (1000.0, 600.0, 641.0)}
+    assert shortcomings(replace(joint, traffic=replace(TRAFFIC, routed_keys=7, **short)))
     nothing_promised = replace(TRAFFIC, wire_bytes_per_record=(1000.0, 1000.0, 1000.0))
     assert shortcomings(replace(joint, traffic=nothing_promised))
 

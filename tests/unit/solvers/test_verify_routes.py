@@ -16,7 +16,7 @@ from solvers.collocate.keys.counted import Earlier, KeyStatistics, RoutedEdge
 from solvers.collocate.keys.decay import CANDIDATES
 from solvers.collocate.keys.key_memory import KeyMemory
 from solvers.collocate.keys.rerouting import fullest_shares, moves_between, problem_after
-from solvers.routing import route_cost
+from solvers.purse import route_cost
 from solvers.verify_routes import (
     BALANCE,
     RoutedFacts,

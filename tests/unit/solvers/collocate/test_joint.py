@@ -16,6 +16,7 @@ from solvers.collocate.costs import TrafficCosts, predicted_load
 from solvers.collocate.gate import Gate
 from solvers.collocate.graph import TrafficGraph
 from solvers.collocate.joint import JointParams, plan
+from solvers.collocate.search import Search
 from solvers.objective import Objective
 from solvers.rebalance.start import place_must_moves, why_infeasible
 from solvers.verify import verify
@@ -156,6 +157,14 @@ def test_a_load_out_of_bounds_is_repaired_first() -> None:
     made = plan(problem, Budget(moves=2), Stop(), 1, JointParams(max_load_distance=10))
     assert made.result.load_distance == pytest.approx(0.0, abs=1e-9)
     assert made.result.collocation_factor == pytest.approx(100.0)
+
+
+def test_repairs_that_undo_each_other_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where records between nodes cost load, each of two moves may look as if it relieved."""
+    monkeypatch.setattr(Search, "_relief", lambda *_: 1.0)
+    problem = with_traffic([1.0] * 3, [0, 0, 1], [(0, 1, 5.0)])
+    made = plan(problem, Budget(), Stop(seconds=1), 1, JointParams(max_load_distance=1))
+    assert made.result.is_solved
 
 
 def test_what_drains_leaves() -> None:

@@ -23,10 +23,24 @@ def test_a_job_without_metrics_is_told_what_to_do_and_not_where_the_warehouse_is
     assert settings.warehouse not in str(refused.value)
 
 
-def test_a_job_whose_windows_are_all_off_the_grid_is_told_so(settings: Settings) -> None:
+@pytest.mark.parametrize("was_on_it", [False, True])
+def test_a_job_whose_windows_are_off_the_grid_is_told_so(
+    settings: Settings, was_on_it: bool
+) -> None:
     policy = small_policy("probe")
+    if was_on_it:
+        write_windows(settings, policy, END - timedelta(days=1), 3)
     write_windows(settings, policy, END - timedelta(seconds=3 * policy.window_s + 1), 3)
-    with pytest.raises(GateFailed, match=r"but none that ends at a multiple of .* window_s"):
+    with pytest.raises(GateFailed, match=r"do not end at multiples of .* window_s") as refused:
+        look_up(settings, Request(policy, "run-1", END))
+    assert ("none does" in str(refused.value)) is not was_on_it
+
+
+def test_a_job_that_stopped_is_silent_though_a_stray_window_came_after(settings: Settings) -> None:
+    policy = small_policy("probe")
+    end = write_windows(settings, policy, END - timedelta(days=1), 3)
+    write_windows(settings, policy, end + timedelta(seconds=1), 1)
+    with pytest.raises(GateFailed, match="is silent since"):
         look_up(settings, Request(policy, "run-1", END))
 
 

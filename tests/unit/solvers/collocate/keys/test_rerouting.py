@@ -23,9 +23,10 @@ from solvers.collocate.keys.rerouting import (
     reroute,
     routing_after,
 )
-from solvers.objective import Objective
+from solvers.objective import Objective, Weights
 from solvers.planning import Planned, plan_for
 from solvers.problem import Problem
+from solvers.purse import route_cost
 from solvers.routing import RoutingOptions, with_routes
 from solvers.verify import verify
 from tests.unit.solvers.instances import names
@@ -259,6 +260,40 @@ def test_a_plan_says_why_keys_that_would_gain_get_no_route() -> None:
     assert made.route_moves == ()
     assert "keys from parse to count would gain by a route and get none" in made.result.reason
     assert "bytes would move, and the budget is 1" in made.result.reason
+
+
+@pytest.mark.parametrize(
+    ("budget", "max_routes"), [(Budget(bytes=3000), 100), (Budget(pause_s=0.4), 100), (Budget(), 3)]
+)
+def test_as_many_keys_move_as_the_budget_pays_for(budget: Budget, max_routes: int) -> None:
+    problem, statistics = world()
+    problem = replace(problem, pause_c0_s=0.1)
+    objective = Objective("joint", 30.0, gate=FREE)
+    planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
+    options = RoutingOptions((EDGE,), max_routes=max_routes, imbalance=1.3)
+    made = with_routes(objective, problem, planned, statistics, {}, options, budget)
+    roomy = replace(options, max_routes=100)
+    everything = with_routes(objective, problem, planned, statistics, {}, roomy, Budget())
+    assert 0 < len(made.route_moves) < len(everything.route_moves)
+    n_bytes, pause_s = route_cost(problem, made.route_moves)
+    assert budget.bytes is None or 0.5 * budget.bytes < n_bytes <= budget.bytes
+    assert budget.pause_s is None or pause_s <= budget.pause_s
+    assert max(len(routes) for routes in made.routing.values()) <= max_routes
+
+
+def test_by_weights_a_plan_says_what_its_keys_are_not_worth(monkeypatch) -> None:
+    """All keys found are to come to the fuller node, and load counts a million times more."""
+    problem, statistics = world()
+    found = reroute(problem, problem.current, statistics, {}, EDGE, FREE, imbalance=1.3)
+    fuller = int(metrics.node_loads(problem, problem.current)[:, 0].argmax())
+    to_it = tuple(m for m in found.moves if problem.current[m[0].target] == fuller)
+    monkeypatch.setattr("solvers.routing.reroute", lambda *_, **__: Rerouted(to_it))
+    dear = Objective("joint", 30.0, gate=FREE, weights=Weights(1e-6, 1.0))
+    planned = plan_for(dear, problem, Budget(moves=0), Stop(steps=5))
+    options = RoutingOptions((EDGE,), imbalance=2.0)
+    made = with_routes(dear, problem, planned, statistics, {}, options, Budget())
+    assert made.route_moves == ()
+    assert "by the weights, what they save is not worth a load distance of" in made.result.reason
 
 
 def test_keys_bring_no_node_over_a_cap() -> None:
