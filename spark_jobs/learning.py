@@ -1,7 +1,8 @@
 """What earlier plans taught: the cost of a record between nodes, how long plans last, and how much
 of a promised gain comes. Pure.
 
-Everything comes from ``plans.outcomes``; before there are any, the policy's first values hold.
+Everything comes from ``plans.outcomes``; before there are any, the cost of a record is what the
+snapshot itself measured, and else the policy's first values hold.
 """
 
 from __future__ import annotations
@@ -39,21 +40,28 @@ class Learned:
         return 1e6 * (self.send_cpu_s + self.receive_cpu_s)
 
 
-def learn(policy: JobPolicy, outcomes: Sequence[Row]) -> Learned:
-    """From all outcomes that were measured so far, in any order."""
+def learn(policy: JobPolicy, outcomes: Sequence[Row], serialise_us: float | None = None) -> Learned:
+    """From all outcomes that were measured so far, in any order.
+
+    ``serialise_us`` is what a record between nodes cost in the snapshot; 0 or None if unknown.
+    """
     ordered = sorted(outcomes, key=lambda row: row["measured_at"])
-    send, receive = _costs(policy, ordered)
+    send, receive = _costs(policy, ordered, serialise_us)
     by_version = _collocation_by_version(ordered)
     return Learned(send, receive, _life_s(policy, by_version), _trust(by_version))
 
 
-def _costs(policy: JobPolicy, ordered: Sequence[Row]) -> tuple[float, float]:
+def _costs(
+    policy: JobPolicy, ordered: Sequence[Row], in_snapshot: float | None
+) -> tuple[float, float]:
     """Measured for both ends together; shared out between them as the first values are."""
     first = policy.traffic
     measured = [row["measured"] for row in ordered if row["figure"] == SERIALISE][-OUTCOMES_KEPT:]
-    both = first.send_cpu_s + first.receive_cpu_s
+    if not measured and in_snapshot:
+        measured = [in_snapshot]
     if not measured:
         return first.send_cpu_s, first.receive_cpu_s
+    both = first.send_cpu_s + first.receive_cpu_s
     share = first.send_cpu_s / both if both > 0 else 0.5
     learned = statistics.median(measured) / 1e6
     return share * learned, (1.0 - share) * learned

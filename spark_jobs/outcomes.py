@@ -15,7 +15,7 @@ from ballast.contracts.scaling import NODE
 from ballast.contracts.tables import PLANS_PLANS, PLANS_SCALING
 from solvers import metrics
 from spark_jobs.problems import Row, build_problem
-from spark_jobs.traffic import wire_of
+from spark_jobs.traffic import serialise_us, wire_of
 
 NODE_CPU = "cpu_load_cores"
 WIRE_PER_RECORD = "wire_bytes_per_record"
@@ -125,13 +125,6 @@ def load_index(before: pa.Table, after: pa.Table) -> float | None:
     if was <= 0 or records_then <= 0 or records_now <= 0:
         return None
     return 100.0 * (now / records_now) / (was / records_then)
-
-
-def serialise_us(key_groups: pa.Table, traffic: pa.Table) -> float | None:
-    """CPU microseconds of a record between nodes, both ends; None where none went between any."""
-    apart = traffic.filter(pc.greater(traffic["bytes_per_s"], 0.0))
-    records = _total(apart, "records_per_s")
-    return 1e6 * _total(key_groups, "wire_load_cores") / records if records > 0 else None
 
 
 def _total(rows: pa.Table, column: str) -> float:

@@ -25,7 +25,7 @@ from solvers.verify_scaling import ScalingRules, Spare
 from spark_jobs.learning import Learned, learn
 from spark_jobs.problems import Row, build_problem
 from spark_jobs.scaling import capacity_of
-from spark_jobs.traffic import Wire, wire_of
+from spark_jobs.traffic import Wire, serialise_us, wire_of
 from spark_jobs.weighing import RegionGiven, regions_of
 
 Route = tuple[str, str, int]
@@ -134,7 +134,7 @@ def round_of(
     later, to verify or to publish, then reckons with the same costs.
     """
     known = [row for row in outcomes if row["measured_at"] <= snapshot["created_at"]]
-    wire, learned = wire_of(traffic), learn(policy, known)
+    wire, learned = wire_of(traffic), learn(policy, known, serialise_us(key_groups, traffic))
     return Round(
         snapshot,
         policy,

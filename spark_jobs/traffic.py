@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ballast.contracts.identity import key_group_name, split_key_group_name
 
@@ -93,3 +94,11 @@ def _flows(traffic: pa.Table) -> Iterator[Flow]:
             records,
             n_bytes,
         )
+
+
+def serialise_us(key_groups: pa.Table, traffic: pa.Table) -> float | None:
+    """CPU microseconds of a record between nodes, both ends; None where none went between any."""
+    apart = traffic.filter(pc.greater(traffic["bytes_per_s"], 0.0))
+    records = pc.sum(apart["records_per_s"]).as_py() or 0.0
+    cores = pc.sum(key_groups["wire_load_cores"]).as_py() or 0.0
+    return 1e6 * cores / records if records > 0 else None

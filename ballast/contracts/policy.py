@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -516,16 +517,17 @@ def _check_edges(policy: JobPolicy) -> None:
         for end in (edge.source, edge.target):
             if end not in known:
                 raise ValueError(f"edges: {end!r} is not an operator; allowed: {', '.join(known)}")
-    _check_acyclic(known, [(edge.source, edge.target) for edge in policy.edges])
+    _check_acyclic([(edge.source, edge.target) for edge in policy.edges])
 
 
-def _check_acyclic(operators: list[str], edges: list[tuple[str, str]]) -> None:
-    left = set(operators)
-    while left:
-        free = {o for o in left if not any(b == o and a in left for a, b in edges)}
-        if not free:
-            raise ValueError(f"edges: operators {', '.join(sorted(left))} form a cycle")
-        left -= free
+def _check_acyclic(edges: list[tuple[str, str]]) -> None:
+    sorter: TopologicalSorter[str] = TopologicalSorter()
+    for source, target in edges:
+        sorter.add(target, source)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        raise ValueError(f"edges: {' -> '.join(error.args[1])} is a cycle") from error
 
 
 def _check_windows(policy: JobPolicy) -> None:

@@ -50,6 +50,14 @@ def test_a_measured_cost_is_shared_out_as_the_first_values_are():
     assert learned.serialise_us == pytest.approx(8.0)
 
 
+def test_before_any_outcome_a_record_costs_what_it_did_in_the_snapshot():
+    given = policy(traffic={"send_cpu_s": 3e-6, "receive_cpu_s": 1e-6})
+    learned = learn(given, [], 8.0)
+    assert (learned.send_cpu_s, learned.receive_cpu_s) == pytest.approx((6e-6, 2e-6))
+    assert learn(given, [serialise(1, 0, 2.0)], 8.0).serialise_us == pytest.approx(2.0)
+    assert learn(given, [], 0.0).serialise_us == pytest.approx(4.0)  # nothing was measured
+
+
 def test_of_many_measured_costs_the_median_of_the_newest_counts():
     measured = [50.0, 60.0, 2.0, 9.0, 3.0, 1.0, 4.0]
     rows = [serialise(v, v, cost) for v, cost in enumerate(measured)]
