@@ -12,7 +12,7 @@ BENCH ?=
 
 export PYTHON
 
-.PHONY: help setup run demo demo-joint demo-routes demo-scale test lint bench bench-rebalance \
+.PHONY: help setup run demo demo-busy demo-joint demo-routes demo-scale test lint bench bench-rebalance \
 	bench-rebalance-full bench-seed000 bench-collocation bench-routing bench-real-jobs bench-scaling \
 	bench-weights bench-review-page clean lock
 
@@ -27,6 +27,9 @@ run: setup ## Start the whole loop on this machine and keep it running until Ctr
 
 demo: setup ## Start the whole loop, let it make and follow a plan, report, and stop
 	@$(VENV)/python -m embedded.demo
+
+demo-busy: setup ## make demo beside two processes that spin, which it starts and ends
+	@$(VENV)/python -m embedded.demo --spin 2
 
 demo-joint: setup ## The same with plans that bring together what talks to each other
 	@$(VENV)/python -m embedded.demo --objective joint

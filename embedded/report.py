@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 LARGEST_SHARE_OF_HASH = 0.5
-LARGEST_EXCESS_POINTS = 5.0
 LARGEST_MISS_OF_FALL = 0.1
 
 
@@ -77,14 +76,21 @@ def shortcomings(findings: Findings) -> list[str]:
             f"measured load distance {findings.measured_pct:.2f} % is more than half of "
             f"{findings.before_pct:.2f} %, that of the placement by hash"
         )
-    if findings.measured_pct > findings.promised_pct + LARGEST_EXCESS_POINTS:
-        problems.append(
-            f"measured load distance {findings.measured_pct:.2f} % is more than "
-            f"{LARGEST_EXCESS_POINTS:g} points above the promised {findings.promised_pct:.2f} %"
-        )
     if findings.sums_equal is False:
         problems.append(f"the job's sums are not those of its input: {findings.sums_text}")
     return problems
+
+
+def promise_text(findings: Findings) -> str:
+    """Whether the measured load distance is at most the promised one; a miss is no failure.
+
+    A plan promises what its own windows prove, and the next windows differ from them by noise.
+    """
+    excess = findings.measured_pct - findings.promised_pct
+    # As printed: two figures that read alike are no miss.
+    if round(excess, 2) <= 0:
+        return "kept"
+    return f"MISSED by {excess:.2f} points of percent"
 
 
 def _traffic_shortcomings(traffic: Traffic) -> list[str]:
@@ -106,6 +112,7 @@ def report_lines(findings: Findings) -> list[str]:
             "load distance measured",
             f"{findings.measured_pct:.2f} % of the mean, over {findings.windows} windows",
         ),
+        ("promise", promise_text(findings)),
         ("proven bound", f"{findings.bound_pct:.2f} % ({findings.method}, {findings.status})"),
         *_traffic_rows(findings.traffic),
         ("moves", f"{findings.moved_key_groups} made, {findings.moves} planned"),

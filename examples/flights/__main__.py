@@ -29,8 +29,8 @@ from solvers.collocate.advice import advice_before_metrics
 
 log = logging.getLogger("ballast.flights")
 
-# One pass of the 336,776 flights takes 12 s, a fifth of the statistics period of
-# policies/flights.yaml: each period then sees every flight five times, and two periods differ by
+# One pass of the 336,776 flights takes 12 s, a tenth of the statistics period of
+# policies/flights.yaml: each period then sees every flight ten times, and two periods differ by
 # how long things took alone. At this rate a node works 50 ms a batch here, beside which the half
 # millisecond that a task with cold caches takes longer is little.
 RATE = 336_776 / 12

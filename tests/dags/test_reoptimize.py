@@ -126,7 +126,7 @@ def test_schedules_can_be_left_to_people(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (("window_s: 5", "window_s: 0"), "window_s"),
+        (("window_s: 10", "window_s: 0"), "window_s"),
         (("kind: balance", "kind: collocate"), "not built"),
         (('schedule: "*/10 * * * *"', 'schedule: "61 * * * *"'), "schedule"),
     ],

@@ -25,13 +25,20 @@ def test_a_plan_that_kept_its_promise_passes() -> None:
     ("change", "said"),
     [
         ({"measured_pct": 20.1, "promised_pct": 19.0}, "more than half"),
-        ({"measured_pct": 6.1}, "5 points above"),
         ({"sums_equal": False, "sums_text": "N14228 differs"}, "N14228 differs"),
     ],
 )
 def test_each_shortcoming_is_named(change: dict[str, object], said: str) -> None:
     (problem,) = shortcomings(replace(GOOD, **change))  # type: ignore[arg-type]
     assert said in problem
+
+
+def test_a_missed_promise_is_printed_and_is_no_shortcoming() -> None:
+    missed = replace(GOOD, promised_pct=0.0, measured_pct=6.7)
+    assert shortcomings(missed) == []
+    assert "MISSED by 6.70 points" in "\n".join(report_lines(missed))
+    kept = replace(GOOD, promised_pct=3.0, measured_pct=3.0)
+    assert "MISSED" not in "\n".join(report_lines(kept))
 
 
 def test_sums_that_were_not_compared_are_no_shortcoming() -> None:

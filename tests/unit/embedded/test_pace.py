@@ -1,0 +1,43 @@
+"""Limits grow with the slowness that was seen, and a wait ends only without progress."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from embedded.errors import WaitedTooLong
+from embedded.pace import Pace, wait_while_progressing
+
+
+def test_a_machine_of_usual_speed_gets_the_usual_limits() -> None:
+    pace = Pace()
+    pace.observe(10.0, usual_s=30.0)
+    assert pace.limit(120.0) == 120.0
+
+
+def test_limits_grow_with_the_slowest_observation() -> None:
+    pace = Pace()
+    pace.observe(90.0, usual_s=30.0)
+    pace.observe(45.0, usual_s=30.0)
+    assert pace.limit(120.0) == 360.0
+
+
+def test_a_wait_with_progress_outlasts_its_limit() -> None:
+    looks = count()
+    steps = count()
+    found = wait_while_progressing(
+        lambda: "there" if next(looks) == 20 else None,
+        lambda: next(steps),
+        "nothing came",
+        lambda: 0.005,
+        every_s=0.001,
+    )
+    assert found == "there"
+
+
+def test_a_wait_without_progress_ends_and_says_what_did_not_happen() -> None:
+    with pytest.raises(WaitedTooLong, match=r"rain did not come: no progress for 0 s"):
+        wait_while_progressing(
+            lambda: None, lambda: 1, "rain did not come", lambda: 0.01, every_s=0.001
+        )
