@@ -9,11 +9,14 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ballast.contracts.policy import JobPolicy
-from solvers import METHODS, Budget
+from solvers import METHODS, Budget, Stop
 from spark_jobs.arguments import add_run_arguments
 
 UNLIMITED = "none"
-LARGEST = {"moves": 10**7, "bytes": 10**15, "pause_s": 10**15, "seconds": 3600, "seed": 2**31 - 1}
+LARGEST = {
+    "moves": 10**7, "bytes": 10**15, "pause_s": 10**15, "seconds": 3600, "steps": 10**6,
+    "seed": 2**31 - 1,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,7 @@ class Choice:
     budget_bytes: int | str | None = None
     budget_pause_s: float | str | None = None
     solver_seconds: float | None = None
+    solver_steps: int | None = None
     seed: int | None = None
     method: str | None = None
 
@@ -35,6 +39,13 @@ class Choice:
             bytes=_limit(self.budget_bytes, usual.bytes, own.bytes),
             pause_s=_limit(self.budget_pause_s, usual.pause_s, own.pause_s),
         )
+
+    def stop(self, policy: JobPolicy) -> Stop:
+        """When the solver stops. With steps no clock runs, unless seconds are asked for too: a
+        stop by steps alone is repeatable."""
+        if self.solver_steps is not None:
+            return Stop(self.solver_seconds, self.solver_steps)
+        return Stop(self.solver_seconds or policy.solver.seconds)
 
     @classmethod
     def of(cls, arguments: Namespace) -> Choice:
@@ -56,13 +67,14 @@ def _limit(
     return own if wanted == usual else wanted
 
 
-def _whole(name: str, *, none_allowed: bool = False) -> Callable[[str], int | str]:
-    allowed = f"a whole number from 0 to {LARGEST[name]}" + (" or none" if none_allowed else "")
+def _whole(name: str, *, least: int = 0, none_allowed: bool = False) -> Callable[[str], int | str]:
+    end = " or none" if none_allowed else ""
+    allowed = f"a whole number from {least} to {LARGEST[name]}{end}"
 
     def parse(text: str) -> int | str:
         if none_allowed and text == UNLIMITED:
             return text
-        if not re.fullmatch(r"[0-9]{1,16}", text) or int(text) > LARGEST[name]:
+        if not re.fullmatch(r"[0-9]{1,16}", text) or not least <= int(text) <= LARGEST[name]:
             raise ArgumentTypeError(f"{text!r} cannot be used; allowed: {allowed}")
         return int(text)
 
@@ -94,5 +106,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     for name, parse in limits.items():
         parser.add_argument(f"--{name}", type=parse, help="limit of this plan, or none")
     parser.add_argument("--solver-seconds", type=_seconds("seconds"), help="time for the solver")
+    parser.add_argument(
+        "--solver-steps", type=_whole("steps", least=1),
+        help="stop after so many steps instead of by the clock, which is repeatable",
+    )  # fmt: skip
     parser.add_argument("--seed", type=_whole("seed"), help="seed of whatever is random")
     parser.add_argument("--method", choices=tuple(METHODS), help="solver to use")

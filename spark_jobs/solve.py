@@ -23,7 +23,7 @@ from ballast.contracts.errors import Infeasible, VerificationFailed
 from ballast.contracts.policy import JobPolicy, TrafficPolicy
 from ballast.contracts.settings import Settings
 from ballast.store.tables import append_once, ensure_tables
-from solvers import Budget, Problem, Result, Status, Stop, metrics
+from solvers import Budget, Problem, Result, Status, metrics
 from solvers.collocate.keys.rerouting import problem_after
 from solvers.collocate.memory import TargetMemory
 from solvers.framework import RoundPlan, plan_round
@@ -131,7 +131,7 @@ class Solver:
             self.given.objective,
             problem,
             budget,
-            Stop(seconds=self.choice.solver_seconds or policy.solver.seconds),
+            self.choice.stop(policy),
             self.seed,
             self.choice.method or policy.solver.method,
             memory=self.memory,

@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 
 import pytest
 
-from solvers import Budget
+from solvers import Budget, Stop
 from spark_jobs.choice import Choice, add_arguments
 from tests.support.policies import small_policy
 
@@ -34,6 +34,15 @@ def test_solver_seed_and_method_are_taken():
     assert (choice.solver_seconds, choice.seed, choice.method) == (2.5, 9, "flux")
 
 
+def test_steps_take_the_place_of_the_clock_unless_seconds_are_asked_for():
+    policy = small_policy(solver={"seconds": 3.0})
+    assert parse().stop(policy) == Stop(seconds=3.0)
+    assert parse("--solver-seconds", "2.5").stop(policy) == Stop(seconds=2.5)
+    assert parse("--solver-steps", "7").stop(policy) == Stop(steps=7)
+    both = parse("--solver-steps", "7", "--solver-seconds", "2.5")
+    assert both.stop(policy) == Stop(seconds=2.5, steps=7)
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
     [
@@ -42,6 +51,7 @@ def test_solver_seed_and_method_are_taken():
         ("--budget-bytes", "1_000"), ("--budget-bytes", "1000\n"), ("--budget-bytes", "10MB"),
         ("--budget-pause-s", "nan"), ("--budget-pause-s", "inf"), ("--budget-pause-s", "=-1"),
         ("--solver-seconds", "0"), ("--solver-seconds", "none"), ("--solver-seconds", "3601"),
+        ("--solver-steps", "0"), ("--solver-steps", "1.5"), ("--solver-steps", "1000001"),
         ("--seed", "-1"), ("--seed", "none"), ("--seed", "2147483648"), ("--method", "magic"),
     ],
 )  # fmt: skip
