@@ -13,7 +13,7 @@ BENCH ?=
 export PYTHON
 
 .PHONY: help setup run demo demo-busy demo-joint demo-routes demo-scale test lint bench bench-rebalance \
-	bench-rebalance-full bench-seed000 bench-collocation bench-routing bench-real-jobs bench-scaling \
+	bench-rebalance-full bench-icde17 bench-collocation bench-routing bench-real-jobs bench-scaling \
 	bench-weights bench-review-page clean lock
 
 help: ## List the targets
@@ -55,8 +55,8 @@ bench-rebalance: setup ## Compare ours with the peers: ten cells, 1 s, 3 seeds (
 bench-rebalance-full: setup ## The same, peers also at 20 s, 5 seeds, large instances (90 minutes)
 	@$(VENV)/python -m bench.rebalance --full --resume --docs
 
-bench-seed000: setup ## Reproduce the figures of seed 000, sections 5.1 and 5.2, in the simulator
-	@$(VENV)/python -m bench.seed000
+bench-icde17: setup ## Reproduce the figures of [ICDE17, 5.1 and 5.2], in the simulator
+	@$(VENV)/python -m bench.icde17
 
 bench-collocation: setup ## Rounds until what talks is together: ours, ALBIC, COLA (20 minutes)
 	@$(VENV)/python -m bench.collocation --docs
@@ -64,13 +64,13 @@ bench-collocation: setup ## Rounds until what talks is together: ours, ALBIC, CO
 bench-routing: setup ## Routing by key on real flights: locality, state moved, imbalance (15 minutes)
 	@$(VENV)/python -m bench.routing --docs
 
-bench-real-jobs: setup ## Real Jobs 2, 3 and 4 of seed 000 on the streaming library (30 minutes)
+bench-real-jobs: setup ## Real Jobs 2, 3 and 4 of [ICDE17] on the streaming library (30 minutes)
 	@$(VENV)/python -m bench.real_jobs --docs
 
-bench-scaling: setup ## Scaling and placing beside what seeds 000, 002 and 003 print (20 minutes)
+bench-scaling: setup ## Scaling and placing beside what [ICDE17] and [AUTODASP17] and [DODO] print (20 minutes)
 	@$(VENV)/python -m bench.scaling --docs
 
-bench-weights: setup ## Weights of an ordered region on loopback TCP: seed 001, 6 (30 minutes)
+bench-weights: setup ## Weights of an ordered region on loopback TCP: [MW16-REGIONS], 6 (30 minutes)
 	@$(VENV)/python -m bench.weights --docs
 
 bench-review-page: setup ## Time every route of the review page on large warehouses (3 minutes)

@@ -92,7 +92,7 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     os.environ["PYSPARK_SUBMIT_ARGS"] = f'--driver-java-options "{SHORT_LIVED_JVM}" pyspark-shell'
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    from spark_jobs.session import build_session
+    from spark_jobs.program.session import build_session
 
     spark = build_session(load_settings(), "commit race")
     with tempfile.TemporaryDirectory() as folder:

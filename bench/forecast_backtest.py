@@ -19,7 +19,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from solvers.problem import FloatArray
+from solvers.model.problem import FloatArray
 from solvers.scale.forecast import FORECASTERS, forecast
 
 STEP_S = 1800.0

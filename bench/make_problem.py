@@ -3,7 +3,7 @@
     python bench/make_problem.py --key-groups 200 --nodes 10 --moves 20 --seed 1 --out DIR
 
 ``--loads lognormal`` draws key groups with a long tail on random nodes (solver-notes);
-``--loads seed000`` is the generator of seed 000, section 5.1: even loads +-5 %, an even number of
+``--loads icde17`` is the generator of [ICDE17, 5.1]: even loads +-5 %, an even number of
 key groups a node, and 20 % of the nodes shifted by half of ``--varies`` percent up or down.
 """
 
@@ -45,9 +45,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--nodes", type=int, default=10)
     add("--operators", type=int, default=4)
     add("--resources", type=int, default=1, choices=range(1, len(RESOURCES) + 1))
-    add("--loads", choices=("lognormal", "seed000"), default="lognormal")
+    add("--loads", choices=("lognormal", "icde17"), default="lognormal")
     add("--sigma", type=float, default=0.8, help="spread of the log-normal loads")
-    add("--varies", type=float, default=20.0, help="percent, for --loads seed000")
+    add("--varies", type=float, default=20.0, help="percent, for --loads icde17")
     add("--capacities", default="1", help="drawn from these, such as 1,2,4")
     add("--utilisation", type=float, default=0.5, help="mean load of a node")
     add("--draining", type=int, default=0, help="number of draining nodes")

@@ -16,8 +16,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from solvers.collocate.keys.names import fingerprint
-from solvers.collocate.keys.table import RoutingTable
+from solvers.key_routing.names import fingerprint
+from solvers.key_routing.table import RoutingTable
 
 SERVERS = 6
 REPEATS = 5

@@ -26,8 +26,8 @@ from airflow.sdk import DAG, Param, chain
 
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings
-from orchestration.jobs import dags_of_jobs, deadline_of, job_dag, schedule_of
-from orchestration.program import ProgramOperator
+from orchestration.dag_factory import dags_of_jobs, deadline_of, job_dag, schedule_of
+from orchestration.program_operator import ProgramOperator
 from orchestration.review import AskForReview
 
 KIND = "reoptimize"

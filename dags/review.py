@@ -23,8 +23,8 @@ from airflow.sdk import DAG, Param, chain
 
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings
-from orchestration.jobs import dags_of_jobs, job_dag, review_page
-from orchestration.program import ProgramOperator
+from orchestration.dag_factory import dags_of_jobs, job_dag, review_page
+from orchestration.program_operator import ProgramOperator
 from orchestration.review import REVIEW, PlanApproval
 
 PREPARED = "{{{{ ti.xcom_pull(task_ids='prepare')['{}'] }}}}"

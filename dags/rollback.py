@@ -19,8 +19,8 @@ from airflow.sdk import DAG, Param
 
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings
-from orchestration.jobs import dags_of_jobs, job_dag
-from orchestration.program import ProgramOperator
+from orchestration.dag_factory import dags_of_jobs, job_dag
+from orchestration.program_operator import ProgramOperator
 
 KIND = "rollback"
 

@@ -50,8 +50,8 @@ from embedded.rest import AirflowClient
 from examples.flights.check import check_sums
 from examples.flights.feed import FlightsFolder, set_rate
 
-# Each statistics period of 120 s sees all 336,776 flights twice, and then four times: two periods of
-# one rate see the same flights, so that they differ by how long things took alone.
+# Each statistics period of 120 s sees all 336,776 flights twice, and then four times: two periods
+# of one rate see the same flights, so that they differ by how long things took alone.
 LOW_RATE, HIGH_RATE = 336_776 / 60, 336_776 / 30
 NODES, SPARES = 3, 1
 # Nodes have the capacity at which the low rate uses half of it, whatever this machine can do.

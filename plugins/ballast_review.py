@@ -23,7 +23,7 @@ PAGE = f"{ROOT_PATH}{PREFIX}/"
 @cache
 def _apps() -> list[dict[str, Any]]:
     from ballast.contracts.settings import load_settings
-    from ballast.store.kept import Shelf
+    from ballast.store.cache import Shelf
     from plugins.review.app import build_app
     from plugins.review.rights import AirflowRights
 

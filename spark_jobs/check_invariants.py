@@ -10,15 +10,15 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
-from ballast.contracts.ending import leave
 from ballast.contracts.errors import InvariantBroken
+from ballast.contracts.process_exit import leave
 from ballast.contracts.settings import Settings
 from ballast.store.plans import Head
-from spark_jobs.arguments import job_name
-from spark_jobs.checking.invariants import Finding, JobState, findings
-from spark_jobs.checking.read import jobs_with_plans, read_state
-from spark_jobs.log import append_event, published_event
-from spark_jobs.program import progress, run_program
+from spark_jobs.program.arguments import job_name
+from spark_jobs.program.run import progress, run_program
+from spark_jobs.upkeep.invariants import Finding, JobState, findings
+from spark_jobs.upkeep.job_state import jobs_with_plans, read_state
+from spark_jobs.warehouse.plan_log import append_event, published_event
 
 
 def check_jobs(settings: Settings, jobs: Sequence[str], *, repair: bool = True) -> list[Finding]:

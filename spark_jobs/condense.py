@@ -20,16 +20,44 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from ballast.contracts.ending import leave
 from ballast.contracts.errors import GateFailed
 from ballast.contracts.identity import digest
 from ballast.contracts.policy import load_policy
+from ballast.contracts.process_exit import leave
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
 from expectations.policy_rules import CheckedTable, checked_table
 from expectations.suites import Suite
-from spark_jobs.arguments import add_as_of_argument, add_run_arguments
-from spark_jobs.condensing.complete import (
+from spark_jobs.program.arguments import add_as_of_argument, add_run_arguments
+from spark_jobs.program.fault_points import fault_point
+from spark_jobs.program.run import progress, run_program, spark_session
+from spark_jobs.snapshot.connections import newest_connections, tell_of_silence
+from spark_jobs.snapshot.load_series import load_series, reach_of, source_rates
+from spark_jobs.snapshot.loads import (
+    key_group_loads,
+    key_pair_rates,
+    last_known_loads,
+    stranded_loads,
+    traffic_rates,
+)
+from spark_jobs.snapshot.lookup import (
+    ensure_used_tables,
+    look_up,
+    nodes_of_snapshot,
+    snapshot_of_run,
+)
+from spark_jobs.snapshot.node_states import NodeState, node_states, nodes_reported, reach_of_nodes
+from spark_jobs.snapshot.request import Found, Request, Row
+from spark_jobs.snapshot.row_checks import is_good, of_job_since, with_facts, with_reasons
+from spark_jobs.snapshot.validation import (
+    Gated,
+    Validate,
+    in_words,
+    require_good,
+    set_aside,
+    split_bad_rows,
+)
+from spark_jobs.snapshot.windows import (
     GROUP,
     complete_windows,
     expected_groups,
@@ -39,37 +67,9 @@ from spark_jobs.condensing.complete import (
     under_version,
     windows_needed,
 )
-from spark_jobs.condensing.connections import newest_connections, tell_of_silence
-from spark_jobs.condensing.gate import (
-    Gated,
-    Validate,
-    in_words,
-    require_good,
-    set_aside,
-    split_bad_rows,
-)
-from spark_jobs.condensing.loads import (
-    key_group_loads,
-    key_pair_rates,
-    last_known_loads,
-    stranded_loads,
-    traffic_rates,
-)
-from spark_jobs.condensing.lookup import (
-    ensure_used_tables,
-    look_up,
-    nodes_of_snapshot,
-    snapshot_of_run,
-)
-from spark_jobs.condensing.nodes import NodeState, node_states, nodes_reported, reach_of_nodes
-from spark_jobs.condensing.request import Found, Request, Row
-from spark_jobs.condensing.rows import is_good, of_job_since, with_facts, with_reasons
-from spark_jobs.condensing.series import load_series, reach_of, source_rates
-from spark_jobs.condensing.write import frame_of, write_details, write_snapshot
-from spark_jobs.faults import fault_point
-from spark_jobs.log import Event, append_event
-from spark_jobs.program import progress, run_program, spark_session
-from spark_jobs.tables import read_table
+from spark_jobs.snapshot.write import frame_of, write_details, write_snapshot
+from spark_jobs.warehouse.plan_log import Event, append_event
+from spark_jobs.warehouse.spark_tables import read_table
 
 KEY_GROUPS, NODES, TRAFFIC = "metrics.key_groups", "metrics.nodes", "metrics.traffic"
 KEY_PAIRS, SOURCES = "metrics.key_pairs", "metrics.sources"

@@ -15,18 +15,18 @@ from datetime import UTC, date, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ballast.contracts.ending import leave
+from ballast.contracts.process_exit import leave
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
 from ballast.store.tables import ensure_tables, open_table, table_exists
-from spark_jobs.arguments import add_as_of_argument
-from spark_jobs.faults import fault_point
-from spark_jobs.maintaining import delta_rs
-from spark_jobs.maintaining.expiry import HEADS, PLANS, REJECTED, SNAPSHOTS, Expired, expired_rows
-from spark_jobs.maintaining.facts import jobs_in, read_facts
-from spark_jobs.maintaining.kept import JobFacts, pinned_versions
-from spark_jobs.maintaining.steps import Steps
-from spark_jobs.program import progress, run_program, spark_session
+from spark_jobs.program.arguments import add_as_of_argument
+from spark_jobs.program.fault_points import fault_point
+from spark_jobs.program.run import progress, run_program, spark_session
+from spark_jobs.upkeep import delta_rs_cleanup as delta_rs
+from spark_jobs.upkeep.expiry import HEADS, PLANS, REJECTED, SNAPSHOTS, Expired, expired_rows
+from spark_jobs.upkeep.job_facts import jobs_in, read_facts
+from spark_jobs.upkeep.retention import JobFacts, pinned_versions
+from spark_jobs.upkeep.steps import Steps
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,7 +106,7 @@ def _on_spark(
     garbage = table.vacuum(dry_run=True, full=True)
     if not (due or crowded or garbage):
         return
-    from spark_jobs.maintaining.on_spark import tidy
+    from spark_jobs.upkeep.spark_cleanup import tidy
 
     with sessions() as spark:
         tidy(spark, settings, name, due)

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ballast.contracts.ending import leave
 from ballast.contracts.errors import NotFound
-from ballast.contracts.handoff import hand_on
 from ballast.contracts.policy import JobPolicy, policy_from_json
+from ballast.contracts.process_exit import leave
 from ballast.contracts.settings import Settings
+from ballast.contracts.task_result import hand_on
 from ballast.store.plans import (
     read_acks,
     read_head,
@@ -32,9 +32,9 @@ from ballast.store.plans import (
     read_weights,
 )
 from ballast.store.tables import append_once, ensure_tables, read_rows
-from spark_jobs.arguments import add_as_of_argument, add_run_arguments
-from spark_jobs.log import Event, append_event
-from spark_jobs.outcomes import (
+from spark_jobs.draft.problem import Row
+from spark_jobs.draft.scaling_rows import nodes_under
+from spark_jobs.outcome.figures import (
     Expected,
     Window,
     broken_promise,
@@ -46,15 +46,15 @@ from spark_jobs.outcomes import (
     usable_windows,
     windows_needed,
 )
-from spark_jobs.problems import Row
-from spark_jobs.program import progress, run_program, spark_session
-from spark_jobs.region_outcomes import region_figures, region_rows, windows_of_region
-from spark_jobs.scaling_rows import nodes_under
+from spark_jobs.outcome.region_figures import region_figures, region_rows, windows_of_region
+from spark_jobs.program.arguments import add_as_of_argument, add_run_arguments
+from spark_jobs.program.run import progress, run_program, spark_session
+from spark_jobs.warehouse.plan_log import Event, append_event
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from spark_jobs.measuring import Span
+    from spark_jobs.outcome.measured_windows import Span
 
 # Statistics periods that are looked through for complete windows, however long the history is.
 PERIODS_READ = 2
@@ -94,7 +94,7 @@ class Applied:
 
     def span(self, as_of: datetime) -> Span:
         """The last periods under the plan."""
-        from spark_jobs.measuring import Span
+        from spark_jobs.outcome.measured_windows import Span
 
         reach = timedelta(seconds=self.policy.statistics_period_s * PERIODS_READ)
         window = timedelta(seconds=self.policy.window_s)
@@ -178,8 +178,8 @@ def find_applied(settings: Settings, job: str) -> Applied | None:
 def _measure(
     spark: SparkSession, settings: Settings, applied: Applied, run_id: str, as_of: datetime
 ) -> list[Row]:
-    from spark_jobs.condensing.loads import key_group_loads, traffic_rates
-    from spark_jobs.measuring import good_rows, windows_of
+    from spark_jobs.outcome.measured_windows import good_rows, windows_of
+    from spark_jobs.snapshot.loads import key_group_loads, traffic_rates
 
     policy, span = applied.policy, applied.span(as_of)
     tables = ("metrics.key_groups", "metrics.nodes", "metrics.traffic")
@@ -218,7 +218,7 @@ def _region_rows(
     now: datetime,
 ) -> list[Row]:
     """What the weights of each region came to, since the region took them up."""
-    from spark_jobs.measuring import good_rows
+    from spark_jobs.outcome.measured_windows import good_rows
 
     policy, version, job = applied.policy, applied.ack["version"], applied.plan["job"]
     good = good_rows(spark, settings, "metrics.connections", span).toArrow().to_pylist()

@@ -10,20 +10,22 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from ballast.contracts.ending import leave
 from ballast.contracts.errors import NotFound
-from ballast.contracts.handoff import hand_on
+from ballast.contracts.process_exit import leave
 from ballast.contracts.settings import Settings
+from ballast.contracts.task_result import hand_on
 from ballast.store.plans import read_log
-from solvers import Problem
-from solvers.verify_scaling import scaled_problem
-from spark_jobs.answers import add_content_arguments, matching
-from spark_jobs.arguments import add_run_arguments
-from spark_jobs.drafts import find_snapshot, read_content, read_round, required_draft
-from spark_jobs.log import append_event
-from spark_jobs.problems import Row
-from spark_jobs.program import progress, run_program
-from spark_jobs.publishing import (
+from solvers.model.problem import Problem
+from solvers.verify.scaling import scaled_problem
+from spark_jobs.draft.lookup import find_snapshot, read_content, read_round, required_draft
+from spark_jobs.draft.problem import Row
+from spark_jobs.draft.round import Round
+from spark_jobs.program.arguments import add_run_arguments
+from spark_jobs.program.run import progress, run_program
+from spark_jobs.publication.answer_arguments import add_content_arguments, matching
+from spark_jobs.publication.review_text import loads_of_nodes, moves_of, review_body, subject
+from spark_jobs.publication.staleness import why_stale
+from spark_jobs.publication.versions import (
     check_changes,
     check_draft,
     check_not_superseded,
@@ -31,9 +33,7 @@ from spark_jobs.publishing import (
     plan_event,
     stale,
 )
-from spark_jobs.review_text import loads_of_nodes, moves_of, review_body, subject
-from spark_jobs.rounds import Round
-from spark_jobs.staleness import why_stale
+from spark_jobs.warehouse.plan_log import append_event
 
 BY_HAND = "a person asked for the review"
 

@@ -10,19 +10,19 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from ballast.contracts.ending import leave
-from ballast.contracts.handoff import hand_on
 from ballast.contracts.policy import policy_from_json
+from ballast.contracts.process_exit import leave
 from ballast.contracts.review import Verdict, review_verdict
 from ballast.contracts.settings import Settings
+from ballast.contracts.task_result import hand_on
 from ballast.store.plans import Head
-from spark_jobs.answers import Answer, add_answer_arguments
-from spark_jobs.arguments import add_as_of_argument, add_run_arguments
-from spark_jobs.drafts import find_snapshot, required_draft
-from spark_jobs.log import append_event
-from spark_jobs.problems import Row
-from spark_jobs.program import progress, run_program
-from spark_jobs.publishing import (
+from spark_jobs.draft.lookup import find_snapshot, required_draft
+from spark_jobs.draft.problem import Row
+from spark_jobs.program.arguments import add_as_of_argument, add_run_arguments
+from spark_jobs.program.run import progress, run_program
+from spark_jobs.publication.answer_arguments import Answer, add_answer_arguments
+from spark_jobs.publication.review_answer import publish_reviewed
+from spark_jobs.publication.versions import (
     already_published,
     answered_no,
     check_draft,
@@ -34,7 +34,7 @@ from spark_jobs.publishing import (
     put_in_force,
     supersede_waiting,
 )
-from spark_jobs.reviewed import publish_reviewed
+from spark_jobs.warehouse.plan_log import append_event
 
 
 def publish_plan(

@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from ballast.contracts import identity
-from ballast.contracts.ending import leave
 from ballast.contracts.errors import NotFound, RollbackRefused, VerificationFailed
-from ballast.contracts.handoff import hand_on
 from ballast.contracts.policy import JobPolicy, policy_from_json
+from ballast.contracts.process_exit import leave
 from ballast.contracts.regions import DEAD, weighted, weights_of
 from ballast.contracts.scaling import OPERATOR, scaled
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import ROLLBACK
+from ballast.contracts.task_result import hand_on
 from ballast.store.plans import (
     Head,
     read_assignment,
@@ -34,26 +34,16 @@ from ballast.store.plans import (
     read_weights,
     versions_of,
 )
-from solvers import Budget
-from solvers.collocate.keys.counted import Routing
-from solvers.collocate.keys.rerouting import problem_after
-from solvers.planning import Planned
-from solvers.problem import IntArray
-from solvers.result import make_result
-from solvers.routing import under_plan
-from solvers.verify_routes import BALANCE
-from spark_jobs.answers import reason as one_line
-from spark_jobs.arguments import add_run_arguments
-from spark_jobs.derived import (
-    derived_snapshot,
-    read_part,
-    snapshot_of_run,
-    source_snapshot,
-)
-from spark_jobs.drafts import find_draft, read_round, required_draft
-from spark_jobs.fitting import Wish, fitted
-from spark_jobs.log import Event, append_event
-from spark_jobs.plan_rows import (
+from solvers.key_routing.plan_routes import under_plan
+from solvers.key_routing.rerouting import problem_after
+from solvers.model.budget import Budget
+from solvers.model.key_statistics import Routing
+from solvers.model.problem import IntArray
+from solvers.model.result import make_result
+from solvers.planner.allocation import Planned
+from solvers.verify.routes import BALANCE
+from spark_jobs.draft.lookup import find_draft, read_round, required_draft
+from spark_jobs.draft.plan_rows import (
     content_hash_of_plan,
     content_rows,
     plan_row,
@@ -61,26 +51,36 @@ from spark_jobs.plan_rows import (
     promised_cpu,
     violations_of,
 )
-from spark_jobs.problems import Row
-from spark_jobs.program import progress, run_program
-from spark_jobs.publishing import (
+from spark_jobs.draft.problem import Row
+from spark_jobs.draft.region_weights import Weighed, as_it_was, regions_of, weight_rows
+from spark_jobs.draft.region_weights import in_words as weights_in_words
+from spark_jobs.draft.round import Round, routing_of
+from spark_jobs.program.arguments import add_run_arguments
+from spark_jobs.program.run import progress, run_program
+from spark_jobs.publication.answer_arguments import reason as one_line
+from spark_jobs.publication.region_workers import why_weights_do_not_fit
+from spark_jobs.publication.staleness import SHOWN_NODES, current_policy
+from spark_jobs.publication.versions import (
     already_published,
     check_parent,
     head_of,
     put_in_force,
     supersede_waiting,
 )
-from spark_jobs.rounds import Round, routing_of
-from spark_jobs.same_nodes import (
+from spark_jobs.restore.current_snapshot import (
+    derived_snapshot,
+    read_part,
+    snapshot_of_run,
+    source_snapshot,
+)
+from spark_jobs.restore.fit import Wish, fitted
+from spark_jobs.restore.node_checks import (
     nodes_not_as_planned,
     nodes_that_differ,
     rows_that_keep_nodes,
 )
 from spark_jobs.solve import write_draft
-from spark_jobs.staleness import SHOWN_NODES, current_policy
-from spark_jobs.weighing import Weighed, as_it_was, regions_of, weight_rows
-from spark_jobs.weighing import in_words as weights_in_words
-from spark_jobs.workers import why_weights_do_not_fit
+from spark_jobs.warehouse.plan_log import Event, append_event
 
 # A person chose it, for reasons that no figure knows: it may be worse than what is in force.
 CHOSEN = (

@@ -17,22 +17,24 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from ballast.contracts import identity, words
-from ballast.contracts.ending import leave
+from ballast.contracts import identity
+from ballast.contracts import plan_text as words
 from ballast.contracts.errors import Infeasible, VerificationFailed
 from ballast.contracts.policy import JobPolicy, TrafficPolicy
+from ballast.contracts.process_exit import leave
 from ballast.contracts.settings import Settings
 from ballast.store.tables import append_once, ensure_tables
-from solvers import Budget, Problem, Result, Status, metrics
-from solvers.collocate.keys.rerouting import problem_after
 from solvers.collocate.memory import TargetMemory
-from solvers.framework import RoundPlan, plan_round
-from solvers.objective import JOINT, WEIGHTED
-from solvers.planning import Planned, plan_for
-from solvers.result import make_result
-from solvers.routing import with_routes
-from spark_jobs.choice import Choice, add_arguments
-from spark_jobs.drafts import (
+from solvers.key_routing.plan_routes import with_routes
+from solvers.key_routing.rerouting import problem_after
+from solvers.model import metrics
+from solvers.model.budget import Budget
+from solvers.model.objective import JOINT, WEIGHTED
+from solvers.model.problem import Problem
+from solvers.model.result import Result, Status, make_result
+from solvers.planner.allocation import Planned, plan_for
+from solvers.planner.round import RoundPlan, plan_round
+from spark_jobs.draft.lookup import (
     find_draft,
     find_snapshot,
     read_looked,
@@ -40,9 +42,7 @@ from spark_jobs.drafts import (
     required_draft,
     target_in_force,
 )
-from spark_jobs.faults import fault_point
-from spark_jobs.log import Event, append_event
-from spark_jobs.plan_rows import (
+from spark_jobs.draft.plan_rows import (
     Content,
     content_hash_of_plan,
     content_rows,
@@ -51,13 +51,16 @@ from spark_jobs.plan_rows import (
     promised_cpu,
     violations_of,
 )
-from spark_jobs.problems import Row
-from spark_jobs.program import progress, run_program
-from spark_jobs.rounds import Round
-from spark_jobs.scaling import Clusters, drains_of, rules_of, scaling_of, spares_of
-from spark_jobs.scaling_rows import due_of, in_words, scaling_rows
-from spark_jobs.weighing import Weighed, weigh, weight_rows
-from spark_jobs.weighing import in_words as weights_in_words
+from spark_jobs.draft.problem import Row
+from spark_jobs.draft.region_weights import Weighed, weigh, weight_rows
+from spark_jobs.draft.region_weights import in_words as weights_in_words
+from spark_jobs.draft.round import Round
+from spark_jobs.draft.scaling_inputs import Clusters, drains_of, rules_of, scaling_of, spares_of
+from spark_jobs.draft.scaling_rows import due_of, in_words, scaling_rows
+from spark_jobs.draft.solve_arguments import Choice, add_arguments
+from spark_jobs.program.fault_points import fault_point
+from spark_jobs.program.run import progress, run_program
+from spark_jobs.warehouse.plan_log import Event, append_event
 
 
 def draft_plan(settings: Settings, job: str, run_id: str, choice: Choice) -> Row:
@@ -141,7 +144,7 @@ class Solver:
         return planned
 
     def plan_nodes(self, settings: Settings, budget: Budget) -> RoundPlan:
-        """Allocation and scaling under one budget (seed 000, Algorithm 1)."""
+        """Allocation and scaling under one budget ([ICDE17], Algorithm 1)."""
         given, policy = self.given, self.given.policy
         looked = read_looked(settings, given.snapshot)
         at = given.snapshot["period_end_at"]

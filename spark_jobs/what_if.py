@@ -11,24 +11,28 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ballast.contracts.ending import leave
 from ballast.contracts.errors import Infeasible, NotFound, VerificationFailed
-from ballast.contracts.handoff import hand_on
+from ballast.contracts.process_exit import leave
 from ballast.contracts.settings import Settings
+from ballast.contracts.task_result import hand_on
 from ballast.store.snapshots import newest_snapshot, snapshot_of
-from solvers import METHODS, Budget, Problem, Result, Stop
-from solvers.frontier import Point, sweep
-from solvers.objective import OBJECTIVES, Objective
-from solvers.planning import plan_for
-from solvers.verify import verify
-from solvers.what_if import Question, asked, nodes_that_hold, with_load_of
-from solvers.what_if_answer import factors, limit, names, pairs
-from spark_jobs.answers import matching
-from spark_jobs.arguments import add_run_arguments, run_id
-from spark_jobs.drafts import read_round
-from spark_jobs.program import progress, run_program
-from spark_jobs.rounds import Round
-from spark_jobs.what_if_text import Answered, Side, report
+from solvers.model.budget import Budget
+from solvers.model.objective import OBJECTIVES, Objective
+from solvers.model.problem import Problem
+from solvers.model.result import Result
+from solvers.model.stop import Stop
+from solvers.planner.allocation import plan_for
+from solvers.planner.frontier import Point, sweep
+from solvers.planner.what_if import Question, asked, nodes_that_hold, with_load_of
+from solvers.planner.what_if_answer import factors, limit, names, pairs
+from solvers.rebalance import METHODS
+from solvers.verify.assignment import verify
+from spark_jobs.draft.lookup import read_round
+from spark_jobs.draft.round import Round
+from spark_jobs.program.arguments import add_run_arguments, run_id
+from spark_jobs.program.run import progress, run_program
+from spark_jobs.publication.answer_arguments import matching
+from spark_jobs.scenario.report import Answered, Side, report
 
 WORDS = r"[A-Za-z0-9_.,=*: -]{0,2000}"
 LIMIT = r"(none|[0-9]{1,16}(\.[0-9]{1,6})?)?"

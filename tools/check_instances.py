@@ -23,14 +23,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-import solvers
 from ballast.cli.convert import to_folder
 from ballast.problems import write_problem
-from solvers import AllowedNodes, Budget, Problem, Stop
-from solvers.objective import BALANCE, JOINT, OBJECTIVES, WEIGHTED, Objective, Weights
-from solvers.planning import plan_for
+from solvers.model.budget import Budget
+from solvers.model.objective import BALANCE, JOINT, OBJECTIVES, WEIGHTED, Objective, Weights
+from solvers.model.problem import AllowedNodes, Problem
+from solvers.model.stop import Stop
+from solvers.planner.allocation import plan_for
+from solvers.rebalance import METHODS as REBALANCE_METHODS
 from solvers.rebalance.bound import counting_bound
-from solvers.verify import verify, verify_infeasible
+from solvers.verify.assignment import verify, verify_infeasible
 
 SIZES = ((4, 10), (12, 80), (40, 400))
 """Most nodes and most key groups of a tiny, a small and a middling cluster."""
@@ -319,7 +321,7 @@ def main(argv: list[str] | None = None) -> int:
     add("--count", type=int, default=10_000, help="number of instances (default 10000)")
     add("--start", type=int, default=0, help="number of the first one")
     add("--seed", type=int, default=0, help="another seed gives other instances")
-    add("--method", default="auto", choices=list(solvers.METHODS))
+    add("--method", default="auto", choices=list(REBALANCE_METHODS))
     add("--objective", default=BALANCE, choices=(*OBJECTIVES, WEIGHTED))
     add("--seconds", type=float, default=0.05, help="time limit of each (default 0.05)")
     add("--steps", type=int, help="stop each after so many steps instead, which is repeatable")

@@ -8,17 +8,19 @@ from ballast.contracts.errors import ProblemError
 
 if TYPE_CHECKING:
     from ballast.problems import AllowedColumns, ProblemFolder, TrafficColumns
-    from solvers import Budget, Problem
-    from solvers.objective import Objective
+    from solvers.model.budget import Budget
+    from solvers.model.objective import Objective
+    from solvers.model.problem import Problem
 
 
 def to_problem(folder: ProblemFolder) -> tuple[Problem, Budget]:
     """The folder's columns as the solvers' arrays."""
-    import solvers
+    from solvers.model.budget import Budget
+    from solvers.model.problem import AllowedNodes, Problem
 
     nodes, groups, traffic = folder.nodes, folder.key_groups, folder.traffic
     allowed = groups.allowed
-    problem = solvers.Problem(
+    problem = Problem(
         node_ids=tuple(nodes.node_ids.to_pylist()),
         resources=folder.resources,
         capacity=nodes.capacity,
@@ -32,7 +34,7 @@ def to_problem(folder: ProblemFolder) -> tuple[Problem, Budget]:
         pinned=groups.pinned,
         allowed=None
         if allowed is None
-        else solvers.AllowedNodes(allowed.indptr, allowed.nodes, allowed.restricted),
+        else AllowedNodes(allowed.indptr, allowed.nodes, allowed.restricted),
         traffic_from=None if traffic is None else traffic.from_index,
         traffic_to=None if traffic is None else traffic.to_index,
         traffic_rate=None if traffic is None else traffic.rate,
@@ -42,12 +44,12 @@ def to_problem(folder: ProblemFolder) -> tuple[Problem, Budget]:
         balanced=[name not in folder.caps for name in folder.resources],  # type: ignore[arg-type]
     )
     limits = folder.budget
-    return problem, solvers.Budget(limits.moves, limits.bytes, limits.pause_s)
+    return problem, Budget(limits.moves, limits.bytes, limits.pause_s)
 
 
 def to_objective(folder: ProblemFolder) -> Objective:
     """What a plan for the folder is for; what is not built yet is refused."""
-    from solvers.objective import DEFAULT_MAX_LOAD_DISTANCE, OBJECTIVES, Objective, Weights
+    from solvers.model.objective import DEFAULT_MAX_LOAD_DISTANCE, OBJECTIVES, Objective, Weights
 
     if folder.objective not in OBJECTIVES:
         raise ProblemError(

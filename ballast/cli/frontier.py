@@ -22,7 +22,7 @@ from ballast.cli.targets import Target, read_target
 from ballast.contracts.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from solvers.frontier import Point, Unit
+    from solvers.planner.frontier import Point, Unit
 
 EXIT_INFEASIBLE = 3
 DEFAULT_SECONDS = 30.0
@@ -62,7 +62,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Sweep and show; an infeasible problem says why and exits with 3."""
-    from solvers import Stop
+    from solvers.model.stop import Stop
 
     stop = Stop(args.seconds)
     picture = _picture_path(args)
@@ -89,8 +89,8 @@ def run(args: argparse.Namespace) -> int:
 def _sweep_all(
     target: Target, units: Sequence[Unit], stop: Any, args: argparse.Namespace
 ) -> dict[Unit, list[Point]]:
-    from solvers import Stop
-    from solvers.frontier import sweep
+    from solvers.model.stop import Stop
+    from solvers.planner.frontier import sweep
 
     share = Stop(stop.seconds / len(units))
     return {
@@ -125,7 +125,7 @@ def _text(sweeps: dict[Unit, list[Point]]) -> str:
 
 
 def _sweep_text(unit: Unit, points: Sequence[Point]) -> str:
-    from solvers.frontier import worth_looking_at
+    from solvers.planner.frontier import worth_looking_at
 
     before = points[0].result.load_distance_before
     names = list(TABLE)
@@ -163,7 +163,7 @@ def _charts(sweeps: dict[Unit, list[Point]]) -> list[Chart]:
 
 
 def _chart(unit: Unit, points: Sequence[Point]) -> Chart:
-    from solvers.frontier import front
+    from solvers.planner.frontier import front
 
     solved = [point for point in points if point.result.is_solved]
     beaten = [point for point in solved if point.is_dominated]

@@ -21,8 +21,8 @@ from ballast.cli import (
     trigger,
     what_if,
 )
-from ballast.contracts.ending import leave
 from ballast.contracts.errors import BallastError
+from ballast.contracts.process_exit import leave
 
 COMMAND_MODULES = (
     plans, status, trigger, approve, rollback, what_if, frontier, problems, policy, tables,

@@ -7,16 +7,17 @@ import json
 from typing import Any
 
 from ballast.cli.render import cell_text, text_table, to_json
-from ballast.contracts import words
+from ballast.contracts import plan_text as words
 from ballast.contracts.errors import InvalidInput, NotFound
 from ballast.contracts.settings import Settings, check_job_name, load_settings
-from ballast.store.changes import (
+from ballast.readmodel.changes import (
     node_difference,
     node_plan,
     route_difference,
     weight_difference,
 )
-from ballast.store.kept import Shelf
+from ballast.readmodel.plans import Life
+from ballast.store.cache import Shelf
 from ballast.store.plans import (
     read_acks,
     read_assignment,
@@ -29,7 +30,6 @@ from ballast.store.plans import (
     read_weights,
     versions_of,
 )
-from ballast.store.review import Life
 
 Row = dict[str, Any]
 PLAN_FIGURES = (

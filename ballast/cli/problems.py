@@ -13,14 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ballast.cli.convert import method_params, to_objective, to_problem
-from ballast.contracts import words
+from ballast.contracts import plan_text as words
 from ballast.contracts.errors import VerificationFailed
 
 if TYPE_CHECKING:
     from ballast.problems import ProblemFolder, ResultFolder
-    from solvers import Budget, Problem, Result
-    from solvers.objective import Objective
-    from solvers.verify import Violation
+    from solvers.model.budget import Budget
+    from solvers.model.objective import Objective
+    from solvers.model.problem import Problem
+    from solvers.model.result import Result
+    from solvers.verify.assignment import Violation
 
 EXIT_SOLVED = 0
 EXIT_INFEASIBLE = 3
@@ -68,12 +70,12 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run_solve(args: argparse.Namespace) -> int:
     """Solve and write OUT. Bad input raises before anything is written."""
-    import solvers
     from ballast.problems import read_problem, write_result
     from ballast.problems.results import check_target
-    from solvers.planning import plan_for
+    from solvers.model.stop import Stop
+    from solvers.planner.allocation import plan_for
 
-    stop = solvers.Stop(_seconds(args), args.steps)
+    stop = Stop(_seconds(args), args.steps)
     check_target(args.out)
     folder = read_problem(args.folder)
     objective = to_objective(folder)
@@ -132,7 +134,7 @@ def _assignment(folder: ProblemFolder, result: Result) -> tuple[Any, Any] | None
 def _violations(
     problem: Problem, budget: Budget, result: ResultFolder, objective: Objective
 ) -> list[Violation]:
-    from solvers.verify import Violation, verify, verify_infeasible
+    from solvers.verify.assignment import Violation, verify, verify_infeasible
 
     status = result.figures.get("status")
     if result.assignment is not None:

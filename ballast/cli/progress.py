@@ -6,11 +6,11 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from solvers.frontier import Point
+    from solvers.planner.frontier import Point
 
 
 class SweepProgress:
-    """What ``solvers.frontier.sweep`` tells of each point."""
+    """What ``solvers.planner.frontier.sweep`` tells of each point."""
 
     def __init__(self) -> None:
         self.done = 0

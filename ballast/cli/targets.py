@@ -12,8 +12,9 @@ from ballast.contracts.errors import NotFound, ProblemError
 from ballast.contracts.settings import check_job_name, load_settings
 
 if TYPE_CHECKING:
-    from solvers import Budget, Problem
-    from solvers.objective import Objective
+    from solvers.model.budget import Budget
+    from solvers.model.objective import Objective
+    from solvers.model.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,9 @@ def read_target(target: str, load_of: str | None = None) -> Target:
 
 def _of_job(job: str, load_of: str | None) -> Target:
     from ballast.store.snapshots import newest_snapshot, read_snapshot, snapshot_of
-    from solvers import Budget, Problem
-    from solvers.objective import objective_of_policy
+    from solvers.model.budget import Budget
+    from solvers.model.objective import objective_of_policy
+    from solvers.model.problem import Problem
 
     settings = load_settings()
     if load_of is not None:

@@ -19,9 +19,12 @@ from ballast.cli.targets import Target, read_target
 from ballast.contracts.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from solvers import Budget, Problem, Result, Stop
-    from solvers.frontier import Point
-    from solvers.what_if import Question
+    from solvers.model.budget import Budget
+    from solvers.model.problem import Problem
+    from solvers.model.result import Result
+    from solvers.model.stop import Stop
+    from solvers.planner.frontier import Point
+    from solvers.planner.what_if import Question
 
 EXIT_INFEASIBLE = 3
 DEFAULT_SECONDS = 5.0
@@ -87,8 +90,8 @@ class Answer:
 
 def run(args: argparse.Namespace) -> int:
     """Plan for today and for what is asked; show both. Exit 3 where what is asked has no plan."""
-    from solvers import Stop
-    from solvers.what_if import asked, nodes_that_hold, with_load_of
+    from solvers.model.stop import Stop
+    from solvers.planner.what_if import asked, nodes_that_hold, with_load_of
 
     stop, question = Stop(args.seconds), _question(args)
     _check_picture(args.picture)
@@ -124,7 +127,7 @@ def _check_picture(path: Path | None) -> None:
 
 
 def _picture(answer: Answer) -> str:
-    from solvers.what_if_answer import nodes
+    from solvers.planner.what_if_answer import nodes
 
     titles = ("Today: load per node, % of capacity", "Asked: load per node, % of capacity")
     return load_picture(
@@ -137,8 +140,8 @@ def _picture(answer: Answer) -> str:
 
 
 def _frontier(target: Target, stop: Stop, seed: int) -> list[Point]:
-    from solvers.frontier import sweep
-    from solvers.planning import AUTO
+    from solvers.planner.allocation import AUTO
+    from solvers.planner.frontier import sweep
 
     # A sweep plans by ``auto``, which takes the parameters of each method by name.
     is_named = target.method == AUTO or not target.params
@@ -150,7 +153,7 @@ def _frontier(target: Target, stop: Stop, seed: int) -> list[Point]:
 
 
 def _planned(name: str, target: Target, stop: Stop, seed: int) -> Result:
-    from solvers.planning import plan_for
+    from solvers.planner.allocation import plan_for
 
     problem = target.problem
     _say(f"planning for {name}: {problem.n_key_groups} key groups on {problem.n_nodes} nodes, "
@@ -163,8 +166,8 @@ def _planned(name: str, target: Target, stop: Stop, seed: int) -> Result:
 
 
 def _question(args: argparse.Namespace) -> Question:
-    from solvers.what_if import Question
-    from solvers.what_if_answer import factors, names, pairs
+    from solvers.planner.what_if import Question
+    from solvers.planner.what_if_answer import factors, names, pairs
 
     return Question(
         gone=names(args.without),
@@ -178,8 +181,8 @@ def _question(args: argparse.Namespace) -> Question:
 
 def _chosen(target: Target, args: argparse.Namespace) -> Target:
     """The target with what the command line says of budget, objective and method."""
-    from solvers import Budget
-    from solvers.what_if_answer import limit
+    from solvers.model.budget import Budget
+    from solvers.planner.what_if_answer import limit
 
     had: Budget = target.budget
     budget = Budget(
@@ -195,7 +198,7 @@ def _chosen(target: Target, args: argparse.Namespace) -> Target:
 
 
 def _as_dict(answer: Answer) -> dict[str, Any]:
-    from solvers.what_if_answer import figures, moves, nodes
+    from solvers.planner.what_if_answer import figures, moves, nodes
 
     (now, then), (plan, asked) = answer.problems, answer.results
     said: dict[str, Any] = {
@@ -213,7 +216,7 @@ def _as_dict(answer: Answer) -> dict[str, Any]:
 
 
 def _text(answer: Answer) -> str:
-    from solvers.what_if_answer import figures
+    from solvers.planner.what_if_answer import figures
 
     now, then = map(figures, answer.problems, answer.results)
     rows = [[name.replace("_", " "), now[name], then[name]] for name in now]
@@ -234,7 +237,7 @@ def _text(answer: Answer) -> str:
 
 
 def _plan_text(problem: Problem, result: Result) -> list[str]:
-    from solvers.what_if_answer import moves, nodes
+    from solvers.planner.what_if_answer import moves, nodes
 
     tables = (
         (("node", "state", "load now, %", "with the plan, %"), nodes(problem, result), NODES_SHOWN,

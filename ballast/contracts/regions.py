@@ -1,6 +1,6 @@
 """Stateless ordered regions: what a policy says of them, and what a plan's weights are.
 
-A region is one splitter, some workers and an in-order merge (seed 001). Its weights are whole
+A region is one splitter, some workers and an in-order merge ([MW16-REGIONS]). Its weights are whole
 units of 0.1 % that add up to 1,000.
 """
 
@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 UNITS = 1000
-"""R of seed 001: the weights of a region add up to it."""
+"""R of [MW16-REGIONS]: the weights of a region add up to it."""
 ALIVE, DEAD, UNMEASURED = "alive", "dead", "unmeasured"
 CONNECTION_STATES = (ALIVE, DEAD)
 WORKER_STATES = (ALIVE, DEAD, UNMEASURED)
@@ -46,7 +46,7 @@ class RegionPolicy(BaseModel):
     workers: Workers
     """How many workers it has, which are worker-0 and so on, or their names."""
     method: Literal["service", "blocking"] = "service"
-    """By what each worker truly does (ADR 0038), or by who blocks (seed 001)."""
+    """By what each worker truly does (ADR 0038), or by who blocks ([MW16-REGIONS])."""
     min_units: Units = 1
     """Least weight of a worker that lives; with 0 one that is too slow gets nothing, and is
     measured again only where a local loop tries it."""

@@ -115,7 +115,7 @@ def report(runs: Sequence[Run], found: Sequence[Verdict], words: str) -> str:
     ]
     printed = paper.section(runs)
     if printed:
-        parts += ["## Beside what seed 000 prints (5.3)", PRINTED, printed]
+        parts += ["## Beside what [ICDE17] prints (5.3)", PRINTED, printed]
     parts += ["## Round by round", "Collocation in % / load distance in % / moves; first seed."]
     for run in runs:
         if run.index == 0 and run.setting.name.split(", ")[1] in plots.DRAWN:
@@ -138,7 +138,7 @@ def _words(command: str, at: str, base: int, seeds: int, seconds: float) -> str:
     return (
         f"Made by `{command}` at commit {at[:12]}, seed base {base:x}, {seeds} seeds, "
         f"{os.cpu_count()} cores, Python {platform.python_version()}, {seconds / 60:.0f} minutes. "
-        "Setting of seed 000, 5.3: 20 key groups a node, 20/40/60 nodes with 10/20/30 operators, "
+        "Setting of [ICDE17, 5.3]: 20 key groups a node, 20/40/60 nodes with 10/20/30 operators, "
         "20 % of the nodes +-2 % a round; 10, 20 and 20 moves a round (M); load distance at most "
         f"10 % of the mean. Rounds at most: {caps}. COLA has no budget."
     )

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench.simulator.traffic import Scenario
-from solvers import Budget, Problem, Stop
 from solvers.collocate import albic, cola, joint
 from solvers.collocate.memory import TargetMemory
-from solvers.problem import IntArray
+from solvers.model.budget import Budget
+from solvers.model.problem import IntArray, Problem
+from solvers.model.stop import Stop
 
 OURS, ALBIC_M, ALBIC, COLA = "ours", "albic-m", "albic", "cola"
 METHODS = (OURS, ALBIC_M, ALBIC, COLA)

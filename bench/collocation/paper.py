@@ -1,4 +1,4 @@
-"""What seed 000, 5.3, prints about ALBIC and COLA, beside the same setting in the simulator.
+"""What [ICDE17, 5.3], prints about ALBIC and COLA, beside the same setting in the simulator.
 
 The text prints one number: ALBIC has up to ten percent more collocation than COLA. The rest of it
 is words on who is better; Figures 10 and 11 are curves, and nothing is read off them here. Not

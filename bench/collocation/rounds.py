@@ -8,8 +8,8 @@ from typing import Any
 
 from bench.collocation.methods import Setting, Step
 from bench.simulator.traffic import TrafficSimulation
-from solvers import metrics
 from solvers.collocate.lower_bound import fewest_rounds
+from solvers.model import metrics
 
 SHARE_WANTED = 0.9
 """Of the obtainable collocation; the rounds until then are what is compared."""

@@ -1,4 +1,4 @@
-"""Runs Real Jobs 2, 3 and 4 of seed 000, 5.4, round by round, on the streaming library.
+"""Runs Real Jobs 2, 3 and 4 of [ICDE17, 5.4], round by round, on the streaming library.
 
     python -m bench.real_jobs                      all three (make bench-real-jobs)
     python -m bench.real_jobs --jobs 2 --rounds 5  a part of it
@@ -32,7 +32,7 @@ from bench.serialise import flow_of_job, measure
 from examples.flights.__main__ import build_session
 from examples.flights.real_jobs import REAL_JOB_4, REAL_JOBS, real_job_policy
 from examples.flights.weather import flight_lines, merged_lines
-from solvers.collocate.costs import TrafficCosts
+from solvers.model.traffic_costs import TrafficCosts
 
 ROOT = Path(__file__).resolve().parents[2]
 OUT = ROOT / ".ballast" / "bench-real-jobs"

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from solvers import Budget, Problem, Stop
 from solvers.collocate import albic, cola, joint
-from solvers.collocate.costs import TrafficCosts
 from solvers.collocate.memory import TargetMemory
-from solvers.problem import IntArray
+from solvers.model.budget import Budget
+from solvers.model.problem import IntArray, Problem
+from solvers.model.stop import Stop
+from solvers.model.traffic_costs import TrafficCosts
 
 OURS, ALBIC, COLA, NOBODY = "ours", "albic", "cola", "unchanged"
 METHODS = (OURS, ALBIC, COLA, NOBODY)

@@ -10,10 +10,9 @@ from ballast.contracts.identity import key_group_name
 from ballast.streaming.operators import Topology
 from ballast.streaming.routing import Placement
 from bench.real_jobs.cluster import RoundFigures
-from solvers import Problem
 from solvers.collocate.clusters import heavy_mask
-from solvers.collocate.graph import TrafficGraph
-from solvers.problem import IntArray
+from solvers.model.problem import IntArray, Problem
+from solvers.model.traffic_graph import TrafficGraph
 
 MEAN_LOAD = 0.5
 """Load of an average node in the first round. The machine's nodes are slots without a capacity of

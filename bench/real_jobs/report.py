@@ -1,4 +1,4 @@
-"""Tables of what was measured, beside the numbers that the text of seed 000, 5.4, prints."""
+"""Tables of what was measured, beside the numbers that the text of [ICDE17, 5.4], prints."""
 
 from __future__ import annotations
 

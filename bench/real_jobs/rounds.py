@@ -25,9 +25,10 @@ from bench.real_jobs.problems import (
 from examples.flights.check_real_jobs import compare, wanted_sums
 from examples.flights.real_jobs import KEY_GROUPS_PER_NODE, real_job_policy
 from examples.flights.results import read_results, write_results
-from solvers import Problem, metrics
 from solvers.collocate.clusters import heavy_mask
-from solvers.collocate.graph import TrafficGraph
+from solvers.model import metrics
+from solvers.model.problem import Problem
+from solvers.model.traffic_graph import TrafficGraph
 
 Say = Callable[[str], None]
 

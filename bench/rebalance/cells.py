@@ -1,6 +1,6 @@
 """The instances of the comparison: ten cells, and the large ones beyond them.
 
-(1-3) log-normal loads on random nodes; (4-7) the generator of seed 000, section 5.1, with 20 key
+(1-3) log-normal loads on random nodes; (4-7) the generator of [ICDE17, 5.1], with 20 key
 groups a node; (8) nodes of capacity 0.5 to 4; (9) the same with three resources; (10) a budget in
 bytes, where bytes and load are correlated.
 """
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.rebalance.peers.exchange import Instance
-from solvers import Budget, Problem
-from solvers.problem import FloatArray, IntArray
+from solvers.model.budget import Budget
+from solvers.model.problem import FloatArray, IntArray, Problem
 
 SIGMA = 0.8
 """Spread of the log-normal loads: the largest of 1,000 key groups has about 12 times the median."""
@@ -65,16 +65,16 @@ def lognormal_cell(
     return Cell(name, words, make, key_groups, nodes)
 
 
-def seed000_cell(name: str, nodes: int, varies: float, moves: int) -> Cell:
+def icde17_cell(name: str, nodes: int, varies: float, moves: int) -> Cell:
     per_node = 20
 
     def make(seed: int) -> Instance:
         rng = np.random.default_rng(seed)
-        current, load = seed000_loads(rng, nodes, per_node, varies)
+        current, load = icde17_loads(rng, nodes, per_node, varies)
         return _instance(rng, np.ones(nodes), load[:, None], current, moves)
 
     words = (
-        f"seed 000's, {nodes * per_node:,} key groups, {nodes} nodes, "
+        f"[ICDE17]'s, {nodes * per_node:,} key groups, {nodes} nodes, "
         f"varies {varies:g} %, {moves} moves"
     )
     return Cell(name, words, make, nodes * per_node, nodes)
@@ -106,7 +106,7 @@ def place_by_capacity(rng: np.random.Generator, capacity: FloatArray, key_groups
     return np.asarray(current, dtype=np.int64)
 
 
-def seed000_loads(
+def icde17_loads(
     rng: np.random.Generator, nodes: int, per_node: int, varies: float
 ) -> tuple[IntArray, FloatArray]:
     """Current node [G] and load [G] as section 5.1 draws them.
@@ -156,10 +156,10 @@ TEN_CELLS: tuple[Cell, ...] = (
     lognormal_cell("1", 400, 20, 20),
     lognormal_cell("2", 1000, 20, 50),
     lognormal_cell("3", 10_000, 100, 500),
-    seed000_cell("4", 20, 20, 10),
-    seed000_cell("5", 40, 40, 20),
-    seed000_cell("6", 60, 40, 20),
-    seed000_cell("7", 60, 60, 40),
+    icde17_cell("4", 20, 20, 10),
+    icde17_cell("5", 40, 40, 20),
+    icde17_cell("6", 60, 40, 20),
+    icde17_cell("7", 60, 60, 40),
     lognormal_cell("8", 1000, 20, 50, capacities=CAPACITIES),
     lognormal_cell("9", 1000, 20, 50, capacities=CAPACITIES, resources=3),
     bytes_cell("10", 1000, 20, 0.01),

@@ -96,14 +96,15 @@ def within_seconds(trace: Sequence[tuple[float, str, float]], final: float, tota
 
 def solve_once(cell: Cell, seed_base: int, index: int, seconds: float) -> Run:
     """Draw, solve and verify in this process; the clock runs around the solve alone."""
-    import solvers
-    from solvers.verify import verify
+    from solvers.model.stop import Stop
+    from solvers.rebalance.solve import solve
+    from solvers.verify.assignment import verify
 
     instance, seed = cell.draw(seed_base, index)
     problem, budget = problem_of(instance)
     del instance
     began = time.monotonic()
-    result = solvers.solve(problem, budget, solvers.Stop(seconds), seed=seed)
+    result = solve(problem, budget, Stop(seconds), seed=seed)
     took = time.monotonic() - began
     # Before verifying: the verifier's own lists are not what a plan costs.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -21,8 +21,10 @@ from typing import Any
 from bench.rebalance.cells import problem_of
 from bench.rebalance.environments import CP_SAT, META, ROOT
 from bench.rebalance.peers.exchange import Answer, Instance, TracePoint, answer_path
-from solvers import Budget, Problem, metrics
-from solvers.verify import verify
+from solvers.model import metrics
+from solvers.model.budget import Budget
+from solvers.model.problem import Problem
+from solvers.verify.assignment import verify
 
 KILL_FACTOR = 3.0
 KILL_GRACE_S = 10.0

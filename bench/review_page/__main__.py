@@ -22,7 +22,7 @@ from fastapi import Request
 from fastapi.testclient import TestClient
 
 from ballast.contracts.settings import Settings, load_settings
-from ballast.store.kept import Shelf
+from ballast.store.cache import Shelf
 from bench.review_page.warehouse import World, job_policy, write_job
 from plugins.review.app import build_app
 

@@ -1,4 +1,4 @@
-"""Routing by key: locality, state moved and imbalance on real flights, and seed 004's 4.2.
+"""Routing by key: locality, state moved and imbalance on real flights, and [MW16-LOCALITY]'s 4.2.
 
     python -m bench.routing                       everything
     python -m bench.routing --docs                and write docs/bench-routing.md with its picture
@@ -28,7 +28,7 @@ from bench.routing import plots, report, synthetic, verdicts
 from bench.routing.season import ALL_PAIRS, FIRST_WEEK, SERVERS, Outcome, pairs_text, season
 from bench.routing.streams import FLIGHTS, flights
 from bench.routing.synthetic import Cell
-from solvers.collocate.gate import RECORDS_PER_BYTE
+from solvers.model.amortisation import RECORDS_PER_BYTE
 
 PAIRS = (ALL_PAIRS, 10_000, 1_000)
 CURVE_PRICES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)

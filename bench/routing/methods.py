@@ -9,13 +9,13 @@ import numpy as np
 
 from bench.routing.streams import Period, Stream
 from bench.routing.world import NOWHERE, World
-from solvers.collocate.gate import RECORDS_PER_BYTE, WATCHED_PLANS, Gate, GateMemory
-from solvers.collocate.keys.decay import DecayedStatistics, Remembered
-from solvers.collocate.keys.key_graph import LEFT, KeyGraph
-from solvers.collocate.keys.routes import match_labels, metis_routes
-from solvers.collocate.keys.statistics import PairStatistics
-from solvers.collocate.keys.sticky import StickyParams, sticky_routes
-from solvers.problem import IntArray
+from solvers.key_routing.decay import DecayedStatistics, Remembered
+from solvers.key_routing.key_graph import LEFT, KeyGraph
+from solvers.key_routing.routes import match_labels, metis_routes
+from solvers.key_routing.statistics import PairStatistics
+from solvers.key_routing.sticky import StickyParams, sticky_routes
+from solvers.model.amortisation import RECORDS_PER_BYTE, WATCHED_PLANS, Gate, GateMemory
+from solvers.model.problem import IntArray
 
 HASH, ONCE, PAPER, DECAYED = "hash", "offline once", "the paper's", "the paper's, decayed"
 OURS, UNGATED = "ours", "ours without the gate"
@@ -81,7 +81,7 @@ class Once(Method):
 
 
 class Paper(Method):
-    """Seed 004, 3.2-3.3: METIS on the pairs kept, all other keys by hash.
+    """[MW16-LOCALITY, 3.2-3.3]: METIS on the pairs kept, all other keys by hash.
 
     With a decay, the older statistics are kept as well, and the parts renamed to move less.
     """
@@ -186,7 +186,7 @@ def locality(graph: KeyGraph, server: IntArray) -> float:
 
 
 def pairs_alone(statistics: PairStatistics) -> KeyGraph:
-    """Seed 004 weighs keys by the pairs that are kept of them."""
+    """[MW16-LOCALITY] weighs keys by the pairs that are kept of them."""
     return KeyGraph.from_counts((a, b, n) for (a, b), n in statistics.pairs.counts.items())
 
 

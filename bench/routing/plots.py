@@ -11,7 +11,7 @@ from bench.routing.methods import DECAYED, HASH, ONCE, OURS, PAPER, UNGATED
 from bench.routing.report import streams_in
 from bench.routing.season import ALL_PAIRS, FIRST_WEEK, Outcome
 from bench.routing.verdicts import gate_curve, of_stream
-from solvers.collocate.gate import RECORDS_PER_BYTE
+from solvers.model.amortisation import RECORDS_PER_BYTE
 
 COLOURS = {
     HASH: "#999999",

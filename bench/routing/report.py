@@ -11,7 +11,7 @@ from bench.routing.season import ALL_PAIRS, Outcome, pairs_text
 from bench.routing.streams import FLIGHTS
 from bench.routing.synthetic import Cell
 from bench.routing.verdicts import gate_curve, of_stream
-from solvers.collocate.gate import RECORDS_PER_BYTE
+from solvers.model.amortisation import RECORDS_PER_BYTE
 
 ORDER = (HASH, ONCE, PAPER, DECAYED, UNGATED, OURS)
 
@@ -108,7 +108,7 @@ def page(
             curve(outcomes),
         ]
     if cells:
-        parts += ["## Seed 004, 4.2", SYNTHETIC_LEGEND, synthetic(cells)]
+        parts += ["## [MW16-LOCALITY, 4.2]", SYNTHETIC_LEGEND, synthetic(cells)]
     return "\n\n".join([*parts, "## Verdicts", judged(found)]) + "\n"
 
 

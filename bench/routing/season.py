@@ -20,10 +20,10 @@ from bench.routing.methods import (
     offline_place,
 )
 from bench.routing.streams import Stream
-from solvers.collocate.gate import RECORDS_PER_BYTE
-from solvers.collocate.keys.decay import CANDIDATES, DecayedStatistics
-from solvers.collocate.keys.statistics import PairStatistics, merge_statistics
-from solvers.collocate.keys.sticky import fresh_routes
+from solvers.key_routing.decay import CANDIDATES, DecayedStatistics
+from solvers.key_routing.statistics import PairStatistics, merge_statistics
+from solvers.key_routing.sticky import fresh_routes
+from solvers.model.amortisation import RECORDS_PER_BYTE
 
 SERVERS = 6
 FIRST_WEEK = 5

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.collocate.keys.key_graph import KeyGraph
-from solvers.collocate.keys.names import key_bytes
-from solvers.collocate.keys.statistics import PairStatistics
-from solvers.problem import IntArray
+from solvers.key_routing.key_graph import KeyGraph
+from solvers.key_routing.names import key_bytes
+from solvers.key_routing.statistics import PairStatistics
+from solvers.model.problem import IntArray
 
 FLIGHTS = {
     "tail number -> destination": ("tailnum", "dest"),
@@ -110,7 +110,8 @@ def flights(name: str) -> Stream:
 
 
 def synthetic(servers: int, locality: float, records: int, seed: int) -> Stream:
-    """Seed 004, 4.2: two integers of 1 to ``servers`` each, equal in ``locality`` % of records.
+    """[MW16-LOCALITY, 4.2]: two integers of 1 to ``servers`` each, equal in ``locality`` % of
+    records.
 
     The others differ. Two periods: one to learn from, one to serve. The two stages name their
     keys apart: one hash function for both would bring equal integers together by itself.

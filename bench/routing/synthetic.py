@@ -1,4 +1,4 @@
-"""Seed 004, 4.2: keys of 1 to n on n servers, equal in 60, 80 or 100 % of the records.
+"""[MW16-LOCALITY, 4.2]: keys of 1 to n on n servers, equal in 60, 80 or 100 % of the records.
 
 The paper prints what share of the records its tables keep local (the locality itself), and for
 hashing 1 / n (3.2); its measurements there are of throughput, which needs a cluster and is not
@@ -13,12 +13,12 @@ import numpy as np
 
 from bench.routing.methods import pairs_alone
 from bench.routing.streams import synthetic
-from solvers.collocate.keys.decay import routed_by
-from solvers.collocate.keys.evaluate import quality
-from solvers.collocate.keys.key_graph import KeyGraph
-from solvers.collocate.keys.routes import Routes, metis_routes
-from solvers.collocate.keys.sticky import StickyParams, sticky_routes
-from solvers.problem import IntArray
+from solvers.key_routing.decay import routed_by
+from solvers.key_routing.evaluate import quality
+from solvers.key_routing.key_graph import KeyGraph
+from solvers.key_routing.routes import Routes, metis_routes
+from solvers.key_routing.sticky import StickyParams, sticky_routes
+from solvers.model.problem import IntArray
 
 SERVERS = (1, 2, 3, 4, 5, 6)
 LOCALITIES = (60.0, 80.0, 100.0)

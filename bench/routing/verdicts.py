@@ -10,7 +10,7 @@ from bench.routing.methods import DECAYED, ONCE, OURS, PAPER, UNGATED
 from bench.routing.season import ALL_PAIRS, Outcome
 from bench.routing.streams import FLIGHTS
 from bench.routing.synthetic import Cell
-from solvers.collocate.gate import RECORDS_PER_BYTE
+from solvers.model.amortisation import RECORDS_PER_BYTE
 
 LEAST_LEAD = 2.0
 """Points of locality above the paper's method with decayed statistics."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from bench.routing.streams import Period, Stream
-from solvers.collocate.keys.evaluate import RouteQuality, quality
-from solvers.collocate.keys.table import RoutingTable
-from solvers.problem import BoolArray, FloatArray, IntArray
+from solvers.key_routing.evaluate import RouteQuality, quality
+from solvers.key_routing.table import RoutingTable
+from solvers.model.problem import BoolArray, FloatArray, IntArray
 
 NOWHERE = -1
 

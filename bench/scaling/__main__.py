@@ -1,4 +1,4 @@
-"""Scaling and placing beside what seeds 000, 002 and 003 print.
+"""Scaling and placing beside what [ICDE17] and [AUTODASP17] and [DODO] print.
 
     python -m bench.scaling                    everything (make bench-scaling)
     python -m bench.scaling --docs             and write docs/bench-scaling.md with its picture
@@ -125,7 +125,7 @@ def _words(at: str, base: int, seeds: int, minutes: float) -> str:
         f"seed base {base:x}, {seeds} seeds, {os.cpu_count()} cores, Python "
         f"{platform.python_version()}, {minutes:.0f} minutes. Everything runs in the simulator "
         "(`bench/simulator`), is seeded and stops after steps, so the same seeds give the same "
-        "figures on any machine. Our plans for seeds 000 and 003 went through `solvers.verify` "
+        "figures on any machine. Our plans for [ICDE17] and [DODO] went through `solvers.verify` "
         "before they came into force. What of a paper's setting is not in print is named in the "
         "code beside the value chosen."
     )

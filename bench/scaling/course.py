@@ -1,4 +1,4 @@
-"""An experiment of seed 003 and the course of one run of it."""
+"""An experiment of [DODO] and the course of one run of it."""
 
 from __future__ import annotations
 

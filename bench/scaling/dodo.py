@@ -1,4 +1,4 @@
-"""Seed 003, 6.4 and 7.2: the costs that the printed figures imply, the cases, and the sweep.
+"""[DODO, 6.4 and 7.2]: the costs that the printed figures imply, the cases, and the sweep.
 
 Only throughputs are printed. As a fluid, three of them fix the three costs. 6.4: two operators on
 one node pass 16K, extractor and count on six nodes 30K (16K + 87.73 %), extractor and top N on one

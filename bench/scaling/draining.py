@@ -1,15 +1,18 @@
-"""Seed 000, Figure 5: scale-in inside the allocation against scale-in apart from it."""
+"""[ICDE17], Figure 5: scale-in inside the allocation against scale-in apart from it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import solvers
 from bench.common.seeds import seed_of
 from bench.simulator import scale_in
 from bench.simulator.scale_in import Rounds
-from solvers import Budget, Problem, Result, Stop
-from solvers.framework import Allocate
+from solvers.model.budget import Budget
+from solvers.model.problem import Problem
+from solvers.model.result import Result
+from solvers.model.stop import Stop
+from solvers.planner.round import Allocate
+from solvers.rebalance.solve import solve
 
 OVERLOADED = (1, 5)
 ROUNDS = 16
@@ -56,6 +59,6 @@ def drain_of(seed_base: int, overloaded: int, index: int) -> Drain:
 
 def allocator(seed: int) -> Allocate:
     def allocate(problem: Problem, budget: Budget) -> Result:
-        return solvers.solve(problem, budget, Stop(steps=STEPS), seed, "search")
+        return solve(problem, budget, Stop(steps=STEPS), seed, "search")
 
     return allocate

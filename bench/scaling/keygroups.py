@@ -1,4 +1,4 @@
-"""Ours under seed 003's ramps: key groups over all nodes, by seed 000's Algorithm 1 each round.
+"""Ours under [DODO]'s ramps: key groups over all nodes, by [ICDE17]'s Algorithm 1 each round.
 
 Each round sees what was measured since the last one, moves the least state that levels the nodes
 to within ``WITHIN``, and asks for nodes where its policy says so. New nodes are filled once they
@@ -17,13 +17,15 @@ from bench.simulator.cluster import Cluster, PauseModel
 from bench.simulator.fleet import Fleet
 from bench.simulator.pipeline import Source, Topology, topology
 from bench.simulator.scale_in import no_scaling
-from solvers import Budget, Problem, Result, Stop
-from solvers.change import Rules
-from solvers.framework import RoundPlan, Scaling, plan_round, scaling_by_policy
+from solvers.model.budget import Budget
+from solvers.model.node_set import NodeSpec
+from solvers.model.problem import FloatArray, IntArray, Problem
+from solvers.model.result import Result
+from solvers.model.stop import Stop
 from solvers.place import least_moved
-from solvers.problem import FloatArray, IntArray
+from solvers.planner.node_changes import Rules
+from solvers.planner.round import RoundPlan, Scaling, plan_round, scaling_by_policy
 from solvers.scale import History, NodeSample, Observation, Policy
-from solvers.topology import NodeSpec
 
 WITHIN = 1.0
 """Percent of the mean that a node may be off before anything moves."""

@@ -1,4 +1,4 @@
-"""Seed 003 as it decides: operators over clusters, Algorithm 1 for where, Algorithm 2 for how many.
+"""[DODO] as it decides: operators over clusters, Algorithm 1 for where, Algorithm 2 for how many.
 
 Within a cluster topics are hashed to nodes by a ring with virtual nodes (7.1.3), tweets go to
 extractors evenly. ``evenly`` spreads everything, as 6.2 assumes and no hash reaches: that is how
@@ -16,9 +16,9 @@ import numpy as np
 from bench.scaling.course import STEP_S, STEPS, Course, Experiment
 from bench.simulator.fleet import Fleet
 from bench.simulator.pipeline import TOPICS, Source, topic_popularity
+from solvers.model.problem import FloatArray, IntArray
 from solvers.place import Ring
 from solvers.place.clusters import dynamic_mapping, moved
-from solvers.problem import FloatArray, IntArray
 from solvers.scale import LAUNCHING, History, NodeSample, Observation, Policy, decide
 
 PERIODS = 8
@@ -31,7 +31,7 @@ correlation of 1 or below would forbid the moves that print reports."""
 
 @dataclass(frozen=True)
 class Mapper:
-    """What of seed 003 is switched on; ``weighs`` says whether by the clusters' capacities."""
+    """What of [DODO] is switched on; ``weighs`` says whether by the clusters' capacities."""
 
     balances: bool = False
     weighs: bool = True

@@ -1,4 +1,4 @@
-"""Seed 002's methods and ours, each as a step from what the windows showed to an assignment.
+"""[AUTODASP17]'s methods and ours, each as a step from what the windows showed to an assignment.
 
 ELB acts after every window and CLB after every m, as printed. Ours does either, for the level
 behind the counts (``level_of``), and every m windows also for the swings that substreams share
@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from bench.simulator.cluster import Cluster
-from solvers import Budget, Problem, Stop
+from solvers.model.budget import Budget
+from solvers.model.problem import IntArray, Problem
+from solvers.model.stop import Stop
 from solvers.place import clb, elb, least_moved, level_of, over_windows, with_swings
-from solvers.problem import IntArray
 
 OURS, ROBUST = "ours", "ours, m windows"
 ELB, CLB, PKG, UHLB = "ELB", "CLB", "PKG", "UHLB"

@@ -143,13 +143,13 @@ def page(
     """The whole report, below its title."""
     parts = [words]
     if drained:
-        parts += ["## Scale-in, integrated and apart (seed 000, 5.1, Figure 5)", FIGURE_5]
+        parts += ["## Scale-in, integrated and apart ([ICDE17, 5.1], Figure 5)", FIGURE_5]
         parts += [drains(drained)]
     for case in dict.fromkeys(t.case for t in tried):
-        parts += [f"## Seed 003, {case}", CASES[case]]
+        parts += [f"## [DODO], {case}", CASES[case]]
         parts += [trials(tried, case), SWEEP, sweep(tried, case)]
     for law in dict.fromkeys(o.law for o in outcomes):
-        parts += [f"## Seed 002, {law} substreams", PLACED, placed(outcomes, law)]
+        parts += [f"## [AUTODASP17], {law} substreams", PLACED, placed(outcomes, law)]
     return "\n\n".join([*parts, "## Verdicts", judged(found, 3)]) + "\n"
 
 
@@ -158,7 +158,7 @@ FIGURE_5 = (
     "nodes at 100 %. Integrated / apart. Printed: integrated obtains a good load distance much "
     "faster, and scale-in completes within a similar time; the figure is not in the text. Apart: "
     "drain first, evenly, then balance. Both balance by the same search, and the integrated run is "
-    "`solvers.framework.plan_round` with a bound of 12 rounds for the drain (docs/adr/0035)."
+    "`solvers.planner.round.plan_round` with a bound of 12 rounds for the drain (docs/adr/0035)."
 )
 CASES = {
     dodo.EXTREME: (

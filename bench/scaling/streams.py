@@ -1,4 +1,6 @@
-"""Seed 002's simulation: every method on the same records, window after window, with its queues."""
+"""[AUTODASP17]'s simulation: every method on the same records, window after window, with its
+queues.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from bench.simulator.cluster import PauseModel
 from bench.simulator.potc import CHUNK
 from bench.simulator.queues import Queues
 from bench.simulator.substreams import RATE_PER_S, STATE_S, WINDOW_S, Substreams
-from solvers.collocate.keys.potc import TwoChoices
-from solvers.problem import FloatArray, IntArray
+from solvers.key_routing.potc import TwoChoices
+from solvers.model.problem import FloatArray, IntArray
 
 INSTANCES = 10
 SPEED_UPS = (5, 10, 20)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from solvers import Budget, Problem, Result
-from solvers.verify import verify
+from solvers.model.budget import Budget
+from solvers.model.problem import Problem
+from solvers.model.result import Result
+from solvers.verify.assignment import verify
 
 
 def checked(problem: Problem, budget: Budget, result: Result) -> dict[str, str]:

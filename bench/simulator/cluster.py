@@ -1,6 +1,6 @@
 """A simulated cluster: who holds which key group, what each node carries, what a move costs.
 
-State is moved as seed 000, section 3, describes (direct state migration): a key group is paused
+State is moved as [ICDE17], section 3, describes (direct state migration): a key group is paused
 while its state is serialised, sent and read back, which costs c0 + alpha x bytes.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers import Budget, Problem
-from solvers.problem import BoolArray, FloatArray, IntArray
+from solvers.model.budget import Budget
+from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 
 ALIVE = "alive"
 DRAINING = "draining"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from solvers.problem import ALIVE, DRAINING
+from solvers.model.problem import ALIVE, DRAINING
 from solvers.scale import LAUNCHING
 
 HOUR_S = 3600.0
@@ -73,5 +73,5 @@ class Fleet:
         return sum(m.paid_s(now_s) for m in self._machines.values()) / HOUR_S
 
     def billed_hours(self, now_s: float) -> int:
-        """Seed 003, 7.1.1: an hour that was begun is paid in full."""
+        """[DODO, 7.1.1]: an hour that was begun is paid in full."""
         return sum(max(1, math.ceil(m.paid_s(now_s) / HOUR_S)) for m in self._machines.values())

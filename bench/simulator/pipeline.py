@@ -1,6 +1,6 @@
 """A pipeline of operators as a fluid: the fullest node holds up everything behind the source.
 
-Seed 003: extractor, count and report, top N, over topics by a Zipf law. Records wait at the source
+[DODO]: extractor, count and report, top N, over topics by a Zipf law. Records wait at the source
 while the pipeline takes fewer than arrive, and those of a key group that moves wait for its state.
 How much passes is what the fullest node allows; a node's use is in nodes, so 1 is full.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.problem import FloatArray, IntArray
+from solvers.model.problem import FloatArray, IntArray
 
 OPERATORS = ("extractor", "count", "top-n")
 TOPICS = 5_000

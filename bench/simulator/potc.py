@@ -1,4 +1,4 @@
-"""The power of two choices (seed 000, 2.2 and 5.2.1) on the edits of Real Job 1.
+"""The power of two choices [ICDE17, 2.2 and 5.2.1] on the edits of Real Job 1.
 
 Each article may go to two nodes; every edit goes to the less loaded of the two. So an article's
 state is split, and at the end of every minute the second half is merged into the first one's node:
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.simulator.real_job_1 import ARTICLES, CPU_MS, Period
-from solvers.collocate.keys.potc import TwoChoices
-from solvers.problem import FloatArray, IntArray
+from solvers.key_routing.potc import TwoChoices
+from solvers.model.problem import FloatArray, IntArray
 
 MERGE_MS_PER_EDIT = 0.5
 """To serialise, send and merge one edit of the second half; hashing it cost 0.8 ms."""

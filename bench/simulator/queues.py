@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from bench.simulator.cluster import PauseModel
-from solvers.problem import FloatArray, IntArray
+from solvers.model.problem import FloatArray, IntArray
 
 
 class Queues:

@@ -1,4 +1,4 @@
-"""Real Job 1 of seed 000, section 5.2, on a stream made up to be like the one in print.
+"""Real Job 1 of [ICDE17, 5.2], on a stream made up to be like the one in print.
 
 Three operators of 100 key groups each: GeoHash of every edit, top articles of the minute, global
 top articles of the minute. The edit history itself is not to be had here, so the stream is drawn:
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.problem import FloatArray, IntArray
+from solvers.model.problem import FloatArray, IntArray
 
 OPERATORS = ("geohash", "topk_minute", "topk_global")
 KEY_GROUPS_EACH = 100

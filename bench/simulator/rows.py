@@ -15,7 +15,7 @@ import pyarrow as pa
 from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.tables import METRICS_KEY_GROUPS, METRICS_NODES, PLANS_ACKS
 from bench.simulator.cluster import Cluster, Migration
-from solvers.problem import FloatArray, IntArray
+from solvers.model.problem import FloatArray, IntArray
 
 
 class Measured(Protocol):

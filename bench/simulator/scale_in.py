@@ -1,9 +1,10 @@
-"""Scale-in with and without integration (seed 000, 5.1, Figure 5), round by round.
+"""Scale-in with and without integration ([ICDE17, 5.1], Figure 5), round by round.
 
-Integrated: Algorithm 1 as it is (solvers/framework.py), one budget for drain and balance, within a
-bound on the rounds that a drain may take (docs/adr/0035). Which nodes go is given, as in print.
-Apart: as in print, scale-in comes first as a process of its own that spreads the key groups of the
-draining nodes evenly over the others, and balancing gets the budget once they are empty.
+Integrated: Algorithm 1 as it is (solvers/planner/round.py), one budget for drain and balance,
+within a bound on the rounds that a drain may take (docs/adr/0035). Which nodes go is given, as in
+print. Apart: as in print, scale-in comes first as a process of its own that spreads the key
+groups of the draining nodes evenly over the others, and balancing gets the budget once they are
+empty.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.rebalance.cells import seed000_loads
+from bench.rebalance.cells import icde17_loads
 from bench.simulator.checked import checked
 from bench.simulator.cluster import Cluster
-from solvers import Budget, Problem, Result
-from solvers.change import Rules
-from solvers.framework import Allocate, plan_round
-from solvers.problem import FloatArray, IntArray
+from solvers.model.budget import Budget
+from solvers.model.problem import FloatArray, IntArray, Problem
+from solvers.model.result import Result
+from solvers.planner.node_changes import Rules
+from solvers.planner.round import Allocate, plan_round
 from solvers.scale import Action, Decision, HotNode
 
 NODES = 60
@@ -56,7 +58,7 @@ class Rounds:
 def overloaded_cluster(seed: int, overloaded: int) -> tuple[Cluster, FloatArray]:
     """60 nodes, the first ten to be removed, and some of the others at 100 % load."""
     rng = np.random.default_rng(seed)
-    current, load = seed000_loads(rng, NODES, PER_NODE, varies=20)
+    current, load = icde17_loads(rng, NODES, PER_NODE, varies=20)
     load = load * (MEAN_LOAD * NODES / load.sum())
     for node in range(REMOVED, REMOVED + overloaded):
         mine = current == node

@@ -1,8 +1,9 @@
 """Substreams with Poisson arrivals, by Zipf or Gaussian shares that change with each window.
 
-Printed in seed 002: Poisson arrivals at 10,000/s, Gaussian and Zipf. Not printed, and chosen here:
-how many substreams, the laws' parameters, and how shares change: a wander of each substream's own,
-and waves that some of them have in common, which is what CLB's correlation is about.
+Printed in [AUTODASP17]: Poisson arrivals at 10,000/s, Gaussian and Zipf. Not printed, and chosen
+here: how many substreams, the laws' parameters, and how shares change: a wander of each
+substream's own, and waves that some of them have in common, which is what CLB's correlation is
+about.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.problem import FloatArray, IntArray
+from solvers.model.problem import FloatArray, IntArray
 
 ZIPF, GAUSSIAN = "Zipf", "Gaussian"
 LAWS = (ZIPF, GAUSSIAN)

@@ -1,4 +1,4 @@
-"""Operators that send to each other, as seed 000, 5.3, sets them up; loads drift between rounds.
+"""Operators that send to each other, as [ICDE17, 5.3], sets them up; loads drift between rounds.
 
 Printed: 20 key groups a node, each with the mean load +-5 %, spread evenly over the nodes (5.1);
 x % of the key groups talk one to one; each round 20 % of the nodes change by up to +-2 % (5.3).
@@ -13,8 +13,7 @@ import dataclasses
 import numpy as np
 
 from bench.simulator.cluster import Cluster, Migration
-from solvers import Problem
-from solvers.problem import FloatArray, IntArray
+from solvers.model.problem import FloatArray, IntArray, Problem
 
 KEY_GROUPS_A_NODE = 20
 NODES_AN_OPERATOR = 2

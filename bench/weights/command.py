@@ -1,4 +1,4 @@
-"""Weights of an ordered region on loopback TCP: seed 001, 6, beside what it prints.
+"""Weights of an ordered region on loopback TCP: [MW16-REGIONS], 6, beside what it prints.
 
     python -m bench.weights                 every setting and method (make bench-weights)
     python -m bench.weights --docs          and write docs/bench-weights.md with its pictures

@@ -10,7 +10,7 @@ import numpy as np
 from ballast.streaming.region import UNITS
 from bench.weights.run import Run
 from bench.weights.settings import Setting
-from solvers.problem import FloatArray
+from solvers.model.problem import FloatArray
 
 SETTLED = 0.8
 """Of the capacity there is, over ``SETTLED_S`` seconds in a row."""

@@ -15,7 +15,7 @@ from ballast.streaming.region import OrderedRegion, RegionSettings, Window
 from bench.weights.methods import FIXED, ORACLE, REROUTING, Method, control_s, method_of
 from bench.weights.service import TimedWork, shared_moment
 from bench.weights.settings import LIFTED, Setting, best_weights
-from solvers.problem import FloatArray
+from solvers.model.problem import FloatArray
 
 RECORD_BYTES = 1_011
 """1,024 with its header."""

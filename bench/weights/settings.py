@@ -1,4 +1,4 @@
-"""The settings of seed 001, 6, as regions whose workers serve by timer."""
+"""The settings of [MW16-REGIONS], 6, as regions whose workers serve by timer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ballast.streaming.region import UNITS
-from solvers.problem import FloatArray, IntArray
+from solvers.model.problem import FloatArray, IntArray
 from solvers.weights.allocate import minimax_allocation
 
 FULL_S = 32.0

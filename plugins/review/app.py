@@ -11,11 +11,11 @@ from typing import Any, Protocol
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
 
 from ballast.contracts.errors import BallastError
-from ballast.store.kept import Shelf
-from ballast.store.review import read_ahead
-from plugins.review.answers import Answer, explain
+from ballast.readmodel.plans import read_ahead
+from ballast.store.cache import Shelf
 from plugins.review.assets import Asset, load_assets
 from plugins.review.headers import SecurityHeaders
+from plugins.review.json_response import Answer, explain
 from plugins.review.routes import job_routes, jobs_route
 
 log = logging.getLogger(__name__)

@@ -9,17 +9,15 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request
 
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.settings import check_job_name
-from ballast.store.changes import (
+from ballast.readmodel.changes import (
     node_difference,
     node_plan,
     route_difference,
     weight_difference,
     weight_rows,
 )
-from ballast.store.kept import Shelf
-from ballast.store.paging import Key
-from ballast.store.placement import difference, node_loads, node_traffic
-from ballast.store.review import (
+from ballast.readmodel.placement import difference, node_loads, node_traffic
+from ballast.readmodel.plans import (
     Life,
     MoveFilter,
     drafts,
@@ -31,7 +29,9 @@ from ballast.store.review import (
     plan_of_run,
     timeline,
 )
-from plugins.review.answers import Answer
+from ballast.store.cache import Shelf
+from ballast.store.paging import Key
+from plugins.review.json_response import Answer
 
 MaySee = Callable[[Request, str], bool]
 Name = Annotated[str | None, Query(min_length=1, max_length=300)]

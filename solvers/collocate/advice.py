@@ -1,4 +1,4 @@
-"""Which operators could be one component (seed 002, CBP), in words for whoever runs the job.
+"""Which operators could be one component ([AUTODASP17], CBP), in words for whoever runs the job.
 
 Advice, not a plan: how an operator is partitioned is for its author to change. Before there are
 metrics the policy's operators, keys and edges are known; later the traffic says what it is worth.
@@ -13,7 +13,7 @@ import numpy as np
 
 from ballast.contracts.policy import JobPolicy
 from solvers.collocate.components import Component, Edge, advise
-from solvers.problem import Problem
+from solvers.model.problem import Problem
 
 SHOWN = 5
 """Components that are named, those that save the most first."""

@@ -1,4 +1,4 @@
-"""ALBIC, Algorithm 2 of seed 000 (4.3.2): collocate one pair a round, balance by the rebalance.
+"""ALBIC, Algorithm 2 of [ICDE17] (4.3.2): collocate one pair a round, balance by the rebalance.
 
 Where the print needs care: line 22's uncolGrps is toBeColGrps; the recursion would divide by
 maxPL = 0 after five steps, and then solves the plain rebalance, as the text says. ``pairs`` > 1 is
@@ -15,27 +15,27 @@ from typing import Any
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
-from solvers import metrics
-from solvers.budget import Budget
-from solvers.checks import options_of
 from solvers.collocate.clusters import connected_sets, heavy_mask
-from solvers.collocate.graph import TrafficGraph
 from solvers.collocate.partition import partition
 from solvers.collocate.units import contract
-from solvers.metrics import move_pause_s
-from solvers.problem import BoolArray, FloatArray, IntArray, Problem
+from solvers.model import metrics
+from solvers.model.budget import Budget
+from solvers.model.metrics import move_pause_s
+from solvers.model.parameter_checks import options_of
+from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
+from solvers.model.result import Result, infeasible_result, make_result
+from solvers.model.stop import Stop
+from solvers.model.traffic_graph import TrafficGraph
 from solvers.rebalance import METHODS
 from solvers.rebalance.bound import counting_bound
 from solvers.rebalance.start import Cost, why_infeasible
-from solvers.result import Result, infeasible_result, make_result
-from solvers.stop import Stop
 
 NAME = "albic"
 
 
 @dataclass(frozen=True, slots=True)
 class AlbicParams:
-    """``max_ld`` and ``max_pl`` are in points of load, as in seed 000. Defaults are the paper's."""
+    """``max_ld`` and ``max_pl`` are in points of load, as in [ICDE17]. Defaults are the paper's."""
 
     max_ld: float = 10.0
     max_pl: float = 25.0

@@ -1,6 +1,6 @@
 """Which key groups belong together: heavy edges, the sets they connect, and splitting those.
 
-"Heavy" is seed 000's score (4.3.2, step 1): more than sF times what a key group sends to a
+"Heavy" is [ICDE17]'s score (4.3.2, step 1): more than sF times what a key group sends to a
 downstream key group on average.
 """
 
@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from solvers.collocate.graph import TrafficGraph
 from solvers.collocate.partition import cut_off
-from solvers.problem import BoolArray, FloatArray, IntArray, Problem
+from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
+from solvers.model.traffic_graph import TrafficGraph
 
 ROUNDING = 1e-9
 """A part this much over its limit, relatively, is not split again."""
@@ -23,7 +23,7 @@ PIECE = 0.95
 def downstream_key_groups(problem: Problem, graph: TrafficGraph) -> IntArray:
     """[G]: how many key groups the downstream operators of a key group's operator have.
 
-    Operators are opaque (seed 000, 4.3.2): an operator is downstream when traffic flows to it.
+    Operators are opaque [ICDE17, 4.3.2]: an operator is downstream when traffic flows to it.
     """
     operators, of_group = np.unique(np.array(problem.operator_ids), return_inverse=True)
     sends = graph.rate_out > 0

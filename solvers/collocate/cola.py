@@ -1,4 +1,4 @@
-"""COLA as seed 000 describes it (2.1): start from one partition and split until load is level.
+"""COLA as [ICDE17] describes it (2.1): start from one partition and split until load is level.
 
 Each split is a balanced graph partitioning of the heaviest partition; partitions go to nodes
 largest first, each to where the load stays lowest. It plans from scratch and knows neither where
@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
-from solvers import metrics
-from solvers.budget import Budget
-from solvers.checks import options_of
-from solvers.collocate.graph import TrafficGraph
 from solvers.collocate.partition import partition
-from solvers.problem import FloatArray, IntArray, Problem
+from solvers.model import metrics
+from solvers.model.budget import Budget
+from solvers.model.parameter_checks import options_of
+from solvers.model.problem import FloatArray, IntArray, Problem
+from solvers.model.result import Result, infeasible_result, make_result
+from solvers.model.stop import Stop
+from solvers.model.traffic_graph import TrafficGraph
 from solvers.rebalance.bound import counting_bound
 from solvers.rebalance.start import normalised_loads, why_infeasible, within_budget
-from solvers.result import Result, infeasible_result, make_result
-from solvers.stop import Stop
 
 NAME = "cola"
 

@@ -1,4 +1,4 @@
-"""Component-based parallelisation (seed 002, CBP): operators that can share one partitioning.
+"""Component-based parallelisation ([AUTODASP17], CBP): operators that can share one partitioning.
 
 A component is a connected set of operators whose partition keys have a common attribute; traffic
 inside of a component stays on its node. Compatibility is not transitive, so components overlap and
@@ -48,7 +48,7 @@ Edge = tuple[str, str, float]
 
 
 def are_compatible(keys: Mapping[str, frozenset[str]], operators: Sequence[str]) -> bool:
-    """Seed 002: the intersection of their partition keys is not empty."""
+    """[AUTODASP17]: the intersection of their partition keys is not empty."""
     return bool(frozenset.intersection(*(keys[o] for o in operators)))
 
 

@@ -14,21 +14,23 @@ from typing import Any
 
 import numpy as np
 
-from solvers import metrics
-from solvers.budget import Budget
-from solvers.checks import options_of
 from solvers.collocate.cola import place_from_scratch
-from solvers.collocate.costs import predicted_load
-from solvers.collocate.gate import KEY_GROUP, PLAN, HeldBack
-from solvers.collocate.graph import TrafficGraph
 from solvers.collocate.memory import TargetMemory
+from solvers.collocate.move_objective import wishes_of
 from solvers.collocate.params import JointParams
 from solvers.collocate.placement import TINY, Placement
 from solvers.collocate.search import Search, Wishes
 from solvers.collocate.target import NOWHERE, ClusterTarget, propose_target
-from solvers.collocate.wishes import wishes_of
-from solvers.objective import WEIGHTED
-from solvers.problem import BoolArray, FloatArray, IntArray, Problem
+from solvers.model import metrics
+from solvers.model.amortisation import KEY_GROUP, PLAN, HeldBack
+from solvers.model.budget import Budget
+from solvers.model.objective import WEIGHTED
+from solvers.model.parameter_checks import options_of
+from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
+from solvers.model.result import Result, TraceStep, infeasible_result, make_result
+from solvers.model.stop import Clock, Stop
+from solvers.model.traffic_costs import predicted_load
+from solvers.model.traffic_graph import TrafficGraph
 from solvers.rebalance import flux
 from solvers.rebalance.bound import counting_bound
 from solvers.rebalance.start import (
@@ -37,8 +39,6 @@ from solvers.rebalance.start import (
     why_infeasible,
     within_budget,
 )
-from solvers.result import Result, TraceStep, infeasible_result, make_result
-from solvers.stop import Clock, Stop
 
 NAME = "joint"
 LADDER = (1.0, 0.5, 0.25, 0.1, 2.0, 4.0)
@@ -268,7 +268,7 @@ class _Round:
 
     @cached_property
     def rebalanced(self) -> IntArray:
-        """Another start where the load is out of bounds: seed 000's baseline, within the budget."""
+        """Another start where the load is out of bounds: [ICDE17]'s baseline, within the budget."""
         result = flux.solve(self.problem, self.budget, Stop(steps=50), self.seed, {})
         return result.assignment.copy()
 

@@ -13,8 +13,8 @@ import math
 
 import numpy as np
 
-from solvers.collocate.graph import TrafficGraph
-from solvers.problem import BoolArray, FloatArray, IntArray, Problem
+from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
+from solvers.model.traffic_graph import TrafficGraph
 
 PRICES = 60
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from solvers.collocate.target import NOWHERE, ClusterTarget
-from solvers.problem import Problem
+from solvers.model.problem import Problem
 
 STALLED_AFTER = 2
 """Rounds without more traffic saved, after which the target is given up for a new one."""

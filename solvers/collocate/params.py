@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
-from solvers.collocate.costs import TrafficCosts
-from solvers.collocate.gate import Gate
 from solvers.collocate.memory import TargetMemory
-from solvers.objective import LEXICOGRAPHIC, TRADES
+from solvers.model.amortisation import Gate
+from solvers.model.objective import LEXICOGRAPHIC, TRADES
+from solvers.model.traffic_costs import TrafficCosts
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
-from solvers.collocate.graph import TrafficGraph
-from solvers.problem import BoolArray, FloatArray, IntArray
+from solvers.model.problem import BoolArray, FloatArray, IntArray
+from solvers.model.traffic_graph import TrafficGraph
 
 LARGEST_WEIGHT = 100_000
 """Weights are scaled so that the largest is this: METIS sums them in 32 bits."""

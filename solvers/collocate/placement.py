@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from solvers.budget import Budget
-from solvers.collocate.costs import TrafficCosts, serialisation_costs
 from solvers.collocate.extremes import Extremes
-from solvers.collocate.graph import TrafficGraph
-from solvers.metrics import CAP_TOLERANCE, forced_mask, move_pause_s
-from solvers.problem import IntArray, Problem
+from solvers.model.budget import Budget
+from solvers.model.metrics import CAP_TOLERANCE, forced_mask, move_pause_s
+from solvers.model.problem import IntArray, Problem
+from solvers.model.traffic_costs import TrafficCosts, serialisation_costs
+from solvers.model.traffic_graph import TrafficGraph
 
 TINY = 1e-9
 """Slack on load limits, in units of the mean, for sums that were kept by adding and taking."""

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.budget import Budget
 from solvers.collocate.clusters import connected_sets, heavy_mask, split_to_fit
-from solvers.collocate.costs import TrafficCosts, predicted_load
-from solvers.collocate.graph import TrafficGraph
 from solvers.collocate.partition import cut_off
-from solvers.metrics import forced_mask, move_pause_s
-from solvers.problem import BoolArray, FloatArray, IntArray, Problem
+from solvers.model.budget import Budget
+from solvers.model.metrics import forced_mask, move_pause_s
+from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
+from solvers.model.traffic_costs import TrafficCosts, predicted_load
+from solvers.model.traffic_graph import TrafficGraph
 
 NOWHERE = -1
 TIGHTER = 0.7

@@ -1,5 +1,5 @@
 """Hands collocation to the rebalance as constraints: sets that move as a unit, units that are
-tied to a node (seed 000, 4.3.2, steps 2 and 3), by contracting the problem.
+tied to a node ([ICDE17, 4.3.2], steps 2 and 3), by contracting the problem.
 
 A unit becomes one key group with the summed load, and a tie is its list of allowed nodes, so any
 rebalance method solves it unchanged. A unit's move costs what its members' moves cost.
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.budget import Budget
-from solvers.collocate.graph import sum_by
-from solvers.metrics import move_pause_s
-from solvers.problem import AllowedNodes, FloatArray, IntArray, Problem
+from solvers.model.budget import Budget
+from solvers.model.metrics import move_pause_s
+from solvers.model.problem import AllowedNodes, FloatArray, IntArray, Problem
+from solvers.model.traffic_graph import sum_by
 
 STEPS_OF_BUDGET = 10**9
 """Budgets in several units become one in billionths of the scarcest, rounded up: never over it."""

@@ -1,4 +1,6 @@
-"""Placing load: the methods of seeds 002 and 003, their exact model, and consistent hashing."""
+"""Placing load: the methods of [AUTODASP17] and [DODO], their exact model, and consistent
+hashing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Correlation-based load balancing over m windows: seed 002, CLB.
+"""Correlation-based load balancing over m windows: [AUTODASP17], CLB.
 
 Substreams that rise and fall together are kept apart: the imbalance summed over the windows,
 sum_t var(L_t), is least when the cross covariance of the instances is greatest. Since
@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from solvers.model.problem import FloatArray, IntArray
 from solvers.place.imbalance import as_assignment, as_series, instance_loads
-from solvers.problem import FloatArray, IntArray
 
 TOLERANCE = 1e-12
 MAX_STEPS_PER_SUBSTREAM = 20

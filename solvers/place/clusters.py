@@ -1,4 +1,4 @@
-"""Operators over clusters of different size: seed 003, 6.2.
+"""Operators over clusters of different size: [DODO, 6.2].
 
 Static: the greedy for number partitioning, sums divided by the cluster's number of nodes (6.2.1).
 Dynamic: Algorithm 1 (6.2.2), pairwise moves by correlation of load series, guarded by the sizes
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
+from solvers.model.problem import FloatArray, IntArray
 from solvers.place.imbalance import as_assignment, as_series
-from solvers.problem import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Eager load balancing, three phases, for one statistics window: seed 002, ELB.
+"""Eager load balancing, three phases, for one statistics window: [AUTODASP17], ELB.
 
 1. pi = ceil(2w / (u + v)) instances; those above and below the new average w / pi are known.
 2. From each overloaded instance the largest substreams below theta = min(l_j - average,
@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
+from solvers.model.problem import FloatArray, IntArray
 from solvers.place.imbalance import as_assignment, as_series
-from solvers.problem import FloatArray, IntArray
 from solvers.scale.from_load import parallelism
 
 

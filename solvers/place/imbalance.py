@@ -1,11 +1,11 @@
-"""Imbalance and state moved as seed 002 measures them, over one window or several."""
+"""Imbalance and state moved as [AUTODASP17] measures them, over one window or several."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
-from solvers.problem import FloatArray, IntArray
+from solvers.model.problem import FloatArray, IntArray
 
 
 def instance_loads(series: FloatArray, assignment: IntArray, instances: int) -> FloatArray:
@@ -16,7 +16,7 @@ def instance_loads(series: FloatArray, assignment: IntArray, instances: int) -> 
 
 
 def variance(series: FloatArray, assignment: IntArray, instances: int) -> float:
-    """Sum over the windows of var(L_t): seed 002's overall load imbalance."""
+    """Sum over the windows of var(L_t): [AUTODASP17]'s overall load imbalance."""
     return float(instance_loads(series, assignment, instances).var(axis=0).sum())
 
 

@@ -1,4 +1,4 @@
-"""The least state moved for which the load is level enough: seed 002's MCLB, at any size.
+"""The least state moved for which the load is level enough: [AUTODASP17]'s MCLB, at any size.
 
 MCLB asks for an even assignment with the fewest state movements. The search of
 ``solvers.rebalance`` finds the most even one within a budget; halving the budget finds the least
@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import dataclasses
 
-import solvers
 from ballast.contracts.errors import InvalidInput
-from solvers import metrics
-from solvers.budget import Budget
-from solvers.checks import is_finite
+from solvers.model import metrics
+from solvers.model.budget import Budget
+from solvers.model.parameter_checks import is_finite
+from solvers.model.problem import Problem
+from solvers.model.result import Result, make_result
+from solvers.model.stop import Stop
 from solvers.place.peel import peeled
-from solvers.problem import Problem
 from solvers.rebalance import unchanged
-from solvers.result import Result, make_result
-from solvers.stop import Stop
+from solvers.rebalance.solve import solve
 
 METHOD = "search"
 NAME = "least_moved"
@@ -52,7 +52,7 @@ def least_moved(
         if _is_enough(still, within + SLACK, 0.0):
             return still
     clock = Stop().start()
-    level = solvers.solve(problem, budget, stop, seed, METHOD)
+    level = solve(problem, budget, stop, seed, METHOD)
     if not level.is_solved:
         return level
     cheapest = _cheapest(problem, level, within, budget, stop, seed, tries)
@@ -85,7 +85,7 @@ def _cheapest(
         if limit <= low:
             break
         tighter = dataclasses.replace(budget, bytes=limit)
-        found = solvers.solve(problem, tighter, stop, seed, METHOD)
+        found = solve(problem, tighter, stop, seed, METHOD)
         best = _cheaper(best, found, enough)
         low = low if best is found else limit
     return best

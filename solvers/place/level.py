@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from solvers.model.problem import FloatArray
 from solvers.place.imbalance import as_series
-from solvers.problem import FloatArray
 
 MULTIPLES = (1.0, 3.0, 10.0, np.inf)
 """Of the estimated change; the last one is the last window as it is."""

@@ -1,4 +1,4 @@
-"""Minimum-cost load balancing, exactly: seed 002, MCLB, which ELB and CLB approximate.
+"""Minimum-cost load balancing, exactly: [AUTODASP17], MCLB, which ELB and CLB approximate.
 
 Two objectives, imbalance (max - min, the largest over the windows) and state moved, as one MILP
 in PuLP with the second one bounded: the epsilon-constraint method walks down the whole Pareto
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
+from solvers.model.problem import FloatArray, IntArray
 from solvers.place.imbalance import as_assignment, as_series, spread, state_moved
-from solvers.problem import FloatArray, IntArray
 
 TOLERANCE = 1e-7
 """Relative to the whole load; two plans whose imbalance differs by less are the same here."""

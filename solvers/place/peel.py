@@ -1,6 +1,6 @@
 """From full nodes to empty ones, no more than has to go: a plan of few bytes for one resource.
 
-ELB's second and third phase (seed 002) with another measure: largest first, but only what fits
+ELB's second and third phase ([AUTODASP17]) with another measure: largest first, but only what fits
 both the excess of the one and the lack of the other, until every node is within the tolerance.
 """
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.budget import Budget
-from solvers.problem import FloatArray, IntArray, Problem
+from solvers.model.budget import Budget
+from solvers.model.problem import FloatArray, IntArray, Problem
 from solvers.rebalance.start import within_budget
 
 STEPS_A_KEY_GROUP = 2

@@ -1,6 +1,6 @@
 """Consistent hashing with virtual nodes: first placement, and the relocation baseline (7.1.3).
 
-Seed 003, 7.1.3 and appendix B: nodes and keys are hashed onto a ring, a key belongs to the next
+[DODO, 7.1.3] and appendix B: nodes and keys are hashed onto a ring, a key belongs to the next
 point clockwise, and each node has many points (200 in the appendix), here in proportion to its
 capacity. Adding a node moves about 1 / (N + 1) of the keys, all of them to the new node.
 
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from ballast.contracts.errors import InvalidInput
 
 POINTS = 200
-"""Points of an average node, as in seed 003, appendix B."""
+"""Points of an average node, as in [DODO], appendix B."""
 
 
 def position(text: str) -> int:

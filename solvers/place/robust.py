@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
-from solvers.problem import FloatArray, Problem
+from solvers.model.problem import FloatArray, Problem
 
 
 def over_windows(problem: Problem, series: FloatArray) -> Problem:

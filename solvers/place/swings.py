@@ -1,17 +1,17 @@
 """Loads that rise and fall together, found in a load series, as windows to be level in.
 
-Seed 002's CLB keeps apart what is correlated, because a window that nobody has seen yet will swing
-the same way. Correlations of single substreams drown in their own noise; the main components of all
-series together do not. Each becomes a window "as now, with this swing up": a plan that is level now
-and in those (``over_windows``) stays level while the swings go on.
+[AUTODASP17]'s CLB keeps apart what is correlated, because a window that nobody has seen yet will
+swing the same way. Correlations of single substreams drown in their own noise; the main
+components of all series together do not. Each becomes a window "as now, with this swing up": a
+plan that is level now and in those (``over_windows``) stays level while the swings go on.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from solvers.model.problem import FloatArray
 from solvers.place.imbalance import as_series
-from solvers.problem import FloatArray
 
 SWINGS = 3
 SMOOTHED = 4

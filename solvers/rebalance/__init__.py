@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from solvers.budget import Budget
-from solvers.problem import Problem
+from solvers.model.budget import Budget
+from solvers.model.problem import Problem
+from solvers.model.result import Result
+from solvers.model.stop import Stop
 from solvers.rebalance import auto, flux, milp, search, unchanged
-from solvers.result import Result
-from solvers.stop import Stop
 
 
 class Method(Protocol):

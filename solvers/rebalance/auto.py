@@ -1,7 +1,7 @@
 """The best of all methods, never worse than what it replaces; says which of them won.
 
 Order: unchanged (the yardstick), Flux (fast at any size), the search, and then, where a gap is
-left and the model is small enough, the MILP of seed 000, 4.3.1, which starts from the best plan so
+left and the model is small enough, the MILP of [ICDE17, 4.3.1], which starts from the best plan so
 far and may prove it. A plan that is no better than leaving things alone is not made.
 """
 
@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from ballast.contracts.errors import InvalidInput
-from solvers.budget import Budget
-from solvers.checks import options_of
-from solvers.problem import Problem
+from solvers.model.budget import Budget
+from solvers.model.parameter_checks import options_of
+from solvers.model.problem import Problem
+from solvers.model.result import PROOF_TOLERANCE, Result, TraceStep, make_result
+from solvers.model.stop import Clock, Stop
 from solvers.rebalance import flux, milp, search, unchanged
 from solvers.rebalance.compare import Score, best_index
 from solvers.rebalance.warm import make_ready
-from solvers.result import PROOF_TOLERANCE, Result, TraceStep, make_result
-from solvers.stop import Clock, Stop
 
 NAME = "auto"
 FLUX_SHARE = 0.1

@@ -24,9 +24,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from solvers import metrics
-from solvers.budget import Budget
-from solvers.problem import BoolArray, FloatArray, IntArray, Problem
+from solvers.model import metrics
+from solvers.model.budget import Budget
+from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.rebalance.start import movable_mask, must_move_mask
 
 BISECTIONS = 45

@@ -1,7 +1,7 @@
 """Room under the caps for what must move: the one question of feasibility that is a search.
 
 Without caps, what has to leave a dead or a forbidden node can go to any node that stays. With caps
-(seed 000, 4.3.1: the bottleneck is balanced, the other resources must only fit) it may not fit
+([ICDE17, 4.3.1]: the bottleneck is balanced, the other resources must only fit) it may not fit
 where it was put, and something else may have to make room for it, within the budget.
 
 The search is exact as far as its steps reach: on a node over a cap some key group that is there
@@ -14,9 +14,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from solvers import metrics
-from solvers.budget import Budget
-from solvers.problem import BoolArray, FloatArray, IntArray, Problem
+from solvers.model import metrics
+from solvers.model.budget import Budget
+from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 
 MAX_STEPS = 2_000
 """Tries before it gives up: seconds at ten thousand nodes, complete on a handful."""

@@ -1,6 +1,6 @@
 """Which of several plans is better, in one place, so that every method means the same by it.
 
-Order: load distance; then what is left on draining nodes (seed 000, 4.3.1 minimises both); then
+Order: load distance; then what is left on draining nodes ([ICDE17, 4.3.1] minimises both); then
 fewer moves, then fewer bytes. Differences within the tolerance are ties.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers import metrics
-from solvers.problem import IntArray, Problem
+from solvers.model import metrics
+from solvers.model.problem import IntArray, Problem
 from solvers.rebalance.start import misplaced_mask
 
 TIE = 1e-6

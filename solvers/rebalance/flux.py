@@ -1,8 +1,8 @@
-"""Flux, the baseline of seed 000 (section 2.2): pair the fullest node with the emptiest.
+"""Flux, the baseline of [ICDE17, 2.2]: pair the fullest node with the emptiest.
 
 Each round sorts the nodes by load in descending order and moves the biggest suitable key group
 from the first to the last, from the second to the second last, and so on, so that the variance of
-the loads falls; rounds repeat while they help and the budget lasts. Like seed 000 (section 3) it
+the loads falls; rounds repeat while they help and the budget lasts. Like [ICDE17, 3] it
 looks at the bottleneck resource alone, the balanced one with the greatest weighted use; a move that
 would break a cap is not made.
 
@@ -22,16 +22,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ballast.contracts.errors import InvalidInput
-from solvers import metrics
-from solvers.budget import Budget
-from solvers.checks import is_whole, options_of
-from solvers.problem import BoolArray, FloatArray, IntArray, Problem
+from solvers.model import metrics
+from solvers.model.budget import Budget
+from solvers.model.parameter_checks import is_whole, options_of
+from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
+from solvers.model.result import Result, TraceStep, infeasible_result, make_result
+from solvers.model.stop import Clock, Stop
 from solvers.rebalance.bound import counting_bound
 from solvers.rebalance.caps import keep_caps
 from solvers.rebalance.compare import TIE, without_useless_moves
 from solvers.rebalance.start import movable_mask, place_must_moves, why_infeasible
-from solvers.result import Result, TraceStep, infeasible_result, make_result
-from solvers.stop import Clock, Stop
 
 NAME = "flux"
 NONE = -1

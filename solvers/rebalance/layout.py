@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers import metrics
-from solvers.budget import Budget
-from solvers.problem import BoolArray, FloatArray, IntArray, Problem
+from solvers.model import metrics
+from solvers.model.budget import Budget
+from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.rebalance.kernels import NOWHERE
 from solvers.rebalance.start import Cost, movable_mask, must_move_mask
 

@@ -1,4 +1,4 @@
-"""The MILP of seed 000 (section 4.3.1), built with PuLP and solved by HiGHS in this process.
+"""The MILP of [ICDE17, 4.3.1], built with PuLP and solved by HiGHS in this process.
 
 Corrections to the print are in docs/adr/0003: d_u and d_l are >= 0, constraint (5) is dropped,
 moves into draining nodes do not exist as variables, and "w1 >> w2" is two solves, first of d
@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
-from solvers import metrics
-from solvers.budget import Budget
-from solvers.checks import is_whole, options_of
-from solvers.problem import BoolArray, FloatArray, IntArray, Problem
+from solvers.model import metrics
+from solvers.model.budget import Budget
+from solvers.model.parameter_checks import is_whole, options_of
+from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
+from solvers.model.result import Result, TraceStep, infeasible_result, make_result
+from solvers.model.stop import Clock, Stop
 from solvers.rebalance.bound import counting_bound, most_moves
 from solvers.rebalance.caps import keep_caps
 from solvers.rebalance.compare import best_plan, without_useless_moves
@@ -33,8 +35,6 @@ from solvers.rebalance.start import (
     why_infeasible,
     within_budget,
 )
-from solvers.result import Result, TraceStep, infeasible_result, make_result
-from solvers.stop import Clock, Stop
 
 NAME = "milp"
 
@@ -337,7 +337,7 @@ class _Model:
             self._row(below, pulp.LpConstraintGE, w - fixed, f"below_{i}_{r}")
 
     def _add_caps(self) -> None:
-        """Resources that are caps: no node that stays above its limit (seed 000, 4.3.1)."""
+        """Resources that are caps: no node that stays above its limit [ICDE17, 4.3.1]."""
         import pulp
 
         capped = np.flatnonzero(~self.problem.balanced_mask)

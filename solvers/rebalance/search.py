@@ -19,16 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ballast.contracts.errors import InvalidInput
-from solvers import metrics
-from solvers.budget import Budget
-from solvers.checks import is_finite, options_of
-from solvers.problem import FloatArray, IntArray, Problem
+from solvers.model import metrics
+from solvers.model.budget import Budget
+from solvers.model.parameter_checks import is_finite, options_of
+from solvers.model.problem import FloatArray, IntArray, Problem
+from solvers.model.result import PROOF_TOLERANCE, Result, TraceStep, infeasible_result, make_result
+from solvers.model.stop import Clock, Stop
 from solvers.rebalance.bound import counting_bound
 from solvers.rebalance.compare import best_plan, without_useless_moves
 from solvers.rebalance.start import place_must_moves, why_infeasible, within_budget
 from solvers.rebalance.warm import make_ready
-from solvers.result import PROOF_TOLERANCE, Result, TraceStep, infeasible_result, make_result
-from solvers.stop import Clock, Stop
 
 if TYPE_CHECKING:
     from solvers.rebalance.layout import Layout, State

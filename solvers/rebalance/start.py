@@ -12,9 +12,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from solvers import metrics
-from solvers.budget import Budget
-from solvers.problem import BoolArray, FloatArray, IntArray, Problem
+from solvers.model import metrics
+from solvers.model.budget import Budget
+from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.rebalance.caps import CapRepair
 
 FEW_SIZES = 32

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ballast.contracts.errors import InvalidInput
-from solvers.budget import Budget
-from solvers.problem import Problem
+from solvers.model.budget import Budget
+from solvers.model.problem import Problem
+from solvers.model.result import Result, infeasible_result, make_result
+from solvers.model.stop import Stop
 from solvers.rebalance.bound import counting_bound
 from solvers.rebalance.start import place_must_moves, why_infeasible
-from solvers.result import Result, infeasible_result, make_result
-from solvers.stop import Stop
 
 NAME = "unchanged"
 

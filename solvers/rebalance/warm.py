@@ -12,8 +12,8 @@ import time
 
 import numpy as np
 
-from solvers.budget import Budget
-from solvers.problem import Problem
+from solvers.model.budget import Budget
+from solvers.model.problem import Problem
 
 _ready: set[bool] = set()
 

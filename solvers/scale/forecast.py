@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.problem import FloatArray
+from solvers.model.problem import FloatArray
 from solvers.scale.decision import History, Need
 from solvers.scale.multi_resource import binding_need, need_of
 from solvers.scale.observation import Observation

@@ -1,4 +1,4 @@
-"""Parallelism from load: pi = ceil(2w / (u + v)), seed 002, ELB phase 1.
+"""Parallelism from load: pi = ceil(2w / (u + v)), [AUTODASP17], ELB phase 1.
 
 ``u`` and ``v`` are the upper and lower load of an instance, the policy's boundaries; ``w`` is the
 whole load. The target is their middle, whatever the policy's target says.

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from solvers.problem import ALIVE
+from solvers.model.problem import ALIVE
 from solvers.scale.decision import Action, Decision, History, Need
 from solvers.scale.observation import HotNode, Observation
 from solvers.scale.policy import Policy
@@ -207,7 +207,7 @@ def _inside(need: Need, n: int) -> Verdict:
 
 
 def _within_cap(verdicts: list[Verdict], policy: Policy) -> list[Verdict]:
-    """Where all clusters together would be over the cap, the fullest grow first (seed 003)."""
+    """Where all clusters together would be over the cap, the fullest grow first ([DODO])."""
     if policy.max_nodes is None:
         return verdicts
     room = policy.max_nodes - sum(min(v.nodes, v.before) for v in verdicts)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ballast.contracts.errors import InvalidInput
-from solvers.problem import ALIVE, DEAD, DRAINING
+from solvers.model.problem import ALIVE, DEAD, DRAINING
 
 LAUNCHING = "launching"
 """Asked for and not there yet: its capacity is on the way, and it has no metrics to miss."""

@@ -1,4 +1,4 @@
-"""What a policy would see if a plan were in force: seed 000, 4.1, decides from that.
+"""What a policy would see if a plan were in force: [ICDE17, 4.1], decides from that.
 
 Balance and collocation come before scaling: a potential allocation may relieve an overloaded node
 or save load, and the scaling decision is taken from it and not from the raw load.
@@ -10,7 +10,7 @@ import dataclasses
 
 import numpy as np
 
-from solvers.problem import FloatArray, IntArray, Problem
+from solvers.model.problem import FloatArray, IntArray, Problem
 from solvers.scale.observation import NodeSample, Observation
 
 

@@ -38,12 +38,12 @@ class Boundaries:
 
     @classmethod
     def from_ideal_ratio(cls, minimum: float, maximum: float, k: float) -> Boundaries:
-        """Seed 003, 7.1.1: ``k`` is the ratio of the ideal load of a node to the maximum."""
+        """[DODO, 7.1.1]: ``k`` is the ratio of the ideal load of a node to the maximum."""
         return cls(lower=minimum, target=k * maximum, upper=maximum)
 
     @classmethod
     def around_middle(cls, v: float, u: float) -> Boundaries:
-        """Seed 002, ELB: load of an instance in [v, u] and close to (u + v) / 2."""
+        """[AUTODASP17], ELB: load of an instance in [v, u] and close to (u + v) / 2."""
         return cls(lower=v, target=(u + v) / 2, upper=u)
 
 
@@ -51,9 +51,9 @@ class Boundaries:
 class Policy:
     """Everything a scaling decision depends on besides what was observed.
 
-    ``max_nodes`` caps all clusters together (seed 003, 7.1.1); ``max_step_out`` and
+    ``max_nodes`` caps all clusters together [DODO, 7.1.1]; ``max_step_out`` and
     ``max_step_in`` are shares of the present nodes, never less than one node. ``billing_s`` is
-    the period that is paid in full once begun (an hour in seed 003); ``None`` where use is billed
+    the period that is paid in full once begun (an hour in [DODO]); ``None`` where use is billed
     as it comes. ``interval_s`` is the time between two rounds. ``max_full_windows`` is the share
     of a period's windows in which a cluster may be full before that counts as above the boundary:
     its measured use no longer says how much was wanted.

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ballast.contracts.errors import InvalidInput
-from solvers.problem import ALIVE, DRAINING
+from solvers.model.problem import ALIVE, DRAINING
 from solvers.scale.decision import Need
 from solvers.scale.observation import LAUNCHING, NodeSample, Observation
 from solvers.scale.policy import Boundaries, Policy

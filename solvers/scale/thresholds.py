@@ -1,4 +1,4 @@
-"""Thresholds per cluster with an ideal load in between: seed 003, 7.1.1, Algorithm 2.
+"""Thresholds per cluster with an ideal load in between: [DODO, 7.1.1], Algorithm 2.
 
 As its text means it, which the printed code does not always do: every cluster has its own number
 (the print never resets I_L and applies the last one), the cap is over all clusters together (the

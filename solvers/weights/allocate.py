@@ -1,4 +1,4 @@
-"""Minimax separable resource allocation by Fox's greedy: seed 001, 5.2.
+"""Minimax separable resource allocation by Fox's greedy: [MW16-REGIONS, 5.2].
 
 Minimise the largest F_j(w_j) with the weights adding up to all units and each within its bounds.
 For non-decreasing F_j the greedy that always gives the next unit to where it will block least is
@@ -12,7 +12,7 @@ import heapq
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
-from solvers.problem import FloatArray, IntArray
+from solvers.model.problem import FloatArray, IntArray
 
 
 def minimax_allocation(

@@ -1,11 +1,11 @@
-"""Between which bounds each weight may be chosen: m_j and M_j of seed 001, 5.2."""
+"""Between which bounds each weight may be chosen: m_j and M_j of [MW16-REGIONS, 5.2]."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
-from solvers.problem import BoolArray, IntArray
+from solvers.model.problem import BoolArray, IntArray
 
 
 def weight_bounds(

@@ -1,4 +1,4 @@
-"""Clusters of connections that behave alike: seed 001, 5.3.
+"""Clusters of connections that behave alike: [MW16-REGIONS, 5.3].
 
 Distance(F_j, F_k) = max(|log w_js / w_ks|, a |log F_j(w_js) / F_k(w_ks)|,
 a |log F_j(w_jR) / F_k(w_kR)|) with a = log R / |log(R delta)|. Agglomerative, complete linkage:
@@ -13,7 +13,7 @@ import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage  # type: ignore[import-untyped]
 from scipy.spatial.distance import squareform  # type: ignore[import-untyped]
 
-from solvers.problem import FloatArray, IntArray
+from solvers.model.problem import FloatArray, IntArray
 from solvers.weights.function import first_blocking
 
 

@@ -1,4 +1,4 @@
-"""The blocking-rate function of a connection: seed 001, 5.1.
+"""The blocking-rate function of a connection: [MW16-REGIONS, 5.1].
 
 From what was measured at some weights: smoothed into the raw data, forced into non-decreasing
 order by monotone regression, the rest by linear inter- and extrapolation. F(0) = 0 is given.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.optimize import isotonic_regression  # type: ignore[import-untyped]
 
-from solvers.problem import FloatArray
+from solvers.model.problem import FloatArray
 
 
 @dataclass(slots=True)

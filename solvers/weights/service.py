@@ -1,9 +1,9 @@
 """Weights from what each worker truly does a second, instead of from who blocks (ADR 0038).
 
-A connection blocks alone, and late (seed 001, 4.2 and 4.4), so that blocking rates teach about one
-connection a period. Records that came back over the time in which a worker had any is its rate,
-of all connections at once and also of those that are not at their limit (DS2, OSDI 2018). The
-allocation is the paper's (5.2): minimise the largest F_j(w_j), here F_j(w) = w / rate_j.
+A connection blocks alone, and late [MW16-REGIONS, 4.2 and 4.4], so that blocking rates teach
+about one connection a period. Records that came back over the time in which a worker had any is
+its rate, of all connections at once and also of those that are not at their limit (DS2, OSDI
+2018). The allocation is the paper's (5.2): minimise the largest F_j(w_j), here F_j(w) = w / rate_j.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy.special import xlogy  # type: ignore[import-untyped]
 
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.regions import UNITS
-from solvers.problem import BoolArray, FloatArray, IntArray
+from solvers.model.problem import BoolArray, FloatArray, IntArray
 from solvers.weights.allocate import minimax_allocation
 from solvers.weights.bounds import weight_bounds
 from solvers.weights.weights import check_sums

@@ -1,4 +1,5 @@
-"""From the history of a stateless ordered region to the weights of its connections: seed 001, 3-5.
+"""From the history of a stateless ordered region to the weights of its connections:
+[MW16-REGIONS], 3-5.
 
 One pure function: the same history gives the same weights, whether a local loop calls it every
 second or the pipeline every few minutes.
@@ -14,7 +15,7 @@ import numpy as np
 
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.regions import UNITS
-from solvers.problem import BoolArray, FloatArray, IntArray
+from solvers.model.problem import BoolArray, FloatArray, IntArray
 from solvers.weights.allocate import minimax_allocation
 from solvers.weights.bounds import weight_bounds
 from solvers.weights.cluster import cluster

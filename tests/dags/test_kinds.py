@@ -146,7 +146,7 @@ def test_every_program_tells_openlineage_which_tables_it_reads_and_writes(
     from ballast.contracts.settings import load_settings
     from ballast.contracts.tables import TABLES as KNOWN
     from orchestration.lineage import TABLES, dataset_name
-    from orchestration.program import ProgramOperator
+    from orchestration.program_operator import ProgramOperator
 
     tasks = [task for dag in dags.values() for task in dag.tasks]
     programs = {task.program for task in tasks if isinstance(task, ProgramOperator)}

@@ -29,7 +29,7 @@ def operator(monkeypatch: pytest.MonkeyPatch, submit: Any, **kwargs: Any) -> Any
     from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
     from ballast.contracts.settings import load_settings
-    from orchestration.program import ProgramOperator
+    from orchestration.program_operator import ProgramOperator
 
     monkeypatch.setattr(SparkSubmitOperator, "execute", submit)
     return ProgramOperator(
@@ -111,7 +111,7 @@ def test_an_answer_that_is_no_shows_as_skipped(
 
 
 def test_an_expected_refusal_is_logged_without_a_trace() -> None:
-    from orchestration.quiet import Refused, without_trace
+    from orchestration.refusals import Refused, without_trace
 
     def line(error: Exception) -> dict[str, Any]:
         try:

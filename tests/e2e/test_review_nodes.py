@@ -18,10 +18,10 @@ import uvicorn
 from fastapi import FastAPI
 from playwright.sync_api import Page, Route, expect, sync_playwright
 
-from ballast.contracts.handoff import VARIABLE, read_handoff
 from ballast.contracts.settings import Settings, load_settings
-from ballast.store.kept import Shelf
-from ballast.store.review import Life
+from ballast.contracts.task_result import VARIABLE, read_handoff
+from ballast.readmodel.plans import Life
+from ballast.store.cache import Shelf
 from ballast.store.tables import append, ensure_tables
 from bench.review_page.__main__ import Everyone
 from bench.review_page.warehouse import World, job_policy, write_job

@@ -13,7 +13,8 @@ from typing import Any
 
 from ballast.contracts.errors import BallastError
 from ballast.contracts.settings import Settings, load_settings
-from spark_jobs import publish, publishing
+from spark_jobs import publish
+from spark_jobs.publication import versions as publishing
 
 
 def say(**message: Any) -> None:

@@ -23,10 +23,12 @@ from ballast.contracts.settings import Settings, load_settings
 from ballast.contracts.tables import TABLES
 from ballast.store.plans import Head, read_head
 from ballast.store.tables import append, ensure_tables, read_rows
-from solvers import Budget, Stop, solve
-from solvers.planning import Planned
-from spark_jobs.plan_rows import assignment_rows, content_hash_of_plan, plan_row
-from spark_jobs.rounds import round_of
+from solvers.model.budget import Budget
+from solvers.model.stop import Stop
+from solvers.planner.allocation import Planned
+from solvers.rebalance.solve import solve
+from spark_jobs.draft.plan_rows import assignment_rows, content_hash_of_plan, plan_row
+from spark_jobs.draft.round import round_of
 from tests.support.policies import small_policy
 from tests.support.snapshots import snapshot_rows, uneven
 

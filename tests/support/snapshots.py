@@ -16,7 +16,7 @@ from ballast.contracts.settings import Settings
 from ballast.store.plans import Head
 from ballast.store.tables import append
 from spark_jobs import solve
-from spark_jobs.choice import Choice
+from spark_jobs.draft.solve_arguments import Choice
 from tests.support.metrics import round_robin
 
 Row = dict[str, Any]

@@ -1,4 +1,5 @@
-"""A stateless ordered region on loopback TCP: a splitter, N workers, an in-order merge (seed 001).
+"""A stateless ordered region on loopback TCP: a splitter, N workers, an in-order merge
+([MW16-REGIONS]).
 
 ``OrderedRegion`` is all that a caller needs; see docs/streaming.md and ADR 0038.
 """

@@ -1,6 +1,6 @@
 """The splitter's end of a connection: sends whole records and knows how long it was kept waiting.
 
-Seed 001, 3.1: a send that would block is noticed, then waited for, and the wait is counted.
+[MW16-REGIONS, 3.1]: a send that would block is noticed, then waited for, and the wait is counted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Windows of a region's connections, from counters that only rise (seed 001, 3.1, Figure 2)."""
+"""Windows of a region's connections, from counters that only rise ([MW16-REGIONS, 3.1], Figure
+2).
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The ordered region: records in, results out in the same order, work spread by weights.
 
-Seed 001, 3-4: one thread of control sends, and elects to block; a merge brings results back into
-order. Weights come from outside: a plan's, or those of a local loop that is passed in.
+[MW16-REGIONS], 3-4: one thread of control sends, and elects to block; a merge brings results back
+into order. Weights come from outside: a plan's, or those of a local loop that is passed in.
 """
 
 from __future__ import annotations

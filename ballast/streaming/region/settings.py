@@ -20,7 +20,7 @@ class RegionSettings:
     max_deaths: int = 3
     """A record that so many workers had in their hands when they died is what kills them."""
     reroute: bool = False
-    """Send a record elsewhere rather than block (seed 001, 4.4): a baseline, not advice."""
+    """Send a record elsewhere rather than block [MW16-REGIONS, 4.4]: a baseline, not advice."""
 
     def __post_init__(self) -> None:
         for name in ("send_buffer", "receive_buffer", "max_in_flight", "max_deaths"):

@@ -1,6 +1,6 @@
 """Weights of a region's connections, and which connection comes next under them.
 
-Seed 001, 5.1: weights are whole units of 0.1 %, as in weighted round robin.
+[MW16-REGIONS, 5.1]: weights are whole units of 0.1 %, as in weighted round robin.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A worker of an ordered region: a record in, what became of it out, until its socket ends.
 
 It reads no further than the record it works on, so that what waits is in the sockets' buffers and
-the splitter feels it (seed 001, 3.2).
+the splitter feels it [MW16-REGIONS, 3.2].
 """
 
 from __future__ import annotations

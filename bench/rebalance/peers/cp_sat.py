@@ -1,4 +1,4 @@
-"""OR-Tools CP-SAT on the model of seed 000, 4.3.1, in whole numbers, started from what is.
+"""OR-Tools CP-SAT on the model of [ICDE17, 4.3.1], in whole numbers, started from what is.
 
 One boolean for each key group and node; every core works. Loads are rounded to a billionth of an
 average node's fair share, and the distance counts in ten-millionths of it.

@@ -15,15 +15,16 @@ from bench.rebalance.peers.exchange import Answer, Build, Instance, Solve, serve
 
 def build_with(method: str) -> Build:
     def build(instance: Instance) -> Solve:
-        import solvers
+        from solvers.model.stop import Stop
+        from solvers.rebalance.solve import solve as rebalance_solve
         from solvers.rebalance.warm import make_ready
 
         make_ready(several_resources=True)
         problem, budget = problem_of(instance)
 
         def solve(seconds: float, seed: int) -> Answer:
-            stop = solvers.Stop(seconds=seconds)
-            result = solvers.solve(problem, budget, stop, seed=seed, method=method)
+            stop = Stop(seconds=seconds)
+            result = rebalance_solve(problem, budget, stop, seed=seed, method=method)
             extra = {"bound": result.bound, "gap": result.gap, "status": result.status.value}
             return Answer(
                 result.assignment if result.is_solved else None,

@@ -1,4 +1,4 @@
-"""PuLP with CBC on the plain model of seed 000, 4.3.1."""
+"""PuLP with CBC on the plain model of [ICDE17, 4.3.1]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plain model of seed 000, 4.3.1, written with PuLP, for the two solvers that PuLP drives.
+"""The plain model of [ICDE17, 4.3.1], written with PuLP, for the two solvers that PuLP drives.
 
 As printed, but for what the print needs to be solvable (docs/adr/0003): d_u and d_l are >= 0 and
 constraint (5) is dropped. Constraint (2) is written over the key groups that stay, which says the

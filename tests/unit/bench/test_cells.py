@@ -11,11 +11,11 @@ from bench.rebalance.cells import (
     Cell,
     bytes_cell,
     correlated_bytes,
+    icde17_loads,
     problem_of,
-    seed000_loads,
 )
 from bench.rebalance.peers.exchange import Answer, Instance
-from solvers import metrics
+from solvers.model import metrics
 
 
 @pytest.mark.parametrize("cell", TEN_CELLS, ids=lambda cell: cell.name)
@@ -39,9 +39,9 @@ def test_bases_cells_and_indices_draw_different_instances() -> None:
     assert len(seeds) == 12
 
 
-def test_seed000_shifts_a_fifth_of_the_nodes_by_half_of_varies() -> None:
+def test_icde17_shifts_a_fifth_of_the_nodes_by_half_of_varies() -> None:
     rng = np.random.default_rng(3)
-    current, load = seed000_loads(rng, nodes=40, per_node=20, varies=40)
+    current, load = icde17_loads(rng, nodes=40, per_node=20, varies=40)
     assert np.all(np.bincount(current) == 20)
     sums = np.bincount(current, weights=load) / 20
     lowered, raised = (sums < 0.9).sum(), (sums > 1.1).sum()

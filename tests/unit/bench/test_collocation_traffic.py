@@ -19,7 +19,7 @@ from bench.simulator.traffic import (
     connected,
     receivers,
 )
-from solvers import metrics
+from solvers.model import metrics
 
 
 @pytest.mark.parametrize(("nodes", "groups", "operators"), [(20, 400, 10), (60, 1200, 30)])

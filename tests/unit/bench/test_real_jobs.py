@@ -34,7 +34,7 @@ from bench.real_jobs.rounds import (
 )
 from bench.real_jobs.shuffles import NO_SHUFFLES, ShuffleFigures, StageFigures, summed
 from examples.flights.real_jobs import REAL_JOBS, real_job_policy
-from solvers import metrics
+from solvers.model import metrics
 
 LINE = "2013,1,5,517.0,515,2.0,830.0,819,{delay},{carrier},15,{tail},EWR,{dest},2.0,1,5,15,x\n"
 LINES = [

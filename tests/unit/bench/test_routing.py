@@ -13,7 +13,7 @@ from bench.routing.streams import FLIGHTS, Stream, stream_of, synthetic
 from bench.routing.synthetic import cell
 from bench.routing.verdicts import gate_curve, verdicts
 from bench.routing.world import NOWHERE, World
-from solvers.collocate.gate import RECORDS_PER_BYTE
+from solvers.model.amortisation import RECORDS_PER_BYTE
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-import solvers
 from bench.scaling import dodo, keygroups, operators, placing, streams, verdicts
 from bench.scaling.__main__ import PARTS, tasks_of
 from bench.scaling.course import Course
@@ -19,7 +18,11 @@ from bench.simulator import rows, scale_in
 from bench.simulator.pipeline import KEY_GROUPS_EACH
 from bench.simulator.scale_in import Rounds
 from bench.simulator.substreams import ZIPF, Substreams
-from solvers import Budget, Problem, Result, Stop
+from solvers.model.budget import Budget
+from solvers.model.problem import Problem
+from solvers.model.result import Result
+from solvers.model.stop import Stop
+from solvers.rebalance.solve import solve
 
 PRINTED = dodo.experiments(None)
 
@@ -158,7 +161,7 @@ def test_a_drain_that_takes_too_long_or_moves_too_much_is_seen() -> None:
 
 def flux(problem: Problem, budget: Budget) -> Result:
     """Milliseconds instead of seconds; the benchmark has the search."""
-    return solvers.solve(problem, budget, Stop(steps=50), method="flux")
+    return solve(problem, budget, Stop(steps=50), method="flux")
 
 
 def test_integrated_scale_in_keeps_its_moves_and_its_bound_on_rounds() -> None:

@@ -13,7 +13,7 @@ from bench.simulator import rows, scale_in
 from bench.simulator.cluster import Cluster, Migration, PauseModel
 from bench.simulator.potc import Potc
 from bench.simulator.real_job_1 import KEY_GROUPS_EACH, MINUTES, RealJob1
-from solvers import metrics
+from solvers.model import metrics
 
 
 def test_following_a_plan_moves_key_groups_and_costs_pause() -> None:

@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 
 from ballast.cli.approve import WAITING
 from ballast.contracts.settings import Settings, load_settings
-from ballast.store.kept import Shelf
+from ballast.store.cache import Shelf
 from bench.review_page.warehouse import World, ids_of, job_policy, write_job
 from plugins.review.app import build_app
 from plugins.review.assets import WEB

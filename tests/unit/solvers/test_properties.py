@@ -9,10 +9,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-import solvers
-from solvers import Budget, Problem, Status, Stop
+from solvers.model.budget import Budget
+from solvers.model.problem import Problem
+from solvers.model.result import Status
+from solvers.model.stop import Stop
+from solvers.rebalance import METHODS as REBALANCE_METHODS
 from solvers.rebalance.bound import counting_bound
-from solvers.verify import verify, verify_infeasible
+from solvers.rebalance.solve import solve
+from solvers.verify.assignment import verify, verify_infeasible
 from tests.unit.solvers.instances import (
     breaks_a_cap,
     budgets,
@@ -35,14 +39,14 @@ QUICK = settings(
 MANY = settings(QUICK, max_examples=100)
 
 
-METHODS = list(solvers.METHODS)
+METHODS = list(REBALANCE_METHODS)
 
 
 @pytest.mark.parametrize("method", METHODS)
 @given(problem=problems(), budget=budgets)
 @QUICK
 def test_every_result_passes_the_verifier(method: str, problem: Problem, budget: Budget) -> None:
-    result = solvers.solve(problem, budget, Stop(steps=50), method=method)
+    result = solve(problem, budget, Stop(steps=50), method=method)
     if result.status is Status.INFEASIBLE:
         assert result.reason
         assert verify_infeasible(problem, budget) == []
@@ -57,7 +61,7 @@ def test_every_result_passes_the_verifier(method: str, problem: Problem, budget:
 @settings(QUICK, max_examples=40)
 def test_no_rule_is_broken_in_plain_words(method: str, problem: Problem, budget: Budget) -> None:
     """The rules once more, without the verifier: a rule that it forgets must not go unseen."""
-    result = solvers.solve(problem, budget, Stop(steps=50), method=method)
+    result = solve(problem, budget, Stop(steps=50), method=method)
     if not result.is_solved:
         return
     chosen = 0
@@ -81,9 +85,9 @@ def test_no_rule_is_broken_in_plain_words(method: str, problem: Problem, budget:
 @given(problem=problems(max_nodes=4, max_groups=10), budget=budgets)
 @settings(QUICK, max_examples=40)
 def test_auto_is_never_worse_than_any_other_method(problem: Problem, budget: Budget) -> None:
-    auto = solvers.solve(problem, budget, Stop(steps=20))
+    auto = solve(problem, budget, Stop(steps=20))
     for method in METHODS:
-        other = solvers.solve(problem, budget, Stop(steps=20), method=method)
+        other = solve(problem, budget, Stop(steps=20), method=method)
         assert auto.is_solved == other.is_solved
         assert auto.load_distance <= other.load_distance + 1e-5
 
@@ -94,7 +98,7 @@ def test_the_milp_finds_the_optimum_of_the_exhaustive_search(
     problem: Problem, budget: Budget
 ) -> None:
     optimum = exhaustive_optimum(problem, budget)
-    result = solvers.solve(problem, budget, Stop(), method="milp")
+    result = solve(problem, budget, Stop(), method="milp")
     if optimum is None:
         assert result.status is Status.INFEASIBLE
         return
@@ -115,8 +119,8 @@ def test_the_counting_bound_is_never_above_the_optimum(problem: Problem, budget:
 @given(problem=problems(max_nodes=4, max_groups=12), budget=budgets)
 @MANY
 def test_flux_is_never_worse_than_unchanged(problem: Problem, budget: Budget) -> None:
-    flux = solvers.solve(problem, budget, Stop(), method="flux")
-    nothing = solvers.solve(problem, budget, Stop(), method="unchanged")
+    flux = solve(problem, budget, Stop(), method="flux")
+    nothing = solve(problem, budget, Stop(), method="unchanged")
     assert flux.is_solved == nothing.is_solved
     assert flux.load_distance <= nothing.load_distance + 1e-6
 
@@ -132,8 +136,8 @@ def in_another_unit(problem: Problem, scale: float) -> Problem:
 def test_the_optimum_does_not_depend_on_the_unit_of_load(
     problem: Problem, budget: Budget, scale: float
 ) -> None:
-    one = solvers.solve(problem, budget, Stop(), method="milp")
-    other = solvers.solve(in_another_unit(problem, scale), budget, Stop(), method="milp")
+    one = solve(problem, budget, Stop(), method="milp")
+    other = solve(in_another_unit(problem, scale), budget, Stop(), method="milp")
     assert one.status == other.status
     assert one.load_distance == pytest.approx(other.load_distance, abs=1e-4)
 
@@ -145,7 +149,7 @@ def test_a_unit_that_is_a_power_of_two_changes_no_plan(
     method: str, problem: Problem, budget: Budget
 ) -> None:
     one, other = (
-        solvers.solve(given_problem, budget, Stop(steps=20), seed=1, method=method)
+        solve(given_problem, budget, Stop(steps=20), seed=1, method=method)
         for given_problem in (problem, in_another_unit(problem, 2.0**20))
     )
     # The plan, not the bound: loads that are small whole numbers may be bounded more sharply.
@@ -164,7 +168,7 @@ def test_the_names_of_nodes_and_key_groups_change_nothing(
         key_group_ids=tuple(f"shard-{999 - k}" for k in range(problem.n_key_groups)),
     )
     one, other = (
-        solvers.solve(given_problem, budget, Stop(steps=20), seed=1, method=method)
+        solve(given_problem, budget, Stop(steps=20), seed=1, method=method)
         for given_problem in (problem, renamed)
     )
     assert np.array_equal(one.assignment, other.assignment)
@@ -188,8 +192,8 @@ def test_the_optimum_does_not_depend_on_the_order_of_nodes(
         current=place[problem.current],
         allowed=None if problem.allowed is None else mask_of(problem)[:, order],
     )
-    one = solvers.solve(problem, budget, Stop(), method="milp")
-    other = solvers.solve(shuffled, budget, Stop(), method="milp")
+    one = solve(problem, budget, Stop(), method="milp")
+    other = solve(shuffled, budget, Stop(), method="milp")
     assert one.is_solved == other.is_solved
     assert one.load_distance == pytest.approx(other.load_distance, abs=1e-4)
     assert counting_bound(problem, budget) == pytest.approx(counting_bound(shuffled, budget))
@@ -219,8 +223,8 @@ def test_the_optimum_does_not_depend_on_the_order_of_key_groups(
         pinned=problem.pinned_mask[index],
         allowed=mask,
     )
-    one = solvers.solve(problem, budget, Stop(), method="milp")
-    other = solvers.solve(shuffled, budget, Stop(), method="milp")
+    one = solve(problem, budget, Stop(), method="milp")
+    other = solve(shuffled, budget, Stop(), method="milp")
     assert one.is_solved == other.is_solved
     assert one.load_distance == pytest.approx(other.load_distance, abs=1e-4)
 
@@ -228,8 +232,8 @@ def test_the_optimum_does_not_depend_on_the_order_of_key_groups(
 @given(problem=problems(max_nodes=4, max_groups=8), moves=st.integers(0, 3))
 @settings(QUICK, max_examples=15)
 def test_one_more_move_never_hurts(problem: Problem, moves: int) -> None:
-    fewer = solvers.solve(problem, Budget(moves=moves), Stop(), method="milp")
-    more = solvers.solve(problem, Budget(moves=moves + 1), Stop(), method="milp")
+    fewer = solve(problem, Budget(moves=moves), Stop(), method="milp")
+    more = solve(problem, Budget(moves=moves + 1), Stop(), method="milp")
     if fewer.is_solved:
         assert more.load_distance <= fewer.load_distance + 1e-5
 
@@ -239,8 +243,7 @@ def test_a_stop_by_steps_repeats_exactly(method: str) -> None:
     rng = np.random.default_rng(5)
     problem = make(rng.lognormal(0, 0.8, 24), rng.integers(0, 3, 24))
     one, other = (
-        solvers.solve(problem, Budget(moves=4), Stop(steps=5), seed=3, method=method)
-        for _ in range(2)
+        solve(problem, Budget(moves=4), Stop(steps=5), seed=3, method=method) for _ in range(2)
     )
     assert np.array_equal(one.assignment, other.assignment)
     assert one.bound == other.bound

@@ -10,10 +10,10 @@ from ballast.store.plans import Head, read_head, read_log
 from ballast.store.tables import append, open_table
 from spark_jobs import check_invariants
 from spark_jobs.check_invariants import check_jobs, main
-from spark_jobs.checking.read import jobs_with_plans
-from spark_jobs.heads import compare_and_set
+from spark_jobs.publication.heads import compare_and_set
+from spark_jobs.publication.versions import head_of, log_published
 from spark_jobs.publish import publish_plan
-from spark_jobs.publishing import head_of, log_published
+from spark_jobs.upkeep.job_state import jobs_with_plans
 from tests.support.policies import small_policy
 from tests.support.snapshots import uneven, write_draft
 
@@ -79,7 +79,7 @@ def test_a_version_that_was_replaced_before_its_log_is_found_in_the_history(sett
 def test_a_publisher_between_its_commit_and_its_log_is_no_breach(settings, monkeypatch):
     """It publishes while the check is under way, between the log and the heads."""
     drafted(settings, "run-1")
-    from spark_jobs.checking import read
+    from spark_jobs.upkeep import job_state as read
 
     real = read.open_table
 

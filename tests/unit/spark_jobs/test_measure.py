@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ballast.contracts.handoff import VARIABLE, read_handoff
+from ballast.contracts.task_result import VARIABLE, read_handoff
 from ballast.store.plans import read_log
 from spark_jobs.measure import Applied, tell_if_broken
 from tests.support.policies import small_policy

@@ -21,9 +21,9 @@ from ballast.store.plans import (
     read_scaling,
 )
 from ballast.store.tables import append
-from spark_jobs.derived import derived_snapshot
-from spark_jobs.fitting import Wish
 from spark_jobs.publish import publish_plan
+from spark_jobs.restore.current_snapshot import derived_snapshot
+from spark_jobs.restore.fit import Wish
 from spark_jobs.rollback import main, roll_back
 from tests.support.earlier import without_columns
 from tests.support.policies import small_policy, write_policy

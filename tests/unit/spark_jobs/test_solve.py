@@ -9,10 +9,10 @@ import pytest
 import spark_jobs.solve
 from ballast.contracts.errors import Infeasible, InvalidInput, NotFound, VerificationFailed
 from ballast.store.plans import read_assignment, read_log, read_plans
-from solvers.verify import Violation
-from spark_jobs.choice import Choice
-from spark_jobs.drafts import read_content, target_in_force
-from spark_jobs.plan_rows import content_hash_of
+from solvers.verify.assignment import Violation
+from spark_jobs.draft.lookup import read_content, target_in_force
+from spark_jobs.draft.plan_rows import content_hash_of
+from spark_jobs.draft.solve_arguments import Choice
 from spark_jobs.publish import publish_plan
 from spark_jobs.solve import draft_plan, report
 from tests.support.policies import small_policy

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ballast.contracts.handoff import VARIABLE, read_handoff
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
+from ballast.contracts.task_result import VARIABLE, read_handoff
 from ballast.store.plans import read_head
 from ballast.store.tables import open_table
 from spark_jobs.publish import publish_plan

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from solvers import Budget, Problem
-from solvers.problem import IntArray
+from solvers.model.budget import Budget
+from solvers.model.problem import IntArray, Problem
 from tests.unit.solvers.instances import make
 
 

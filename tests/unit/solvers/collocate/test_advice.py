@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from solvers.collocate.advice import advice_before_metrics, advice_from_traffic
-from solvers.problem import Problem
+from solvers.model.problem import Problem
 from tests.support.policies import small_policy
 
 KEYS = {"parse": ["tail", "day"], "sum": ["tail"], "route": ["day", "dest"], "store": ["dest"]}

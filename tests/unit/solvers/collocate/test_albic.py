@@ -1,4 +1,4 @@
-"""ALBIC and COLA against what seed 000 says of them (Algorithm 2, 4.3.2 and 2.1)."""
+"""ALBIC and COLA against what [ICDE17] says of them (Algorithm 2, 4.3.2 and 2.1)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from ballast.contracts.errors import InvalidInput
-from solvers import Budget, Problem, Status, Stop
 from solvers.collocate import albic, cola
 from solvers.collocate.albic import AlbicParams, _Albic
 from solvers.collocate.clusters import connected_sets, downstream_key_groups, heavy_mask
-from solvers.collocate.graph import TrafficGraph
 from solvers.collocate.units import contract
-from solvers.verify import verify
+from solvers.model.budget import Budget
+from solvers.model.problem import Problem
+from solvers.model.result import Status
+from solvers.model.stop import Stop
+from solvers.model.traffic_graph import TrafficGraph
+from solvers.verify.assignment import verify
 from tests.unit.solvers.collocate.instances import (
     budgets,
     pairs_apart,

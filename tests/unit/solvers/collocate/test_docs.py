@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from solvers import Problem
+from solvers.model.problem import Problem
 
 PAGE = Path(__file__).parents[4] / "docs" / "solvers-collocate.md"
 

@@ -10,16 +10,20 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from ballast.contracts.errors import InvalidInput
-from solvers import Budget, Problem, Status, Stop, metrics
 from solvers.collocate import joint
-from solvers.collocate.costs import TrafficCosts, predicted_load
-from solvers.collocate.gate import Gate
-from solvers.collocate.graph import TrafficGraph
 from solvers.collocate.joint import JointParams, plan
 from solvers.collocate.search import Search
-from solvers.objective import Objective
+from solvers.model import metrics
+from solvers.model.amortisation import Gate
+from solvers.model.budget import Budget
+from solvers.model.objective import Objective
+from solvers.model.problem import Problem
+from solvers.model.result import Status
+from solvers.model.stop import Stop
+from solvers.model.traffic_costs import TrafficCosts, predicted_load
+from solvers.model.traffic_graph import TrafficGraph
 from solvers.rebalance.start import place_must_moves, why_infeasible
-from solvers.verify import verify
+from solvers.verify.assignment import verify
 from tests.unit.solvers.collocate.instances import (
     budgets,
     collocated_rate,
@@ -133,7 +137,7 @@ def test_rounds_reach_all_pairs_in_as_many_moves_as_there_are_pairs() -> None:
 
 
 def test_saved_serialisation_lowers_the_load_index_as_in_real_job_2() -> None:
-    """Seed 000, 5.4: with half of the load spent on serialisation, collocation halves it."""
+    """[ICDE17, 5.4]: with half of the load spent on serialisation, collocation halves it."""
     rate, groups = 10.0, 4
     load = [1.0] * (2 * groups)  # half of it is serialising 10 records at 0.05
     problem = with_operators(

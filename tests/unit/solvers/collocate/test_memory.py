@@ -8,11 +8,14 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from solvers import Budget, Problem, Status, Stop
 from solvers.collocate.joint import plan
 from solvers.collocate.memory import STALLED_AFTER, TargetMemory
 from solvers.collocate.params import JointParams
-from solvers.verify import verify
+from solvers.model.budget import Budget
+from solvers.model.problem import Problem
+from solvers.model.result import Status
+from solvers.model.stop import Stop
+from solvers.verify.assignment import verify
 from tests.unit.solvers.collocate.instances import budgets, pairs_apart, problems
 from tests.unit.solvers.instances import names
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvers.collocate.graph import TrafficGraph
 from solvers.collocate.partition import partition
+from solvers.model.traffic_graph import TrafficGraph
 
 
 def ring(n: int) -> TrafficGraph:

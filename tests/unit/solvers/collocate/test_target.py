@@ -7,10 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers import Budget, Problem, metrics
-from solvers.collocate.costs import TrafficCosts
-from solvers.collocate.graph import TrafficGraph
 from solvers.collocate.target import TIGHTER, ClusterTarget, propose_target
+from solvers.model import metrics
+from solvers.model.budget import Budget
+from solvers.model.problem import Problem
+from solvers.model.traffic_costs import TrafficCosts
+from solvers.model.traffic_graph import TrafficGraph
 
 BOUND = 0.1
 

@@ -1,4 +1,4 @@
-"""Operators over clusters of different size: seed 003, 6.2 and its evaluation's two cases (6.4)."""
+"""Operators over clusters of different size: [DODO, 6.2] and its evaluation's two cases (6.4)."""
 
 from __future__ import annotations
 

@@ -8,11 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ballast.contracts.errors import InvalidInput
-from solvers import Budget, Problem, Stop
+from solvers.model.budget import Budget
+from solvers.model.problem import Problem
+from solvers.model.stop import Stop
 from solvers.place import clb, elb, least_moved, mclb, over_windows
 from solvers.place.imbalance import state_moved
 from solvers.place.peel import peeled
-from solvers.verify import verify
+from solvers.verify.assignment import verify
 from tests.unit.solvers.instances import make, names
 
 STOP = Stop(steps=1)

@@ -1,4 +1,4 @@
-"""Consistent hashing with virtual nodes: seed 003, 7.1.3."""
+"""Consistent hashing with virtual nodes: [DODO, 7.1.3]."""
 
 from __future__ import annotations
 

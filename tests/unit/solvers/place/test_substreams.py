@@ -1,4 +1,4 @@
-"""ELB, CLB and the exact model of seed 002."""
+"""ELB, CLB and the exact model of [AUTODASP17]."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ballast.contracts.errors import InvalidInput
-from solvers import Budget, Stop, solve
+from solvers.model.budget import Budget
+from solvers.model.stop import Stop
 from solvers.place import clb, elb, mclb, over_windows, pareto_front
 from solvers.place.imbalance import instance_loads, spread, state_moved, variance
+from solvers.rebalance.solve import solve
 from tests.unit.solvers.instances import make
 
 QUICK = settings(max_examples=40, deadline=None, derandomize=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from solvers import Budget
+from solvers.model.budget import Budget
 from solvers.rebalance.bound import counting_bound
 from tests.unit.solvers.instances import exhaustive_optimum, make
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvers import Budget
+from solvers.model.budget import Budget
 from solvers.rebalance.layout import Layout
 from tests.unit.solvers.instances import make
 

@@ -9,9 +9,13 @@ import sys
 import numpy as np
 import pytest
 
-import solvers
 from ballast.contracts.errors import InvalidInput
-from solvers import Budget, Problem, Status, Stop, metrics
+from solvers.model import metrics
+from solvers.model.budget import Budget
+from solvers.model.problem import Problem
+from solvers.model.result import Result, Status
+from solvers.model.stop import Stop
+from solvers.rebalance.solve import solve
 from tests.unit.solvers.instances import exhaustive_optimum, make
 
 
@@ -20,8 +24,8 @@ def _cluster(seed: int = 3, groups: int = 60, nodes: int = 6, resources: int = 1
     return make(rng.lognormal(0, 0.8, (groups, resources)), rng.integers(0, nodes, groups))
 
 
-def _search(problem: Problem, budget: Budget, steps: int = 10, **rest: object) -> solvers.Result:
-    return solvers.solve(problem, budget, Stop(steps=steps), seed=1, method="search", **rest)  # type: ignore[arg-type]
+def _search(problem: Problem, budget: Budget, steps: int = 10, **rest: object) -> Result:
+    return solve(problem, budget, Stop(steps=steps), seed=1, method="search", **rest)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("resources", [1, 2])
@@ -100,14 +104,14 @@ def test_moves_that_the_result_does_not_need_are_not_made() -> None:
         [100, 5, 1, 1, 1], [0, 1, 1, 2, 2], pinned=np.array([True, False, False, False, False])
     )
     result = _search(problem, Budget())
-    nothing = solvers.solve(problem, Budget(), Stop(), method="unchanged")
+    nothing = solve(problem, Budget(), Stop(), method="unchanged")
     assert result.load_distance <= nothing.load_distance + 1e-4
     assert result.moves <= 4
 
 
 def test_a_clock_that_is_over_leaves_a_valid_plan() -> None:
     problem = _cluster(groups=3000, nodes=50)
-    result = solvers.solve(problem, Budget(moves=30), Stop(seconds=1e-3), method="search")
+    result = solve(problem, Budget(moves=30), Stop(seconds=1e-3), method="search")
     assert result.moves <= 30
     assert result.load_distance <= result.load_distance_before
     assert result.status in (Status.FEASIBLE, Status.UNCHANGED, Status.OPTIMAL)

@@ -69,7 +69,7 @@ def test_as_many_nodes_as_the_load_needs_and_no_more(
         assert left >= required * (1 - 1e-6) or n == len(capacities)
 
 
-# From load (seed 002)
+# From load ([AUTODASP17])
 
 
 @pytest.mark.parametrize(

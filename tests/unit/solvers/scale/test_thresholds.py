@@ -1,4 +1,4 @@
-"""Seed 003, Algorithm 2: what its text means, and where the printed code differs."""
+"""[DODO], Algorithm 2: what its text means, and where the printed code differs."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_every_cluster_gets_its_own_number() -> None:
 
 
 def test_the_cap_is_over_all_clusters_together_and_the_fullest_grow_first() -> None:
-    """Seed 003, 7.2: the capacity is 15 for both clusters."""
+    """[DODO, 7.2]: the capacity is 15 for both clusters."""
     policy = dataclasses.replace(POLICY, max_nodes=15)
     decision = decide(clusters(a=[1.0] * 5, b=[0.9] * 5), policy, History())
     assert decision.after == {"a": 9, "b": 6}

@@ -1,7 +1,7 @@
 """A fluid model of an ordered region: the worker slowest for its share gates all, and alone blocks.
 
-Drafting (seed 001, 4.2): while the splitter waits for one connection the others' buffers drain, so
-that in a period one connection alone is measured as blocking.
+Drafting [MW16-REGIONS, 4.2]: while the splitter waits for one connection the others' buffers
+drain, so that in a period one connection alone is measured as blocking.
 """
 
 from __future__ import annotations

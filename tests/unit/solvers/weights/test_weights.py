@@ -1,4 +1,4 @@
-"""Blocking-rate weights of an ordered region (seed 001, 3-5)."""
+"""Blocking-rate weights of an ordered region [MW16-REGIONS, 3-5]."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_the_distance_is_the_papers() -> None:
 
 
 def test_three_classes_of_64_connections_are_not_mixed() -> None:
-    """Seed 001, 6.6: clusters may be more than the classes, but never hold two of them."""
+    """[MW16-REGIONS, 6.6]: clusters may be more than the classes, but never hold two of them."""
     rng = np.random.default_rng(3)
     classes = [0] * 20 + [1] * 20 + [2] * 24
     knee = {0: 1, 1: 8, 2: 40}
@@ -174,7 +174,7 @@ def test_connections_are_clustered_from_32_on() -> None:
 
 
 def test_equal_workers_stay_nearly_even() -> None:
-    """Seed 001, 6.2: a high blocking rate is unavoidable, and the split stays sustainable."""
+    """[MW16-REGIONS, 6.2]: a high blocking rate is unavoidable, and the split stays sustainable."""
     region = Region([1.0, 1.0, 1.0])
     throughputs, _ = follow(region, 300, Params())
     assert throughputs[100:].mean() > 0.85 * 3
@@ -190,7 +190,7 @@ def test_a_worker_100_times_slower_gets_next_to_nothing() -> None:
 
 
 def test_with_decay_a_worker_that_recovers_is_found_again() -> None:
-    """LB-adaptive against LB-static (seed 001, 5.4 and 6.1)."""
+    """LB-adaptive against LB-static [MW16-REGIONS, 5.4 and 6.1]."""
     finals = {}
     for decay in (0.0, 0.1):
         region = Region([0.01, 1.0, 1.0])
@@ -213,7 +213,9 @@ def test_a_zero_while_another_blocks_says_little() -> None:
 
 
 def test_three_classes_of_64_workers_are_told_apart() -> None:
-    """Seed 001, 6.6: 20 at 100x, 20 at 5x, 24 at 1x; several times what round robin reaches."""
+    """[MW16-REGIONS, 6.6]: 20 at 100x, 20 at 5x, 24 at 1x; several times what round robin
+    reaches.
+    """
     region = Region([0.01] * 20 + [0.2] * 20 + [1.0] * 24)
     round_robin = region.throughput()
     throughputs, _ = follow(region, 200, Params())

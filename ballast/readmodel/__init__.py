@@ -1,0 +1,1 @@
+"""What the review page and the command line show, read from the store."""

@@ -1,1 +1,0 @@
-"""Routing by key (seed 004): pair statistics, the key graph, and routing tables."""

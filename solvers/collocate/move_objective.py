@@ -1,0 +1,107 @@
+"""Turns the target, the drain and the gate into what the search is after, per key group."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvers.collocate.params import JointParams
+from solvers.collocate.search import Wishes
+from solvers.collocate.target import NOWHERE, ClusterTarget, move_costs
+from solvers.model.amortisation import HeldBack
+from solvers.model.budget import Budget
+from solvers.model.metrics import move_pause_s
+from solvers.model.problem import BoolArray, FloatArray, Problem
+from solvers.model.traffic_graph import TrafficGraph, sum_by
+from solvers.rebalance.start import normalised_loads
+
+
+def wishes_of(
+    problem: Problem,
+    graph: TrafficGraph,
+    budget: Budget,
+    options: JointParams,
+    target: ClusterTarget | None,
+) -> tuple[Wishes, tuple[HeldBack, ...]]:
+    """The wishes of a round with this target (or none), and what the gate holds back."""
+    inner = _inner_rate(problem, graph, target)
+    paying, held = _paying_clusters(problem, graph, options, target)
+    if target is None:
+        wanted = np.full(problem.n_key_groups, NOWHERE)
+    else:
+        wanted = np.where(paying, target.node_of, NOWHERE)
+    gate = options.gate
+    n_bytes, pause = problem.state_bytes.tolist(), move_pause_s(problem).tolist()
+
+    def pays(k: int, gain: float) -> bool:
+        return gate is None or gate.pays(gain, n_bytes[k], pause[k])
+
+    wishes = Wishes(
+        target=wanted.tolist(),
+        pull=(options.target_bonus * options.costs.saved_by_node * inner).tolist(),
+        leave=_drain_worth(problem, graph, options).tolist(),
+        cost=move_costs(problem, budget).tolist(),
+        held=[gate is not None and node == NOWHERE for node in wanted.tolist()],
+        pays=pays,
+    )
+    return wishes, held
+
+
+def _inner_rate(problem: Problem, graph: TrafficGraph, target: ClusterTarget | None) -> FloatArray:
+    """[G]: the rate between a key group and the rest of its cluster."""
+    if target is None:
+        return np.zeros(problem.n_key_groups)
+    rows = graph.rows()
+    cluster = target.cluster_of
+    inside = (cluster[rows] >= 0) & (cluster[rows] == cluster[graph.partner])
+    return sum_by(rows, graph.rate * inside, problem.n_key_groups)
+
+
+def _paying_clusters(
+    problem: Problem, graph: TrafficGraph, options: JointParams, target: ClusterTarget | None
+) -> tuple[BoolArray, tuple[HeldBack, ...]]:
+    """[G]: the gate lets the key group's cluster come together (true where there is no gate)."""
+    paying = np.ones(problem.n_key_groups, dtype=bool)
+    gate = options.gate
+    if target is None or gate is None:
+        return paying, ()
+    # A key group of no cluster has no traffic to earn its move with: it goes only for balance.
+    paying[target.cluster_of < 0] = False
+    saved = options.costs.saved_by_node * _saved_by_cluster(problem, graph, target)
+    pause_s = move_pause_s(problem)
+    held: list[HeldBack] = []
+    for cluster, gain in enumerate(saved.tolist()):
+        members = np.flatnonzero(target.cluster_of == cluster)
+        moving = members[target.node_of[members] != problem.current[members]]
+        n_bytes, pause = int(problem.state_bytes[moving].sum()), float(pause_s[moving].sum())
+        if not len(moving) or gate.pays(gain, n_bytes, pause):
+            continue
+        paying[members] = False
+        names = tuple(problem.key_group_ids[k] for k in moving.tolist())
+        held.append(HeldBack(names, gain, n_bytes, gate.in_words(gain, n_bytes, pause)))
+    return paying, tuple(held)
+
+
+def _saved_by_cluster(problem: Problem, graph: TrafficGraph, target: ClusterTarget) -> FloatArray:
+    """[clusters]: the rate that is remote now and would be local with all members in place."""
+    rows, cluster = graph.rows(), target.cluster_of
+    ends = target.node_of[rows], target.node_of[graph.partner]
+    gained = (
+        (cluster[rows] >= 0)
+        & (cluster[rows] == cluster[graph.partner])
+        & (problem.current[rows] != problem.current[graph.partner])
+        & (ends[0] == ends[1])
+        & (ends[0] != NOWHERE)
+    )
+    count = int(cluster.max(initial=-1)) + 1
+    return sum_by(cluster[rows[gained]], graph.rate_out[gained], count)
+
+
+def _drain_worth(problem: Problem, graph: TrafficGraph, options: JointParams) -> FloatArray:
+    """[G]: leaving a draining node is worth its share of the load, in units of all traffic."""
+    is_draining = problem.draining[problem.current]
+    if not is_draining.any():
+        return np.zeros(problem.n_key_groups)
+    scale = max(graph.total_rate * options.costs.saved_by_node, 1.0)
+    share = normalised_loads(problem).max(axis=1) + 1.0 / max(1, problem.n_key_groups)
+    worth: FloatArray = options.drain_worth * scale * share * is_draining
+    return worth

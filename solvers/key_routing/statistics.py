@@ -1,0 +1,48 @@
+"""Pairs of keys of two neighbouring stages, and the keys of each stage apart from them.
+
+[MW16-LOCALITY] weighs keys by the pairs that are kept; with few pairs that says little about the
+load of a server, so keys are counted by summaries of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from solvers.key_routing.names import key_bytes
+from solvers.key_routing.space_saving import SpaceSaving, merge
+
+Pair = tuple[bytes, bytes]
+
+
+@dataclass(slots=True)
+class PairStatistics:
+    """What one instance counts: (key in, key out) pairs, keys in, keys out."""
+
+    pairs: SpaceSaving[Pair]
+    left: SpaceSaving[bytes]
+    right: SpaceSaving[bytes]
+
+    @classmethod
+    def empty(cls, n_pairs: int, n_keys: int) -> PairStatistics:
+        return cls(SpaceSaving(n_pairs), SpaceSaving(n_keys), SpaceSaving(n_keys))
+
+    def observe(self, left: str | bytes, right: str | bytes, weight: float = 1.0) -> None:
+        a, b = key_bytes(left), key_bytes(right)
+        self.pairs.add((a, b), weight)
+        self.left.add(a, weight)
+        self.right.add(b, weight)
+
+    def scaled(self, factor: float) -> PairStatistics:
+        return PairStatistics(
+            self.pairs.scaled(factor), self.left.scaled(factor), self.right.scaled(factor)
+        )
+
+
+def merge_statistics(many: Sequence[PairStatistics], n_pairs: int, n_keys: int) -> PairStatistics:
+    """Of many instances or windows; the error bounds add up."""
+    return PairStatistics(
+        merge([s.pairs for s in many], n_pairs),
+        merge([s.left for s in many], n_keys),
+        merge([s.right for s in many], n_keys),
+    )

@@ -1,0 +1,118 @@
+"""A rebalance problem with nodes added, taken away or in another state; everything else stays."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ballast.contracts.errors import InvalidInput
+from solvers.model.problem import ALIVE, AllowedNodes, BoolArray, IntArray, Problem
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """A node that could be added: its capacity in the order of the problem's resources."""
+
+    node_id: str
+    capacity: tuple[float, ...]
+    rack: str = ""
+    cluster: str = ""
+
+
+def without_nodes(problem: Problem, leaving: Collection[str]) -> Problem:
+    """The problem without these nodes; no key group may be on them any more."""
+    stays = np.array([name not in leaving for name in problem.node_ids])
+    if stays.all():
+        return problem
+    left = np.flatnonzero(~stays[problem.current])
+    if len(left):
+        k = int(left[0])
+        raise InvalidInput(
+            f"node {problem.node_ids[problem.current[k]]!r} still has key group "
+            f"{problem.key_group_ids[k]!r}",
+            remedy="drain a node before it is ended",
+        )
+    new_index = np.cumsum(stays) - 1
+    return dataclasses.replace(
+        problem,
+        node_ids=_kept(problem.node_ids, stays),
+        capacity=problem.capacity[stays],
+        node_state=_kept(problem.node_state, stays),
+        rack=_kept(problem.rack, stays),
+        current=new_index[problem.current],
+        allowed=_renumbered(problem.allowed, stays, new_index),
+    )
+
+
+def with_nodes(problem: Problem, added: Sequence[NodeSpec]) -> Problem:
+    """The problem with these nodes, alive and empty. Key groups restricted to others stay so."""
+    if not added:
+        return problem
+    return dataclasses.replace(
+        problem,
+        node_ids=(*problem.node_ids, *(n.node_id for n in added)),
+        capacity=np.vstack([problem.capacity, [n.capacity for n in added]]),
+        node_state=(*problem.node_state, *(ALIVE for _ in added)),
+        rack=(*problem.rack, *(n.rack for n in added)),
+    )
+
+
+def with_states(problem: Problem, states: Mapping[str, str]) -> Problem:
+    """The problem with some nodes in another state."""
+    if not states:
+        return problem
+    new = tuple(
+        states.get(name, state)
+        for name, state in zip(problem.node_ids, problem.node_state, strict=True)
+    )
+    return dataclasses.replace(problem, node_state=new)
+
+
+def that_must_move(problem: Problem, key_groups: IntArray) -> Problem:
+    """The problem in which these key groups are allowed on nodes that stay, and nowhere else.
+
+    A key group on a node that its list does not name has to move within the budget (docs/
+    solvers.md), so this makes any method do so.
+    """
+    if not len(key_groups):
+        return problem
+    chosen = set(key_groups.tolist())
+    restricted = np.zeros(problem.n_key_groups, dtype=bool)
+    restricted[key_groups] = True
+    if problem.allowed is not None:
+        restricted |= problem.allowed.restricted
+    rows: list[IntArray] = [
+        problem.targets_of(k)
+        if k in chosen
+        else (problem.allowed.row(k) if problem.allowed is not None else _NONE)
+        for k in range(problem.n_key_groups)
+    ]
+    indptr = np.concatenate(([0], np.cumsum([len(row) for row in rows])))
+    return dataclasses.replace(
+        problem, allowed=AllowedNodes(indptr, np.concatenate(rows), restricted)
+    )
+
+
+_NONE: IntArray = np.zeros(0, dtype=np.int64)
+
+
+def _kept(values: Sequence[str], stays: BoolArray) -> tuple[str, ...]:
+    return tuple(v for v, keep in zip(values, stays, strict=True) if keep)
+
+
+def _renumbered(
+    allowed: AllowedNodes | None, stays: BoolArray, new_index: IntArray
+) -> AllowedNodes | None:
+    if allowed is None:
+        return None
+    keep = stays[allowed.nodes]
+    owner = np.repeat(np.arange(len(allowed.restricted)), np.diff(allowed.indptr))
+    counts = np.bincount(owner[keep], minlength=len(allowed.restricted))
+    return AllowedNodes(
+        np.concatenate(([0], np.cumsum(counts))),
+        new_index[allowed.nodes[keep]],
+        allowed.restricted.copy(),
+    )

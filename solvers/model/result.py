@@ -1,0 +1,197 @@
+"""What a solver hands back: an assignment, our own status words, and every figure promised."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from solvers.model import metrics
+from solvers.model.problem import IntArray, Problem
+
+PROOF_TOLERANCE = 1e-5
+"""Percentage points of load distance. A plan this close to a proven bound counts as optimal: it
+is ten times the solver's own feasibility tolerances, and far below anything measurable."""
+
+TraceStep = tuple[float, str, float]
+"""(seconds since the start, method or step, load distance then)."""
+
+
+class Status(StrEnum):
+    """Our own vocabulary; each method maps its solver's words onto it."""
+
+    OPTIMAL = "optimal"
+    FEASIBLE = "feasible"
+    UNCHANGED = "unchanged"
+    INFEASIBLE = "infeasible"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Result:
+    """A solver's answer. Load distances are in percent of the mean unless they say points.
+
+    ``bound`` is a proven lower bound on the load distance of every assignment that keeps the
+    budget; ``gap`` = load_distance - bound in percentage points, 0 where optimality is proven.
+    ``moves`` and ``bytes`` are what the budget counts; forced moves are apart; ``pause_s`` is the
+    pause of the whole plan, of which ``forced_pause_s`` is due to forced moves. ``load_index`` is
+    the total load under the plan in percent of the total as it is, for the resource that it
+    lowers least: below 100 where records that stay on a node need not be serialised.
+    An infeasible result carries the current assignment, neither bound nor gap, and the reason.
+    """
+
+    method: str
+    status: Status
+    assignment: IntArray
+    load_distance_before: float
+    load_distance: float
+    load_distance_points_before: float
+    load_distance_points_after: float
+    bound: float | None
+    gap: float | None
+    moves: int
+    bytes: int
+    forced_moves: int
+    forced_bytes: int
+    pause_s: float
+    forced_pause_s: float
+    draining_load: float
+    collocation_factor_before: float | None
+    collocation_factor: float | None
+    load_index: float
+    seconds: float
+    trace: tuple[TraceStep, ...] = ()
+    reason: str = ""
+
+    @property
+    def is_solved(self) -> bool:
+        return self.status is not Status.INFEASIBLE
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as JSON can hold them (no assignment): what result.json says."""
+        return {
+            "method": self.method,
+            "status": self.status.value,
+            "reason": self.reason,
+            "load_distance_before": self.load_distance_before,
+            "load_distance": self.load_distance,
+            "load_distance_points_before": self.load_distance_points_before,
+            "load_distance_points_after": self.load_distance_points_after,
+            "bound": self.bound,
+            "gap": self.gap,
+            "moves": self.moves,
+            "bytes": self.bytes,
+            "forced_moves": self.forced_moves,
+            "forced_bytes": self.forced_bytes,
+            "pause_s": self.pause_s,
+            "forced_pause_s": self.forced_pause_s,
+            "draining_load": self.draining_load,
+            "collocation_factor_before": self.collocation_factor_before,
+            "collocation_factor": self.collocation_factor,
+            "load_index": self.load_index,
+            "seconds": round(self.seconds, 3),
+            "trace": [[round(s, 3), step, objective] for s, step, objective in self.trace],
+        }
+
+
+def make_result(
+    problem: Problem,
+    assignment: IntArray,
+    *,
+    method: str,
+    bound: float,
+    seconds: float,
+    trace: tuple[TraceStep, ...] = (),
+    reason: str = "",
+    after: Problem | None = None,
+    is_changed: bool = False,
+) -> Result:
+    """Compute every figure from the assignment itself, never from a solver's floats.
+
+    ``after`` has the loads and the traffic under the plan, where they depend on it;
+    ``is_changed`` says that the plan changes something beside the assignment.
+    """
+    after = after or problem
+    distance = metrics.load_distance(after, assignment)
+    proven = min(max(0.0, bound), distance)
+    gap = distance - proven
+    is_optimal = gap <= PROOF_TOLERANCE
+    moved = metrics.moved_mask(problem, assignment)
+    return _result(
+        problem,
+        assignment,
+        after=after,
+        method=method,
+        status=_status(any_move=is_changed or bool(moved.any()), is_optimal=is_optimal),
+        bound=proven,
+        gap=0.0 if is_optimal else gap,
+        seconds=seconds,
+        trace=trace,
+        reason=reason,
+    )
+
+
+def infeasible_result(problem: Problem, *, method: str, reason: str, seconds: float) -> Result:
+    """Nothing keeps all the rules: the assignment stays as it is, and the reason says why."""
+    return _result(
+        problem,
+        problem.current.copy(),
+        after=problem,
+        method=method,
+        status=Status.INFEASIBLE,
+        bound=None,
+        gap=None,
+        seconds=seconds,
+        trace=(),
+        reason=reason,
+    )
+
+
+def _status(*, any_move: bool, is_optimal: bool) -> Status:
+    if not any_move:
+        return Status.UNCHANGED
+    return Status.OPTIMAL if is_optimal else Status.FEASIBLE
+
+
+def _result(
+    problem: Problem,
+    assignment: IntArray,
+    *,
+    after: Problem,
+    method: str,
+    status: Status,
+    bound: float | None,
+    gap: float | None,
+    seconds: float,
+    trace: tuple[TraceStep, ...],
+    reason: str,
+) -> Result:
+    current = problem.current
+    moved = metrics.moved_mask(problem, assignment)
+    forced = moved & metrics.forced_mask(problem)
+    voluntary = moved & ~forced
+    assignment.setflags(write=False)
+    return Result(
+        method=method,
+        status=status,
+        assignment=assignment,
+        load_distance_before=metrics.load_distance(problem, current),
+        load_distance=metrics.load_distance(after, assignment),
+        load_distance_points_before=metrics.load_distance_points(problem, current),
+        load_distance_points_after=metrics.load_distance_points(after, assignment),
+        bound=bound,
+        gap=gap,
+        moves=int(voluntary.sum()),
+        bytes=int(problem.state_bytes[voluntary].sum()),
+        forced_moves=int(forced.sum()),
+        forced_bytes=int(problem.state_bytes[forced].sum()),
+        pause_s=metrics.pause_s(problem, moved),
+        forced_pause_s=metrics.pause_s(problem, forced),
+        draining_load=metrics.draining_load(after, assignment),
+        collocation_factor_before=metrics.collocation_factor(problem, current),
+        collocation_factor=metrics.collocation_factor(after, assignment),
+        load_index=metrics.load_index(problem.load, after.load),
+        seconds=seconds if math.isfinite(seconds) else 0.0,
+        trace=trace,
+        reason=reason,
+    )

@@ -1,0 +1,119 @@
+"""What traffic costs: load for every record that is serialised, and a price by distance.
+
+Collocation lowers load because a record between two key groups of one node is neither serialised
+nor deserialised [ICDE17, 4.3.2]. The cost of one record is measured, never assumed: all
+defaults here are zero.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ballast.contracts.errors import InvalidInput
+from solvers.model.problem import FloatArray, IntArray, Problem
+from solvers.model.traffic_graph import TrafficGraph
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficCosts:
+    """``send`` and ``receive``: load per record sent to another node, one number per resource,
+    in the unit of the problem's load per unit of its rate; empty means none.
+
+    The prices weigh a record by how far it goes; they are only compared with each other.
+    """
+
+    send: tuple[float, ...] = ()
+    receive: tuple[float, ...] = ()
+    within_node: float = 0.0
+    within_rack: float = 1.0
+    between_racks: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("send", "receive"):
+            values = tuple(float(v) for v in getattr(self, name))
+            if not all(math.isfinite(v) and v >= 0 for v in values):
+                raise InvalidInput(f"costs.{name} is {values}", allowed="numbers >= 0")
+            object.__setattr__(self, name, values)
+        prices = (self.within_node, self.within_rack, self.between_racks)
+        is_ordered = prices[0] <= prices[1] <= prices[2] and prices[0] < prices[2]
+        if not all(map(math.isfinite, prices)) or prices[0] < 0 or not is_ordered:
+            raise InvalidInput(
+                f"the prices of a record are {prices}",
+                allowed="0 <= within_node <= within_rack <= between_racks, not all equal",
+            )
+
+    @property
+    def has_racks(self) -> bool:
+        return self.within_rack < self.between_racks
+
+    @property
+    def saved_by_node(self) -> float:
+        return self.between_racks - self.within_node
+
+    @property
+    def saved_by_rack(self) -> float:
+        return self.between_racks - self.within_rack
+
+    def per_resource(self, problem: Problem) -> tuple[FloatArray, FloatArray]:
+        """([R], [R]): send and receive with "none" written out."""
+        return _filled("send", self.send, problem), _filled("receive", self.receive, problem)
+
+
+def _filled(name: str, values: tuple[float, ...], problem: Problem) -> FloatArray:
+    if not values:
+        return np.zeros(problem.n_resources)
+    if len(values) != problem.n_resources:
+        raise InvalidInput(
+            f"costs.{name} has {len(values)} numbers",
+            allowed=f"one per resource, {problem.n_resources}",
+        )
+    return np.array(values)
+
+
+def serialisation_costs(
+    problem: Problem, graph: TrafficGraph, costs: TrafficCosts
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """([G, R], [G, R], [G, R]): load without serialisation, load per record sent, per received.
+
+    Measured loads contain the serialisation of what is remote now. Where the costs say more than
+    the key group's whole load, they are scaled down for it, so that no load is negative and the
+    current placement has exactly the measured load.
+    """
+    send, receive = costs.per_resource(problem)
+    rows = graph.rows()
+    remote = problem.current[rows] != problem.current[graph.partner]
+    out = np.bincount(rows, weights=graph.rate_out * remote, minlength=graph.n_vertices)
+    into = np.bincount(rows, weights=graph.rate_in * remote, minlength=graph.n_vertices)
+    contained = out[:, None] * send + into[:, None] * receive
+    share = np.ones_like(contained)
+    np.divide(problem.load, contained, out=share, where=contained > problem.load)
+    base: FloatArray = np.maximum(0.0, problem.load - share * contained)
+    return base, share * send, share * receive
+
+
+def predicted_load(
+    problem: Problem, graph: TrafficGraph, costs: TrafficCosts, assignment: IntArray
+) -> FloatArray:
+    """[G, R]: the loads under another assignment, written apart from the incremental search."""
+    base, send, receive = serialisation_costs(problem, graph, costs)
+    rows = graph.rows()
+    remote = assignment[rows] != assignment[graph.partner]
+    out = np.bincount(rows, weights=graph.rate_out * remote, minlength=graph.n_vertices)
+    into = np.bincount(rows, weights=graph.rate_in * remote, minlength=graph.n_vertices)
+    load: FloatArray = base + out[:, None] * send + into[:, None] * receive
+    return load
+
+
+def traffic_price(problem: Problem, assignment: IntArray, costs: TrafficCosts) -> float:
+    """What all records of a unit of time cost by how far they go; 0 without traffic."""
+    if problem.traffic_from is None or problem.traffic_to is None or problem.traffic_rate is None:
+        return 0.0
+    source, target = assignment[problem.traffic_from], assignment[problem.traffic_to]
+    racks = np.unique(problem.rack, return_inverse=True)[1] if problem.rack else None
+    is_near = np.ones(len(source), bool) if racks is None else racks[source] == racks[target]
+    price = np.where(is_near, costs.within_rack, costs.between_racks)
+    price = np.where(source == target, costs.within_node, price)
+    return float(price @ problem.traffic_rate)

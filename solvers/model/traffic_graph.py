@@ -1,0 +1,140 @@
+"""The traffic between key groups as compressed rows, so that a move costs its degree alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ballast.contracts.errors import InvalidInput
+from solvers.model.problem import FloatArray, IntArray, Problem
+
+
+def sum_by(index: IntArray, weight: FloatArray, size: int) -> FloatArray:
+    """[size]: the weights of each index added up."""
+    return np.bincount(index, weights=weight, minlength=size).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TrafficGraph:
+    """Row ``k`` holds the partners of key group ``k``, each once, with the rates both ways.
+
+    An edge from a key group to itself never leaves its node: it is kept out of the rows and
+    summed in ``self_rate``, so that the collocation factor still counts it.
+    """
+
+    indptr: IntArray
+    partner: IntArray
+    rate_out: FloatArray
+    rate_in: FloatArray
+    self_rate: float
+
+    @classmethod
+    def of(cls, problem: Problem) -> TrafficGraph:
+        """The problem's traffic; without any, a graph without edges."""
+        if (
+            problem.traffic_from is None
+            or problem.traffic_to is None
+            or problem.traffic_rate is None
+        ):
+            none, rates = np.zeros(0, dtype=np.int64), np.zeros(0)
+            return cls.from_edges(problem.n_key_groups, none, none, rates)
+        return cls.from_edges(
+            problem.n_key_groups, problem.traffic_from, problem.traffic_to, problem.traffic_rate
+        )
+
+    @classmethod
+    def from_edges(
+        cls, n_vertices: int, source: IntArray, target: IntArray, rate: FloatArray
+    ) -> TrafficGraph:
+        """Directed edges, in any order and possibly listed more than once (rates add up)."""
+        is_self = source == target
+        used = ~is_self & (rate > 0)
+        a, b, w = source[used], target[used], rate[used]
+        row, column = np.concatenate((a, b)), np.concatenate((b, a))
+        code, slot = np.unique(row * np.int64(max(1, n_vertices)) + column, return_inverse=True)
+        out = sum_by(slot[: len(a)], w, len(code))
+        into = sum_by(slot[len(a) :], w, len(code))
+        rows = code // max(1, n_vertices)
+        counts = np.bincount(rows, minlength=n_vertices)
+        return cls(
+            np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+            (code % max(1, n_vertices)).astype(np.int64),
+            out,
+            into,
+            float(rate[is_self].sum()),
+        )
+
+    @property
+    def n_vertices(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def rate(self) -> FloatArray:
+        """Both directions of each row's entry together."""
+        both: FloatArray = self.rate_out + self.rate_in
+        return both
+
+    @property
+    def total_rate(self) -> float:
+        """Of all edges, those of a key group to itself included."""
+        return float(self.rate_out.sum()) + self.self_rate
+
+    def rows(self) -> IntArray:
+        """[entries]: the vertex whose row an entry is in."""
+        return np.repeat(np.arange(self.n_vertices), np.diff(self.indptr))
+
+    def collocated_rate(self, assignment: IntArray) -> float:
+        together = assignment[self.rows()] == assignment[self.partner]
+        return float(self.rate_out[together].sum()) + self.self_rate
+
+    def subgraph(self, vertices: IntArray) -> TrafficGraph:
+        """The graph among some vertices, renumbered in their order."""
+        position = np.full(self.n_vertices, -1, dtype=np.int64)
+        position[vertices] = np.arange(len(vertices))
+        starts, lengths = self.indptr[vertices], np.diff(self.indptr)[vertices]
+        owner = np.repeat(np.arange(len(vertices)), lengths)
+        offset = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        entry = starts[owner] + offset
+        inside = position[self.partner[entry]] >= 0
+        entry, owner = entry[inside], owner[inside]
+        counts = np.bincount(owner, minlength=len(vertices))
+        return TrafficGraph(
+            np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+            position[self.partner[entry]],
+            self.rate_out[entry],
+            self.rate_in[entry],
+            0.0,
+        )
+
+
+def edges_from_names(
+    key_group_ids: Sequence[str], rows: Iterable[tuple[str, str, float]]
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """(from, to, rate) by name into the arrays of a ``Problem``; says which row is bad."""
+    index: Mapping[str, int] = {name: k for k, name in enumerate(key_group_ids)}
+    source, target, rates = [], [], []
+    for number, (a, b, rate) in enumerate(rows):
+        for name in (a, b):
+            if name not in index:
+                raise InvalidInput(
+                    f"traffic row {number} names the unknown key group {name!r}",
+                    value=name,
+                    remedy="list it among the key groups, or drop the row",
+                )
+        if not (math.isfinite(rate) and rate >= 0):
+            raise InvalidInput(
+                f"traffic row {number} from {a!r} to {b!r} has the rate {rate!r}",
+                value=rate,
+                allowed="a number >= 0",
+            )
+        source.append(index[a])
+        target.append(index[b])
+        rates.append(rate)
+    return (
+        np.array(source, dtype=np.int64),
+        np.array(target, dtype=np.int64),
+        np.array(rates, dtype=np.float64),
+    )

@@ -1,0 +1,1 @@
+"""One round of planning: allocation, scaling and key routing under one budget."""

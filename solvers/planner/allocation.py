@@ -1,0 +1,115 @@
+"""One round for an objective: the rebalance methods, or load and traffic searched together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ballast.contracts.errors import InvalidInput
+from solvers.collocate import joint
+from solvers.collocate.memory import TargetMemory
+from solvers.collocate.params import JointParams
+from solvers.key_routing.rerouting import KeyMove
+from solvers.model.amortisation import HeldBack
+from solvers.model.budget import Budget
+from solvers.model.key_statistics import Routing
+from solvers.model.objective import LEXICOGRAPHIC, WEIGHTED, Objective
+from solvers.model.parameter_checks import options_of
+from solvers.model.problem import Problem
+from solvers.model.result import Result
+from solvers.model.stop import Stop
+from solvers.rebalance.solve import solve
+
+AUTO = "auto"
+OF_THE_OBJECTIVE = ("max_load_distance", "objective", "traffic_weight", "load_weight")
+"""Parameters of the joint search that the objective decides: the verifier knows only that."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Planned:
+    """The result, what the next round of a joint search is to know, and what did not pay."""
+
+    result: Result
+    memory: TargetMemory | None = None
+    held_back: tuple[HeldBack, ...] = ()
+    routing: Routing = field(default_factory=dict)
+    """Keys that do not go by hash under this plan."""
+    route_moves: tuple[KeyMove, ...] = ()
+    """Keys that come to another key group by it."""
+
+
+def plan_for(
+    objective: Objective,
+    problem: Problem,
+    budget: Budget,
+    stop: Stop,
+    seed: int = 0,
+    method: str = AUTO,
+    params: Mapping[str, Any] | None = None,
+    memory: TargetMemory | None = None,
+    *,
+    is_first: bool = False,
+) -> Planned:
+    """Plan a round. ``params`` are those of the method, or with ``auto`` those of each by name.
+
+    ``is_first``: a first plan, with a budget for it. A joint one may then begin from nothing.
+    """
+    if not objective.is_joint:
+        return Planned(solve(problem, budget, stop, seed, method, params))
+    if method not in (AUTO, joint.NAME):
+        raise InvalidInput(
+            f"method {method!r} knows nothing of traffic",
+            value=method,
+            allowed=f"{AUTO} or {joint.NAME} where the objective is joint",
+        )
+    given = dict(params or {})
+    own = given.get(joint.NAME, {}) if method == AUTO else given
+    _refuse_objective(own)
+    options = options_of(JointParams, joint.NAME, own)
+    if problem.traffic_rate is None or not problem.traffic_rate.any():
+        others = {name: of for name, of in given.items() if name != joint.NAME}
+        result = solve(problem, budget, stop, seed, AUTO, others if method == AUTO else {})
+        reason = f"no traffic was measured, so only the load was levelled; {result.reason}"
+        return Planned(replace(result, reason=reason), memory)
+    made = joint.plan(
+        problem,
+        budget,
+        stop,
+        seed,
+        replace(
+            options,
+            **_aim(objective),
+            costs=objective.costs,
+            gate=objective.gate,
+            target=memory,
+            from_scratch=is_first,
+        ),
+    )
+    return Planned(made.result, made.target, made.held_back)
+
+
+def _refuse_objective(params: Mapping[str, Any]) -> None:
+    """A search for something else than the verifier looks for would be refused after the work."""
+    named = next((name for name in OF_THE_OBJECTIVE if name in params), None)
+    if named is not None:
+        raise InvalidInput(
+            f"params.{joint.NAME}.{named} is given, and the objective decides it",
+            value=params[named],
+            remedy="leave it out, and say in the objective how load is traded for traffic",
+        )
+
+
+def _aim(objective: Objective) -> dict[str, Any]:
+    """The objective as parameters of the joint search."""
+    if objective.weights is None:
+        return {
+            "max_load_distance": objective.max_load_distance,
+            "objective": LEXICOGRAPHIC,
+        }
+    weights = objective.weights
+    return {
+        "objective": WEIGHTED,
+        "traffic_weight": weights.traffic,
+        "load_weight": weights.load,
+    }

@@ -1,0 +1,1 @@
+"""The verifier: recomputes every promise of a plan. Imports ``solvers.model`` alone."""

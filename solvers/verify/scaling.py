@@ -1,0 +1,197 @@
+"""Checks what a plan makes of the nodes, and states the problem it is judged by.
+
+Like ``solvers.verify.assignment`` it shares no code with any solver: it takes the problem as it
+was measured and the plan's rows, and imports nothing of ``solvers`` but the problem's own types.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from solvers.model.problem import AllowedNodes, Problem
+from solvers.verify.assignment import Violation
+
+Row = Mapping[str, Any]
+IN_PROBLEM = ("keep", "drain", "remove")
+OUTSIDE = ("add", "spare")
+
+
+@dataclass(frozen=True)
+class Spare:
+    """A node of the policy that is not in use: capacity in the problem's order, and rack."""
+
+    capacity: tuple[float, ...]
+    rack: str
+
+
+@dataclass(frozen=True)
+class ScalingRules:
+    """What the policy lets a plan do with nodes."""
+
+    spares: Mapping[str, Spare]
+    clusters: Mapping[str, str]
+    """Cluster of each node of the policy."""
+    draining: frozenset[str] = frozenset()
+    """Nodes that the policy drains."""
+    min_nodes: int = 1
+    max_nodes: int | None = None
+    key_groups: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """Key groups of each operator."""
+
+
+def scaling_violations(
+    problem: Problem, rules: ScalingRules, rows: Sequence[Row]
+) -> list[Violation]:
+    """Everything that the rows of plans.scaling may not do; empty if they may be carried out."""
+    twice = [n for n, c in Counter((r["subject"], r["subject_id"]) for r in rows).items() if c > 1]
+    if twice:
+        return [Violation("scaling.exactly_once", f"more than once: {twice[:3]}")]
+    actions = {row["subject_id"]: row["action"] for row in rows if row["subject"] == "node"}
+    broken = list(_check_names(problem, rules, actions))
+    if broken:
+        return broken
+    return [
+        *_check_states(problem, rules, actions),
+        *_check_counts(problem, rules, actions, rows),
+        *_check_due(problem, actions, rows),
+        *_check_operators(rules, rows),
+    ]
+
+
+def scaled_problem(problem: Problem, rules: ScalingRules, rows: Sequence[Row]) -> Problem:
+    """The problem with the nodes there will be: what the plan's figures are about.
+
+    Key groups that had to leave draining nodes in this round may be on nodes that stay only.
+    """
+    actions = {row["subject_id"]: row["action"] for row in rows if row["subject"] == "node"}
+    kept = [i for i, name in enumerate(problem.node_ids) if actions[name] != "remove"]
+    added = [name for name, action in actions.items() if action == "add"]
+    names = (*(problem.node_ids[i] for i in kept), *added)
+    place = {name: i for i, name in enumerate(names)}
+    state = (*(_state(problem, i, actions) for i in kept), *("alive" for _ in added))
+    capacity = [*problem.capacity[kept].tolist(), *(rules.spares[n].capacity for n in added)]
+    return dataclasses.replace(
+        problem,
+        node_ids=names,
+        node_state=state,
+        capacity=np.array(capacity, dtype=np.float64),
+        rack=(*(problem.rack[i] for i in kept), *(rules.spares[n].rack for n in added)),
+        current=np.array([place[problem.node_ids[i]] for i in problem.current.tolist()]),
+        allowed=_allowed(problem, state, _due(rows)),
+    )
+
+
+def _state(problem: Problem, node: int, actions: Mapping[str, str]) -> str:
+    if problem.node_state[node] == "dead":
+        return "dead"
+    return "draining" if actions[problem.node_ids[node]] == "drain" else "alive"
+
+
+def _due(rows: Sequence[Row]) -> set[str]:
+    return {name for row in rows for name in row["due"] or ()}
+
+
+def _allowed(problem: Problem, state: Sequence[str], due: set[str]) -> AllowedNodes | None:
+    if not due:
+        return None
+    staying = [i for i, of in enumerate(state) if of == "alive"]
+    restricted = np.array([name in due for name in problem.key_group_ids])
+    lengths = np.where(restricted, len(staying), 0)
+    nodes = np.tile(np.array(staying, dtype=np.int64), int(restricted.sum()))
+    return AllowedNodes(np.concatenate(([0], np.cumsum(lengths))), nodes, restricted)
+
+
+def _check_names(
+    problem: Problem, rules: ScalingRules, actions: Mapping[str, str]
+) -> Iterator[Violation]:
+    """Every node in use has an action of its own; others are spares that are added or left."""
+    for name in problem.node_ids:
+        if actions.get(name) not in IN_PROBLEM:
+            said = actions.get(name, "nothing")
+            yield Violation("scaling.nodes", f"node {name!r} is in use, and the plan says {said}")
+    for name, action in actions.items():
+        if name in problem.node_ids:
+            continue
+        if action not in OUTSIDE:
+            yield Violation("scaling.nodes", f"node {name!r} is not in use, and is to {action}")
+        elif action == "add" and name not in rules.spares:
+            yield Violation("scaling.spares", f"node {name!r} is added and is no spare node")
+
+
+def _check_states(
+    problem: Problem, rules: ScalingRules, actions: Mapping[str, str]
+) -> Iterator[Violation]:
+    occupied = {problem.node_ids[i] for i in np.unique(problem.current).tolist()}
+    for name, was in zip(problem.node_ids, problem.node_state, strict=True):
+        action = actions[name]
+        if action == "remove" and name in occupied:
+            yield Violation("scaling.remove", f"node {name!r} is removed and has key groups")
+        if action == "remove" and was != "draining":
+            yield Violation("scaling.remove", f"node {name!r} is removed and was {was}")
+        if action == "keep" and name in rules.draining and was != "dead":
+            yield Violation("scaling.keep", f"node {name!r} is kept, and the policy drains it")
+        if action == "drain" and was == "dead":
+            yield Violation("scaling.drain", f"node {name!r} is drained and is dead")
+
+
+def _check_counts(
+    problem: Problem, rules: ScalingRules, actions: Mapping[str, str], rows: Sequence[Row]
+) -> Iterator[Violation]:
+    """Within the limits; where the job was outside of them before, no further away."""
+    state = dict(zip(problem.node_ids, problem.node_state, strict=True))
+    before = Counter(rules.clusters[name] for name, of in state.items() if of == "alive")
+    after = Counter(
+        rules.clusters[name]
+        for name, action in actions.items()
+        if action in ("add", "keep") and state.get(name, "alive") != "dead"
+    )
+    names = {rules.clusters[name] for name in state} | after.keys()
+    for name in sorted(names):
+        if after[name] < min(rules.min_nodes, before[name]):
+            least = rules.min_nodes
+            yield Violation("scaling.min_nodes", f"{after[name]} nodes in {name}, least {least}")
+    most = rules.max_nodes
+    if most is not None and after.total() > max(most, before.total()):
+        yield Violation("scaling.max_nodes", f"{after.total()} nodes, allowed {most}")
+    said = {row["subject_id"]: row for row in rows if row["subject"] == "cluster"}
+    for name in sorted(names | said.keys()):
+        row = said.get(name)
+        if row is None or (row["before"], row["wanted"]) != (before[name], after[name]):
+            told = "nothing" if row is None else f"{row['before']} to {row['wanted']}"
+            is_so = f"{before[name]} to {after[name]}"
+            yield Violation("scaling.clusters", f"{name}: the plan says {told}, it is {is_so}")
+        elif row["action"] != _direction(after[name] - before[name]):
+            yield Violation("scaling.clusters", f"{name}: the plan says {row['action']}")
+
+
+def _direction(change: int) -> str:
+    return "out" if change > 0 else "in" if change < 0 else "hold"
+
+
+def _check_due(
+    problem: Problem, actions: Mapping[str, str], rows: Sequence[Row]
+) -> Iterator[Violation]:
+    """Only what is on a draining node may be called due: nothing else excuses a worse balance."""
+    node_of = dict(zip(problem.key_group_ids, problem.current.tolist(), strict=True))
+    for name in sorted(_due(rows)):
+        node = node_of.get(name)
+        if node is None or actions[problem.node_ids[node]] != "drain":
+            yield Violation("scaling.due", f"key group {name!r} is on no node that drains")
+
+
+def _check_operators(rules: ScalingRules, rows: Sequence[Row]) -> Iterator[Violation]:
+    for row in rows:
+        if row["subject"] != "operator":
+            continue
+        most = rules.key_groups.get(row["subject_id"], 0)
+        if row["wanted"] is None or not 1 <= row["wanted"] <= most:
+            yield Violation(
+                "scaling.operators",
+                f"operator {row['subject_id']!r} in {row['wanted']} instances, allowed 1 to {most}",
+            )

@@ -1,0 +1,1 @@
+"""``solve``: from a snapshot to a verified draft plan."""

@@ -1,0 +1,1 @@
+"""``measure``: promised against measured figures of the version in force."""

@@ -1,0 +1,1 @@
+"""What every pipeline program shares: arguments, exit codes, Spark session, fault points."""

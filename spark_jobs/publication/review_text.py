@@ -1,0 +1,205 @@
+"""A draft as people read it before they answer for it: Markdown, from rows alone. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+import pyarrow as pa
+
+from ballast.contracts import plan_text as words
+from ballast.contracts.review import benefit_pct
+from ballast.contracts.scaling import ADD, DRAIN, REMOVE, node_actions, scaled
+from solvers.model.metrics import node_loads
+from solvers.model.problem import Problem
+from spark_jobs.draft.problem import Row
+from spark_jobs.program.markdown import escaped, table
+
+SHOWN_MOVES = 40
+SHOWN_NODES = 60
+SHOWN_HELD_BACK = 10
+
+
+@dataclass(frozen=True)
+class NodeLoad:
+    """A node's load without and with the plan, worst resource, in percent of its capacity."""
+
+    node_id: str
+    state: str
+    before_pct: float
+    after_pct: float
+
+
+def loads_of_nodes(problem: Problem, assignment: pa.Table) -> list[NodeLoad]:
+    """Before and after of each node, with the loads of the draft's snapshot."""
+    index = {name: i for i, name in enumerate(problem.node_ids)}
+    columns = (assignment[name].to_pylist() for name in ("operator_id", "key_group", "node_id"))
+    placed = {f"{op}/{group}": index[node] for op, group, node in zip(*columns, strict=True)}
+    plan = problem.current.copy()
+    plan[:] = [placed[name] for name in problem.key_group_ids]
+    before = 100.0 * node_loads(problem, problem.current).max(axis=1)
+    after = 100.0 * node_loads(problem, plan).max(axis=1)
+    return [
+        NodeLoad(name, problem.node_state[i], float(before[i]), float(after[i]))
+        for i, name in enumerate(problem.node_ids)
+    ]
+
+
+def moves_of(assignment: pa.Table) -> list[Row]:
+    """The rows of plans.assignments whose node changes, most bytes first."""
+    rows = [row for row in assignment.to_pylist() if row["node_id"] != row["previous_node_id"]]
+    return sorted(rows, key=lambda row: (-row["state_bytes"], row["operator_id"], row["key_group"]))
+
+
+def subject(plan: Row) -> str:
+    """One line that says what is asked."""
+    return (
+        f"{plan['job']}: publish plan {plan['plan_id']}? Load distance from "
+        f"{plan['load_distance_before_pct']:.1f} to {plan['load_distance_pct']:.1f} %, "
+        f"{plan['moves'] + plan['forced_moves']} moves"
+    )
+
+
+def review_body(
+    plan: Row,
+    nodes: Sequence[NodeLoad],
+    moves: Sequence[Row],
+    reasons: Sequence[str],
+    page: str,
+    scaling: Sequence[Row] = (),
+) -> str:
+    """Everything a person needs to say yes or no; ``scaling`` are the plan's own rows of it."""
+    link = f"{page}?{urlencode({'dag': 'reoptimize__' + plan['job'], 'run': plan['run_id']})}"
+    return "\n\n".join(
+        part
+        for part in (
+            _what(plan),
+            _why(reasons),
+            "### Promised\n\n" + _figures(plan),
+            _scaling(plan, scaling),
+            _weights(plan),
+            "### Load of nodes, in percent of capacity\n\n" + _nodes(nodes),
+            f"### Moves ({len(moves):,})\n\n" + _moves(moves),
+            _held_back(plan),
+            _advice(plan),
+            f"[Look closer on the review page]({link})",
+            _promise(plan),
+        )
+        if part
+    )
+
+
+def _weights(plan: Row) -> str:
+    """Which worker of an ordered region gets what, and why."""
+    said = plan.get("weights_reason")
+    return f"### Weights of ordered regions\n\n{escaped(said)}" if said else ""
+
+
+def _promise(plan: Row) -> str:
+    return (
+        f"Approve publishes exactly content `{plan['content_hash']}`. If the job changes too much "
+        "before you answer, or a newer plan comes, nothing is published."
+    )
+
+
+def _what(plan: Row) -> str:
+    forced = f" and {plan['forced_moves']:,} off dead nodes" if plan["forced_moves"] else ""
+    n_bytes = plan["bytes"] + plan["forced_bytes"] + (plan["route_bytes"] or 0)
+    gain = benefit_pct(plan)
+    return (
+        f"**Plan {plan['plan_id']}** moves {plan['moves']:,} key groups{forced} with {n_bytes:,} "
+        f"bytes, which is reckoned to pause the job for {plan['pause_s']:.2f} s, to bring the load "
+        f"distance from {plan['load_distance_before_pct']:.2f} % to "
+        f"{plan['load_distance_pct']:.2f} % of the mean, a gain of {gain:.2f}. It would replace "
+        f"version {plan['parent_version']}.\n\nWhy: {escaped(words.why(plan))}"
+    )
+
+
+def _why(reasons: Sequence[str]) -> str:
+    if not reasons:
+        return ""
+    return "You are asked because:\n\n" + "\n".join(f"- {escaped(reason)}" for reason in reasons)
+
+
+def _figures(plan: Row) -> str:
+    before_after = [
+        ("load distance, % of the mean", "load_distance_before_pct", "load_distance_pct"),
+        ("traffic within nodes, %", "collocation_factor_before_pct", "collocation_factor_pct"),
+        ("bytes between nodes a second", "wire_bytes_before_per_s", "wire_bytes_per_s"),
+    ]
+    rows = [[name, plan[before], plan[after]] for name, before, after in before_after]
+    costs = [
+        ["key groups that move", plan["moves"], plan["budget_moves"]],
+        ["bytes", plan["bytes"] + (plan["route_bytes"] or 0), plan["budget_bytes"]],
+        ["pause, s", plan["pause_s"], plan["budget_pause_s"]],
+        ["keys routed anew", plan["rerouted_keys"], None],
+    ]
+    quality = words.quality(plan["bound_pct"], plan["gap_pct"])
+    proof = (
+        f"Bound {plan['bound_pct']:.2f} %, gap {plan['gap_pct']:.2f}: {quality}. Solved by "
+        f"{escaped(plan['method'])} in {plan['solver_seconds']:.1f} s."
+    )
+    return "\n\n".join(
+        (
+            table(("figure", "now", "with the plan"), [row for row in rows if row[2] is not None]),
+            table(("cost", "of the plan", "budget"), costs),
+            proof,
+        )
+    )
+
+
+def _scaling(plan: Row, rows: Sequence[Row]) -> str:
+    if not rows:
+        return ""
+    actions = node_actions(scaled(rows))
+    named = {
+        verb: sorted(node for node, action in actions.items() if action == wanted)
+        for verb, wanted in (("adds", ADD), ("drains", DRAIN), ("removes", REMOVE))
+    }
+    listed = "\n".join(
+        f"- {verb} {len(found):,}: {escaped(', '.join(found[:SHOWN_NODES]))}"
+        f"{', ...' if len(found) > SHOWN_NODES else ''}"
+        for verb, found in named.items()
+        if found
+    )
+    what = listed or "No node is added, drained or removed."
+    return "\n\n".join(("### Nodes", what, f"Why: {escaped(plan['scaling_reason'])}"))
+
+
+def _nodes(nodes: Sequence[NodeLoad]) -> str:
+    shown = [[n.node_id, n.state, n.before_pct, n.after_pct] for n in nodes[:SHOWN_NODES]]
+    return table(("node", "state", "now", "with the plan"), shown) + _more(nodes, SHOWN_NODES)
+
+
+def _moves(moves: Sequence[Row]) -> str:
+    columns = ("operator_id", "key_group", "previous_node_id", "node_id", "state_bytes")
+    shown = [[row[column] for column in columns] for row in moves[:SHOWN_MOVES]]
+    headers = ("operator", "key group", "from", "to", "bytes")
+    return table(headers, shown) + _more(moves, SHOWN_MOVES)
+
+
+def _held_back(plan: Row) -> str:
+    found = json.loads(plan["held_back_json"] or "[]")
+    if not found:
+        return ""
+    summed = "\n".join(f"- {escaped(line)}" for line in words.held_back(found))
+    each = words.held_back_each(found)
+    listed = "\n".join(f"- {escaped(line)}" for line in each[:SHOWN_HELD_BACK])
+    more = _more(each, SHOWN_HELD_BACK)
+    return f"### Held back, because it does not pay\n\n{summed}\n\nOne by one:\n\n{listed}{more}"
+
+
+def _advice(plan: Row) -> str:
+    """What approving or refusing changes nothing about, but the job's author could."""
+    found = (plan.get("advice") or "").splitlines()
+    if not found:
+        return ""
+    listed = "\n".join(f"- {escaped(line)}" for line in found)
+    return f"### Advice, not part of the plan\n\n{listed}"
+
+
+def _more(items: Sequence[object], shown: int) -> str:
+    more = len(items) - shown
+    return f"\n\nand {more:,} more on the review page" if more > 0 else ""

@@ -1,0 +1,1 @@
+"""``rollback``: the content of an earlier version as a new version."""

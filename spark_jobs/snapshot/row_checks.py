@@ -1,0 +1,74 @@
+"""Rows of metrics as frames: those of the period, why a row is bad, good rows and bad rows."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+
+from ballast.contracts.tables import TABLES
+from expectations.policy_rules import CheckedTable
+from expectations.reasons import DUPLICATE, reasons_sql
+from spark_jobs.snapshot.request import STATISTICS_STEP
+
+
+def of_job_since(frame: DataFrame, job: str, since: datetime) -> DataFrame:
+    """The job's rows of windows that end after a time; partitions and file statistics prune.
+
+    Rows that do not say when belong to no period, but they are bad rows and must be seen. There
+    is no upper end for the same reason: a window in the future is a bad row.
+    """
+    date, end = fn.col("window_date"), fn.col("window_end_at")
+    return frame.where(
+        (fn.col("job") == job)
+        & ((date >= fn.lit(since.date())) | date.isNull())
+        & ((end > fn.lit(since + STATISTICS_STEP)) | end.isNull())
+    )
+
+
+def with_facts(frame: DataFrame, checked: CheckedTable) -> DataFrame:
+    """Add the derived columns that the policy's rules limit."""
+    return frame.withColumns({name: fn.expr(sql) for name, sql in checked.facts.items()})
+
+
+def with_reasons(frame: DataFrame, checked: CheckedTable) -> DataFrame:
+    """Add ``row_id``, ``row_json`` and ``reasons``, which is empty for a good row.
+
+    Of several good rows of one key the one written last stays, the rows' hash breaking ties; the
+    others are duplicates. So every run that sees the same rows keeps the same one.
+    """
+    name = checked.table.name
+    own = [fn.col(column) for column in TABLES[name].column_names]
+    named = (
+        frame.withColumn("row_json", fn.to_json(fn.struct(*own), {"ignoreNullFields": "false"}))
+        .withColumn("row_id", fn.sha2(fn.concat_ws("\n", fn.lit(name), "row_json"), 256))
+        .withColumn("reasons", fn.expr(reasons_sql(checked)))
+    )
+    order = Window.partitionBy(*checked.table.key, is_good()).orderBy(
+        fn.col("emitted_at").desc(), fn.col("row_id").desc()
+    )
+    reasons = fn.when(is_good() & (fn.col("place") > 1), fn.array(fn.lit(DUPLICATE)))
+    return (
+        named.withColumn("place", fn.row_number().over(order))
+        .withColumn("reasons", reasons.otherwise(fn.col("reasons")))
+        .drop("place")
+    )
+
+
+def is_good() -> Column:
+    """Whether a row has no reason to be set aside."""
+    return fn.size("reasons") == 0
+
+
+def rejected_rows(bad: DataFrame, table: str, run_id: str, at: datetime) -> DataFrame:
+    """Bad rows as rows of ``metrics.rejected``; copies of one row are one row."""
+    return bad.select(
+        "job",
+        "row_id",
+        fn.lit(table).alias("table_name"),
+        fn.lit(run_id).alias("run_id"),
+        "reasons",
+        "row_json",
+        fn.lit(at).alias("rejected_at"),
+    )

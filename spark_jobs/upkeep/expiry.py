@@ -1,0 +1,96 @@
+"""Which rows of which table have expired, as SQL that both engines understand; pure.
+
+Every table has one rule, from what it is about: windows of a date, a snapshot, a plan, or events
+of a plan. Details go before the row that names them, so that a run that was killed finds the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from ballast.contracts.settings import check_job_name
+from ballast.contracts.tables import TABLES, Table
+from spark_jobs.upkeep.retention import (
+    JobFacts,
+    cutoff,
+    expired_plans,
+    expired_snapshots,
+    first_date_kept,
+)
+
+SNAPSHOTS, PLANS, HEADS, REJECTED = (
+    "snapshots.snapshots", "plans.plans", "plans.heads", "metrics.rejected",
+)  # fmt: skip
+IDS_AT_ONCE = 500
+
+
+@dataclass(frozen=True)
+class Expired:
+    """Rows of a table that may go; ``whole_partitions`` where no file has to be written anew."""
+
+    table: str
+    where: str
+    whole_partitions: bool = False
+
+
+def expired_rows(facts: JobFacts, now: datetime) -> Iterator[Expired]:
+    """What may go of one job, in the order in which it is to go."""
+    job = f"job = '{check_job_name(facts.job)}'"
+    for table in dated_tables():
+        first = first_date_kept(facts, table, now).isoformat()
+        yield Expired(table.name, f"{job} AND window_date < DATE '{first}'", whole_partitions=True)
+    since = _timestamp(cutoff(TABLES[REJECTED], now))
+    yield Expired(REJECTED, f"{job} AND rejected_at < {since}")
+    for snapshot_ids in _portions(expired_snapshots(facts, now)):
+        for name in [*snapshot_parts(), SNAPSHOTS]:
+            yield Expired(name, f"{job} AND snapshot_id IN ({snapshot_ids})")
+    for plan_ids in _portions(expired_plans(facts, now)):
+        for name in [*plan_events(), *plan_parts(), PLANS]:
+            yield Expired(name, f"{job} AND plan_id IN ({plan_ids})")
+    since = _timestamp(cutoff(TABLES["plans.log"], now))
+    yield Expired("plans.log", f"{job} AND plan_id IS NULL AND at < {since}")
+
+
+def dated_tables() -> list[Table]:
+    """Tables of windows: whole partitions by date."""
+    return [table for table in TABLES.values() if "window_date" in table.partition_by]
+
+
+def snapshot_parts() -> list[str]:
+    """Tables with the rows of a snapshot."""
+    return [
+        name for name, table in TABLES.items()
+        if name.startswith("snapshots.") and "snapshot_id" in table.key and name != SNAPSHOTS
+    ]  # fmt: skip
+
+
+def plan_parts() -> list[str]:
+    """Tables with the content of a plan."""
+    return [name for name in _tables_of_plans() if _is_content(TABLES[name])]
+
+
+def plan_events() -> list[str]:
+    """Tables with what happened to a plan."""
+    return [name for name in _tables_of_plans() if not _is_content(TABLES[name])]
+
+
+def _tables_of_plans() -> list[str]:
+    return [name for name in TABLES if name.startswith("plans.") and name not in (PLANS, HEADS)]
+
+
+def _is_content(table: Table) -> bool:
+    return not any(column.type == "timestamp" for column in table.columns)
+
+
+def _portions(ids: Sequence[str]) -> Iterator[str]:
+    """The ids as SQL, so many at a time that a statement stays of a size."""
+    for begin in range(0, len(ids), IDS_AT_ONCE):
+        quoted = (name.replace("'", "''") for name in ids[begin : begin + IDS_AT_ONCE])
+        yield ", ".join(f"'{name}'" for name in quoted)
+
+
+def _timestamp(at: datetime) -> str:
+    """A literal that takes the type of the column it is compared with, in both engines."""
+    return f"'{at:%Y-%m-%dT%H:%M:%SZ}'"

@@ -1,0 +1,1 @@
+"""Tables of the warehouse as the pipeline reads and writes them."""

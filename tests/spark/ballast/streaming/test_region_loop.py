@@ -1,0 +1,147 @@
+"""The whole loop for an ordered region, on its real parts and without Airflow.
+
+Worker processes of different speed on loopback TCP -> windows in Delta -> condense -> solve ->
+publish -> the running region takes the weights up -> measure shows what that brought.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ballast.contracts.policy import JobPolicy
+from ballast.contracts.regions import weighted, weights_of
+from ballast.contracts.settings import Settings
+from ballast.store.plans import Head, read_acks, read_weights
+from ballast.store.tables import append, read_rows
+from ballast.streaming.region import OrderedRegion, PlanFollower, RegionSettings, WindowWriter
+from spark_jobs.condense import condense
+from spark_jobs.draft.solve_arguments import Choice
+from spark_jobs.measure import measure_plan
+from spark_jobs.publish import publish_plan
+from spark_jobs.snapshot.request import Request
+from spark_jobs.solve import draft_plan
+from tests.support.metrics import write_windows
+from tests.support.policies import small_policy
+
+JOB, REGION = "probe", "tag"
+WINDOWS = 4
+POLICY = small_policy(
+    JOB, window_s=1, statistics_period_s=WINDOWS, regions=[{"id": REGION, "workers": 3}]
+)
+SLOW_S, FAST_S = 0.012, 0.003
+"""By timer, so that two cores hold them all: the fast worker does four times as much."""
+
+
+def slow_but_the_first(record: bytes) -> bytes:
+    import multiprocessing
+
+    first = multiprocessing.current_process().name == "worker-0"
+    time.sleep(FAST_S if first else SLOW_S)
+    return record
+
+
+@contextmanager
+def running(settings: Settings, policy: JobPolicy) -> Iterator[OrderedRegion]:
+    """A region that always has something to do, follows plans and writes its windows."""
+    follower = PlanFollower(settings, policy, REGION, every_s=0.2)
+    writer = WindowWriter(settings, policy.job, REGION, lambda: follower.version)
+    size = RegionSettings(window_s=policy.window_s, send_buffer=4096, receive_buffer=4096)
+    with (
+        writer,
+        OrderedRegion(
+            slow_but_the_first, follower.workers, settings=size, on_window=writer
+        ) as region,
+        follower.following(region),
+    ):
+        records = (bytes(500) for _ in itertools.count())
+
+        def consume() -> None:
+            for _ in region.run(records):
+                pass
+
+        thread = threading.Thread(target=consume, daemon=True)
+        thread.start()
+        yield region
+        region.stop()
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def ends_of(settings: Settings, version: int) -> list[datetime]:
+    """Ends of the region's windows under a version, without the first: it may be mixed."""
+    rows = read_rows(settings, "metrics.connections", job=JOB).to_pylist()
+    return sorted({r["window_end_at"] for r in rows if r["plan_version"] == version})[1:]
+
+
+def wait_for(until: Callable[[], bool], seconds: float = 40.0) -> None:
+    end = time.monotonic() + seconds
+    while not until():
+        assert time.monotonic() < end, "it did not come to that in time"
+        time.sleep(0.2)
+
+
+def keyed_windows(settings: Settings, end: datetime, version: int) -> None:
+    """What the job's keyed operators say of the windows up to a time."""
+    begin = end - timedelta(seconds=WINDOWS * POLICY.window_s)
+    write_windows(settings, POLICY, begin, WINDOWS, plan_version=version)
+
+
+def acknowledged(settings: Settings, head: Head) -> None:
+    """The keyed operators take the plan up as well; it moves nothing."""
+    row = {
+        "job": JOB, "version": head.version, "plan_id": head.plan_id, "status": "applied",
+        "batch_id": 0, "reason": "", "moved_key_groups": 0, "bytes_moved": 0, "pause_ms": 0.0,
+        "acked_at": datetime.now(UTC),
+    }  # fmt: skip
+    append(settings, "plans.acks", [row])
+
+
+def test_weights_come_from_measured_windows_and_a_running_region_takes_them_up(
+    settings: Settings, spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "ballast.progress")
+    with running(settings, POLICY) as region:
+        assert region.weights == [334, 333, 333]
+        wait_for(lambda: len(ends_of(settings, 0)) >= WINDOWS)
+        end = ends_of(settings, 0)[-1]
+        keyed_windows(settings, end, version=0)
+        request = Request(POLICY, "run-1", end + timedelta(seconds=1))
+        snapshot = condense(settings, request, lambda: nullcontext(spark))
+        assert snapshot["rejected_rows"] == 0
+        draft = draft_plan(settings, JOB, "run-1", Choice(solver_seconds=0.5))
+        head = publish_plan(settings, JOB, "run-1")
+        assert head is not None
+        acknowledged(settings, head)
+        weights = weights_of(weighted(read_weights(settings, JOB, head.plan_id)), REGION)
+        wait_for(lambda: region.weights == list(weights.values()))
+        wait_for(lambda: len(ends_of(settings, 1)) >= WINDOWS + 1)
+        end = ends_of(settings, 1)[-1]
+        keyed_windows(settings, end, version=1)
+        rows = measure_plan(
+            settings, JOB, "run-2", lambda: nullcontext(spark), end + timedelta(seconds=1)
+        )
+        spark.catalog.clearCache()
+    assert 600 <= weights["worker-0"] <= 720, weights
+    assert [ack["status"] for ack in read_acks(settings, JOB, 1, REGION)] == ["applied"]
+    assert "weights: region tag" in caplog.text
+    assert draft["status"] != "unchanged"
+    _check_outcome({row["figure"]: row for row in rows}, caplog.text)
+
+
+def _check_outcome(figures: dict[str, dict[str, Any]], told: str) -> None:
+    takes = figures[f"capacity_records_per_s/{REGION}"]
+    assert takes["promised"] > 1.5 * takes["before"]
+    assert takes["measured"] == pytest.approx(takes["promised"], rel=0.15)
+    done = figures[f"done_records_per_s/{REGION}"]
+    assert done["measured"] > 1.4 * done["before"]
+    assert f"capacity_records_per_s/{REGION}: promised" in told

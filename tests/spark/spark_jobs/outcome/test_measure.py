@@ -1,0 +1,157 @@
+"""``measure`` compares what was promised with good, complete windows after the plan alone."""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from ballast.store.plans import read_assignment, read_outcomes
+from ballast.store.tables import append
+from spark_jobs.measure import measure_plan
+from spark_jobs.publication.versions import head_of
+from tests.support.metrics import START, write_windows
+from tests.support.policies import small_policy
+from tests.support.snapshots import uneven, write_draft
+
+JOB, RUN = "probe", "run-2"
+POLICY = small_policy(JOB)
+APPLIED_AT_BATCH = 3
+
+
+def no_session():
+    """A session is an error where none is to be built."""
+    raise AssertionError("a Spark session was asked for")
+
+
+@pytest.fixture
+def sessions(spark):
+    return lambda: nullcontext(spark)
+
+
+def ack(settings, draft, status="applied", **fields):
+    row = {
+        "job": JOB, "version": 1, "plan_id": draft["plan_id"], "status": status,
+        "batch_id": APPLIED_AT_BATCH, "reason": "", "moved_key_groups": 4, "bytes_moved": 4100,
+        "pause_ms": 250.0, "acked_at": START + timedelta(seconds=15),
+    }  # fmt: skip
+    append(settings, "plans.acks", [row | fields])
+
+
+@pytest.fixture
+def draft(settings):
+    """A plan that is in force as version 1."""
+    draft = write_draft(settings, POLICY, "run-1", placement=uneven(POLICY))
+    append(settings, "plans.heads", [vars(head_of(draft, datetime.now(UTC)))])
+    return draft
+
+
+def placed(settings, draft):
+    rows = read_assignment(settings, JOB, draft["plan_id"])
+    return {(row["operator_id"], row["key_group"]): row["node_id"] for row in rows}
+
+
+def measure(settings, sessions, as_of, run_id=RUN):
+    return measure_plan(settings, JOB, run_id, sessions, as_of)
+
+
+def figures(rows):
+    return {row["figure"]: (row["before"], row["promised"], row["measured"]) for row in rows}
+
+
+def write(settings, draft, windows, **rows):
+    """Windows of which the first three run under no plan, and the others under version 1."""
+
+    def versioned(table, row):
+        row["plan_version"] = 0 if row["first_batch_id"] < APPLIED_AT_BATCH else 1
+        other = rows.get("change")
+        return other(table, row) if other else row
+
+    arguments = {"nodes": placed(settings, draft), **rows, "change": versioned}
+    return write_windows(settings, POLICY, START, windows, **arguments)
+
+
+def test_a_kept_promise_is_measured_from_the_windows_after_the_plan(settings, sessions, draft):
+    def loads(operator, group, window):
+        return 9999.0 * group if window < APPLIED_AT_BATCH else 500.0
+
+    ack(settings, draft)
+    end = write(settings, draft, 8, loads=loads)
+    rows = measure(settings, sessions, end)
+    measured = figures(rows)
+    assert measured["load_distance_pct"] == pytest.approx((100.0, 0.0, 0.0), abs=1e-9)
+    assert measured["load_distance_points"][0] == pytest.approx(40.0)
+    assert measured["moves"] == (None, 4.0, 4.0)
+    assert measured["bytes"] == (None, 4000.0, 4100.0)
+    assert measured["pause_s"] == (None, pytest.approx(draft["pause_s"]), 0.25)
+    nodes = placed(settings, draft)
+    together = sum(nodes["parse", group] == nodes["count", group] for group in range(4))
+    assert measured["collocation_factor_pct"][2] == pytest.approx(100 * together / 4)
+    assert {row["windows"] for row in rows} == {5}
+    assert rows[0]["period_start_at"] == START + timedelta(seconds=15)
+    assert rows[0]["period_end_at"] == end
+    # The same run again writes nothing and needs no session.
+    assert measure(settings, no_session, end + timedelta(hours=1)) == rows
+    assert read_outcomes(settings, JOB) == rows
+
+
+def test_bad_double_and_foreign_rows_change_nothing(settings, sessions, draft):
+    """A window with a bad row is incomplete and does not count; of double rows the last counts."""
+
+    def spoil(table, row):
+        if table == "metrics.nodes" or row["first_batch_id"] < APPLIED_AT_BATCH:
+            return row
+        if table == "metrics.traffic":
+            return [row, {**row, "from_key_group": 77, "records": 10**9}]
+        if (row["operator_id"], row["key_group"]) != ("parse", 0):
+            return row
+        if row["first_batch_id"] == 3:
+            return {**row, "cpu_ms": math.nan}
+        if row["first_batch_id"] == 4:
+            return {**row, "cpu_ms": -1.0}
+        if row["first_batch_id"] == 5:
+            return {**row, "node_id": "node-9"}
+        again = {**row, "cpu_ms": 1e6, "emitted_at": row["emitted_at"] - timedelta(seconds=1)}
+        return [row, again, {**row, "key_group": 4, "cpu_ms": 1e6}]
+
+    ack(settings, draft)
+    end = write(settings, draft, 10, loads=500.0, change=spoil)
+    rows = measure(settings, sessions, end)
+    assert {row["windows"] for row in rows} == {4}
+    assert figures(rows)["load_distance_pct"][2] == pytest.approx(0.0, abs=1e-9)
+    assert figures(rows)["collocation_factor_pct"][2] <= 100.0
+
+
+def test_too_few_windows_is_said_with_the_time_and_measures_nothing(
+    settings, sessions, draft, caplog
+):
+    ack(settings, draft)
+    end = write(settings, draft, 5)
+    with caplog.at_level("INFO", "ballast.progress"):
+        assert measure(settings, sessions, end) == []
+    assert "2 of 3; enough at about 2026-11-16 12:00:30 UTC" in caplog.text
+    assert read_outcomes(settings, JOB) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ("refused", "the streaming job refused version 1: unknown node"),
+        ("accepted", "accepted version 1 and has not applied it yet"),
+        (None, "has not answered to version 1 yet"),
+    ],
+)
+def test_a_plan_that_is_not_applied_is_not_measured(settings, draft, status, said, caplog):
+    if status:
+        ack(settings, draft, status, reason="unknown node" if status == "refused" else "")
+    with caplog.at_level("INFO", "ballast.progress"):
+        assert measure(settings, no_session, datetime.now(UTC)) == []
+    assert said in caplog.text
+
+
+def test_a_job_without_a_plan_has_nothing_to_measure(settings, caplog):
+    with caplog.at_level("INFO", "ballast.progress"):
+        assert measure(settings, no_session, datetime.now(UTC)) == []
+    assert "job probe has no plan in force" in caplog.text

@@ -1,0 +1,31 @@
+"""Condense as a test calls it: in this process, on the tests' own Spark session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from datetime import datetime
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ballast.contracts.policy import JobPolicy
+from ballast.contracts.settings import Settings
+from spark_jobs.condense import condense
+from spark_jobs.snapshot.request import Request, Row
+
+Condense = Callable[[Settings, JobPolicy, str, datetime], Row]
+
+
+@pytest.fixture(scope="session")
+def take(spark: SparkSession) -> Condense:
+    """``take(settings, policy, run_id, as_of)`` is the run's snapshot row."""
+
+    def take(settings: Settings, policy: JobPolicy, run_id: str, as_of: datetime) -> Row:
+        try:
+            return condense(settings, Request(policy, run_id, as_of), lambda: nullcontext(spark))
+        finally:
+            # The program's session ends with it; this one goes on.
+            spark.catalog.clearCache()
+
+    return take

@@ -1,0 +1,172 @@
+"""Which nodes are silent or dead and when enough windows will be there: judged without Spark."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from ballast.contracts.errors import GateFailed
+from spark_jobs.snapshot.messages import iso, ranges, some
+from spark_jobs.snapshot.node_states import Reported, node_states, reach_of_nodes
+from spark_jobs.snapshot.request import Period, period_of
+from spark_jobs.snapshot.windows import (
+    Heard,
+    Missing,
+    complete_windows,
+    enough_at,
+    under_version,
+    windows_needed,
+)
+from tests.support.metrics import START
+from tests.support.policies import small_policy
+
+WINDOW = timedelta(seconds=5)
+POLICY = small_policy(nodes=["a", "b"], dead_after_windows=10)
+END = START + 100 * WINDOW
+PERIOD = period_of(POLICY, END)
+
+
+def said(first_windows_back: int, last_windows_back: int = 0) -> Reported:
+    """A node that reported from so many windows ago to so many windows ago."""
+    ends = [END - n * WINDOW for n in range(last_windows_back, first_windows_back)]
+    return Reported(max(ends), frozenset(ends), {"cpu_capacity_cores": 4.0, "rack": "r"})
+
+
+def states(reported: dict[str, Reported], **previous: datetime) -> dict[str, str]:
+    before = {node: {"last_seen_at": at} for node, at in previous.items()}
+    found = node_states(POLICY, PERIOD, reported, before)
+    return {state.node.id: state.state for state in found}
+
+
+def test_nodes_are_looked_at_far_enough_back_to_tell_the_dead() -> None:
+    assert reach_of_nodes(POLICY, PERIOD) == END - 10 * WINDOW
+    short = small_policy(dead_after_windows=2)
+    assert reach_of_nodes(short, PERIOD) == PERIOD.start == END - 6 * WINDOW
+
+
+def test_nodes_that_report_are_alive() -> None:
+    assert states({"a": said(10), "b": said(10)}) == {"a": "alive", "b": "alive"}
+
+
+@pytest.mark.parametrize("silent", [1, 9])
+def test_a_silent_node_fails_the_gate_with_since_when(silent: int) -> None:
+    since = iso(END - silent * WINDOW)
+    with pytest.raises(GateFailed, match=f"b since {since}"):
+        states({"a": said(10), "b": said(10, silent)})
+
+
+def test_a_node_silent_for_long_enough_is_dead() -> None:
+    assert states({"a": said(10)}, b=END - 10 * WINDOW) == {"a": "alive", "b": "dead"}
+
+
+def test_a_node_never_seen_is_silent_since_the_jobs_first_window() -> None:
+    with pytest.raises(GateFailed, match=f"b, never seen, since {iso(END - 9 * WINDOW)}"):
+        states({"a": said(9)})
+
+
+def test_a_node_never_seen_for_long_enough_is_dead() -> None:
+    assert states({"a": said(10)}) == {"a": "alive", "b": "dead"}
+
+
+def test_a_node_cannot_die_while_the_job_stands_still() -> None:
+    """The job was started three windows ago; the node was last seen yesterday."""
+    with pytest.raises(GateFailed, match="b, never seen"):
+        states({"a": said(3)}, b=END - timedelta(days=1))
+
+
+def test_bad_figures_are_not_silence() -> None:
+    only_bad = Reported(last_seen=END)
+    assert states({"a": said(10), "b": only_bad}) == {"a": "alive", "b": "alive"}
+
+
+def test_capacity_comes_from_the_node_and_else_from_the_policy() -> None:
+    row = node_states(POLICY, PERIOD, {"a": said(10), "b": said(10)}, {})[0].row("probe", "s")
+    assert (row["cpu_capacity_cores"], row["rack"], row["cluster"]) == (4.0, "r", "main")
+    dead = node_states(POLICY, PERIOD, {"a": said(10)}, {})[1].row("probe", "s")
+    assert (dead["cpu_capacity_cores"], dead["last_seen_at"], dead["silent_windows"]) == (
+        1.0,
+        None,
+        10,
+    )
+
+
+def test_a_window_needs_every_key_group_and_every_living_node() -> None:
+    found = node_states(POLICY, PERIOD, {"a": said(10)}, {})
+    groups = dict.fromkeys(PERIOD.ends, 8) | {END: 7}
+    assert complete_windows(PERIOD, groups, 8, found) == list(PERIOD.ends[:-1])
+    both = node_states(POLICY, PERIOD, {"a": said(10), "b": said(2)}, {})
+    full = dict.fromkeys(PERIOD.ends, 8)
+    assert complete_windows(PERIOD, full, 8, both) == list(PERIOD.ends[-2:])
+
+
+def test_the_share_of_complete_windows_rounds_up() -> None:
+    assert windows_needed(POLICY) == 5
+    assert windows_needed(small_policy(thresholds={"complete_windows_share": 1.0})) == 6
+    assert windows_needed(small_policy(thresholds={"complete_windows_share": 0.01})) == 1
+    twelve = small_policy(statistics_period_s=60, thresholds={"complete_windows_share": 0.75})
+    assert windows_needed(twelve) == 9
+
+
+@pytest.mark.parametrize(
+    ("complete", "windows_to_wait"),
+    [
+        ([0, 1, 2, 3], 1),  # newest four: one more
+        ([5, 4, 3, 2], 5),  # oldest four fall out one by one
+        ([], 5),
+        ([0], 4),
+    ],
+)
+def test_when_enough_windows_will_be_there(complete: list[int], windows_to_wait: int) -> None:
+    period = Period(END, WINDOW, 6)
+    ends = [period.back(n) for n in complete]
+    assert enough_at(period, ends, 5) == END + windows_to_wait * WINDOW
+
+
+def test_long_lists_are_cut() -> None:
+    assert some([str(n) for n in range(9)]) == "0, 1, 2, 3, 4, 5 and 3 more"
+    assert ranges([7, 1, 2, 3]) == ["1-3", "7"]
+    many = Missing("op", tuple(range(0, 48, 2)), 500, 1000)
+    assert str(many) == "op 0, 2, 4, 6, 8, 10, ... (500 of 1000)"
+    assert str(Missing("op", (3,), 1, 40)) == "op 3 (1 of 40)"
+
+
+def heard(*said: tuple[int, int | None]) -> dict[datetime, Heard]:
+    """Windows of two batches each with their version and first batch, oldest first."""
+    ends = [START + n * WINDOW for n in range(len(said))]
+    found = [
+        Heard(8, version, version, batch, None if batch is None else batch + 1)
+        for version, batch in said
+    ]
+    return dict(zip(ends, found, strict=True))
+
+
+def numbers(found: frozenset[datetime]) -> list[int]:
+    return sorted((end - START) // WINDOW for end in found)
+
+
+def test_a_window_with_batches_from_before_the_take_up_is_not_of_the_version() -> None:
+    windows = heard((1, 10), (1, 12), (2, 14), (2, 16), (2, None), (2, 18))
+    assert numbers(under_version(windows, 2, 15)) == [3, 4, 5]
+    assert numbers(under_version(windows, 2, 14)) == [2, 3, 4, 5]
+    # Also where it is the first of the period, and ended before the batch itself did.
+    assert numbers(under_version(heard((2, 12), (2, 14)), 2, 14)) == [1]
+
+
+def test_a_job_that_numbers_its_batches_anew_loses_the_first_window_of_the_version_alone() -> None:
+    assert numbers(under_version(heard((1, 998), (2, 0), (2, 2)), 2, 1000)) == [2]
+    # Later on, when the whole period is of the version: a gate that needs every window opens.
+    assert numbers(under_version(heard((2, 0), (2, 2), (2, 4)), 2, 1000)) == [0, 1, 2]
+
+
+def test_without_the_jobs_word_the_first_window_after_others_is_not_believed() -> None:
+    windows = heard((1, 10), (2, 14), (2, 16))
+    assert numbers(under_version(windows, 2, None)) == [2]
+    assert numbers(under_version(heard((2, 14), (2, 16)), 2, None)) == [0, 1]
+    assert numbers(under_version(heard((1, 14), (1, 16)), 2, None)) == []
+    silent = {START: Heard()} | {START + WINDOW: Heard(8, 0, 0, 1)}
+    assert numbers(under_version(silent, 0, None)) == [1]
+
+
+def test_a_window_whose_rows_name_several_versions_is_of_none() -> None:
+    assert under_version({START: Heard(8, 1, 2, 3, 4)}, 2, 1) == frozenset()

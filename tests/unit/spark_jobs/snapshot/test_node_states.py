@@ -1,0 +1,54 @@
+"""Which nodes are missed follows from the plan in force."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from ballast.contracts.errors import GateFailed
+from spark_jobs.snapshot.node_states import Reported, node_states
+from spark_jobs.snapshot.request import Period, period_of
+from spark_jobs.snapshot.windows import complete_windows
+from tests.support.policies import small_policy
+
+NODES = ["a", "b", {"id": "c", "spare": True}]
+POLICY = small_policy(nodes=NODES, scaling={}, dead_after_windows=10)
+END = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
+PERIOD: Period = period_of(POLICY, END)
+
+
+def said(first: int, last: int = 0) -> Reported:
+    """Windows from so many before the end on, up to so many before it."""
+    ends = frozenset(PERIOD.back(n) for n in range(last, first))
+    return Reported(max(ends), ends, {})
+
+
+def test_a_spare_node_is_not_missed_and_one_in_use_is() -> None:
+    reported = {"a": said(6), "b": said(6)}
+    states = node_states(POLICY, PERIOD, reported, {})
+    assert [(s.node.id, s.state) for s in states] == [("a", "alive"), ("b", "alive")]
+    with pytest.raises(GateFailed, match=r"1 of 3 nodes silent.*: c, never seen"):
+        node_states(POLICY, PERIOD, reported, {}, dict.fromkeys("abc", "alive"))
+
+
+def test_a_removed_node_is_not_missed_and_one_that_drains_still_is() -> None:
+    states = node_states(POLICY, PERIOD, {"a": said(6), "b": said(6, 3)}, {}, {"a": "alive"})
+    assert [s.node.id for s in states] == ["a"]
+    with pytest.raises(GateFailed, match=r"1 of 2 nodes silent.*: b since"):
+        node_states(
+            POLICY, PERIOD, {"a": said(6), "b": said(6, 3)}, {}, {"a": "alive", "b": "draining"}
+        )
+
+
+def test_an_added_node_is_missed_from_its_first_window_on() -> None:
+    in_use = dict.fromkeys("abc", "alive")
+    gap = Reported(END, frozenset({END, PERIOD.back(2)}), {})
+    for reported, whole in ((said(2), 6), (gap, 5)):
+        all_said = {"a": said(6), "b": said(6), "c": reported}
+        states = node_states(POLICY, PERIOD, all_said, {}, in_use, added={"c"})
+        groups = dict.fromkeys(PERIOD.ends, 8)
+        assert len(complete_windows(PERIOD, groups, 8, states)) == whole
+    missed = node_states(POLICY, PERIOD, {"a": said(6), "b": said(6), "c": said(2)}, {}, in_use)
+    assert len(complete_windows(PERIOD, dict.fromkeys(PERIOD.ends, 8), 8, missed)) == 2
+    assert END - PERIOD.start == timedelta(seconds=30)
