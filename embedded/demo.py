@@ -24,8 +24,9 @@ import yaml
 
 from ballast.contracts.errors import BallastError
 from ballast.contracts.policy import JobPolicy, load_policy
+from ballast.contracts.records import Head
 from ballast.contracts.settings import Settings, load_settings
-from ballast.store.plans import Head, read_acks, read_head, read_log, read_outcomes, read_plan
+from ballast.store.plans import read_acks, read_head, read_log, read_outcomes, read_plan
 from ballast.store.tables import read_rows, table_exists
 from ballast.streaming.lock import JobLock
 from embedded import checks
@@ -194,7 +195,7 @@ def _show(stack: Stack) -> None:
         _print_report(_with_sums(stack, findings, compare=False))
 
 
-def _finish(stack: Stack, findings: dict[str, Any] | None, began: float) -> int:
+def _finish(stack: Stack, findings: Any | None, began: float) -> int:
     if findings is None:
         raise EmbeddedError("the run made no new version; `make demo` starts from the hash "
                             "placement and expects one: see the task logs")  # fmt: skip
@@ -213,7 +214,7 @@ def _finish(stack: Stack, findings: dict[str, Any] | None, began: float) -> int:
     return 1 if problems else 0
 
 
-def go_round_the_loop(stack: Stack) -> dict[str, Any] | None:
+def go_round_the_loop(stack: Stack) -> Any | None:
     """Metrics, plan, take-up, outcome; None if the run found nothing to change."""
     settings, policy = stack.settings, stack.policy
     client = stack.airflow.client()
@@ -322,11 +323,11 @@ def count_windows(settings: Settings, after_batch: int, since: datetime) -> int:
     })  # fmt: skip
 
 
-def wait_for_take_up(stack: Stack, head: Head) -> dict[str, Any]:
+def wait_for_take_up(stack: Stack, head: Head) -> Any:
     """The job's acknowledgement that it applied the version."""
     say(f"version {head.version}, plan {head.plan_id}, is published; waiting for take-up")
 
-    def look() -> dict[str, Any] | None:
+    def look() -> Any | None:
         stack.look()
         acks = read_acks(stack.settings, JOB, head.version)
         last = acks[-1] if acks else {"status": ""}
@@ -341,9 +342,7 @@ def wait_for_take_up(stack: Stack, head: Head) -> dict[str, Any]:
     return ack
 
 
-def figures(
-    settings: Settings, head: Head, ack: dict[str, Any], stages: dict[str, float]
-) -> dict[str, Any]:
+def figures(settings: Settings, head: Head, ack: Any, stages: dict[str, float]) -> Any:
     """What the tables say of the version, for the report."""
     plan = read_plan(settings, JOB, head.plan_id)
     outcomes = {row["figure"]: row for row in read_outcomes(settings, JOB, head.version)}
@@ -373,9 +372,7 @@ def figures(
     }
 
 
-def traffic_of(
-    plan: dict[str, Any], outcomes: dict[str, dict[str, Any]], policy: JobPolicy
-) -> Traffic | None:
+def traffic_of(plan: Any, outcomes: Any, policy: JobPolicy) -> Traffic | None:
     """What a joint plan made of the traffic; None where the plan is for the load alone."""
     if plan["objective"] != JOINT:
         return None
@@ -435,7 +432,7 @@ def _tell_airflow(line: str) -> None:
     say(f"airflow: {line}")
 
 
-def _with_sums(stack: Stack, found: dict[str, Any], *, compare: bool) -> Findings:
+def _with_sums(stack: Stack, found: Any, *, compare: bool) -> Findings:
     if not compare:
         equal, text = None, "compared when the job stops (make demo)"
     else:

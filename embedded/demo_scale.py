@@ -217,9 +217,7 @@ def newest_windows(stack: Stack, count: int) -> Seen:
     return seen_in(rows, count, stack.policy.window_s, stack.policy.entry_operators)
 
 
-def seen_in(
-    rows: Sequence[dict[str, Any]], count: int, window_s: float, entries: Collection[str]
-) -> Seen:
+def seen_in(rows: Sequence[Any], count: int, window_s: float, entries: Collection[str]) -> Seen:
     """Flights and CPU a second in the newest windows of rows of metrics.key_groups."""
     ends = set(sorted({row["window_end_at"] for row in rows})[-count:])
     newest = [row for row in rows if row["window_end_at"] in ends]
@@ -269,7 +267,7 @@ def grow(stack: Stack, client: AirflowClient, story: Story) -> None:
         story.fed = (planned_rate(stack, plan), measured_rate(stack, outcomes[0]))
 
 
-def planned_rate(stack: Stack, plan: dict[str, Any]) -> float:
+def planned_rate(stack: Stack, plan: Any) -> float:
     """Flights a second of the snapshot that the plan was made from."""
     rows = read_rows(
         stack.settings, "snapshots.key_groups", job=JOB,
@@ -279,7 +277,7 @@ def planned_rate(stack: Stack, plan: dict[str, Any]) -> float:
     return float(sum(rows["records_per_s"].to_pylist()))
 
 
-def measured_rate(stack: Stack, outcome: dict[str, Any]) -> float:
+def measured_rate(stack: Stack, outcome: Any) -> float:
     """Flights a second of the windows that the outcome was measured over."""
     rows = read_rows(
         stack.settings, "metrics.key_groups", job=JOB,

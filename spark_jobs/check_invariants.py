@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from ballast.contracts.errors import InvariantBroken
 from ballast.contracts.process_exit import leave
+from ballast.contracts.records import Head
 from ballast.contracts.settings import Settings
-from ballast.store.plans import Head
 from spark_jobs.program.arguments import job_name
 from spark_jobs.program.run import progress, run_program
 from spark_jobs.upkeep.invariants import Finding, JobState, findings
@@ -42,7 +42,10 @@ def repair_log(settings: Settings, state: JobState, finding: Finding) -> None:
     said = finding.repair
     assert said is not None  # noqa: S101 - the caller looked
     # The event needs nothing of the content.
-    head = Head(state.job, said.version, said.plan_id, "", said.run_id, said.at)
+    head = Head(
+        job=state.job, version=said.version, plan_id=said.plan_id, content_hash="",
+        run_id=said.run_id, published_at=said.at,
+    )  # fmt: skip
     reason = (
         f"plan {said.plan_id} of run {said.run_id} is version {said.version}: found in the history "
         "of the heads by check_invariants"

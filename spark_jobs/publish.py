@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 
 from ballast.contracts.policy import policy_from_json
 from ballast.contracts.process_exit import leave
+from ballast.contracts.records import Head
 from ballast.contracts.review import Verdict, review_verdict
 from ballast.contracts.settings import Settings
 from ballast.contracts.task_result import hand_on
-from ballast.store.plans import Head
 from spark_jobs.draft.lookup import find_snapshot, required_draft
 from spark_jobs.draft.problem import Row
 from spark_jobs.program.arguments import add_as_of_argument, add_run_arguments

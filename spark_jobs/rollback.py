@@ -18,13 +18,13 @@ from ballast.contracts import identity
 from ballast.contracts.errors import NotFound, RollbackRefused, VerificationFailed
 from ballast.contracts.policy import JobPolicy, policy_from_json
 from ballast.contracts.process_exit import leave
+from ballast.contracts.records import Head
 from ballast.contracts.regions import DEAD, weighted, weights_of
 from ballast.contracts.scaling import OPERATOR, scaled
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import ROLLBACK
 from ballast.contracts.task_result import hand_on
 from ballast.store.plans import (
-    Head,
     read_assignment,
     read_head,
     read_log,

@@ -31,7 +31,7 @@ from ballast.store.plans import (
     versions_of,
 )
 
-Row = dict[str, Any]
+Row = Any  # TRANSITION: typed records take its place
 PLAN_FIGURES = (
     "objective", "method", "status", "reason", "scaling_reason", "weights_reason",
     "load_distance_before_pct", "load_distance_pct",

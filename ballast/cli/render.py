@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any
 
+from ballast.contracts.records import Record
+
 
 def text_table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Rows under headers, columns aligned; numbers to the right."""
@@ -53,7 +55,9 @@ def _is_number(value: Any) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
-def _json_value(value: Any) -> str:
+def _json_value(value: Any) -> Any:
+    if isinstance(value, Record):
+        return value.to_row()
     if isinstance(value, datetime | date):
         return value.isoformat()
     raise TypeError(f"{type(value).__name__} has no JSON form")

@@ -43,7 +43,7 @@ def job_status(settings: Settings, job: str) -> dict[str, Any]:
             f"warehouse {settings.warehouse} knows no job {job!r}", value=job,
             remedy="start the streaming job, or set BALLAST_WAREHOUSE",
         )  # fmt: skip
-    plan = read_plan(settings, job, head.plan_id) if head else {}
+    plan: Any = read_plan(settings, job, head.plan_id) if head else {}
     version = head.version if head else 0
     acks = read_acks(settings, job, version) if head else []
     trouble = [row for row in log if row["event"] in TROUBLE]

@@ -53,7 +53,7 @@ def _of_job(job: str, load_of: str | None) -> Target:
 
     settings = load_settings()
     if load_of is not None:
-        snapshot: dict[str, Any] | None = snapshot_of(settings, job, load_of)
+        snapshot: Any | None = snapshot_of(settings, job, load_of)
     else:
         snapshot = newest_snapshot(settings, job)
     if snapshot is None:

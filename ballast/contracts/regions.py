@@ -7,7 +7,7 @@ units of 0.1 % that add up to 1,000.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
@@ -94,7 +94,7 @@ def check_regions(regions: Sequence[RegionPolicy], operators: Sequence[str]) -> 
         raise ValueError(f"regions: {both!r} is an operator as well; give the region another name")
 
 
-def weighted(rows: Iterable[Mapping[str, Any]]) -> list[Weighted]:
+def weighted(rows: Iterable[Any]) -> list[Weighted]:
     """What rows of plans.weights say, without the reasons."""
     return [(r["region_id"], r["worker_id"], r["weight"]) for r in rows]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from ballast.contracts.identity import Scaled
@@ -20,7 +20,7 @@ IN_USE = {ADD: ALIVE, KEEP: ALIVE, DRAIN: DRAINING}
 """State of a node by what the plan in force does with it; a node of another action is not used."""
 
 
-def scaled(rows: Iterable[Mapping[str, Any]]) -> list[Scaled]:
+def scaled(rows: Iterable[Any]) -> list[Scaled]:
     """What rows of plans.scaling say is to be done, without the reasons."""
     return [(r["subject"], r["subject_id"], r["action"], r["wanted"]) for r in rows]
 

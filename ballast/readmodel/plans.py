@@ -12,10 +12,11 @@ from deltalake import DeltaTable
 from ballast.contracts import plan_text as words
 from ballast.contracts.errors import InvalidInput, NotFound
 from ballast.contracts.policy import policy_files
+from ballast.contracts.records import LogEntry
 from ballast.contracts.settings import check_job_name
 from ballast.store.cache import LONG_COLUMNS, Row, Shelf
 from ballast.store.paging import Key, Order, Page, read_page
-from ballast.store.plans import of_region, over_since
+from ballast.store.plans import over_since
 from ballast.store.tables import Filter, rows_of
 
 IN_FORCE_EVENTS = ("published", "rolled_back")
@@ -57,7 +58,7 @@ class Life:
     @cached_property
     def acks(self) -> list[Row]:
         """The streaming job's words on its versions, oldest first."""
-        return of_region(self._all_acks)
+        return [row for row in self._all_acks if row.get("region_id") is None]
 
     @cached_property
     def region_acks(self) -> list[Row]:
@@ -150,7 +151,12 @@ def glance(life: Life) -> Row:
         "load_distance_measured_pct": life.measured(version),
         "plans": len(life.plans),
         "last_event": life.log[-1] if life.log else None,
-        "last_refusal": refusals[-1] | {"over_since": over_since(life.log, refusals[-1])}
+        "last_refusal": refusals[-1]
+        | {
+            "over_since": over_since(
+                [LogEntry.from_row(row) for row in life.log], LogEntry.from_row(refusals[-1])
+            )
+        }
         if refusals
         else None,
     }

@@ -23,7 +23,7 @@ from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
 from ballast.store.tables import Filter, dataset_of, open_table, rows_of
 
-Row = dict[str, Any]
+Row = Any  # TRANSITION: typed records take its place
 MOST_KEPT = 512
 # Long texts that a list never shows; read with the one plan they belong to.
 LONG_COLUMNS = {"plans.plans": ("trace_json", "target_json", "held_back_json")}

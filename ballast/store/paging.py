@@ -20,7 +20,7 @@ from pyarrow.parquet import filters_to_expression
 
 from ballast.store.tables import Filter, dataset_of
 
-Row = dict[str, Any]
+Row = Any  # TRANSITION: typed records take its place
 Key = tuple[Any, ...]
 
 

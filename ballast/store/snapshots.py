@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 
 from ballast.contracts.errors import InvalidInput, NotFound
 from ballast.contracts.policy import JobPolicy, policy_from_json
+from ballast.contracts.records import Snapshot
 from ballast.contracts.settings import Settings
 from ballast.store.tables import read_rows, table_exists
 
-Row = dict[str, Any]
 PARTS = ("key_groups", "nodes", "traffic")
 
 
@@ -40,16 +40,17 @@ RESOURCES: Mapping[str, ResourceColumns] = {
 }
 
 
-def newest_snapshot(settings: Settings, job: str, run_id: str | None = None) -> Row | None:
+def newest_snapshot(settings: Settings, job: str, run_id: str | None = None) -> Snapshot | None:
     """The job's snapshot of the latest period, of all runs or of one; None without any."""
     if not table_exists(settings, "snapshots.snapshots"):
         return None
     where = [] if run_id is None else [("run_id", "=", run_id)]
     rows = read_rows(settings, "snapshots.snapshots", job=job, where=where).to_pylist()
-    return max(rows, key=lambda row: (row["period_end_at"], row["created_at"]), default=None)
+    found = [Snapshot.from_row(row) for row in rows]
+    return max(found, key=lambda row: (row.period_end_at, row.created_at), default=None)
 
 
-def snapshot_of(settings: Settings, job: str, name: str) -> Row:
+def snapshot_of(settings: Settings, job: str, name: str) -> Snapshot:
     """The snapshot of a run, or the last one up to a time: ``2026-11-14T18:00``, UTC."""
     time = _time(name)
     if time is None:
@@ -66,12 +67,13 @@ def snapshot_of(settings: Settings, job: str, name: str) -> Row:
     return found
 
 
-def _newest_up_to(settings: Settings, job: str, time: datetime) -> Row | None:
+def _newest_up_to(settings: Settings, job: str, time: datetime) -> Snapshot | None:
     if not table_exists(settings, "snapshots.snapshots"):
         return None
     where = [("period_end_at", "<=", time)]
     rows = read_rows(settings, "snapshots.snapshots", job=job, where=where).to_pylist()
-    return max(rows, key=lambda row: (row["period_end_at"], row["created_at"]), default=None)
+    found = [Snapshot.from_row(row) for row in rows]
+    return max(found, key=lambda row: (row.period_end_at, row.created_at), default=None)
 
 
 def _time(text: str) -> datetime | None:
@@ -84,13 +86,13 @@ def _time(text: str) -> datetime | None:
         return None
 
 
-def read_snapshot(settings: Settings, snapshot: Row) -> tuple[JobPolicy, dict[str, Any]]:
+def read_snapshot(settings: Settings, snapshot: Snapshot) -> tuple[JobPolicy, dict[str, Any]]:
     """The policy as it was, and the columns of the problem that the snapshot states."""
-    where = [("snapshot_id", "=", snapshot["snapshot_id"])]
+    where = [("snapshot_id", "=", snapshot.snapshot_id)]
     parts = [
-        read_rows(settings, f"snapshots.{name}", job=snapshot["job"], where=where) for name in PARTS
+        read_rows(settings, f"snapshots.{name}", job=snapshot.job, where=where) for name in PARTS
     ]
-    policy = policy_from_json(snapshot["policy_json"])
+    policy = policy_from_json(snapshot.policy_json)
     return policy, problem_columns(policy, *parts)
 
 

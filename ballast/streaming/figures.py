@@ -36,7 +36,7 @@ Edge = tuple[str, str]
 Pair = tuple[str, str]
 Of = TypeVar("Of", str, int, Edge, tuple[int, int])
 """What a summary is of: an operator or an edge, by name or by number."""
-Row = dict[str, Any]
+Row = Any  # TRANSITION: typed records take its place
 
 
 @dataclass(frozen=True)

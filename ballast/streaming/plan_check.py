@@ -7,16 +7,16 @@ and the job keeps the one it has.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ballast.contracts.errors import InvalidInput, PlanRefused
 from ballast.contracts.identity import Scaled, content_hash, is_routable
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.records import Head
 from ballast.contracts.regions import Weighted
 from ballast.contracts.scaling import DRAINING, IN_USE, node_actions, nodes_in_use
 from ballast.contracts.tables import LONGEST_ROUTED_KEY_BYTES
-from ballast.store.plans import Head
 from ballast.streaming.operators import Topology
 from ballast.streaming.routing import Placement, key_moves_between, moves_between
 
@@ -27,7 +27,7 @@ SHOWN_KEY = 40
 
 def checked_placement(
     head: Head,
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[Any],
     topology: Topology,
     policy: JobPolicy,
     current: Placement,

@@ -18,17 +18,11 @@ from pyspark.sql import DataFrame
 
 from ballast.contracts.errors import PlanRefused
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.records import Head
 from ballast.contracts.regions import weighted
 from ballast.contracts.scaling import nodes_in_use, scaled
 from ballast.contracts.settings import Settings
-from ballast.store.plans import (
-    Head,
-    read_assignment,
-    read_head,
-    read_routes,
-    read_scaling,
-    read_weights,
-)
+from ballast.store.plans import read_assignment, read_head, read_routes, read_scaling, read_weights
 from ballast.store.tables import append_once
 from ballast.streaming import faults
 from ballast.streaming.acks import AckBook

@@ -10,7 +10,7 @@ from ballast.contracts.policy import JobPolicy
 from ballast.store.snapshots import problem_columns
 from solvers.model.problem import Problem
 
-Row = dict[str, Any]
+Row = Any  # TRANSITION: typed records take its place
 
 
 def build_problem(

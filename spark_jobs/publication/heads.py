@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from ballast.contracts.errors import PublishConflict
+from ballast.contracts.records import Head
 from ballast.contracts.settings import Settings
-from ballast.store.plans import Head, head_in, read_head
+from ballast.store.plans import head_in, read_head
 from ballast.store.tables import open_table, replace_if_unmoved, table_exists
 
 HEADS = "plans.heads"

@@ -7,9 +7,9 @@ it is now: a plan that has gone stale while it waited is refused with the reason
 from __future__ import annotations
 
 from ballast.contracts.errors import VerificationFailed
+from ballast.contracts.records import Head
 from ballast.contracts.settings import Settings
 from ballast.contracts.task_result import hand_on
-from ballast.store.plans import Head
 from spark_jobs.draft.lookup import find_snapshot, read_content, required_draft
 from spark_jobs.draft.plan_rows import content_hash_of
 from spark_jobs.draft.problem import Row

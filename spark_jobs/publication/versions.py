@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from ballast.contracts.errors import InvalidInput, PlanStale, PublishConflict, VerificationFailed
+from ballast.contracts.records import Head
 from ballast.contracts.settings import Settings
 from ballast.contracts.task_result import hand_on
-from ballast.store.plans import Head, read_head, read_log, read_plans, waiting_plans
+from ballast.store.plans import read_head, read_log, read_plans, waiting_plans
 from ballast.store.tables import ensure_tables
 from spark_jobs.draft.lookup import read_content, read_round
 from spark_jobs.draft.plan_rows import violations_of

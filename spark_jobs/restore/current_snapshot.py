@@ -16,8 +16,9 @@ import pyarrow as pa
 from ballast.contracts.errors import NotFound
 from ballast.contracts.identity import snapshot_id as identity_of_snapshot
 from ballast.contracts.policy import JobPolicy, policy_from_json
+from ballast.contracts.records import Head
 from ballast.contracts.settings import Settings
-from ballast.store.plans import Head, read_acks, read_assignment
+from ballast.store.plans import read_acks, read_assignment
 from ballast.store.snapshots import newest_snapshot
 from ballast.store.tables import append_once, ensure_tables, read_rows
 from spark_jobs.draft.problem import Row

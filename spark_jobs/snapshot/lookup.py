@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 
 from ballast.contracts.errors import GateFailed
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.records import Head
 from ballast.contracts.scaling import scaled
 from ballast.contracts.settings import Settings
-from ballast.store.plans import Head, read_acks, read_head, read_scaling
+from ballast.store.plans import read_acks, read_head, read_scaling
 from ballast.store.snapshots import newest_snapshot
 from ballast.store.tables import ensure_tables, open_table, read_rows
 from expectations.policy_rules import CLOCK_SKEW_S

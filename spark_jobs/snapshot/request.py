@@ -9,10 +9,10 @@ from typing import Any
 from ballast.contracts import identity
 from ballast.contracts.identity import Scaled
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.records import Head
 from ballast.contracts.scaling import ADD, node_actions, nodes_in_use
-from ballast.store.plans import Head
 
-Row = dict[str, Any]
+Row = Any  # TRANSITION: typed records take its place
 
 # Delta rounds a file's largest time up to the next millisecond, so that a file of the window that
 # ends exactly at a limit would be read for nothing. Windows are whole milliseconds long.

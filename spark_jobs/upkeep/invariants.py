@@ -13,10 +13,10 @@ from datetime import datetime
 from typing import Any
 
 from ballast.contracts.identity import Scaled, content_hash
+from ballast.contracts.records import Head
 from ballast.contracts.regions import Weighted
-from ballast.store.plans import Head
 
-Row = dict[str, Any]
+Row = Any  # TRANSITION: typed records take its place
 PUBLISHED = ("published", "rolled_back")
 
 

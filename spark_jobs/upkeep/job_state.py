@@ -14,11 +14,11 @@ from typing import Any
 from deltalake import DeltaTable
 
 from ballast.contracts.errors import NotFound
+from ballast.contracts.records import Head
 from ballast.contracts.regions import weighted
 from ballast.contracts.scaling import scaled
 from ballast.contracts.settings import Settings
 from ballast.store.plans import (
-    Head,
     read_assignment,
     read_log,
     read_plan,
@@ -87,7 +87,7 @@ def read_history(heads: DeltaTable) -> dict[str, list[Publication]]:
     return found
 
 
-def _mark_of(entry: dict[str, Any]) -> dict[str, Any] | None:
+def _mark_of(entry: Any) -> Any | None:
     try:
         mark = json.loads(entry.get("userMetadata") or "null")
     except ValueError:
@@ -96,7 +96,7 @@ def _mark_of(entry: dict[str, Any]) -> dict[str, Any] | None:
     return mark if isinstance(mark, dict) and wanted <= mark.keys() else None
 
 
-def _plan_or_none(settings: Settings, head: Head) -> dict[str, Any] | None:
+def _plan_or_none(settings: Settings, head: Head) -> Any | None:
     try:
         return read_plan(settings, head.job, head.plan_id)
     except NotFound:

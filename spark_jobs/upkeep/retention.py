@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
+from ballast.contracts.records import Head
 from ballast.contracts.tables import TABLES, Table
-from ballast.store.plans import Head
 
-Row = dict[str, Any]
+Row = Any  # TRANSITION: typed records take its place
 PUBLISHED = ("published", "rolled_back")
 # ``measure`` looks through two statistics periods; one more is for a run that is late.
 PERIODS_KEPT = 3

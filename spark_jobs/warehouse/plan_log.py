@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
+from ballast.contracts.records import Head
 from ballast.contracts.settings import Settings
-from ballast.store.plans import Head
 from ballast.store.tables import append_once, ensure_tables, read_rows, table_exists
 
 LOG = "plans.log"

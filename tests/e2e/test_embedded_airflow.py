@@ -19,8 +19,9 @@ import psutil
 import pytest
 
 from ballast.cli.main import main as ballast
+from ballast.contracts.records import Head
 from ballast.contracts.settings import Settings, load_settings
-from ballast.store.plans import Head, read_head
+from ballast.store.plans import read_head
 from embedded.airflow import ADMIN, ROOT, EmbeddedAirflow
 from embedded.errors import AlreadyRunning, ApiError, PreflightFailed
 from embedded.processes import is_alive, marked_processes

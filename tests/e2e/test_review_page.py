@@ -27,10 +27,11 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from ballast.contracts.records import Head
 from ballast.contracts.settings import Settings, load_settings
 from ballast.readmodel.plans import Life
 from ballast.store.cache import Shelf
-from ballast.store.plans import Head, read_head, read_log
+from ballast.store.plans import read_head, read_log
 from ballast.store.tables import append
 from bench.review_page.warehouse import START, World, ids_of, job_policy, write_job
 from embedded.airflow import ADMIN, EmbeddedAirflow

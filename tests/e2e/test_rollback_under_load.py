@@ -21,8 +21,9 @@ import pytest
 
 from ballast.contracts.errors import NotFound
 from ballast.contracts.policy import JobPolicy, load_policy
+from ballast.contracts.records import Head
 from ballast.contracts.settings import Settings, load_settings
-from ballast.store.plans import Head, read_acks, read_head, read_log
+from ballast.store.plans import read_acks, read_head, read_log
 from ballast.store.tables import ensure_tables, read_rows
 from ballast.streaming.decisions import DecisionLog
 from ballast.streaming.inspect import job_folder, placement_in_force

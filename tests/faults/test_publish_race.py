@@ -18,10 +18,11 @@ import pyarrow as pa
 import pytest
 
 from ballast.contracts import identity
+from ballast.contracts.records import Head
 from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.settings import Settings, load_settings
 from ballast.contracts.tables import TABLES
-from ballast.store.plans import Head, read_head
+from ballast.store.plans import read_head
 from ballast.store.tables import append, ensure_tables, read_rows
 from solvers.model.budget import Budget
 from solvers.model.stop import Stop

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from ballast.streaming.region import OrderedRegion, RegionFailed, RegionSettings
-from tests.unit.streaming.region import works
+from tests.unit.ballast.streaming.region import works
 
 SMALL = RegionSettings(send_buffer=4096, receive_buffer=2048)
 

@@ -11,9 +11,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.records import Head
 from ballast.contracts.review import ReviewPolicy
 from ballast.contracts.settings import Settings
-from ballast.store.plans import Head, read_assignment
+from ballast.store.plans import read_assignment
 from ballast.store.tables import append, ensure_tables
 from spark_jobs.publish import publish_plan
 from tests.support.metrics import write_windows

@@ -8,8 +8,9 @@ from typing import Any
 
 from ballast.cli.approve import WAITING, unsettled_s
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.records import Head
 from ballast.contracts.settings import Settings
-from ballast.store.plans import Head, read_assignment, read_log
+from ballast.store.plans import read_assignment, read_log
 from ballast.store.tables import append
 from embedded.rest import AirflowClient, wait_until
 from spark_jobs.publish import publish_plan

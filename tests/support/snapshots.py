@@ -11,9 +11,9 @@ from typing import Any
 
 from ballast.contracts.identity import snapshot_id
 from ballast.contracts.policy import JobPolicy, NodePolicy
+from ballast.contracts.records import Head
 from ballast.contracts.scaling import nodes_in_use
 from ballast.contracts.settings import Settings
-from ballast.store.plans import Head
 from ballast.store.tables import append
 from spark_jobs import solve
 from spark_jobs.draft.solve_arguments import Choice

@@ -13,11 +13,11 @@ from typing import Protocol
 
 from ballast.contracts.errors import InvalidInput, PlanRefused
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.records import Head
 from ballast.contracts.regions import UNITS, RegionPolicy, Weighted, weighted, weights_of
 from ballast.contracts.scaling import scaled
 from ballast.contracts.settings import Settings
 from ballast.store.plans import (
-    Head,
     read_acks,
     read_assignment,
     read_head,

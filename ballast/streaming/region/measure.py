@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ballast.contracts.regions import ALIVE, DEAD
 from ballast.streaming.region.shares import Units, rounded
 
-Row = dict[str, Any]
+Row = Any  # TRANSITION: typed records take its place
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ballast.store.plans import Head, read_head, read_log
+from ballast.contracts.records import Head
+from ballast.store.plans import read_head, read_log
 from ballast.store.tables import append, open_table
 from spark_jobs import check_invariants
 from spark_jobs.check_invariants import check_jobs, main
@@ -116,7 +117,7 @@ def test_content_that_was_changed_by_hand_is_found(settings):
 def test_a_version_that_nobody_published_shows_as_a_gap(settings):
     drafted(settings, "run-1")
     head = publish_plan(settings, JOB, "run-1")
-    row = vars(head) | {"version": 4}
+    row = head.to_row() | {"version": 4}
     table = open_table(settings, "plans.heads")
     from ballast.store.tables import replace_if_unmoved
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from ballast.contracts.identity import digest
+from ballast.contracts.records import Head
 from ballast.contracts.tables import TABLES
-from ballast.store.plans import Head, read_assignment, read_head, read_log, read_plans
+from ballast.store.plans import read_assignment, read_head, read_log, read_plans
 from ballast.store.tables import (
     append,
     append_once,

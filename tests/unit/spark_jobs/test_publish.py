@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from ballast.contracts.errors import NotFound, PublishConflict, VerificationFailed
-from ballast.store.plans import Head, read_head, read_log
+from ballast.contracts.records import Head
+from ballast.store.plans import read_head, read_log
 from ballast.store.tables import append, open_table
 from spark_jobs.publication.heads import compare_and_set, when_in_force
 from spark_jobs.publication.versions import head_of
@@ -26,7 +27,7 @@ def drafted(settings, run_id, head=None, extra=2):
 def in_force(settings, draft, version=None):
     """A head written as it stands, as by a publisher that died before its log."""
     head = head_of(draft, datetime.now(UTC))
-    append(settings, "plans.heads", [vars(head) | {"version": version or head.version}])
+    append(settings, "plans.heads", [head.to_row() | {"version": version or head.version}])
     return read_head(settings, JOB)
 
 

@@ -10,16 +10,10 @@ import pytest
 
 from ballast.contracts.errors import NotFound, PublishConflict, RollbackRefused
 from ballast.contracts.identity import content_hash
+from ballast.contracts.records import Head
 from ballast.contracts.scaling import node_actions, scaled
 from ballast.contracts.settings import Settings
-from ballast.store.plans import (
-    Head,
-    read_assignment,
-    read_head,
-    read_log,
-    read_plan,
-    read_scaling,
-)
+from ballast.store.plans import read_assignment, read_head, read_log, read_plan, read_scaling
 from ballast.store.tables import append
 from spark_jobs.publish import publish_plan
 from spark_jobs.restore.current_snapshot import derived_snapshot

@@ -19,9 +19,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.records import Head
 from ballast.contracts.regions import weighted, weights_of
 from ballast.contracts.settings import Settings
-from ballast.store.plans import Head, read_acks, read_weights
+from ballast.store.plans import read_acks, read_weights
 from ballast.store.tables import append, read_rows
 from ballast.streaming.region import OrderedRegion, PlanFollower, RegionSettings, WindowWriter
 from spark_jobs.condense import condense

@@ -44,7 +44,7 @@ def ack(settings, draft, status="applied", **fields):
 def draft(settings):
     """A plan that is in force as version 1."""
     draft = write_draft(settings, POLICY, "run-1", placement=uneven(POLICY))
-    append(settings, "plans.heads", [vars(head_of(draft, datetime.now(UTC)))])
+    append(settings, "plans.heads", [head_of(draft, datetime.now(UTC)).to_row()])
     return draft
 
 

@@ -282,7 +282,7 @@ def test_weights_that_cannot_be_are_found_by_the_verifier(
 def test_the_table_refuses_a_dead_worker_with_a_weight(rounds: Rounds) -> None:
     row = rounds.rows(rounds.draft(RATES))[0]
     with pytest.raises(DeltaError):
-        append(rounds.settings, "plans.weights", [row | {"state": "dead"}])
+        append(rounds.settings, "plans.weights", [row.to_row() | {"state": "dead"}])
 
 
 def test_a_rollback_brings_the_weights_of_its_version_back(rounds: Rounds) -> None:

@@ -180,7 +180,7 @@ def test_a_newer_head_makes_the_plan_stale(settings):
     draft = drafted(settings)
     publish_plan(settings, JOB, "run-1")
     other = head_of(draft, AT)
-    append(settings, "plans.heads", [vars(replace(other, plan_id="f" * 16, run_id="other"))])
+    append(settings, "plans.heads", [replace(other, plan_id="f" * 16, run_id="other").to_row()])
     with pytest.raises(PlanStale, match="made against version 0, and version 1"):
         publish_reviewed(settings, JOB, "run-1", answer(draft))
     assert read_head(settings, JOB).run_id == "other"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from ballast.contracts.identity import content_hash
-from ballast.store.plans import Head
+from ballast.contracts.records import Head
 from spark_jobs.upkeep.invariants import JobState, Publication, findings
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
+from ballast.contracts.records import Head
 from ballast.contracts.tables import TABLES
-from ballast.store.plans import Head
 from spark_jobs.upkeep.expiry import (
     HEADS,
     PLANS,

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from ballast.contracts.records import Head
 from ballast.contracts.settings import load_settings
-from ballast.store.plans import Head, read_log
+from ballast.store.plans import read_log
 from spark_jobs.warehouse.plan_log import Event, append_event, published_event, says_published
 
 HEAD = Head("probe", 3, "plan-a", "hash", "run-1", datetime(2026, 11, 16, tzinfo=UTC))

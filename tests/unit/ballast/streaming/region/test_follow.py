@@ -29,7 +29,7 @@ from ballast.streaming.region.follow import fitting_weights
 from ballast.streaming.region.shares import near
 from tests.support.policies import small_policy
 from tests.support.streaming_plans import publish
-from tests.unit.streaming.region import works
+from tests.unit.ballast.streaming.region import works
 
 JOB, REGION = "probe", "tag"
 POLICY = small_policy(JOB, regions=[{"id": REGION, "workers": 2, "local_change_units": 100}])

@@ -17,7 +17,7 @@ from ballast.contracts.errors import InvalidInput
 from ballast.contracts.tables import TABLES
 from ballast.streaming.region import OrderedRegion, RegionFailed, RegionSettings, Window
 from ballast.streaming.region.clock import ForwardClock
-from tests.unit.streaming.region import works
+from tests.unit.ballast.streaming.region import works
 
 SMALL = RegionSettings(send_buffer=4096, receive_buffer=2048)
 RECORD = bytes(1000)

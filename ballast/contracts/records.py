@@ -1,0 +1,366 @@
+"""Rows of the tables as typed records: one frozen dataclass for each kind of row.
+
+The fields are the columns of ``ballast.contracts.tables``, with the same names, units and order; a
+test compares them. A nullable column is an optional field, so that rows of earlier versions, which
+lack newer columns, can be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, ClassVar, Self
+
+
+class Record:
+    """A row of the table ``table``."""
+
+    __slots__ = ()
+    table: ClassVar[str]
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """The record of a row.
+
+        Args:
+            row: values by column name; columns that the record does not have are ignored.
+
+        Raises:
+            TypeError: a column that may not be NULL is missing.
+        """
+        return cls(**{name: _frozen(row[name]) for name in field_names(cls) if name in row})
+
+    def to_row(self) -> dict[str, Any]:
+        """Values by column name, as the store writes them."""
+        return {name: getattr(self, name) for name in field_names(type(self))}
+
+    # TRANSITION: removed once no caller subscripts a record.
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)
+
+    def keys(self) -> tuple[str, ...]:
+        return field_names(type(self))
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return getattr(self, name, default)
+
+
+_FIELD_NAMES: dict[type[Record], tuple[str, ...]] = {}
+
+
+def field_names(record: type[Record]) -> tuple[str, ...]:
+    """The columns of a kind of record, in order."""
+    if record not in _FIELD_NAMES:
+        _FIELD_NAMES[record] = tuple(field.name for field in fields(record))  # type: ignore[arg-type]
+    return _FIELD_NAMES[record]
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot(Record):
+    """The problem of one run: which period of which table versions it condenses."""
+
+    table: ClassVar[str] = "snapshots.snapshots"
+
+    job: str
+    snapshot_id: str
+    run_id: str
+    period_start_at: datetime
+    period_end_at: datetime
+    windows: int
+    head_version: int
+    head_plan_id: str | None = None
+    key_groups_table_version: int
+    nodes_table_version: int
+    traffic_table_version: int
+    key_pairs_table_version: int | None = None
+    sources_table_version: int | None = None
+    connections_table_version: int | None = None
+    applied_plan_id: str | None = None
+    remembered_snapshot_ids: tuple[str, ...] | None = None
+    rejected_rows: int
+    policy_json: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotNode(Record):
+    """A node of a snapshot: capacity, state, when it was last seen."""
+
+    table: ClassVar[str] = "snapshots.nodes"
+
+    job: str
+    snapshot_id: str
+    node_id: str
+    cluster: str
+    rack: str
+    cpu_capacity_cores: float
+    memory_capacity_bytes: float | None = None
+    network_capacity_bytes_per_s: float | None = None
+    state: str
+    last_seen_at: datetime | None = None
+    silent_windows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSeriesStep(Record):
+    """The loads of one key group in one step of a snapshot's load series."""
+
+    table: ClassVar[str] = "snapshots.load_series"
+
+    job: str
+    snapshot_id: str
+    operator_id: str
+    key_group: int
+    step: int
+    step_end_at: datetime
+    step_s: float
+    cpu_load_cores: float
+    busy_load_cores: float
+    memory_load_bytes: float
+    network_load_bytes_per_s: float
+    records_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRate(Record):
+    """What a source delivered in a snapshot's period."""
+
+    table: ClassVar[str] = "snapshots.sources"
+
+    job: str
+    snapshot_id: str
+    source_id: str
+    operator_id: str
+    arrival_records_per_s: float | None = None
+    backlog_records: int | None = None
+    windows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionWindow(Record):
+    """One window of a connection from a splitter to a worker of an ordered region."""
+
+    table: ClassVar[str] = "snapshots.connections"
+
+    job: str
+    snapshot_id: str
+    region_id: str
+    worker_id: str
+    window_end_at: datetime
+    state: str
+    weight: int
+    sent: int
+    done: int
+    blocked_ms: float
+    busy_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft(Record):
+    """A plan: identity, promised figures, costs, and how it was solved."""
+
+    table: ClassVar[str] = "plans.plans"
+
+    job: str
+    plan_id: str
+    run_id: str
+    snapshot_id: str
+    parent_version: int
+    parent_plan_id: str | None = None
+    content_hash: str
+    objective: str
+    method: str
+    status: str
+    reason: str
+    load_distance_before_pct: float
+    load_distance_pct: float
+    load_distance_before_points: float
+    load_distance_points: float
+    bound_pct: float
+    gap_pct: float
+    moves: int
+    bytes: int
+    forced_moves: int
+    forced_bytes: int
+    pause_s: float
+    routes: int | None = None
+    rerouted_keys: int | None = None
+    route_bytes: int | None = None
+    route_pause_s: float | None = None
+    max_load_distance_pct: float | None = None
+    trade: str | None = None
+    traffic_weight: float | None = None
+    load_weight: float | None = None
+    traffic_saved_before_pct: float | None = None
+    traffic_saved_pct: float | None = None
+    drained_moves: int | None = None
+    collocation_factor_before_pct: float | None = None
+    collocation_factor_pct: float | None = None
+    load_index_pct: float | None = None
+    wire_bytes_before_per_s: float | None = None
+    wire_bytes_per_s: float | None = None
+    serialise_us: float | None = None
+    budget_moves: int | None = None
+    budget_bytes: int | None = None
+    budget_pause_s: float | None = None
+    solver_seconds: float
+    seed: int
+    trace_json: str
+    target_json: str | None = None
+    held_back_json: str | None = None
+    due_moves: int | None = None
+    scaling_reason: str | None = None
+    advice: str | None = None
+    weights_reason: str | None = None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignedKeyGroup(Record):
+    """The node of one key group under a plan, and the node before."""
+
+    table: ClassVar[str] = "plans.assignments"
+
+    job: str
+    plan_id: str
+    operator_id: str
+    key_group: int
+    node_id: str
+    previous_node_id: str
+    state_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingRow(Record):
+    """What a plan does with one node, cluster or operator of a scaled job."""
+
+    table: ClassVar[str] = "plans.scaling"
+
+    job: str
+    plan_id: str
+    subject: str
+    subject_id: str
+    action: str
+    wanted: int | None = None
+    before: int | None = None
+    needed: int | None = None
+    utilisation: float | None = None
+    cpu_load_cores: float | None = None
+    drain_rounds: int | None = None
+    due: tuple[str, ...] | None = None
+    loads_json: str | None = None
+    reason: str
+    binding: str
+    would_change: str
+    period_end_at: datetime
+    decided_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerWeight(Record):
+    """The weight of one worker of an ordered region under a plan."""
+
+    table: ClassVar[str] = "plans.weights"
+
+    job: str
+    plan_id: str
+    region_id: str
+    worker_id: str
+    weight: int
+    previous_weight: int
+    state: str
+    records_per_s: float | None = None
+    blocked_pct: float | None = None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Head(Record):
+    """A job's plan in force."""
+
+    table: ClassVar[str] = "plans.heads"
+
+    job: str
+    version: int
+    plan_id: str
+    content_hash: str
+    run_id: str
+    published_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEntry(Record):
+    """One event in the life of a job's plans: who, when and why."""
+
+    table: ClassVar[str] = "plans.log"
+
+    job: str
+    at: datetime
+    event: str
+    version: int | None = None
+    plan_id: str | None = None
+    run_id: str
+    actor: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ack(Record):
+    """A streaming job's answer to a version, with what was measured while moving."""
+
+    table: ClassVar[str] = "plans.acks"
+
+    job: str
+    version: int
+    plan_id: str
+    status: str
+    region_id: str | None = None
+    batch_id: int
+    reason: str
+    moved_key_groups: int
+    bytes_moved: int
+    pause_ms: float
+    acked_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome(Record):
+    """One figure of a version: before, promised and measured."""
+
+    table: ClassVar[str] = "plans.outcomes"
+
+    job: str
+    version: int
+    plan_id: str
+    run_id: str
+    figure: str
+    unit: str
+    before: float | None = None
+    promised: float | None = None
+    measured: float
+    windows: int
+    period_start_at: datetime
+    period_end_at: datetime
+    measured_at: datetime
+
+
+RECORDS: tuple[type[Record], ...] = (
+    Snapshot,
+    SnapshotNode,
+    LoadSeriesStep,
+    SourceRate,
+    ConnectionWindow,
+    Draft,
+    AssignedKeyGroup,
+    ScalingRow,
+    WorkerWeight,
+    Head,
+    LogEntry,
+    Ack,
+    Outcome,
+)
