@@ -40,7 +40,7 @@ from solvers.model.budget import Budget
 from solvers.model.key_statistics import Routing
 from solvers.model.problem import IntArray
 from solvers.model.result import make_result
-from solvers.planner.allocation import Planned
+from solvers.planner.allocation import Allocation
 from solvers.verify.routes import BALANCE
 from spark_jobs.draft.lookup import find_draft, read_round, required_draft
 from spark_jobs.draft.plan_rows import (
@@ -279,7 +279,7 @@ def _weighed(given: Round, earlier: Earlier, wish: Wish) -> list[Weighed]:
     ]
 
 
-def _scaling_rows(given: Round, planned: Planned, earlier: Earlier, now: datetime) -> list[Row]:
+def _scaling_rows(given: Round, planned: Allocation, earlier: Earlier, now: datetime) -> list[Row]:
     common = {
         "job": given.snapshot["job"],
         "plan_id": "",
@@ -290,7 +290,7 @@ def _scaling_rows(given: Round, planned: Planned, earlier: Earlier, now: datetim
     return rows_that_keep_nodes(given, earlier.scaling, earlier.in_force, cpu, common)
 
 
-def _planned(settings: Settings, given: Round, earlier: Earlier, wish: Wish) -> Planned:
+def _planned(settings: Settings, given: Round, earlier: Earlier, wish: Wish) -> Allocation:
     """The earlier content on today's problem, with the figures it has there."""
     job, plan_id = given.snapshot["job"], earlier.plan_id
     rows = read_assignment(settings, job, plan_id)
@@ -300,7 +300,7 @@ def _planned(settings: Settings, given: Round, earlier: Earlier, wish: Wish) -> 
     return _with_figures(given, assignment, routing, wish)
 
 
-def _with_figures(given: Round, assignment: IntArray, routing: Routing, wish: Wish) -> Planned:
+def _with_figures(given: Round, assignment: IntArray, routing: Routing, wish: Wish) -> Allocation:
     problem = given.problem
     after = problem_after(problem, given.statistics, given.routing, routing)
     if given.objective.is_joint:
@@ -310,7 +310,7 @@ def _with_figures(given: Round, assignment: IntArray, routing: Routing, wish: Wi
         problem, assignment, method=ROLLBACK, bound=0.0, seconds=0.0, reason=wish.in_words,
         after=after, is_changed=True,
     )  # fmt: skip
-    return Planned(result, routing=routing)
+    return Allocation(result, routing=routing)
 
 
 def _plan_of(settings: Settings, job: str, head: Head, version: int) -> str:

@@ -32,7 +32,7 @@ from solvers.model.budget import Budget
 from solvers.model.objective import JOINT, WEIGHTED
 from solvers.model.problem import Problem
 from solvers.model.result import Result, Status, make_result
-from solvers.planner.allocation import Planned, plan_for
+from solvers.planner.allocation import Allocation, plan_for
 from solvers.planner.round import RoundPlan, plan_round
 from spark_jobs.draft.lookup import (
     find_draft,
@@ -125,9 +125,9 @@ class Solver:
         self, given: Round, choice: Choice, seed: int, memory: TargetMemory | None
     ) -> None:
         self.given, self.choice, self.seed, self.memory = given, choice, seed, memory
-        self.made: dict[int, Planned] = {}
+        self.made: dict[int, Allocation] = {}
 
-    def plan(self, problem: Problem, budget: Budget) -> Planned:
+    def plan(self, problem: Problem, budget: Budget) -> Allocation:
         """One allocation, by the policy's objective."""
         policy = self.given.policy
         planned = plan_for(
@@ -160,7 +160,7 @@ class Solver:
         )
 
 
-def decided(given: Round, planned: Planned, nodes: RoundPlan | None = None) -> Planned:
+def decided(given: Round, planned: Allocation, nodes: RoundPlan | None = None) -> Allocation:
     """The plan, or everything as it is where the plan is not worth its moves.
 
     Nodes that come, go or begin to drain are a change, moves or not.
@@ -423,7 +423,7 @@ def actor(run_id: str) -> str:
 def _verified(
     settings: Settings,
     given: Round,
-    planned: Planned,
+    planned: Allocation,
     budget: Budget,
     seed: int,
     nodes: RoundPlan | None = None,
@@ -459,7 +459,7 @@ def _verified(
     return plan, content
 
 
-def _scaling_rows(given: Round, planned: Planned, nodes: RoundPlan, now: datetime) -> list[Row]:
+def _scaling_rows(given: Round, planned: Allocation, nodes: RoundPlan, now: datetime) -> list[Row]:
     common = {
         "job": given.snapshot["job"],
         "plan_id": "",

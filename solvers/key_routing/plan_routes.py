@@ -28,7 +28,7 @@ from solvers.model.problem import IntArray, Problem
 from solvers.model.result import make_result
 from solvers.model.traffic_costs import predicted_load, traffic_price
 from solvers.model.traffic_graph import TrafficGraph
-from solvers.planner.allocation import Planned
+from solvers.planner.allocation import Allocation
 
 ROUTE_SHARES = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05)
 """Of the keys that gain and that the budget pays for, the best so many: what nodes cannot bear has
@@ -50,13 +50,13 @@ class RoutingOptions:
 def with_routes(
     objective: Objective,
     problem: Problem,
-    planned: Planned,
+    planned: Allocation,
     statistics: KeyStatistics,
     routing: Routing,
     options: RoutingOptions,
     budget: Budget,
     seed: int = 0,
-) -> Planned:
+) -> Allocation:
     """The plan with its keys routed: the routes in force, and those that bring keys together.
 
     Which keys belong together is said by all the periods of the statistics, as fast as forgetting
@@ -73,7 +73,7 @@ def with_routes(
     return kept
 
 
-def _with_words(planned: Planned, words: str) -> Planned:
+def _with_words(planned: Allocation, words: str) -> Allocation:
     """The plan with this added to its reason."""
     said = "; ".join(part for part in (planned.result.reason, words) if part)
     return replace(planned, result=replace(planned.result, reason=said))
@@ -95,7 +95,9 @@ class _Router:
     budget: Budget
     seed: int
 
-    def with_edge(self, kept: Planned, now: Problem, edge: RoutedEdge) -> tuple[Planned, Problem]:
+    def with_edge(
+        self, kept: Allocation, now: Problem, edge: RoutedEdge
+    ) -> tuple[Allocation, Problem]:
         """The plan and its problem, with keys of this edge routed or words on why they are not."""
         problem, options = self.problem, self.options
         assignment, gate = kept.result.assignment, self.objective.gate
@@ -126,7 +128,7 @@ class _Router:
         return kept, now
 
     def _sets(
-        self, kept: Planned, memory: KeyMemory, edge: RoutedEdge, found: Sequence[KeyMoves]
+        self, kept: Allocation, memory: KeyMemory, edge: RoutedEdge, found: Sequence[KeyMoves]
     ) -> Iterator[tuple[list[KeyMove], str | None]]:
         """Moves to try, most first, or what stands against there being any."""
         if not found:
@@ -142,7 +144,7 @@ class _Router:
             chosen = [move for moves in wishes.bearable(wanted) for move in moves]
             yield chosen, None if chosen else "no node could bear them"
 
-    def _wishes(self, kept: Planned, memory: KeyMemory, edge: RoutedEdge) -> Wishes:
+    def _wishes(self, kept: Allocation, memory: KeyMemory, edge: RoutedEdge) -> Wishes:
         """What the nodes bear beside the plan as it is so far, with keys of other edges routed."""
         objective, problem, statistics = self.objective, self.problem, self.statistics
         keyed = problem_after(problem, statistics, self.routing, kept.routing)
@@ -155,7 +157,7 @@ class _Router:
             in_force=Shares(statistics, KeyMap(problem, self.routing)),
         )  # fmt: skip
 
-    def _routed(self, kept: Planned, moves: tuple[KeyMove, ...]) -> tuple[Planned, Problem]:
+    def _routed(self, kept: Allocation, moves: tuple[KeyMove, ...]) -> tuple[Allocation, Problem]:
         """The plan with these moves, and the problem with loads and traffic under it."""
         problem, before = self.problem, kept.result
         will_be = routing_after(problem, self.routing, moves)
@@ -176,9 +178,9 @@ class _Router:
 
     def _obstacle(
         self,
-        candidate: Planned,
+        candidate: Allocation,
         after: Problem,
-        kept: Planned,
+        kept: Allocation,
         now: Problem,
         memory: KeyMemory,
         edge: RoutedEdge,
@@ -209,7 +211,7 @@ def under_plan(
 
 
 def _is_good_trade(
-    objective: Objective, candidate: Planned, after: Problem, kept: Planned, now: Problem
+    objective: Objective, candidate: Allocation, after: Problem, kept: Allocation, now: Problem
 ) -> bool:
     """Load is as level as it has to be; by weights, what the traffic gains is worth its load."""
     distance, was = candidate.result.load_distance, kept.result.load_distance
@@ -227,8 +229,8 @@ def _is_good_trade(
 
 def _is_level(
     problem: Problem,
-    candidate: Planned,
-    kept: Planned,
+    candidate: Allocation,
+    kept: Allocation,
     memory: KeyMemory,
     edge: RoutedEdge,
     imbalance: float,

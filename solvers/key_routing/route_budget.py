@@ -11,7 +11,7 @@ from solvers.key_routing.rerouting import KeyMap, KeyMove
 from solvers.model.budget import Budget
 from solvers.model.key_statistics import Routing
 from solvers.model.problem import Problem
-from solvers.planner.allocation import Planned
+from solvers.planner.allocation import Allocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Purse:
     """A plan so far against its budget of bytes and pause, and the most routes of an operator."""
 
     problem: Problem
-    planned: Planned
+    planned: Allocation
     max_routes: int
     budget: Budget
 

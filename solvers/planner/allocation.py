@@ -27,7 +27,7 @@ OF_THE_OBJECTIVE = ("max_load_distance", "objective", "traffic_weight", "load_we
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Planned:
+class Allocation:
     """The result, what the next round of a joint search is to know, and what did not pay."""
 
     result: Result
@@ -50,13 +50,13 @@ def plan_for(
     memory: TargetMemory | None = None,
     *,
     is_first: bool = False,
-) -> Planned:
+) -> Allocation:
     """Plan a round. ``params`` are those of the method, or with ``auto`` those of each by name.
 
     ``is_first``: a first plan, with a budget for it. A joint one may then begin from nothing.
     """
     if not objective.is_joint:
-        return Planned(solve(problem, budget, stop, seed, method, params))
+        return Allocation(solve(problem, budget, stop, seed, method, params))
     if method not in (AUTO, joint.NAME):
         raise InvalidInput(
             f"method {method!r} knows nothing of traffic",
@@ -71,7 +71,7 @@ def plan_for(
         others = {name: of for name, of in given.items() if name != joint.NAME}
         result = solve(problem, budget, stop, seed, AUTO, others if method == AUTO else {})
         reason = f"no traffic was measured, so only the load was levelled; {result.reason}"
-        return Planned(replace(result, reason=reason), memory)
+        return Allocation(replace(result, reason=reason), memory)
     made = joint.plan(
         problem,
         budget,
@@ -86,7 +86,7 @@ def plan_for(
             from_scratch=is_first,
         ),
     )
-    return Planned(made.result, made.target, made.held_back)
+    return Allocation(made.result, made.target, made.held_back)
 
 
 def _refuse_objective(params: Mapping[str, Any]) -> None:

@@ -42,7 +42,7 @@ from solvers.model.metrics import saved_traffic
 from solvers.model.objective import LEXICOGRAPHIC, Objective
 from solvers.model.problem import Problem
 from solvers.model.result import Result
-from solvers.planner.allocation import Planned
+from solvers.planner.allocation import Allocation
 from solvers.verify.assignment import Violation, node_sums, verify
 from solvers.verify.routes import RoutedFacts, budget_violations, row_violations
 from solvers.verify.scaling import scaled_problem, scaling_violations
@@ -109,7 +109,7 @@ def assignment_rows(job: str, plan_id: str, problem: Problem, result: Result) ->
     return pa.table(columns, schema=arrow_schema(TABLES["plans.assignments"]))
 
 
-def content_rows(job: str, plan_id: str, problem: Problem, planned: Planned) -> Content:
+def content_rows(job: str, plan_id: str, problem: Problem, planned: Allocation) -> Content:
     """All rows of a plan's content."""
     routes = sorted(planned_routes(planned))
     operators, keys, groups = zip(*routes, strict=True) if routes else ((), (), ())
@@ -126,7 +126,7 @@ def content_rows(job: str, plan_id: str, problem: Problem, planned: Planned) -> 
     )
 
 
-def planned_routes(planned: Planned) -> list[Route]:
+def planned_routes(planned: Allocation) -> list[Route]:
     """The routes of a plan as rows."""
     return [
         (operator, key, group)
@@ -148,7 +148,7 @@ def content_hash_of(
 
 
 def content_hash_of_plan(
-    problem: Problem, planned: Planned, scaling: Sequence[Row] = (), weights: Sequence[Row] = ()
+    problem: Problem, planned: Allocation, scaling: Sequence[Row] = (), weights: Sequence[Row] = ()
 ) -> str:
     """The content hash of a plan, from what the solver handed back."""
     operators, numbers = _split(problem.key_group_ids)
@@ -157,7 +157,7 @@ def content_hash_of_plan(
     return identity.content_hash(rows, planned_routes(planned), scaled(scaling), weighted(weights))
 
 
-def promised_cpu(given: Round, planned: Planned) -> dict[str, float]:
+def promised_cpu(given: Round, planned: Allocation) -> dict[str, float]:
     """CPU that each node carries under the plan; empty where CPU is not looked at."""
     problem = given.problem
     if CPU not in problem.resources:
@@ -175,7 +175,7 @@ def plan_row(
     given: Round,
     plan_id: str,
     content_hash: str,
-    planned: Planned,
+    planned: Allocation,
     budget: Budget,
     seed: int,
     created_at: datetime,
@@ -248,7 +248,7 @@ def _trade(objective: Objective) -> dict[str, float | str | None]:
     }
 
 
-def _weighed(given: Round, planned: Planned) -> dict[str, float | int | None]:
+def _weighed(given: Round, planned: Allocation) -> dict[str, float | int | None]:
     """What weights weigh beside the load distance; NULL where nothing is weighed."""
     if not given.objective.is_weighted:
         return dict.fromkeys(WEIGHTED_PROMISES)

@@ -26,7 +26,7 @@ from ballast.store.plans import read_head
 from ballast.store.tables import append, ensure_tables, read_rows
 from solvers.model.budget import Budget
 from solvers.model.stop import Stop
-from solvers.planner.allocation import Planned
+from solvers.planner.allocation import Allocation
 from solvers.rebalance.solve import solve
 from spark_jobs.draft.plan_rows import assignment_rows, content_hash_of_plan, plan_row
 from spark_jobs.draft.round import round_of
@@ -79,7 +79,7 @@ def draft_rows(each: Round, racer: str) -> dict[str, list[dict[str, Any]]]:
     given = round_of(snapshot, policy, *tables, outcomes=[])
     problem = given.problem
     result = solve(problem, Budget(), Stop(seconds=1), method="flux")
-    planned = Planned(result)
+    planned = Allocation(result)
     content = content_hash_of_plan(problem, planned)
     plan_id = identity.plan_id(each.job, snapshot["snapshot_id"], content)
     made_at = datetime.now(UTC)

@@ -19,7 +19,7 @@ from solvers.model.budget import Budget
 from solvers.model.key_statistics import Earlier, KeyStatistics, RoutedEdge
 from solvers.model.objective import Objective
 from solvers.model.stop import Stop
-from solvers.planner.allocation import Planned, plan_for
+from solvers.planner.allocation import Allocation, plan_for
 from tests.unit.solvers.key_routing.test_rerouting import EDGE as WORLD_EDGE
 from tests.unit.solvers.key_routing.test_rerouting import world
 
@@ -158,7 +158,7 @@ def test_periods_out_of_order_or_of_no_age_are_refused() -> None:
         Earlier(1.0, story(one, one))
 
 
-def routed(statistics: KeyStatistics) -> tuple[Planned, float]:
+def routed(statistics: KeyStatistics) -> tuple[Allocation, float]:
     """The plan, and the traffic that it brings together of all there is."""
     problem, whole = world()
     objective = Objective("joint", 60.0, gate=Gate(records_per_byte=0.0))

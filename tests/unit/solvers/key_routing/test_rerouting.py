@@ -29,7 +29,7 @@ from solvers.model.objective import Objective, Weights
 from solvers.model.problem import Problem
 from solvers.model.stop import Stop
 from solvers.model.traffic_costs import TrafficCosts, traffic_price
-from solvers.planner.allocation import Planned, plan_for
+from solvers.planner.allocation import Allocation, plan_for
 from solvers.verify.assignment import verify
 from tests.unit.solvers.instances import names
 
@@ -172,7 +172,7 @@ def test_what_cannot_be_routed_is_said(change, said) -> None:
     )
 
 
-def routed(budget: Budget, max_load_distance: float = 30.0, **options) -> Planned:
+def routed(budget: Budget, max_load_distance: float = 30.0, **options) -> Allocation:
     problem, statistics = world()
     objective = Objective("joint", max_load_distance, gate=FREE)
     planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
@@ -233,7 +233,7 @@ def test_more_routes_in_force_than_allowed_bar_no_others_and_do_not_grow(
     assert made.routing[operator] == in_force[operator]
 
 
-def routed_in(problem: Problem, statistics: KeyStatistics, objective: Objective) -> Planned:
+def routed_in(problem: Problem, statistics: KeyStatistics, objective: Objective) -> Allocation:
     """Routed without a limit to moves of keys, and found to keep its promises."""
     planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
     options = RoutingOptions((EDGE,), imbalance=1.3)
