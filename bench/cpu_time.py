@@ -5,7 +5,7 @@
 Six tasks in turn do the same work, as six nodes with the same key groups would in a batch: first
 alone, then beside processes that copy memory by fits and starts, as neighbours on a host do. The
 table says by how much CPU times of one task differ over a statistics period of 30 batches, raw
-and as ``ballast.streaming.speed`` evens them out, and what the probes cost.
+and as ``ballast.streaming.processor_speed`` evens them out, and what the probes cost.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 
-from ballast.streaming.speed import PROBE_EVERY_NS, Pace, evened, probe_ns
+from ballast.streaming.processor_speed import PROBE_EVERY_NS, ProcessorSpeed, evened, probe_ns
 from examples.flights.operators import extract_delays
 
 TASKS, KEY_GROUPS, RECORDS = 6, 30, 150
@@ -102,14 +102,14 @@ def measure(seconds: float) -> tuple[Times, Times, float]:
 
 
 def _task() -> tuple[list[float], list[int]]:
-    pace, times = Pace(), []
+    speed, times = ProcessorSpeed(), []
     for _ in range(KEY_GROUPS):
         began = time.thread_time_ns()
         for _ in range(RECORDS):
             list(extract_delays({}, "", {"value": LINE}))
         times.append(float(time.thread_time_ns() - began))
-        pace.ran(int(times[-1]))
-    return times, pace.ended()
+        speed.add(int(times[-1]))
+    return times, speed.probes_by_key_group()
 
 
 def deviations(times: Times, batches: int) -> Times:

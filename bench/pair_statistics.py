@@ -30,7 +30,13 @@ from statistics import median
 import numpy as np
 
 from ballast.contracts.policy import load_policy
-from ballast.streaming.figures import BatchFigures, Measured, Window, key_pair_rows, measured_batch
+from ballast.streaming.figures import (
+    BatchFigures,
+    Measured,
+    MetricsWindow,
+    key_pair_rows,
+    measured_batch,
+)
 from ballast.streaming.node import (
     SOURCE,
     Delivery,
@@ -159,7 +165,7 @@ def batch_of(measured: Measured) -> BatchFigures:
 def print_window(measured: Sequence[Measured]) -> None:
     """Print what the last window's rows cost and how much of the traffic they know exactly."""
     batches = tuple(map(batch_of, measured))
-    window = Window(0, 1, batches, batches[-1])
+    window = MetricsWindow(0, 1, batches, batches[-1])
     began = time.thread_time()
     rows = key_pair_rows("flights", window, datetime.now(UTC))
     print(f"  a window of {len(batches)} batches: {rows.num_rows:,} rows in "

@@ -32,7 +32,7 @@ from ballast.streaming.lock import JobLock
 from embedded import checks
 from embedded.airflow import ADMIN, ROOT, EmbeddedAirflow
 from embedded.errors import EmbeddedError, WaitedTooLong
-from embedded.pace import Pace, wait_while_progressing
+from embedded.machine_speed import MachineSpeed, wait_while_progressing
 from embedded.processes import Child, Stopped, ending_signals_raise, marked_environment
 from embedded.report import Findings, Traffic, report_lines, shortcomings
 from embedded.rest import ENDED, AirflowClient, wait_until
@@ -84,7 +84,7 @@ class Stack:
         self.peak_memory_bytes = 0
         self._memory_seen = 0.0
         self.started_at = datetime.now(UTC)
-        self.pace = Pace()
+        self.speed = MachineSpeed()
 
     def start(self) -> None:
         """Start both; the job first, so that its windows fill while Airflow comes up."""
@@ -93,8 +93,8 @@ class Stack:
         say(f"streaming job started, process {self.job.pid}, log in {self.job.log}")
         began = time.monotonic()
         self.airflow.launch(START_LIMIT_S)
-        self.pace.observe(time.monotonic() - began)
-        say(f"this machine is {self.pace.slowdown:.1f} times slower than usual; limits of waiting "
+        self.speed.observe(time.monotonic() - began)
+        say(f"this machine is {self.speed.slowdown:.1f} times slower than usual; limits of waiting "
             "grow with it")  # fmt: skip
 
     def restart_job(self) -> None:
@@ -110,7 +110,7 @@ class Stack:
             return
         say("stopping the streaming job at a batch boundary")
         self.job.processes()[0].terminate()
-        limit = self.pace.limit(DRAIN_LIMIT_S)
+        limit = self.speed.limit(DRAIN_LIMIT_S)
         wait_until(lambda: self.job.exit_code(), "the streaming job did not stop", limit)
         if self.job.exit_code() != 0:
             self.job.check_alive()
@@ -267,7 +267,7 @@ def run_dag(stack: Stack, client: AirflowClient, until: str | None = None) -> st
         return "success" if seen.get(until or "") == "success" else ended(state)
 
     state = wait_while_progressing(
-        look, seen.copy, f"run {run_id} did not end", lambda: stack.pace.limit(RUN_QUIET_LIMIT_S)
+        look, seen.copy, f"run {run_id} did not end", lambda: stack.speed.limit(RUN_QUIET_LIMIT_S)
     )
     if state != "success":
         failed = next(t for t in client.task_runs(DAG_ID, run_id) if t.state == "failed")
@@ -302,7 +302,7 @@ def wait_for_windows(stack: Stack, what: str, needed: int, after_batch: int = -1
         look,
         lambda: found,
         f"the job wrote too few windows, see {stack.job.log}",
-        lambda: stack.pace.limit(WINDOWS_QUIET_LIMIT_S),
+        lambda: stack.speed.limit(WINDOWS_QUIET_LIMIT_S),
         every_s=2.5,
     )
 
@@ -335,7 +335,7 @@ def wait_for_take_up(stack: Stack, head: Head) -> Any:
             raise EmbeddedError(f"the job refused the plan: {last['reason']}")
         return last if last["status"] == "applied" else None
 
-    limit = stack.pace.limit(TAKE_UP_LIMIT_S)
+    limit = stack.speed.limit(TAKE_UP_LIMIT_S)
     ack = wait_until(look, f"version {head.version} was not taken up", limit)
     say(f"taken up at batch {ack['batch_id']}: {ack['moved_key_groups']} key groups, "
         f"{ack['bytes_moved']:,} bytes, {ack['pause_ms']:.1f} ms")  # fmt: skip

@@ -30,7 +30,7 @@ SAME_START_S = 0.01
 
 
 @dataclass(frozen=True)
-class Record:
+class ProcessRecord:
     """What is written down about a child, enough to know it again."""
 
     name: str
@@ -42,11 +42,11 @@ class Record:
         write_private(file, json.dumps(asdict(self)))
 
     @staticmethod
-    def load(file: Path) -> Record | None:
+    def load(file: Path) -> ProcessRecord | None:
         """The record in a file, or ``None`` if there is none that can be read."""
         try:
             fields = json.loads(file.read_text(encoding="utf-8"))
-            return Record(
+            return ProcessRecord(
                 str(fields["name"]),
                 int(fields["pid"]),
                 float(fields["started"]),
@@ -108,9 +108,9 @@ class Child:
             )
             self._record(self._popen.pid).save(self.record_file)
 
-    def _record(self, pid: int) -> Record:
+    def _record(self, pid: int) -> ProcessRecord:
         started = psutil.Process(pid).create_time()
-        return Record(self.name, pid, started, self.command)
+        return ProcessRecord(self.name, pid, started, self.command)
 
     @property
     def pid(self) -> int | None:
@@ -121,7 +121,7 @@ class Child:
         if self._popen is not None:
             # Not waited for yet, so its pid cannot be another's.
             return [psutil.Process(self._popen.pid)] if self._popen.poll() is None else []
-        record = Record.load(self.record_file)
+        record = ProcessRecord.load(self.record_file)
         process = None if record is None else record.live_process()
         return [] if process is None else [process]
 

@@ -24,7 +24,7 @@ NO_TESTS = 5
 
 
 @dataclass(frozen=True)
-class Outcome:
+class KindResult:
     """What became of one kind of test."""
 
     kind: str
@@ -68,10 +68,10 @@ def spread(kind: str, cores: int | None = os.cpu_count()) -> list[str]:
     return ["-n", str(workers), "--dist", "loadfile"] if workers > 1 else []
 
 
-def run_kind(kind: str) -> Outcome:
+def run_kind(kind: str) -> KindResult:
     folder = ROOT / "tests" / kind
     if not any(folder.rglob("test_*.py")):
-        return Outcome(kind, NO_TESTS, 0.0)
+        return KindResult(kind, NO_TESTS, 0.0)
     print(f"== {kind} tests", flush=True)
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as work:
@@ -79,7 +79,7 @@ def run_kind(kind: str) -> Outcome:
         command = [sys.executable, "-m", "pytest", "-q", str(folder), f"--junitxml={report}"]
         command += [f"--durations={SLOWEST_SHOWN}", *spread(kind)]
         code = subprocess.run(command, cwd=ROOT, check=False).returncode
-        return Outcome(kind, code, time.monotonic() - started, **counts_of(report))
+        return KindResult(kind, code, time.monotonic() - started, **counts_of(report))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -88,11 +88,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         print(f"error: no such kind of test: {' '.join(unknown)}; {' '.join(KINDS)}")
         return 2
-    outcomes = [run_kind(kind) for kind in kinds]
+    results = [run_kind(kind) for kind in kinds]
     print(f"\n{'kind':<8}{'passed':>8}{'failed':>8}{'skipped':>8}{'seconds':>9}")
-    for outcome in outcomes:
-        print(outcome.row())
-    return 0 if all(outcome.is_good for outcome in outcomes) else 1
+    for result in results:
+        print(result.row())
+    return 0 if all(result.is_good for result in results) else 1
 
 
 if __name__ == "__main__":

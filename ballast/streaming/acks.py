@@ -39,7 +39,7 @@ class AckBook:
         self.region_id = region_id
         self.life = self._life()
 
-    def say(
+    def record(
         self,
         version: int,
         plan_id: str,

@@ -20,7 +20,7 @@ KEEP_DECISIONS = 20
 
 
 @dataclass(frozen=True)
-class Decision:
+class VersionDecision:
     """Batch ``batch_id`` runs under ``version``; it came from ``previous_version``."""
 
     batch_id: int
@@ -51,17 +51,17 @@ class DecisionLog:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
 
-    def of_batch(self, batch_id: int) -> Decision | None:
+    def of_batch(self, batch_id: int) -> VersionDecision | None:
         """What was decided for a batch, if it was."""
         found = read_json(self._batch(batch_id))
-        return None if found is None else Decision(**found)
+        return None if found is None else VersionDecision(**found)
 
-    def latest(self) -> Decision | None:
+    def latest(self) -> VersionDecision | None:
         """The decision of the newest batch."""
         names = sorted(path.stem for path in self.folder.glob("batch-*.json"))
         return self.of_batch(int(names[-1].removeprefix("batch-"))) if names else None
 
-    def record(self, decision: Decision) -> None:
+    def record(self, decision: VersionDecision) -> None:
         """Make a decision durable; old ones that no replay can ask for go."""
         write_json(self._batch(decision.batch_id), asdict(decision))
         self._batch(decision.batch_id - KEEP_DECISIONS).unlink(missing_ok=True)

@@ -23,7 +23,7 @@ POINTS = (
 )
 
 
-def reach(point: str, version: int) -> None:
+def fault_point(point: str, version: int) -> None:
     """Die here if a test asked for it."""
     if os.environ.get(VARIABLE) == f"{point}@{version}":
         os.kill(os.getpid(), signal.SIGKILL)

@@ -27,8 +27,8 @@ from ballast.streaming.pairs import (
     joined,
     to_json,
 )
+from ballast.streaming.processor_speed import evened
 from ballast.streaming.routing import Placement
-from ballast.streaming.speed import evened
 
 KeyGroup = tuple[str, int]
 Link = tuple[str, int, str, int]
@@ -234,7 +234,7 @@ def _over_batches(batches: Iterable[Mapping[Of, Summary[Item]]]) -> dict[Of, Sum
 
 
 @dataclass(frozen=True)
-class Window:
+class MetricsWindow:
     """A window of processing time: the batches that ended in it, and how it was at its end."""
 
     start_ms: int
@@ -313,7 +313,7 @@ class Window:
         }
 
 
-def key_group_rows(job: str, window: Window, emitted_at: datetime) -> list[Row]:
+def key_group_rows(job: str, window: MetricsWindow, emitted_at: datetime) -> list[Row]:
     """Rows of ``metrics.key_groups`` for a window."""
     common = _common(job, window, emitted_at)
     return [
@@ -334,7 +334,7 @@ def key_group_rows(job: str, window: Window, emitted_at: datetime) -> list[Row]:
     ]
 
 
-def traffic_rows(job: str, window: Window, emitted_at: datetime) -> list[Row]:
+def traffic_rows(job: str, window: MetricsWindow, emitted_at: datetime) -> list[Row]:
     """Rows of ``metrics.traffic`` for a window."""
     common = _common(job, window, emitted_at)
     return [
@@ -353,7 +353,7 @@ def traffic_rows(job: str, window: Window, emitted_at: datetime) -> list[Row]:
     ]
 
 
-def key_pair_rows(job: str, window: Window, emitted_at: datetime) -> pa.Table:
+def key_pair_rows(job: str, window: MetricsWindow, emitted_at: datetime) -> pa.Table:
     """Rows of ``metrics.key_pairs`` for a window, as columns: there are thousands."""
     names: list[tuple[str, str, str | None, str | None, str | None]] = []
     amounts: list[tuple[int, int]] = []
@@ -391,7 +391,7 @@ def _amounts(summary: Summary[Item]) -> list[tuple[int, int]]:
     return [*own, (summary.others, summary.missed)]
 
 
-def source_rows(job: str, window: Window, operator: str, emitted_at: datetime) -> list[Row]:
+def source_rows(job: str, window: MetricsWindow, operator: str, emitted_at: datetime) -> list[Row]:
     """The row of ``metrics.sources`` for a window: a job has one source."""
     return [
         {
@@ -407,7 +407,7 @@ def source_rows(job: str, window: Window, operator: str, emitted_at: datetime) -
 
 def node_rows(
     job: str,
-    window: Window,
+    window: MetricsWindow,
     policy: JobPolicy,
     emitted_at: datetime,
     states: Mapping[str, str] | None = None,
@@ -450,7 +450,7 @@ def at(ms: int) -> datetime:
     return datetime.fromtimestamp(ms / 1000, UTC)
 
 
-def _common(job: str, window: Window, emitted_at: datetime) -> Row:
+def _common(job: str, window: MetricsWindow, emitted_at: datetime) -> Row:
     ids = [batch.batch_id for batch in window.batches]
     return {
         "job": job,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ballast.streaming.figures import BatchFigures, Measured, Window
+from ballast.streaming.figures import BatchFigures, Measured, MetricsWindow
 from ballast.streaming.files import read_json, write_json
 from ballast.streaming.windows import (
     build_windows,
@@ -24,7 +24,7 @@ from ballast.streaming.windows import (
 
 log = logging.getLogger("ballast.streaming")
 
-Publish = Callable[[Sequence[Window], int], None]
+Publish = Callable[[Sequence[MetricsWindow], int], None]
 """Writes windows under a number; a number seen before writes nothing."""
 
 
@@ -88,7 +88,7 @@ class Ledger:
                 if self.live_from is None:
                     self.live_from = batch.window_ms
 
-    def flush(self, *, closing: bool = False) -> list[Window]:
+    def flush(self, *, closing: bool = False) -> list[MetricsWindow]:
         """Write every window that is over; when closing, the one under way as well.
 
         One thread only. What cannot be written now stays and is written by the next flush.
@@ -107,7 +107,7 @@ class Ledger:
             self._set_mark(Mark(self.mark.flushed_until_ms, self.length_ms, tuple(starts)))
         return written + self._deliver()
 
-    def _deliver(self) -> list[Window]:
+    def _deliver(self) -> list[MetricsWindow]:
         mark = self.mark
         until = mark.closed_until_ms
         windows = build_windows(mark.starts, list(self.batches.values()), mark.length_ms)
@@ -140,7 +140,7 @@ class Ledger:
 class Flusher(threading.Thread):
     """Closes windows as time passes, whether batches come or not."""
 
-    def __init__(self, ledger: Ledger, on_window: Callable[[Window], None]) -> None:
+    def __init__(self, ledger: Ledger, on_window: Callable[[MetricsWindow], None]) -> None:
         super().__init__(name="ballast-flusher", daemon=True)
         self.ledger, self.on_window = ledger, on_window
         self.stopping = threading.Event()

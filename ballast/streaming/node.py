@@ -22,8 +22,8 @@ from pyspark import cloudpickle
 from ballast.contracts.errors import InvalidInput
 from ballast.streaming.operators import KeyOf, Topology
 from ballast.streaming.pairs import KeyCounter, Summary
+from ballast.streaming.processor_speed import ProcessorSpeed, probe_ns
 from ballast.streaming.routing import NO_ROUTES, Routes, key_group_of
-from ballast.streaming.speed import Pace, probe_ns
 from ballast.streaming.state import Slot
 
 Pair = tuple[str, Any]
@@ -60,7 +60,7 @@ class GroupUse:
     records: int = 0
     cpu_ns: int = 0
     probe_ns: int = 1
-    """CPU time of a fixed piece of work around it (ballast.streaming.speed)."""
+    """CPU time of a fixed piece of work around it (ballast.streaming.processor_speed)."""
     wire_ns: int = 0
     """Part of ``cpu_ns``: packing records for other nodes, opening those that came from them."""
     busy_ns: int = 0
@@ -166,7 +166,7 @@ def _run_operators(
     report = NodeReport(node, stage)
     blocks: list[Block] = []
     pending = dict(inbox)
-    pace = Pace()
+    speed = ProcessorSpeed()
     counters = _Counters(work)
     for operator in range(len(work.topology.operators)):
         outlets = _outlets(work, operator, counters)
@@ -174,7 +174,7 @@ def _run_operators(
             deliveries = sorted(pending.pop(group), key=lambda delivery: delivery.sender)
             keys = counters.keys.get(operator)
             use, sent = _run_group(work, node, stage, group, deliveries, outlets, keys)
-            pace.ran(use.cpu_ns)
+            speed.add(use.cpu_ns)
             report.groups[group] = use
             for target, (count, content) in sent.items():
                 if isinstance(content, bytes):
@@ -183,7 +183,7 @@ def _run_operators(
                 else:
                     report.traffic[group, target] = (count, 0)
                     pending.setdefault(target, []).append(_local(group, content))
-    for use, probe in zip(report.groups.values(), pace.ended(), strict=True):
+    for use, probe in zip(report.groups.values(), speed.probes_by_key_group(), strict=True):
         use.probe_ns = probe
     report.keys, report.pairs = counters.summaries()
     return report, blocks

@@ -18,7 +18,7 @@ from ballast.contracts.regions import Weighted
 from ballast.contracts.scaling import DRAINING, IN_USE, node_actions, nodes_in_use
 from ballast.contracts.tables import LONGEST_ROUTED_KEY_BYTES
 from ballast.streaming.operators import Topology
-from ballast.streaming.routing import Placement, key_moves_between, moves_between
+from ballast.streaming.routing import Placement, key_transfers_between, moves_between
 
 Route = tuple[str, str, int]
 """A row of ``plans.routes``: operator, key, key group."""
@@ -174,11 +174,11 @@ def _check_draining(
             f"the plan moves {_some(onto)} onto a draining node; draining nodes get nothing new: "
             "plan again"
         )
-    for key_move in key_moves_between(current, new, topology.ids):
-        if key_move.target in draining and key_move.source != key_move.target:
+    for routed in key_transfers_between(current, new, topology.ids):
+        if routed.target in draining and routed.source != routed.target:
             raise PlanRefused(
-                f"the plan routes key {key_move.key[:SHOWN_KEY]!r} of {key_move.operator_id} onto "
-                f"the draining node {key_move.target}; draining nodes get nothing new: plan again"
+                f"the plan routes key {routed.key[:SHOWN_KEY]!r} of {routed.operator_id} onto "
+                f"the draining node {routed.target}; draining nodes get nothing new: plan again"
             )
 
 

@@ -140,7 +140,7 @@ def moves_between(old: Placement, new: Placement, operators: Iterable[str]) -> l
 
 
 @dataclass(frozen=True)
-class KeyMove:
+class KeyTransfer:
     """A key that changes its key group, and the nodes of the two."""
 
     operator_id: str
@@ -151,10 +151,12 @@ class KeyMove:
     target: str
 
 
-def key_moves_between(old: Placement, new: Placement, operators: Iterable[str]) -> list[KeyMove]:
+def key_transfers_between(
+    old: Placement, new: Placement, operators: Iterable[str]
+) -> list[KeyTransfer]:
     """Keys that change their key group, in the order of the operators and then of the keys."""
     return [
-        KeyMove(
+        KeyTransfer(
             operator,
             key,
             before,

@@ -24,14 +24,14 @@ from ballast.contracts.scaling import nodes_in_use, scaled
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_assignment, read_head, read_routes, read_scaling, read_weights
 from ballast.store.tables import append_once
-from ballast.streaming import faults
 from ballast.streaming.acks import AckBook
-from ballast.streaming.decisions import Decision, DecisionLog, MoveFigures
+from ballast.streaming.decisions import DecisionLog, MoveFigures, VersionDecision
+from ballast.streaming.faults import fault_point
 from ballast.streaming.figures import (
     KeyGroup,
     Measured,
+    MetricsWindow,
     Row,
-    Window,
     key_group_rows,
     key_pair_rows,
     load_distance_pct,
@@ -101,18 +101,18 @@ class JobRuntime:
         decision = self._decide(batch_id)
         placement = self._placement(decision.version)
         if decision.takes_up:
-            faults.reach("after_decision", decision.version)
+            fault_point("after_decision", decision.version)
             self._take_up(decision, placement)
-            faults.reach("after_move", decision.version)
+            fault_point("after_move", decision.version)
         self._size_states(placement)
         sent = self._send_routes(frame, placement)
         work = self._work(batch_id, placement, sent)
         reports = run_stages(frame, self.source_key, work, sent.source if sent else None)
         if decision.takes_up:
-            faults.reach("after_state", decision.version)
+            fault_point("after_state", decision.version)
         self.ledger.record(self._measured(batch_id, placement, reports))
         if decision.takes_up:
-            faults.reach("after_metrics", decision.version)
+            fault_point("after_metrics", decision.version)
             self._acknowledge(decision, placement)
         else:
             self.acks.send()
@@ -131,7 +131,7 @@ class JobRuntime:
                 for name in self.topology.all_key_groups
             }
 
-    def _decide(self, batch_id: int) -> Decision:
+    def _decide(self, batch_id: int) -> VersionDecision:
         """The version of this batch: as recorded if it was decided before, else from the head."""
         known = self.decisions.of_batch(batch_id)
         if known is not None:
@@ -145,7 +145,7 @@ class JobRuntime:
         placement = self._follow_head(current, batch_id) or current
         if placement.version != current.version:
             self.decisions.record_placement(placement)
-        decision = Decision(batch_id, placement.version, current.version)
+        decision = VersionDecision(batch_id, placement.version, current.version)
         self.decisions.record(decision)
         return decision
 
@@ -173,32 +173,32 @@ class JobRuntime:
     def _refuse(self, head: Head, current: Placement, reason: str, batch_id: int) -> None:
         log.warning("plan v%d refused, keeping v%d: %s", head.version, current.version, reason)
         self.refused.add(head.version)
-        self.acks.say(head.version, head.plan_id, "refused", batch_id, reason=reason)
+        self.acks.record(head.version, head.plan_id, "refused", batch_id, reason=reason)
 
-    def _take_up(self, decision: Decision, placement: Placement) -> None:
+    def _take_up(self, decision: VersionDecision, placement: Placement) -> None:
         """Accept the plan and move state, upstream operators first."""
-        self.acks.say(decision.version, placement.plan_id, "accepted", decision.batch_id)
+        self.acks.record(decision.version, placement.plan_id, "accepted", decision.batch_id)
         old = self._placement(decision.previous_version)
         transfers = transfers_between(old, placement, self.topology.ids)
         if self.decisions.moved(decision.version) is None:
             figures = self._carry_over(decision, transfers)
-            faults.reach("all_copied", decision.version)
+            fault_point("all_copied", decision.version)
             self.decisions.record_moved(decision.version, figures)
             log.info(
                 "plan v%d taken up at batch %d: %d key groups, %d keys, %d bytes, pause %.1f ms",
                 decision.version, decision.batch_id, figures.moved_key_groups, figures.moved_keys,
                 figures.bytes_moved, figures.pause_ms,
             )  # fmt: skip
-        faults.reach("moves_recorded", decision.version)
+        fault_point("moves_recorded", decision.version)
         # Only now: until all copies are known to be whole, the old ones are the state.
         forget_old_places(self.state, transfers)
 
-    def _carry_over(self, decision: Decision, transfers: Sequence[Transfer]) -> MoveFigures:
+    def _carry_over(self, decision: VersionDecision, transfers: Sequence[Transfer]) -> MoveFigures:
         """Move the state and measure what that took."""
 
         def die_half_way(done: int) -> None:
             if done == len(transfers) // 2 + 1:
-                faults.reach("during_move", decision.version)
+                fault_point("during_move", decision.version)
 
         started = time.perf_counter()
         carried = carry_over(self.state, transfers, decision.batch_id, die_half_way)
@@ -206,17 +206,17 @@ class JobRuntime:
         moved = sum(transfer.moves for transfer in transfers)
         return MoveFigures(moved, carried.bytes, pause_ms, carried.keys)
 
-    def _acknowledge(self, decision: Decision, placement: Placement) -> None:
+    def _acknowledge(self, decision: VersionDecision, placement: Placement) -> None:
         figures = self.decisions.moved(decision.version)
-        faults.reach("before_ack", decision.version)
-        self.acks.say(
+        fault_point("before_ack", decision.version)
+        self.acks.record(
             decision.version,
             placement.plan_id,
             "applied",
             decision.batch_id,
             figures=figures or MoveFigures(0, 0, 0.0),
         )
-        faults.reach("after_ack", decision.version)
+        fault_point("after_ack", decision.version)
         self.decisions.forget_versions(keep=(decision.version, decision.previous_version))
         self.placements = {decision.version: placement}
 
@@ -296,7 +296,7 @@ class JobRuntime:
             node_indexes(placement, self.topology, self._nodes(placement))
             check_keeps_routes(placement, self.topology)
 
-    def _publish(self, windows: Sequence[Window], number: int) -> None:
+    def _publish(self, windows: Sequence[MetricsWindow], number: int) -> None:
         """Append the windows' rows, one commit per table."""
         job, now = self.policy.job, datetime.now(UTC)
         pairs = [key_pair_rows(job, window, now) for window in windows]
@@ -319,7 +319,7 @@ class JobRuntime:
                     self.settings, table, rows, app_id=f"ballast.{table}/{job}", app_version=number
                 )
 
-    def log_window(self, window: Window) -> None:
+    def log_window(self, window: MetricsWindow) -> None:
         """One plain line of progress."""
         cpu = {node: use[2] for node, use in window.node_use().items()}
         seconds = (window.end_ms - window.start_ms) / 1000
@@ -333,13 +333,13 @@ class JobRuntime:
         )
 
 
-def steady_clock() -> Clock:
+def steady_clock() -> SteadyClock:
     """Milliseconds since 1970 that never jump: the wall clock at the start, then a steady one."""
     offset = time.time_ns() - time.monotonic_ns()
-    return Clock(offset)
+    return SteadyClock(offset)
 
 
-class Clock:
+class SteadyClock:
     """A clock that was set once."""
 
     def __init__(self, offset_ns: int) -> None:

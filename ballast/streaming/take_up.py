@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from ballast.streaming.operators import State
-from ballast.streaming.routing import Placement, key_moves_between, moves_between
+from ballast.streaming.routing import Placement, key_transfers_between, moves_between
 from ballast.streaming.state import StateStore, encode
 
 Sent = dict[tuple[int, int], State]
@@ -56,10 +56,10 @@ class Carried:
 
 def transfers_between(old: Placement, new: Placement, operators: Sequence[str]) -> list[Transfer]:
     """Every key group that a change of placement touches, upstream operators first."""
-    key_moves = key_moves_between(old, new, operators)
+    key_transfers = key_transfers_between(old, new, operators)
     lost: dict[tuple[str, int], dict[str, int]] = defaultdict(dict)
     got_from: dict[tuple[str, int], dict[int, str]] = defaultdict(dict)
-    for move in key_moves:
+    for move in key_transfers:
         lost[move.operator_id, move.from_group][move.key] = move.to_group
         got_from[move.operator_id, move.to_group][move.from_group] = move.source
     moved = {(m.operator_id, m.key_group) for m in moves_between(old, new, operators)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ballast.streaming.figures import BatchFigures, Window
+from ballast.streaming.figures import BatchFigures, MetricsWindow
 
 
 def window_start(ms: int, length_ms: int) -> int:
@@ -46,7 +46,7 @@ def covered_windows(
 
 def build_windows(
     starts: Sequence[int], batches: Sequence[BatchFigures], length_ms: int
-) -> list[Window]:
+) -> list[MetricsWindow]:
     """The windows that begin at ``starts``; one before every batch known has nothing to say."""
     ordered = sorted(batches, key=lambda batch: batch.batch_id)
     windows = []
@@ -54,5 +54,5 @@ def build_windows(
         inside = tuple(batch for batch in ordered if batch.window_ms == start)
         past = [batch for batch in ordered if batch.window_ms <= start]
         if past:
-            windows.append(Window(start, start + length_ms, inside, past[-1]))
+            windows.append(MetricsWindow(start, start + length_ms, inside, past[-1]))
     return windows

@@ -19,8 +19,8 @@ from ballast.streaming import StreamingJob
 from ballast.streaming.figures import KeyGroup, Link, Measured, measured_batch
 from ballast.streaming.node import NodeReport, Work
 from ballast.streaming.operators import Topology, build_topology
+from ballast.streaming.processor_speed import LEAST, MOST
 from ballast.streaming.routing import Placement, moves_between, node_indexes, taking_turns
-from ballast.streaming.speed import LEAST, MOST
 from ballast.streaming.stages import run_stages
 from ballast.streaming.state import StateStore
 from bench.real_jobs.shuffles import NO_SHUFFLES, ShuffleFigures, Watch

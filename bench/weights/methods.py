@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ballast.streaming.region import Window, even_weights
+from ballast.streaming.region import RegionMeasurement, even_weights
 from bench.weights.settings import Setting, best_weights, static_best
 from solvers.weights import (
     BlockingHistory,
@@ -43,7 +43,7 @@ class Method(Protocol):
     first: list[int]
     clusters: list[int]
 
-    def after(self, window: Window) -> Sequence[int] | None: ...
+    def after(self, window: RegionMeasurement) -> Sequence[int] | None: ...
 
 
 class Fixed:
@@ -53,7 +53,7 @@ class Fixed:
         self.first = [int(w) for w in weights]
         self.clusters: list[int] = []
 
-    def after(self, window: Window) -> Sequence[int] | None:  # noqa: ARG002
+    def after(self, window: RegionMeasurement) -> Sequence[int] | None:  # noqa: ARG002
         return None
 
 
@@ -65,7 +65,7 @@ class BlockingLoop:
         self.clusters: list[int] = []
         self._learned = None
 
-    def after(self, window: Window) -> Sequence[int]:
+    def after(self, window: RegionMeasurement) -> Sequence[int]:
         history = BlockingHistory(
             window.connection_ids, window.weights[None], window.blocking[None], window.alive
         )
@@ -86,7 +86,7 @@ class ServiceLoop:
         self._done: deque[np.ndarray] = deque(maxlen=MEMORY_ROUNDS)
         self._busy: deque[np.ndarray] = deque(maxlen=MEMORY_ROUNDS)
 
-    def after(self, window: Window) -> Sequence[int] | None:
+    def after(self, window: RegionMeasurement) -> Sequence[int] | None:
         self._done.append(window.done)
         self._busy.append(window.busy_s)
         self._rounds += 1

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ballast.streaming.region import OrderedRegion, RegionSettings, Window
+from ballast.streaming.region import OrderedRegion, RegionMeasurement, RegionSettings
 from bench.weights.methods import FIXED, ORACLE, REROUTING, Method, control_s, method_of
 from bench.weights.service import TimedWork, shared_moment
 from bench.weights.settings import LIFTED, Setting, best_weights
@@ -124,7 +124,7 @@ def run(setting: Setting, name: str) -> Run:
     return found
 
 
-def _after(found: Run, method: Method, window: Window, start: float) -> list[int] | None:
+def _after(found: Run, method: Method, window: RegionMeasurement, start: float) -> list[int] | None:
     weights = method.after(window)
     found.rounds.append(
         Round(

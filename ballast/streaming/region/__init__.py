@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ballast.contracts.regions import UNITS
     from ballast.streaming.region.follow import PlanFollower
-    from ballast.streaming.region.measure import Window
+    from ballast.streaming.region.measure import RegionMeasurement
     from ballast.streaming.region.processes import RegionFailed
     from ballast.streaming.region.region import OrderedRegion
     from ballast.streaming.region.settings import RegionSettings
@@ -24,8 +24,8 @@ __all__ = [
     "OrderedRegion",
     "PlanFollower",
     "RegionFailed",
+    "RegionMeasurement",
     "RegionSettings",
-    "Window",
     "WindowWriter",
     "even_weights",
 ]
@@ -36,7 +36,7 @@ _HOME = {
     "PlanFollower": "follow",
     "RegionFailed": "processes",
     "RegionSettings": "settings",
-    "Window": "measure",
+    "RegionMeasurement": "measure",
     "WindowWriter": "write",
     "even_weights": "shares",
 }

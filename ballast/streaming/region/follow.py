@@ -29,7 +29,7 @@ from ballast.store.tables import ensure_tables
 from ballast.streaming.acks import AckBook
 from ballast.streaming.inspect import job_folder
 from ballast.streaming.plan_check import check_hash
-from ballast.streaming.region.measure import Window
+from ballast.streaming.region.measure import RegionMeasurement
 from ballast.streaming.region.meter import Control
 from ballast.streaming.region.settings import RegionSettings
 from ballast.streaming.region.shares import checked, near
@@ -111,7 +111,7 @@ class PlanFollower:
     def bounded(self, control: Control) -> Control:
         """A local loop that stays within ``local_change_units`` of the plan in force."""
 
-        def within(seen: Window) -> Sequence[int] | None:
+        def within(seen: RegionMeasurement) -> Sequence[int] | None:
             wanted = control(seen)
             if wanted is None or self.planned is None:
                 return wanted
@@ -136,22 +136,22 @@ class PlanFollower:
         except PlanRefused as refusal:
             reason = str(refusal)
             log.warning("plan v%d refused, keeping v%d: %s", head.version, self.version, reason)
-            self._say(head, "refused", reason)
+            self._acknowledge(head, "refused", reason)
             self._refused.add(head.version)
             return
         if units is not None:
             self.planned = units
             region.set_weights(units)
-        self._say(head, "applied")
+        self._acknowledge(head, "applied")
         # Last: if anything failed before, the next look does it again, and that changes nothing.
         self.version = head.version
         log.info("region %s runs under plan v%d: %s", self.policy.id, head.version, units)
 
-    def _say(self, head: Head, status: str, reason: str = "") -> None:
+    def _acknowledge(self, head: Head, status: str, reason: str = "") -> None:
         """Once, unless the region has said something else since: its last word counts."""
         said = read_acks(self.settings, self.job, head.version, self.policy.id)
         if not said or said[-1]["status"] != status:
-            self._acks.say(head.version, head.plan_id, status, NO_BATCH, reason=reason)
+            self._acks.record(head.version, head.plan_id, status, NO_BATCH, reason=reason)
 
     def _checked_content(self, head: Head) -> list[Weighted]:
         """The weights of the head's plan, if all that was published is what was promised."""

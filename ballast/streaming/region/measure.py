@@ -32,7 +32,7 @@ class Reading:
 
 
 @dataclass(frozen=True, eq=False)
-class Window:
+class RegionMeasurement:
     """What happened between two readings, a figure a connection."""
 
     connection_ids: tuple[str, ...]
@@ -90,10 +90,10 @@ class Window:
         ]
 
 
-def window_between(names: Sequence[str], before: Reading, after: Reading) -> Window:
+def window_between(names: Sequence[str], before: Reading, after: Reading) -> RegionMeasurement:
     """A worker that died inside the window counts as dead: its window is not whole."""
     mean = after.weight_s - before.weight_s
-    return Window(
+    return RegionMeasurement(
         tuple(names),
         before.at,
         after.at,

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from ballast.contracts.errors import BallastError
 from ballast.streaming.region.clock import ForwardClock
-from ballast.streaming.region.measure import Reading, Window, window_between
+from ballast.streaming.region.measure import Reading, RegionMeasurement, window_between
 from ballast.streaming.region.pending import InFlight
 from ballast.streaming.region.settings import RegionSettings
 
 log = logging.getLogger(__name__)
 
-Control = Callable[[Window], Sequence[int] | None]
+Control = Callable[[RegionMeasurement], Sequence[int] | None]
 """A local loop: from the last period to the weights of the next; None leaves them."""
 Answer = TypeVar("Answer")
 
@@ -64,7 +64,7 @@ class Meter:
         clock: ForwardClock,
         read: Callable[[], Reading],
         control: Control | None,
-        on_window: Callable[[Window], None] | None,
+        on_window: Callable[[RegionMeasurement], None] | None,
     ) -> None:
         self._names = names
         self._settings = settings
@@ -93,7 +93,9 @@ class Meter:
                     self._emit(window_between(self._names, window, reading), edge)
                 window, edge, is_whole = reading, next_edge(reading.at, size.window_s), True
 
-    def _follow_loop(self, seen: Window, set_weights: Callable[[Sequence[int]], None]) -> None:
+    def _follow_loop(
+        self, seen: RegionMeasurement, set_weights: Callable[[Sequence[int]], None]
+    ) -> None:
         """A loop that fails leaves the weights as they are: the stream goes on."""
         if self._control is None:
             return
@@ -104,7 +106,7 @@ class Meter:
         except (BallastError, ArithmeticError, LookupError, TypeError, ValueError):
             log.exception("the local loop failed; the weights stay as they are")
 
-    def _emit(self, seen: Window, edge: float) -> None:
+    def _emit(self, seen: RegionMeasurement, edge: float) -> None:
         if self._on_window is not None:
             self._on_window(replace(seen, start=edge - self._settings.window_s, end=edge))
 

@@ -21,7 +21,7 @@ from ballast.contracts.regions import UNITS, worker_names
 from ballast.streaming.region.clock import ForwardClock
 from ballast.streaming.region.connection import SLICE_MS, Connection
 from ballast.streaming.region.frames import FAILURE, RECORD, FrameReader, packed
-from ballast.streaming.region.measure import Reading, Window
+from ballast.streaming.region.measure import Reading, RegionMeasurement
 from ballast.streaming.region.meter import Control, Meter, WeightTime
 from ballast.streaming.region.pending import InFlight
 from ballast.streaming.region.processes import END_S, RegionFailed, end_workers, start_workers
@@ -46,7 +46,7 @@ class OrderedRegion:
         weights: Sequence[int] | None = None,
         settings: RegionSettings | None = None,
         control: Control | None = None,
-        on_window: Callable[[Window], None] | None = None,
+        on_window: Callable[[RegionMeasurement], None] | None = None,
         clock: ForwardClock | None = None,
     ) -> None:
         self.connection_ids = worker_names(workers)

@@ -14,7 +14,7 @@ from typing import Any
 
 from ballast.contracts.settings import Settings
 from ballast.store.tables import append_once, ensure_tables
-from ballast.streaming.region.measure import Row, Window
+from ballast.streaming.region.measure import RegionMeasurement, Row
 
 log = logging.getLogger("ballast.streaming")
 TABLE = "metrics.connections"
@@ -46,7 +46,7 @@ class WindowWriter:
         self._queue.put(None)
         self._thread.join(END_S)
 
-    def __call__(self, window: Window) -> None:
+    def __call__(self, window: RegionMeasurement) -> None:
         # Windows of a region follow each other, so that their ends number its writes.
         number = round(window.end * 1000)
         self._queue.put((number, window.rows(self.job, self.region_id, self._version())))

@@ -16,7 +16,7 @@ import pytest
 from embedded.errors import EmbeddedError
 from embedded.processes import (
     Child,
-    Record,
+    ProcessRecord,
     Stopped,
     deferred_signals,
     ending_signals_raise,
@@ -65,7 +65,7 @@ def wait_for_log(child: Child, text: str) -> None:
 
 def test_a_started_child_is_recorded_for_its_owner_alone(mark: str, tmp_path: Path) -> None:
     child = start(SLEEP, mark, tmp_path)
-    record = Record.load(child.record_file)
+    record = ProcessRecord.load(child.record_file)
     assert record is not None
     process = record.live_process()
     assert process is not None
@@ -75,10 +75,10 @@ def test_a_started_child_is_recorded_for_its_owner_alone(mark: str, tmp_path: Pa
 
 def test_a_recycled_pid_is_not_taken_for_ours(mark: str, tmp_path: Path) -> None:
     child = start(SLEEP, mark, tmp_path)
-    record = Record.load(child.record_file)
+    record = ProcessRecord.load(child.record_file)
     assert record is not None
-    other_start = Record(record.name, record.pid, record.started - 5, record.command)
-    other_command = Record(record.name, record.pid, record.started, ["vi", "thesis.tex"])
+    other_start = ProcessRecord(record.name, record.pid, record.started - 5, record.command)
+    other_command = ProcessRecord(record.name, record.pid, record.started, ["vi", "thesis.tex"])
     assert other_start.live_process() is None
     assert other_command.live_process() is None
 
@@ -87,7 +87,7 @@ def test_a_recycled_pid_is_not_taken_for_ours(mark: str, tmp_path: Path) -> None
 def test_a_broken_record_is_no_record(tmp_path: Path, content: str) -> None:
     file = tmp_path / "record.json"
     file.write_text(content)
-    assert Record.load(file) is None
+    assert ProcessRecord.load(file) is None
 
 
 def test_a_child_that_ended_is_told_with_the_end_of_its_log(mark: str, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools import run_tests
-from tools.run_tests import NO_TESTS, Outcome, counts_of, spread
+from tools.run_tests import NO_TESTS, KindResult, counts_of, spread
 
 REPORT = """<testsuites>
   <testsuite tests="7" failures="1" errors="1" skipped="2"/>
@@ -25,8 +25,8 @@ def test_a_run_that_wrote_no_report_counts_nothing(tmp_path: Path) -> None:
 
 
 def test_neither_a_crash_nor_a_kind_without_tests_is_good() -> None:
-    assert not Outcome("unit", -11, 1.0).is_good
-    assert not Outcome("dags", NO_TESTS, 0.0).is_good
+    assert not KindResult("unit", -11, 1.0).is_good
+    assert not KindResult("dags", NO_TESTS, 0.0).is_good
 
 
 def test_every_kind_runs_although_one_failed(
@@ -34,9 +34,9 @@ def test_every_kind_runs_although_one_failed(
 ) -> None:
     ran: list[str] = []
 
-    def run_kind(kind: str) -> Outcome:
+    def run_kind(kind: str) -> KindResult:
         ran.append(kind)
-        return Outcome(kind, 1 if kind == "unit" else 0, 1.5, passed=4)
+        return KindResult(kind, 1 if kind == "unit" else 0, 1.5, passed=4)
 
     monkeypatch.setattr(run_tests, "run_kind", run_kind)
     assert run_tests.main(["unit", "spark"]) == 1

@@ -19,20 +19,22 @@ def settings(tmp_path):
 
 def test_a_repetition_after_a_restart_adds_nothing(settings, tmp_path):
     for batch in (7, 7):
-        AckBook(tmp_path / "acks", settings, "clicks").say(1, "p1", "applied", batch)
+        AckBook(tmp_path / "acks", settings, "clicks").record(1, "p1", "applied", batch)
     assert [ack["batch_id"] for ack in read_acks(settings, "clicks", 1)] == [7]
 
 
 def test_a_job_that_lost_its_folder_says_it_again_and_the_last_word_counts(settings, tmp_path):
-    AckBook(tmp_path / "acks", settings, "clicks").say(1, "p1", "applied", 82)
+    AckBook(tmp_path / "acks", settings, "clicks").record(1, "p1", "applied", 82)
     shutil.rmtree(tmp_path / "acks")
-    AckBook(tmp_path / "acks", settings, "clicks").say(1, "p1", "applied", 0)
+    AckBook(tmp_path / "acks", settings, "clicks").record(1, "p1", "applied", 0)
     assert [ack["batch_id"] for ack in read_acks(settings, "clicks", 1)] == [82, 0]
 
 
 def test_what_could_not_be_sent_is_sent_by_the_next_life_of_the_process(settings, tmp_path):
     shutil.rmtree(settings.table_uri("plans.acks"))
-    AckBook(tmp_path / "acks", settings, "clicks").say(1, "p1", "refused", 3, reason="no such node")
+    AckBook(tmp_path / "acks", settings, "clicks").record(
+        1, "p1", "refused", 3, reason="no such node"
+    )
     ensure_tables(settings, ["plans.acks"])
     AckBook(tmp_path / "acks", settings, "clicks").send()
     assert [ack["reason"] for ack in read_acks(settings, "clicks", 1)] == ["no such node"]
@@ -41,4 +43,4 @@ def test_what_could_not_be_sent_is_sent_by_the_next_life_of_the_process(settings
 
 def test_a_status_that_is_none_is_a_mistake_of_the_caller(settings, tmp_path):
     with pytest.raises(ValueError, match="no acknowledgement 'taken'"):
-        AckBook(tmp_path / "acks", settings, "clicks").say(1, "p1", "taken", 3)
+        AckBook(tmp_path / "acks", settings, "clicks").record(1, "p1", "taken", 3)

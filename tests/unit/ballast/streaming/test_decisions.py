@@ -10,7 +10,7 @@ import pytest
 
 from ballast.contracts.errors import InvalidInput, NotFound
 from ballast.contracts.settings import load_settings
-from ballast.streaming.decisions import Decision, DecisionLog, MoveFigures
+from ballast.streaming.decisions import DecisionLog, MoveFigures, VersionDecision
 from ballast.streaming.files import write_json
 from ballast.streaming.inspect import read_states
 from ballast.streaming.lock import JobLock
@@ -20,11 +20,11 @@ from tests.support.streaming_parts import policy_of, topology_of
 
 
 def test_a_decision_is_found_again_by_another_process(tmp_path):
-    DecisionLog(tmp_path).record(Decision(7, 3, 2))
+    DecisionLog(tmp_path).record(VersionDecision(7, 3, 2))
     found = DecisionLog(tmp_path).of_batch(7)
-    assert found == Decision(7, 3, 2)
+    assert found == VersionDecision(7, 3, 2)
     assert found.takes_up
-    assert not Decision(8, 3, 3).takes_up
+    assert not VersionDecision(8, 3, 3).takes_up
     assert DecisionLog(tmp_path).of_batch(8) is None
 
 
@@ -32,8 +32,8 @@ def test_the_latest_decision_is_the_newest_batch_and_old_ones_go(tmp_path):
     log = DecisionLog(tmp_path)
     assert log.latest() is None
     for batch in range(50):
-        log.record(Decision(batch, 0, 0))
-    assert log.latest() == Decision(49, 0, 0)
+        log.record(VersionDecision(batch, 0, 0))
+    assert log.latest() == VersionDecision(49, 0, 0)
     assert len(list(tmp_path.glob("batch-*"))) <= 20
 
 
@@ -73,7 +73,7 @@ def test_a_checkpoint_of_another_life_is_refused(tmp_path):
     log.check_continues(0)
     with pytest.raises(InvalidInput, match=r"continues with batch 4.*expect 0"):
         log.check_continues(4)
-    log.record(Decision(4, 0, 0))
+    log.record(VersionDecision(4, 0, 0))
     log.check_continues(4)
     log.check_continues(5)
     with pytest.raises(InvalidInput, match="remove both"):

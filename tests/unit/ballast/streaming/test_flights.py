@@ -9,7 +9,7 @@ import pytest
 
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.settings import load_settings
-from ballast.streaming.decisions import Decision, DecisionLog
+from ballast.streaming.decisions import DecisionLog, VersionDecision
 from ballast.streaming.inspect import job_folder
 from ballast.streaming.routing import Placement, key_group_of
 from ballast.streaming.state import StateStore
@@ -95,7 +95,7 @@ def write_states(settings, airplanes, destinations):
     nodes = {"sum_by_airplane": ("a",) * 2, "sum_by_destination": ("a",) * 2}
     log = DecisionLog(folder / "decisions")
     log.record_placement(Placement(0, "", nodes))
-    log.record(Decision(0, 0, 0))
+    log.record(VersionDecision(0, 0, 0))
     for operator, states in (("sum_by_airplane", airplanes), ("sum_by_destination", destinations)):
         for key, value in states.items():
             place = StateStore(folder / "state").folder("a", operator, key_group_of(key, 2))

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.identity import content_hash, is_routable
 from ballast.streaming.routing import (
-    KeyMove,
+    KeyTransfer,
     Move,
     Placement,
     first_placement,
     key_group_of,
-    key_moves_between,
+    key_transfers_between,
     moves_between,
     node_indexes,
     taking_turns,
@@ -59,11 +59,11 @@ def test_keys_move_when_their_key_group_changes_and_not_when_only_their_route_do
     other = 1 - hashed
     plain = Placement(0, "", nodes)
     routed = Placement(1, "p", nodes, {"count": {"k": other, "same": key_group_of("same", 2)}})
-    there = KeyMove("count", "k", hashed, other, "ab"[hashed], "ab"[other])
-    back = KeyMove("count", "k", other, hashed, "ab"[other], "ab"[hashed])
-    assert key_moves_between(plain, routed, ("parse", "count")) == [there]
-    assert key_moves_between(routed, plain, ("parse", "count")) == [back]
-    assert key_moves_between(routed, routed, ("parse", "count")) == []
+    there = KeyTransfer("count", "k", hashed, other, "ab"[hashed], "ab"[other])
+    back = KeyTransfer("count", "k", other, hashed, "ab"[other], "ab"[hashed])
+    assert key_transfers_between(plain, routed, ("parse", "count")) == [there]
+    assert key_transfers_between(routed, plain, ("parse", "count")) == [back]
+    assert key_transfers_between(routed, routed, ("parse", "count")) == []
 
 
 def test_routes_are_part_of_the_identity_of_a_placement():

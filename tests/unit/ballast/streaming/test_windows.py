@@ -11,7 +11,7 @@ from ballast.streaming.figures import (
     BatchFigures,
     GroupFigures,
     Measured,
-    Window,
+    MetricsWindow,
     key_group_rows,
     key_pair_rows,
     load_distance_pct,
@@ -209,7 +209,9 @@ def test_rows_of_key_pairs_are_the_sums_of_the_window_with_their_bounds(life):
 def test_rows_of_key_pairs_are_bounded():
     many = exact({(f"k{n}", "x"): 1 + n % 3 for n in range(3 * KEPT_IN_WINDOW)})
     batch = BatchFigures(0, 0, 0, True, 0, {}, {}, (), {}, {("parse", "count"): many})
-    rows = key_pair_rows("diamond", Window(0, W, (batch,), batch), datetime.now(UTC)).to_pylist()
+    rows = key_pair_rows(
+        "diamond", MetricsWindow(0, W, (batch,), batch), datetime.now(UTC)
+    ).to_pylist()
     assert len(rows) == KEPT_IN_WINDOW + 1
     assert sum(row["records"] for row in rows) == many.total
     assert rows[-1]["kind"] == "other_pairs"

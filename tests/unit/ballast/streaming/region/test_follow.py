@@ -21,8 +21,8 @@ from ballast.store.tables import append_once, ensure_tables, read_rows
 from ballast.streaming.region import (
     OrderedRegion,
     PlanFollower,
+    RegionMeasurement,
     RegionSettings,
-    Window,
     WindowWriter,
 )
 from ballast.streaming.region.follow import fitting_weights
@@ -75,7 +75,7 @@ def acks(settings: Settings, version: int) -> list[tuple[str, str]]:
 def window(end: float, weights: Sequence[int] = (500, 500), alive: Sequence[bool] = (True, True)):
     counts = np.array([5, 5])
     times = np.array([0.1, 0.2])
-    return Window(
+    return RegionMeasurement(
         ("worker-0", "worker-1"), end - 5.0, end, counts, times, counts, times,
         np.array(weights), np.array(alive),
     )  # fmt: skip

@@ -15,7 +15,7 @@ import pytest
 
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.tables import TABLES
-from ballast.streaming.region import OrderedRegion, RegionFailed, RegionSettings, Window
+from ballast.streaming.region import OrderedRegion, RegionFailed, RegionMeasurement, RegionSettings
 from ballast.streaming.region.clock import ForwardClock
 from tests.unit.ballast.streaming.region import works
 
@@ -66,8 +66,8 @@ def test_without_records_nothing_comes_out() -> None:
         assert list(region.run([])) == []
 
 
-def periods_of_a_slow_first(workers: int, records: int) -> list[Window]:
-    seen: list[Window] = []
+def periods_of_a_slow_first(workers: int, records: int) -> list[RegionMeasurement]:
+    seen: list[RegionMeasurement] = []
     settings = replace(SMALL, control_s=0.1)
     with OrderedRegion(works.slow_first, workers, settings=settings, control=seen.append) as region:
         assert len(list(region.run([RECORD] * records))) == records
@@ -120,7 +120,7 @@ def test_no_more_than_so_many_records_are_under_way() -> None:
 
 
 def test_waiting_for_room_is_charged_to_who_holds_up_the_merge() -> None:
-    seen: list[Window] = []
+    seen: list[RegionMeasurement] = []
     settings = RegionSettings(max_in_flight=4, control_s=0.1)
     with OrderedRegion(works.slow_first, 3, settings=settings, control=seen.append) as region:
         list(region.run([b"x"] * 300))
@@ -130,9 +130,9 @@ def test_waiting_for_room_is_charged_to_who_holds_up_the_merge() -> None:
 
 
 def test_a_local_loop_sets_the_weights_of_the_next_period() -> None:
-    asked: list[Window] = []
+    asked: list[RegionMeasurement] = []
 
-    def loop(window: Window) -> list[int]:
+    def loop(window: RegionMeasurement) -> list[int]:
         asked.append(window)
         return [100, 900]
 
@@ -158,7 +158,7 @@ def test_a_local_loop_that_answers_nonsense_leaves_the_weights(
 ) -> None:
     calls = []
 
-    def loop(window: Window) -> list[int]:
+    def loop(window: RegionMeasurement) -> list[int]:
         calls.append(window)
         return answer
 
@@ -170,7 +170,7 @@ def test_a_local_loop_that_answers_nonsense_leaves_the_weights(
 
 
 def test_windows_become_rows_of_the_metrics_and_follow_each_other() -> None:
-    seen: list[Window] = []
+    seen: list[RegionMeasurement] = []
     settings = RegionSettings(window_s=0.1, control_s=0.05)
     with OrderedRegion(works.who, 2, settings=settings, on_window=seen.append) as region:
         list(region.run(_until(lambda: len(seen) >= 3)))
@@ -191,8 +191,8 @@ def test_a_clock_that_goes_back_makes_no_time_negative_and_no_window_twice() -> 
         reads += 1
         return time.monotonic() - 3600 * (reads // 20)
 
-    seen: list[Window] = []
-    looks: list[Window] = []
+    seen: list[RegionMeasurement] = []
+    looks: list[RegionMeasurement] = []
     settings = replace(SMALL, window_s=0.1, control_s=0.05)
     clock = ForwardClock(jumpy)
     with OrderedRegion(

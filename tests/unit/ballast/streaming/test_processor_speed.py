@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.streaming import speed
-from ballast.streaming.speed import Pace, evened, probe_ns
+from ballast.streaming import processor_speed
+from ballast.streaming.processor_speed import ProcessorSpeed, evened, probe_ns
 
 positive = st.floats(min_value=1.0, max_value=1e9)
 
@@ -29,7 +29,7 @@ def test_the_total_stays_what_the_clock_said(pairs):
 def test_an_interrupted_probe_counts_within_limits():
     normal = [1000.0] * 9
     interrupted = evened([*normal, 1000.0], [80] * 9 + [80_000])
-    assert interrupted[0] / interrupted[-1] == pytest.approx(speed.MOST)
+    assert interrupted[0] / interrupted[-1] == pytest.approx(processor_speed.MOST)
 
 
 @pytest.mark.parametrize("times", [[], [0.0, 0.0]])
@@ -43,26 +43,26 @@ def test_a_clock_too_coarse_for_probes_changes_nothing():
 
 def test_a_key_group_is_between_the_probes_before_and_after_it(monkeypatch):
     counted = itertools.count(100, 100)
-    monkeypatch.setattr(speed, "probe_ns", lambda: next(counted))
-    pace = Pace()  # 100
-    pace.ran(speed.PROBE_EVERY_NS // 2)
-    pace.ran(speed.PROBE_EVERY_NS)  # 200
-    pace.ran(1)  # 300, at the end
-    assert pace.ended() == [150, 150, 250]
+    monkeypatch.setattr(processor_speed, "probe_ns", lambda: next(counted))
+    speed = ProcessorSpeed()  # 100
+    speed.add(processor_speed.PROBE_EVERY_NS // 2)
+    speed.add(processor_speed.PROBE_EVERY_NS)  # 200
+    speed.add(1)  # 300, at the end
+    assert speed.probes_by_key_group() == [150, 150, 250]
 
 
 def test_a_task_without_key_groups_has_no_paces():
-    assert Pace().ended() == []
+    assert ProcessorSpeed().probes_by_key_group() == []
 
 
 def test_the_last_probe_serves_twice_when_nothing_ran_since(monkeypatch):
     counted = itertools.count(100, 100)
-    monkeypatch.setattr(speed, "probe_ns", lambda: next(counted))
-    pace = Pace()
-    pace.ran(speed.PROBE_EVERY_NS)
-    assert pace.ended() == [150]
+    monkeypatch.setattr(processor_speed, "probe_ns", lambda: next(counted))
+    speed = ProcessorSpeed()
+    speed.add(processor_speed.PROBE_EVERY_NS)
+    assert speed.probes_by_key_group() == [150]
 
 
 def test_a_probe_is_short():
     """It runs once in 2 ms of CPU time; the least of many is free of interruptions."""
-    assert 0 < min(probe_ns() for _ in range(50)) < speed.PROBE_EVERY_NS / 5
+    assert 0 < min(probe_ns() for _ in range(50)) < processor_speed.PROBE_EVERY_NS / 5

@@ -36,7 +36,7 @@ def probe_ns() -> int:
     return time.thread_time_ns() - began
 
 
-class Pace:
+class ProcessorSpeed:
     """The probes of one task, and between which of them each key group ran."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Pace:
         self._since = 0
         self._before: list[int] = []
 
-    def ran(self, cpu_ns: int) -> None:
+    def add(self, cpu_ns: int) -> None:
         """A key group ran after the newest probe; probe again when enough time was used."""
         self._before.append(len(self._probes) - 1)
         self._since += cpu_ns
@@ -52,7 +52,7 @@ class Pace:
             self._probes.append(probe_ns())
             self._since = 0
 
-    def ended(self) -> list[int]:
+    def probes_by_key_group(self) -> list[int]:
         """For each key group that ran, in order, the mean of the probes before and after it."""
         if self._since:
             self._probes.append(probe_ns())

@@ -7,20 +7,20 @@ from itertools import count
 import pytest
 
 from embedded.errors import WaitedTooLong
-from embedded.pace import Pace, wait_while_progressing
+from embedded.machine_speed import MachineSpeed, wait_while_progressing
 
 
 def test_a_machine_of_usual_speed_gets_the_usual_limits() -> None:
-    pace = Pace()
-    pace.observe(10.0, usual_s=30.0)
-    assert pace.limit(120.0) == 120.0
+    speed = MachineSpeed()
+    speed.observe(10.0, usual_s=30.0)
+    assert speed.limit(120.0) == 120.0
 
 
 def test_limits_grow_with_the_slowest_observation() -> None:
-    pace = Pace()
-    pace.observe(90.0, usual_s=30.0)
-    pace.observe(45.0, usual_s=30.0)
-    assert pace.limit(120.0) == 360.0
+    speed = MachineSpeed()
+    speed.observe(90.0, usual_s=30.0)
+    speed.observe(45.0, usual_s=30.0)
+    assert speed.limit(120.0) == 360.0
 
 
 def test_a_wait_with_progress_outlasts_its_limit() -> None:

@@ -16,7 +16,7 @@ USUAL_START_S = 30.0
 
 
 @dataclass
-class Pace:
+class MachineSpeed:
     """How many times slower than usual this machine was seen to be; at least 1."""
 
     slowdown: float = 1.0
