@@ -11,7 +11,7 @@ a batch pays several times as much a record, and is the one that cannot be collo
 
 **What is measured.** CPU is the sum over all key groups of what their thread used: decoding,
 state, the operator, serialising. *Evened out* divides it by a fixed piece of work timed around it
-(ADR 0013), because rounds are minutes apart and the machine is shared; *nothing is moved* is the
+(ADR 13), because rounds are minutes apart and the machine is shared; *nothing is moved* is the
 same job beside it without any plan, and shows what is left of that. The mean of all methods' first
 rounds, which have the same placement and the same input, is 100 %. Rounds go on through the year,
 96,000 lines a batch, after one whole pass has filled the state. The start is level, with no pair
@@ -28,5 +28,5 @@ points need a node's capacity: an average node is taken to be half loaded in the
 as printed collocates one pair a round; here it may collocate as many as its budget moves, and
 balances by our search. COLA's overhead of moving is not in our load index: states of a few kB are
 copied between batches. Flights of three airports in one year stand in for all of ten; `rain_score`
-has three stations (ADR 0021).
+has three stations (docs/papers.md).
 """

@@ -25,6 +25,7 @@ from pathlib import Path
 from bench.common.seeds import ROOT, base_of, commit
 from bench.common.verdict import Verdict
 from bench.routing import plots, report, synthetic, verdicts
+from bench.routing.notes import NOTES
 from bench.routing.season import ALL_PAIRS, FIRST_WEEK, SERVERS, Outcome, pairs_text, season
 from bench.routing.streams import FLIGHTS, flights
 from bench.routing.synthetic import Cell
@@ -142,7 +143,7 @@ def _write_docs(outcomes: Sequence[Outcome], text: str) -> None:
     picture = "images/bench-routing.svg"
     plots.draw(outcomes, docs / picture)
     caption = "Locality by week, and what the gate keeps at each price"
-    page = f"# Routing by key\n\n{text}\n![{caption}]({picture})\n"
+    page = f"# Routing by key\n\n{text}\n![{caption}]({picture})\n\n## Notes\n\n{NOTES}"
     (docs / "bench-routing.md").write_text(page, encoding="utf-8")
 
 

@@ -2,7 +2,7 @@
 
 Real Job 2 extracts delays and sums them by airplane and year. Real Job 3 also sums them by route.
 Real Job 4 reads the weather as well, scores its rain, joins each route's flights with the score,
-sums delays by courier and score, and stores the sums (docs/adr/0021-real-jobs-3-and-4.md says how
+sums delays by courier and score, and stores the sums (docs/papers.md says how
 the paper's text was read and what three weather stations limit).
 
 The library has one source, so the two inputs of Real Job 4 are one stream in order of time whose

@@ -8,7 +8,7 @@ moves at once.
 
 The slides' "min sum_t var(L_t) <=> min sum_i var(N_i)" needs equal means of the N_i; searched
 here is the left side, which is what they set out to minimise. How CLB searches is not in the
-slides: best relocation, then best swap, until neither helps. See docs/adr/0032.
+slides: best relocation, then best swap, until neither helps. See docs/papers.md.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 3. The queue is emptied largest first onto underloaded instances, first fit; an instance that
    becomes overloaded takes no more.
 
-What the slides leave open is in docs/adr/0032: which instance is removed (the least loaded), what
+What the slides leave open is in docs/papers.md: which instance is removed (the least loaded), what
 "fit" means (not above the average), and where a substream goes that fits nowhere (the least
 loaded).
 """

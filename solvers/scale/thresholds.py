@@ -4,7 +4,7 @@ As its text means it, which the printed code does not always do: every cluster h
 (the print never resets I_L and applies the last one), the cap is over all clusters together (the
 print compares each with it), and shrinking aims at k x Max (the print takes Max where the text
 has k x Max, and can remove more nodes than there are). Growing aims at k x Max as well: at Max,
-as printed, the next record would trigger the next launch. See docs/adr/0031.
+as printed, the next record would trigger the next launch. See docs/papers.md.
 
 Launch and shutdown time, the minimum of nodes, the cap and hours already paid for are kept by the
 guard, for this policy as for all others.

@@ -1,6 +1,6 @@
 """The plain model of [ICDE17, 4.3.1], written with PuLP, for the two solvers that PuLP drives.
 
-As printed, but for what the print needs to be solvable (docs/adr/0003): d_u and d_l are >= 0 and
+As printed, but for what the print needs to be solvable (docs/papers.md): d_u and d_l are >= 0 and
 constraint (5) is dropped. Constraint (2) is written over the key groups that stay, which says the
 same with a fraction of the terms. No start, no cuts, no bound of ours.
 """
