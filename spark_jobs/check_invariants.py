@@ -16,17 +16,19 @@ from ballast.contracts.records import Head
 from ballast.contracts.settings import Settings
 from spark_jobs.program.arguments import job_name
 from spark_jobs.program.run import progress, run_program
-from spark_jobs.upkeep.invariants import Finding, JobState, findings
+from spark_jobs.upkeep.invariants import InvariantViolation, JobState, invariant_violations
 from spark_jobs.upkeep.job_state import jobs_with_plans, read_state
 from spark_jobs.warehouse.plan_log import append_event, published_event
 
 
-def check_jobs(settings: Settings, jobs: Sequence[str], *, repair: bool = True) -> list[Finding]:
+def check_jobs(
+    settings: Settings, jobs: Sequence[str], *, repair: bool = True
+) -> list[InvariantViolation]:
     """Check the jobs, put right what is safe to; returns what is still broken."""
     broken = []
     for job in jobs:
         state = read_state(settings, job)
-        for finding in findings(state):
+        for finding in invariant_violations(state):
             if repair and finding.repair is not None:
                 repair_log(settings, state, finding)
             else:
@@ -37,7 +39,7 @@ def check_jobs(settings: Settings, jobs: Sequence[str], *, repair: bool = True) 
     return broken
 
 
-def repair_log(settings: Settings, state: JobState, finding: Finding) -> None:
+def repair_log(settings: Settings, state: JobState, finding: InvariantViolation) -> None:
     """Add the row that plans.log lacks; its publisher may do so at the same time."""
     said = finding.repair
     assert said is not None  # noqa: S101 - the caller looked

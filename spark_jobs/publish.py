@@ -20,7 +20,7 @@ from spark_jobs.draft.lookup import find_snapshot, required_draft
 from spark_jobs.draft.problem import Row
 from spark_jobs.program.arguments import add_as_of_argument, add_run_arguments
 from spark_jobs.program.run import progress, run_program
-from spark_jobs.publication.answer_arguments import Answer, add_answer_arguments
+from spark_jobs.publication.answer_arguments import ReviewAnswer, add_answer_arguments
 from spark_jobs.publication.review_answer import publish_reviewed
 from spark_jobs.publication.versions import (
     already_published,
@@ -113,7 +113,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def body(arguments: Namespace, settings: Settings) -> None:
     """Run ``publish`` as the command line asks for it."""
-    answer = Answer.of(arguments)
+    answer = ReviewAnswer.from_arguments(arguments)
     if answer is not None:
         publish_reviewed(settings, arguments.job, arguments.run_id, answer)
         return

@@ -22,8 +22,8 @@ from solvers.model.problem import Problem
 from solvers.model.result import Result
 from solvers.model.stop import Stop
 from solvers.planner.allocation import plan_for
-from solvers.planner.frontier import Point, sweep
-from solvers.planner.what_if import Question, asked, nodes_that_hold, with_load_of
+from solvers.planner.frontier import FrontierPoint, sweep
+from solvers.planner.what_if import WhatIfQuestion, apply_question, nodes_that_hold, with_load_of
 from solvers.planner.what_if_answer import factors, limit, names, pairs
 from solvers.rebalance import METHODS
 from solvers.verify.assignment import verify
@@ -32,7 +32,7 @@ from spark_jobs.draft.round import Round
 from spark_jobs.program.arguments import add_run_arguments, run_id
 from spark_jobs.program.run import progress, run_program
 from spark_jobs.publication.answer_arguments import matching
-from spark_jobs.scenario.report import Answered, Side, report
+from spark_jobs.scenario.report import ComparedPlan, PlanComparison, report
 
 WORDS = r"[A-Za-z0-9_.,=*: -]{0,2000}"
 LIMIT = r"(none|[0-9]{1,16}(\.[0-9]{1,6})?)?"
@@ -40,10 +40,10 @@ FRONTIER_POINTS = 8
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WhatIfRequest:
     """What is asked, and what a plan for it may cost."""
 
-    question: Question
+    question: WhatIfQuestion
     load_of: str | None = None
     moves: str | None = None
     bytes: str | None = None
@@ -55,14 +55,14 @@ class Wanted:
     seconds: float = 5.0
 
 
-def answer_question(settings: Settings, job: str, wanted: Wanted) -> Answered:
+def answer_question(settings: Settings, job: str, wanted: WhatIfRequest) -> PlanComparison:
     """Plan for today and for what is asked; both are verified, and nothing is written."""
     given = _newest_round(settings, job)
     problem = given.problem
     if wanted.load_of is not None:
         earlier = read_round(settings, snapshot_of(settings, job, wanted.load_of))
         problem = with_load_of(problem, earlier.problem)
-    problem = asked(problem, wanted.question)
+    problem = apply_question(problem, wanted.question)
     budget, objective = _budget(given, wanted), _objective(given, wanted)
     method = wanted.method or ("auto" if wanted.objective else given.policy.solver.method)
     stop = Stop(seconds=wanted.seconds)
@@ -72,7 +72,7 @@ def answer_question(settings: Settings, job: str, wanted: Wanted) -> Answered:
     )
     for side in (today, then):
         _check(side, budget, objective)
-    return Answered(
+    return PlanComparison(
         given.snapshot,
         today,
         then,
@@ -84,10 +84,10 @@ def answer_question(settings: Settings, job: str, wanted: Wanted) -> Answered:
 
 def _planned(
     name: str, problem: Problem, objective: Objective, budget: Budget, stop: Stop, method: str
-) -> Side:
+) -> ComparedPlan:
     progress.info("planning for %s: %d key groups on %d nodes, at most %g s", name,
                   problem.n_key_groups, problem.n_nodes, stop.seconds)  # fmt: skip
-    return Side(problem, plan_for(objective, problem, budget, stop, 0, method).result)
+    return ComparedPlan(problem, plan_for(objective, problem, budget, stop, 0, method).result)
 
 
 def _newest_round(settings: Settings, job: str) -> Round:
@@ -100,7 +100,7 @@ def _newest_round(settings: Settings, job: str) -> Round:
     return read_round(settings, snapshot)
 
 
-def _budget(given: Round, wanted: Wanted) -> Budget:
+def _budget(given: Round, wanted: WhatIfRequest) -> Budget:
     had = given.policy.budgets.of(given.snapshot["head_version"])
     return Budget(
         moves=limit("--moves", wanted.moves, had.moves, int),
@@ -109,11 +109,11 @@ def _budget(given: Round, wanted: Wanted) -> Budget:
     )
 
 
-def _objective(given: Round, wanted: Wanted) -> Objective:
+def _objective(given: Round, wanted: WhatIfRequest) -> Objective:
     return replace(given.objective, kind=wanted.objective or given.objective.kind)
 
 
-def _check(side: Side, budget: Budget, objective: Objective) -> None:
+def _check(side: ComparedPlan, budget: Budget, objective: Objective) -> None:
     """Every promise of an answer holds as well, by the verifier that shares no code with it."""
     result = side.result
     if not result.is_solved:
@@ -148,7 +148,9 @@ def _promises(result: Result) -> dict[str, object]:
     }
 
 
-def _front(problem: Problem, budget: Budget, stop: Stop, objective: Objective) -> list[Point]:
+def _front(
+    problem: Problem, budget: Budget, stop: Stop, objective: Objective
+) -> list[FrontierPoint]:
     return sweep(problem, budget, "moves", stop, points=FRONTIER_POINTS, objective=objective)
 
 
@@ -195,10 +197,10 @@ def _number(least: float, most: float, kind: Callable[[str], float]) -> Callable
     return parse
 
 
-def wanted_of(arguments: Namespace) -> Wanted:
+def request_of(arguments: Namespace) -> WhatIfRequest:
     """What was parsed by :func:`add_arguments`."""
     racks = pairs("racks", names(arguments.racks), "NODE=RACK, ...")
-    question = Question(
+    question = WhatIfQuestion(
         gone=names(arguments.without),
         leaving=names(arguments.drain),
         added=int(arguments.add),
@@ -206,7 +208,7 @@ def wanted_of(arguments: Namespace) -> Wanted:
         scaled=factors("scale", names(arguments.scale)),
         racks=racks,
     )
-    return Wanted(
+    return WhatIfRequest(
         question, arguments.load_of, arguments.moves, arguments.bytes, arguments.pause_s,
         arguments.objective, arguments.method, arguments.hold_pct, arguments.frontier == "true",
         arguments.seconds,
@@ -215,7 +217,7 @@ def wanted_of(arguments: Namespace) -> Wanted:
 
 def body(arguments: Namespace, settings: Settings) -> None:
     """Run ``what_if`` as the command line asks for it."""
-    answered = answer_question(settings, arguments.job, wanted_of(arguments))
+    answered = answer_question(settings, arguments.job, request_of(arguments))
     text = report(answered)
     for line in text.splitlines():
         progress.info("%s", line)

@@ -22,7 +22,7 @@ from ballast.cli.targets import Target, read_target
 from ballast.contracts.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from solvers.planner.frontier import Point, Unit
+    from solvers.planner.frontier import FrontierPoint, Unit
 
 EXIT_INFEASIBLE = 3
 DEFAULT_SECONDS = 30.0
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _sweep_all(
     target: Target, units: Sequence[Unit], stop: Any, args: argparse.Namespace
-) -> dict[Unit, list[Point]]:
+) -> dict[Unit, list[FrontierPoint]]:
     from solvers.model.stop import Stop
     from solvers.planner.frontier import sweep
 
@@ -120,11 +120,11 @@ def _picture_path(args: argparse.Namespace) -> Path | None:
     return path
 
 
-def _text(sweeps: dict[Unit, list[Point]]) -> str:
+def _text(sweeps: dict[Unit, list[FrontierPoint]]) -> str:
     return "\n\n".join(_sweep_text(unit, points) for unit, points in sweeps.items())
 
 
-def _sweep_text(unit: Unit, points: Sequence[Point]) -> str:
+def _sweep_text(unit: Unit, points: Sequence[FrontierPoint]) -> str:
     from solvers.planner.frontier import worth_looking_at
 
     before = points[0].result.load_distance_before
@@ -158,11 +158,11 @@ def _csv(rows: Sequence[dict[str, Any]]) -> str:
     return out.getvalue()
 
 
-def _charts(sweeps: dict[Unit, list[Point]]) -> list[Chart]:
+def _charts(sweeps: dict[Unit, list[FrontierPoint]]) -> list[Chart]:
     return [_chart(unit, points) for unit, points in sweeps.items()]
 
 
-def _chart(unit: Unit, points: Sequence[Point]) -> Chart:
+def _chart(unit: Unit, points: Sequence[FrontierPoint]) -> Chart:
     from solvers.planner.frontier import front
 
     solved = [point for point in points if point.result.is_solved]

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from solvers.planner.frontier import Point
+    from solvers.planner.frontier import FrontierPoint
 
 
 class SweepProgress:
@@ -15,7 +15,7 @@ class SweepProgress:
     def __init__(self) -> None:
         self.done = 0
 
-    def __call__(self, point: Point, count: int) -> None:
+    def __call__(self, point: FrontierPoint, count: int) -> None:
         self.done += 1
         result = point.result
         found = f"load distance {result.load_distance:.4g} %" if result.is_solved else "infeasible"
@@ -27,6 +27,6 @@ class SweepProgress:
         )
 
 
-def limit_text(point: Point) -> str:
+def limit_text(point: FrontierPoint) -> str:
     """The budget of a point, as people say it."""
     return "no limit" if point.limit is None else f"at most {point.limit:,}"

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from solvers.model.problem import Problem
     from solvers.model.result import Result
     from solvers.model.stop import Stop
-    from solvers.planner.frontier import Point
-    from solvers.planner.what_if import Question
+    from solvers.planner.frontier import FrontierPoint
+    from solvers.planner.what_if import WhatIfQuestion
 
 EXIT_INFEASIBLE = 3
 DEFAULT_SECONDS = 5.0
@@ -80,7 +80,7 @@ class Answer:
     results: tuple[Result, Result]
     held: tuple[int, float] | None = None
     hold_pct: float | None = None
-    front: list[Point] = field(default_factory=list)
+    front: list[FrontierPoint] = field(default_factory=list)
 
     @property
     def problems(self) -> tuple[Problem, Problem]:
@@ -91,7 +91,7 @@ class Answer:
 def run(args: argparse.Namespace) -> int:
     """Plan for today and for what is asked; show both. Exit 3 where what is asked has no plan."""
     from solvers.model.stop import Stop
-    from solvers.planner.what_if import asked, nodes_that_hold, with_load_of
+    from solvers.planner.what_if import apply_question, nodes_that_hold, with_load_of
 
     stop, question = Stop(args.seconds), _question(args)
     _check_picture(args.picture)
@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
     problem = today.problem
     if args.load_of is not None:
         problem = with_load_of(problem, read_target(args.target, args.load_of).problem)
-    then = replace(today, problem=asked(problem, question))
+    then = replace(today, problem=apply_question(problem, question))
     held = None if args.hold is None else nodes_that_hold(then.problem, args.hold / 100.0)
     results = (
         _planned("today", today, stop, args.seed),
@@ -139,7 +139,7 @@ def _picture(answer: Answer) -> str:
     )
 
 
-def _frontier(target: Target, stop: Stop, seed: int) -> list[Point]:
+def _frontier(target: Target, stop: Stop, seed: int) -> list[FrontierPoint]:
     from solvers.planner.allocation import AUTO
     from solvers.planner.frontier import sweep
 
@@ -165,11 +165,11 @@ def _planned(name: str, target: Target, stop: Stop, seed: int) -> Result:
     return result
 
 
-def _question(args: argparse.Namespace) -> Question:
-    from solvers.planner.what_if import Question
+def _question(args: argparse.Namespace) -> WhatIfQuestion:
+    from solvers.planner.what_if import WhatIfQuestion
     from solvers.planner.what_if_answer import factors, names, pairs
 
-    return Question(
+    return WhatIfQuestion(
         gone=names(args.without),
         leaving=names(args.drain),
         added=args.add,
@@ -253,7 +253,7 @@ def _plan_text(problem: Problem, result: Result) -> list[str]:
     return parts
 
 
-def _front_text(points: list[Point]) -> str:
+def _front_text(points: list[FrontierPoint]) -> str:
     columns = ("limit", "load_distance_pct", "bound_pct", "moves", "bytes", "status", "on_front")
     rows = [[point.to_dict()[name] for name in columns] for point in points]
     return "What each budget of moves buys (- is no limit)\n\n" + text_table(

@@ -25,7 +25,7 @@ from solvers.model.stop import Stop
 from solvers.place import least_moved
 from solvers.planner.node_changes import Rules
 from solvers.planner.round import RoundPlan, Scaling, plan_round, scaling_by_policy
-from solvers.scale import History, NodeSample, Observation, Policy
+from solvers.scale import NodeSample, Observation, Policy, ScalingHistory
 
 WITHIN = 1.0
 """Percent of the mean that a node may be off before anything moves."""
@@ -50,7 +50,7 @@ class World:
         self.source, self.course = Source(), Course()
         self.held = 0.0
         self.drains: dict[str, int] = {}
-        self.history = History()
+        self.history = ScalingHistory()
 
     def run(self, policy: Policy | None) -> Course:
         passed: list[float] = []

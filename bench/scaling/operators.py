@@ -19,7 +19,7 @@ from bench.simulator.pipeline import TOPICS, Source, topic_popularity
 from solvers.model.problem import FloatArray, IntArray
 from solvers.place import Ring
 from solvers.place.clusters import dynamic_mapping, moved
-from solvers.scale import LAUNCHING, History, NodeSample, Observation, Policy, decide
+from solvers.scale import LAUNCHING, NodeSample, Observation, Policy, ScalingHistory, decide
 
 PERIODS = 8
 """Load of each operator that Algorithm 1 looks back on; the number is not printed."""
@@ -46,7 +46,7 @@ def run(experiment: Experiment, mapper: Mapper) -> Course:
         fleet.start([f"c{cluster}-{i}" for i in range(count)], str(cluster))
     mapping: IntArray = np.array(experiment.mapping)
     cost_s = np.array(experiment.cost_ms) / 1000.0
-    source, course, history = Source(), Course(), History()
+    source, course, history = Source(), Course(), ScalingHistory()
     passed: list[float] = []
     for step in range(experiment.steps):
         now_s = step * STEP_S

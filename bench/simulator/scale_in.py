@@ -22,7 +22,7 @@ from solvers.model.problem import FloatArray, IntArray, Problem
 from solvers.model.result import Result
 from solvers.planner.node_changes import Rules
 from solvers.planner.round import Allocate, plan_round
-from solvers.scale import Action, Decision, HotNode
+from solvers.scale import HotNode, ScalingAction, ScalingDecision
 
 NODES = 60
 PER_NODE = 20
@@ -98,10 +98,12 @@ def run_apart(cluster: Cluster, load: FloatArray, rounds: int, allocate: Allocat
     return _run(cluster, load, rounds, step)
 
 
-def no_scaling(problem: Problem, _potential: Result, _hot: HotNode | None) -> Decision:
+def no_scaling(problem: Problem, _potential: Result, _hot: HotNode | None) -> ScalingDecision:
     """The nodes that go are marked already, and the experiment marks no others."""
     count = {"": int(problem.staying.sum())}
-    return Decision(Action.HOLD, count, count, "the nodes to remove are given", "", "")
+    return ScalingDecision(
+        ScalingAction.HOLD, count, count, "the nodes to remove are given", "", ""
+    )
 
 
 def _in_numbers(problem: Problem, budget: Budget, result: Result, cluster: Cluster) -> IntArray:

@@ -12,7 +12,7 @@ from ballast.streaming.region import RegionMeasurement, even_weights
 from bench.weights.settings import Setting, best_weights, static_best
 from solvers.weights import (
     BlockingHistory,
-    Params,
+    BlockingParams,
     ServiceHistory,
     ServiceParams,
     weights_from,
@@ -69,7 +69,7 @@ class BlockingLoop:
         history = BlockingHistory(
             window.connection_ids, window.weights[None], window.blocking[None], window.alive
         )
-        found = weights_from(history, Params(), self._learned)
+        found = weights_from(history, BlockingParams(), self._learned)
         self._learned = found.learned
         self.clusters = found.clusters.tolist()
         return list(found.units.tolist())

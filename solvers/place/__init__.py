@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from solvers.place.clb import clb
 from solvers.place.clusters import dynamic_mapping, static_mapping
-from solvers.place.elb import Placement, elb
+from solvers.place.elb import SubstreamPlacement, elb
 from solvers.place.least import least_moved
 from solvers.place.level import level_of
 from solvers.place.mclb import ParetoPoint, mclb, pareto_front
@@ -16,8 +16,8 @@ from solvers.place.swings import with_swings
 
 __all__ = [
     "ParetoPoint",
-    "Placement",
     "Ring",
+    "SubstreamPlacement",
     "clb",
     "dynamic_mapping",
     "elb",

@@ -24,7 +24,7 @@ from solvers.scale.from_load import parallelism
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Placement:
+class SubstreamPlacement:
     """Where each substream goes. Instances are numbered as before, new ones after them."""
 
     assignment: IntArray
@@ -41,7 +41,7 @@ def elb(
     v: float,
     *,
     max_instances: int | None = None,
-) -> Placement:
+) -> SubstreamPlacement:
     """Balance one window's load, and scale to ceil(2w / (u + v)) instances."""
     loads = as_series(load)
     if loads.shape[1] != 1:
@@ -54,7 +54,7 @@ def elb(
     average = float(y.sum()) / pi
     queue = _phase_2(y, assignment, kept, average, (u - v) / 2)
     _phase_3(y, assignment, kept, queue, average)
-    return Placement(assignment, max(instances, max(kept) + 1), tuple(kept))
+    return SubstreamPlacement(assignment, max(instances, max(kept) + 1), tuple(kept))
 
 
 def _phase_1(y: FloatArray, assignment: IntArray, instances: int, pi: int) -> list[int]:

@@ -43,7 +43,7 @@ def mclb(
     home = as_assignment(current, len(x), instances)
     sizes = _sizes(state, len(x))
     scale = max(float(x.sum(axis=0).max()), 1e-300)
-    model = _Model(x / scale, sizes, home, instances, max_state_moved, seconds)
+    model = _MclbModel(x / scale, sizes, home, instances, max_state_moved, seconds)
     best = model.least_imbalance()
     cheapest = model.least_state(best + TOLERANCE)
     return ParetoPoint(cheapest, spread(x, cheapest, instances), state_moved(sizes, home, cheapest))
@@ -75,7 +75,7 @@ def _sizes(state: object, substreams: int) -> IntArray:
     return sizes.astype(np.int64)
 
 
-class _Model:
+class _MclbModel:
     """Assignment variables, instance loads between ``low`` and ``high`` of each window."""
 
     def __init__(

@@ -34,7 +34,7 @@ FULL_EFFECT = 0.95
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Point:
+class FrontierPoint:
     """One budget of the sweep and the plan found within it. ``limit`` None: not limited."""
 
     unit: Unit
@@ -78,8 +78,8 @@ def sweep(
     points: int = 10,
     params: Mapping[str, Any] | None = None,
     objective: Objective | None = None,
-    on_point: Callable[[Point, int], None] | None = None,
-) -> list[Point]:
+    on_point: Callable[[FrontierPoint, int], None] | None = None,
+) -> list[FrontierPoint]:
     """Plan for ``points`` budgets of one unit, the smallest first.
 
     The time is shared evenly among the points that are left; steps are each point's own.
@@ -94,13 +94,13 @@ def sweep(
     free = replace(budget, **{unit: None})
     aim = objective or Objective()
 
-    def solve(limit: int | None, left: int) -> Point:
+    def solve(limit: int | None, left: int) -> FrontierPoint:
         remaining = clock.remaining()
         share = None if remaining is None else max(remaining / left, 1e-3)
         limits = replace(free, **{unit: limit})
         each = Stop(share, stop.steps)
         planned = plan_for(aim, problem, limits, each, seed, "auto", params)
-        return Point(unit, limit, planned.result)
+        return FrontierPoint(unit, limit, planned.result)
 
     tell = on_point or (lambda *_: None)
     last = solve(None, points)
@@ -132,7 +132,7 @@ def _smallest_step(problem: Problem, unit: Unit) -> int:
     return int(np.median(sizes)) if len(sizes) else 1
 
 
-def mark_dominated(points: Sequence[Point]) -> list[Point]:
+def mark_dominated(points: Sequence[FrontierPoint]) -> list[FrontierPoint]:
     """Mark every point that another one beats in load distance, in the swept unit, or both."""
     solved = [point for point in points if point.result.is_solved]
     return [
@@ -143,7 +143,7 @@ def mark_dominated(points: Sequence[Point]) -> list[Point]:
     ]
 
 
-def _beats(one: Point, other: Point) -> bool:
+def _beats(one: FrontierPoint, other: FrontierPoint) -> bool:
     if one is other:
         return False
     gain = other.result.load_distance - one.result.load_distance
@@ -154,23 +154,23 @@ def _beats(one: Point, other: Point) -> bool:
     return gain > TIE or saving > 0 or _limit(one) < _limit(other)
 
 
-def _traffic(point: Point) -> float:
+def _traffic(point: FrontierPoint) -> float:
     """What a joint plan is for as well; only such a plan tells."""
     is_joint = point.result.method == joint.NAME
     return (point.result.collocation_factor or 0.0) if is_joint else 0.0
 
 
-def _limit(point: Point) -> float:
+def _limit(point: FrontierPoint) -> float:
     return float("inf") if point.limit is None else float(point.limit)
 
 
-def front(points: Sequence[Point]) -> list[Point]:
+def front(points: Sequence[FrontierPoint]) -> list[FrontierPoint]:
     """The points that nothing beats, cheapest first."""
     kept = [point for point in points if point.result.is_solved and not point.is_dominated]
     return sorted(kept, key=lambda point: point.used)
 
 
-def worth_looking_at(points: Sequence[Point]) -> Point | None:
+def worth_looking_at(points: Sequence[FrontierPoint]) -> FrontierPoint | None:
     """The cheapest point of the front with nearly the whole effect, or None without an effect."""
     kept = front(points)
     if len(kept) < 2:

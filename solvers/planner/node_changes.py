@@ -15,7 +15,7 @@ from solvers.model.node_set import NodeSpec, with_nodes
 from solvers.model.problem import Problem
 from solvers.model.result import Result
 from solvers.planner.drain import choose_to_drain, levelled
-from solvers.scale import Action, Decision, HotNode
+from solvers.scale import HotNode, ScalingAction, ScalingDecision
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class NodeChange:
 
 def change_of(
     problem: Problem,
-    decision: Decision,
+    decision: ScalingDecision,
     budget: Budget,
     spares: Sequence[NodeSpec],
     clusters: Mapping[str, str],
@@ -109,14 +109,14 @@ def _draining_in(problem: Problem, cluster: str, clusters: Mapping[str, str]) ->
     return [name for _, name in sorted(names)]
 
 
-def carried_out(decision: Decision, change: NodeChange) -> Decision:
+def carried_out(decision: ScalingDecision, change: NodeChange) -> ScalingDecision:
     """The decision with the numbers that nodes could be found for."""
     if not decision.scales:
         return decision
     after = {c: n + change.net.get(c, 0) for c, n in decision.before.items()}
     grows = any(after[c] > n for c, n in decision.before.items())
     shrinks = any(after[c] < n for c, n in decision.before.items())
-    action = Action.OUT if grows else Action.IN if shrinks else Action.HOLD
+    action = ScalingAction.OUT if grows else ScalingAction.IN if shrinks else ScalingAction.HOLD
     return dataclasses.replace(decision, action=action, after=after)
 
 

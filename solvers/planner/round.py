@@ -26,11 +26,19 @@ from solvers.model.problem import ALIVE, DRAINING, FloatArray, Problem
 from solvers.model.result import Result
 from solvers.planner.drain import due_now
 from solvers.planner.node_changes import NodeChange, Rules, carried_out, change_of, hot_node
-from solvers.scale import Action, Decision, History, HotNode, Observation, Policy, decide
+from solvers.scale import (
+    HotNode,
+    Observation,
+    Policy,
+    ScalingAction,
+    ScalingDecision,
+    ScalingHistory,
+    decide,
+)
 from solvers.scale.observe import with_plan
 
 Allocate = Callable[[Problem, Budget], Result]
-Scaling = Callable[[Problem, Result, HotNode | None], Decision]
+Scaling = Callable[[Problem, Result, HotNode | None], ScalingDecision]
 """(problem, potential allocation, its fullest node where that is above the boundary)."""
 
 
@@ -44,7 +52,7 @@ class RoundPlan:
     problem: Problem
     result: Result
     potential: Result
-    decision: Decision
+    decision: ScalingDecision
     ended: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
     marked: tuple[str, ...] = ()
@@ -109,12 +117,12 @@ def drained_nodes(problem: Problem) -> tuple[str, ...]:
 def scaling_by_policy(
     observation: Observation,
     policy: Policy,
-    history: History,
+    history: ScalingHistory,
     series: FloatArray | None = None,
 ) -> Scaling:
     """The policies of ``solvers.scale``, seeing the loads as the potential allocation has them."""
 
-    def scaling(problem: Problem, potential: Result, hot: HotNode | None) -> Decision:
+    def scaling(problem: Problem, potential: Result, hot: HotNode | None) -> ScalingDecision:
         present = set(problem.node_ids)
         seen = dataclasses.replace(
             observation,
@@ -175,13 +183,13 @@ def _next_drains(problem: Problem, counted: Mapping[str, int]) -> dict[str, int]
     return {name: counted.get(name, 0) + 1 for name in draining}
 
 
-def _unsolved(problem: Problem, result: Result, clusters: Mapping[str, str]) -> Decision:
+def _unsolved(problem: Problem, result: Result, clusters: Mapping[str, str]) -> ScalingDecision:
     staying = [problem.node_ids[i] for i in np.flatnonzero(problem.staying)]
     counts = dict.fromkeys(dict.fromkeys(clusters.get(n, "") for n in problem.node_ids), 0)
     for name in staying:
         counts[clusters.get(name, "")] += 1
-    return Decision(
-        Action.HOLD,
+    return ScalingDecision(
+        ScalingAction.HOLD,
         counts,
         counts,
         reason=f"no scaling, because there is no allocation to decide from: {result.reason}",

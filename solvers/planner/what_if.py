@@ -19,7 +19,7 @@ MOST_NODES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class WhatIfQuestion:
     """``gone`` nodes end at once, so that their key groups have to move; ``leaving`` ones drain
     within the budget. ``resized`` and ``scaled`` are factors, by node and by operator; ``racks``
     are other racks by node."""
@@ -49,7 +49,7 @@ def _check_factors(what: str, factors: Mapping[str, float]) -> None:
             )
 
 
-def asked(problem: Problem, question: Question) -> Problem:
+def apply_question(problem: Problem, question: WhatIfQuestion) -> Problem:
     """The problem as it would be; nodes that are added, ``new-1`` and so on, may be named too."""
     more = with_nodes(problem, _new_nodes(problem, question.added))
     named = [*question.gone, *question.leaving, *question.resized, *question.racks]

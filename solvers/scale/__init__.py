@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from ballast.contracts.errors import InvalidInput
 from solvers.scale import forecast, from_load, guard, multi_resource, thresholds, true_rate
-from solvers.scale.decision import Action, Decision, History, Need, Round
+from solvers.scale.decision import Need, PastRound, ScalingAction, ScalingDecision, ScalingHistory
 from solvers.scale.observation import (
     LAUNCHING,
     Edge,
@@ -26,23 +26,23 @@ from solvers.scale.policy import Boundaries, Policy
 __all__ = [
     "LAUNCHING",
     "METHODS",
-    "Action",
     "Boundaries",
-    "Decision",
     "Edge",
-    "History",
     "HotNode",
     "Need",
     "NodeSample",
     "Observation",
     "OperatorSample",
+    "PastRound",
     "Policy",
-    "Round",
+    "ScalingAction",
+    "ScalingDecision",
+    "ScalingHistory",
     "SourceSample",
     "decide",
 ]
 
-Method = Callable[[Observation, Policy, History], tuple[Need, ...]]
+Method = Callable[[Observation, Policy, ScalingHistory], tuple[Need, ...]]
 
 METHODS: Mapping[str, Method] = {
     thresholds.NAME: thresholds.needs,
@@ -53,7 +53,7 @@ METHODS: Mapping[str, Method] = {
 }
 
 
-def decide(observation: Observation, policy: Policy, history: History) -> Decision:
+def decide(observation: Observation, policy: Policy, history: ScalingHistory) -> ScalingDecision:
     """How many nodes each cluster shall have, and why."""
     if policy.method not in METHODS:
         raise InvalidInput(

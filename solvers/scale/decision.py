@@ -9,7 +9,7 @@ from enum import StrEnum
 from solvers.scale.policy import Boundaries
 
 
-class Action(StrEnum):
+class ScalingAction(StrEnum):
     HOLD = "hold"
     OUT = "out"
     IN = "in"
@@ -39,7 +39,7 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ScalingDecision:
     """How many nodes there shall be, in one sentence why, and what would have changed it.
 
     ``removable`` lists, where the decision is to shrink, the nodes whose paid time is over;
@@ -47,7 +47,7 @@ class Decision:
     knows them one by one.
     """
 
-    action: Action
+    action: ScalingAction
     before: Mapping[str, int]
     after: Mapping[str, int]
     reason: str
@@ -62,42 +62,48 @@ class Decision:
 
     @property
     def scales(self) -> bool:
-        return self.action is not Action.HOLD
+        return self.action is not ScalingAction.HOLD
 
     def change(self, cluster: str) -> int:
         return self.after[cluster] - self.before[cluster]
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class PastRound:
     """What one past round saw and did."""
 
     at_s: float
-    action: Action
+    action: ScalingAction
     needs: Mapping[str, int]
     utilisation: Mapping[str, float]
     loads: Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class ScalingHistory:
     """The rounds so far, oldest first. A round that saw too little to measure is not in it."""
 
-    rounds: tuple[Round, ...] = ()
+    rounds: tuple[PastRound, ...] = ()
 
     @property
-    def last(self) -> Round | None:
+    def last(self) -> PastRound | None:
         return self.rounds[-1] if self.rounds else None
 
     def last_action_at_s(self) -> float | None:
-        return next((r.at_s for r in reversed(self.rounds) if r.action is not Action.HOLD), None)
+        return next(
+            (r.at_s for r in reversed(self.rounds) if r.action is not ScalingAction.HOLD), None
+        )
 
-    def remember(self, at_s: float, decision: Decision, memory_rounds: int) -> History:
+    def remember(
+        self, at_s: float, decision: ScalingDecision, memory_rounds: int
+    ) -> ScalingHistory:
         """The history with this round in it; nothing is learned from a round without metrics."""
         if decision.missing or not decision.needs:
             return self
         if self.last is not None and at_s < self.last.at_s:
             return self
         kept = [r for r in self.rounds if r.at_s != at_s]
-        this = Round(at_s, decision.action, decision.needs, decision.utilisation, decision.loads)
-        return History((*kept, this)[-memory_rounds:])
+        this = PastRound(
+            at_s, decision.action, decision.needs, decision.utilisation, decision.loads
+        )
+        return ScalingHistory((*kept, this)[-memory_rounds:])

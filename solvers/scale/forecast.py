@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.model.problem import FloatArray
-from solvers.scale.decision import History, Need
+from solvers.scale.decision import Need, ScalingHistory
 from solvers.scale.multi_resource import binding_need, need_of
 from solvers.scale.observation import Observation
 from solvers.scale.policy import Policy
@@ -118,7 +118,7 @@ def back_test(
     return float(np.mean(errors)) if np.isfinite(errors).all() else math.inf
 
 
-def needs(observation: Observation, policy: Policy, history: History) -> tuple[Need, ...]:
+def needs(observation: Observation, policy: Policy, history: ScalingHistory) -> tuple[Need, ...]:
     """The present's need, or that of the period to come where it is larger."""
     return tuple(
         _with_forecast(binding_need(view, policy), view, observation, policy, history)
@@ -127,7 +127,11 @@ def needs(observation: Observation, policy: Policy, history: History) -> tuple[N
 
 
 def _with_forecast(
-    present: Need, view: ClusterView, observation: Observation, policy: Policy, history: History
+    present: Need,
+    view: ClusterView,
+    observation: Observation,
+    policy: Policy,
+    history: ScalingHistory,
 ) -> Need:
     ahead = present
     chosen: Forecast | None = None
@@ -152,7 +156,7 @@ def _with_forecast(
 
 
 def _series(
-    history: History, cluster: str, resource: str, now_s: float, load: float
+    history: ScalingHistory, cluster: str, resource: str, now_s: float, load: float
 ) -> tuple[FloatArray, FloatArray]:
     past = [
         (r.at_s, r.loads[cluster][resource])

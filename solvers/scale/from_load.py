@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ballast.contracts.errors import InvalidInput
-from solvers.scale.decision import History, Need
+from solvers.scale.decision import Need, ScalingHistory
 from solvers.scale.observation import Observation
 from solvers.scale.policy import Boundaries, Policy
 from solvers.scale.sizing import ROUNDING, needs_at
@@ -26,7 +26,7 @@ def parallelism(w: float, u: float, v: float) -> int:
     return math.ceil(2 * w / (u + v) * (1 - ROUNDING))
 
 
-def needs(observation: Observation, policy: Policy, history: History) -> tuple[Need, ...]:  # noqa: ARG001
+def needs(observation: Observation, policy: Policy, history: ScalingHistory) -> tuple[Need, ...]:  # noqa: ARG001
     """For each cluster ceil(2w / (u + v)), in nodes of the cluster's own size."""
     given = policy.boundaries_of(policy.resource)
     boundaries = Boundaries.around_middle(given.lower, given.upper)

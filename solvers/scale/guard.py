@@ -15,23 +15,23 @@ import math
 from collections.abc import Sequence
 
 from solvers.model.problem import ALIVE
-from solvers.scale.decision import Action, Decision, History, Need
+from solvers.scale.decision import Need, ScalingAction, ScalingDecision, ScalingHistory
 from solvers.scale.observation import HotNode, Observation
 from solvers.scale.policy import Policy
 from solvers.scale.shrink import cooling_s, shrink
 from solvers.scale.sizing import ClusterView, cluster_views
-from solvers.scale.verdict import Verdict, percent
+from solvers.scale.verdict import ScalingVerdict, percent
 
 HELPS = 0.99
 """Another node helps a hot one if it takes at least one percent off."""
 
 
-def hold_without_metrics(observation: Observation, missing: Sequence[str]) -> Decision:
+def hold_without_metrics(observation: Observation, missing: Sequence[str]) -> ScalingDecision:
     """Unknown is not zero: no scaling, and the names of those who are silent."""
     counts = _counts(observation)
     names = ", ".join(missing)
-    return Decision(
-        Action.HOLD,
+    return ScalingDecision(
+        ScalingAction.HOLD,
         counts,
         counts,
         reason=f"no scaling, because metrics are missing of {names}",
@@ -41,12 +41,12 @@ def hold_without_metrics(observation: Observation, missing: Sequence[str]) -> De
     )
 
 
-def hold_for_the_clock(observation: Observation, last_s: float) -> Decision:
+def hold_for_the_clock(observation: Observation, last_s: float) -> ScalingDecision:
     """A period that ends before the last one is not a basis for anything."""
     counts = _counts(observation)
     back_s = last_s - observation.at_s
-    return Decision(
-        Action.HOLD,
+    return ScalingDecision(
+        ScalingAction.HOLD,
         counts,
         counts,
         reason=f"no scaling, because the clock went back by {back_s:.0f} s since the last round",
@@ -63,8 +63,8 @@ def _counts(observation: Observation) -> dict[str, int]:
 
 
 def judge(
-    observation: Observation, policy: Policy, history: History, needs: Sequence[Need]
-) -> Decision:
+    observation: Observation, policy: Policy, history: ScalingHistory, needs: Sequence[Need]
+) -> ScalingDecision:
     """The decision, from what the policy needs and what the guard allows."""
     views = {view.name: view for view in cluster_views(observation, policy)}
     verdicts = [_verdict(need, views[need.cluster], observation, policy, history) for need in needs]
@@ -72,8 +72,8 @@ def judge(
 
 
 def _verdict(
-    need: Need, view: ClusterView, observation: Observation, policy: Policy, history: History
-) -> Verdict:
+    need: Need, view: ClusterView, observation: Observation, policy: Policy, history: ScalingHistory
+) -> ScalingVerdict:
     n, bounds = view.count, need.boundaries
     wanted = max(need.nodes, policy.min_nodes)
     if need.utilisation > bounds.upper:
@@ -94,11 +94,11 @@ def _verdict(
     return shrink(need, view, wanted, observation, policy, history)
 
 
-def _grow(need: Need, n: int, wanted: int, policy: Policy, where: str) -> Verdict:
+def _grow(need: Need, n: int, wanted: int, policy: Policy, where: str) -> ScalingVerdict:
     largest = _largest_step(n, policy)
     to = min(wanted, largest)
     limited = f", of {wanted} needed by a step of at most {largest - n}" if to < wanted else ""
-    return Verdict(
+    return ScalingVerdict(
         need,
         to,
         n,
@@ -107,9 +107,11 @@ def _grow(need: Need, n: int, wanted: int, policy: Policy, where: str) -> Verdic
     )
 
 
-def _full(need: Need, n: int, wanted: int, policy: Policy, resource: str, share: float) -> Verdict:
+def _full(
+    need: Need, n: int, wanted: int, policy: Policy, resource: str, share: float
+) -> ScalingVerdict:
     """A use that has met its limit says "at least this much": as urgent as being above."""
-    return Verdict(
+    return ScalingVerdict(
         need,
         min(wanted, _largest_step(n, policy)),
         n,
@@ -122,12 +124,12 @@ def _largest_step(n: int, policy: Policy) -> int:
     return n + max(1, math.floor(policy.max_step_out * n))
 
 
-def _for_hot_node(need: Need, n: int, hot: HotNode) -> Verdict:
+def _for_hot_node(need: Need, n: int, hot: HotNode) -> ScalingVerdict:
     """The mean is fine, one node is not: more nodes if balancing cannot help and they can."""
     upper = need.boundaries.upper
     at = f"{hot.resource} of node {hot.node_id} is at {percent(hot.utilisation)}"
     if hot.largest > 1:
-        return Verdict(
+        return ScalingVerdict(
             need,
             n,
             n,
@@ -136,7 +138,7 @@ def _for_hot_node(need: Need, n: int, hot: HotNode) -> Verdict:
             f"more key groups for operator {hot.largest_operator}",
         )
     if hot.levelled <= upper:
-        return Verdict(
+        return ScalingVerdict(
             need,
             n,
             n,
@@ -144,7 +146,7 @@ def _for_hot_node(need: Need, n: int, hot: HotNode) -> Verdict:
             f"a node above {percent(upper)} that balancing alone cannot relieve",
         )
     if hot.with_one_more > hot.levelled * HELPS:
-        return Verdict(
+        return ScalingVerdict(
             need,
             n,
             n,
@@ -152,7 +154,7 @@ def _for_hot_node(need: Need, n: int, hot: HotNode) -> Verdict:
             f"{hot.largest_key_group} of operator {hot.largest_operator} cannot be divided",
             f"more key groups for operator {hot.largest_operator}",
         )
-    return Verdict(
+    return ScalingVerdict(
         need,
         n + 1,
         n,
@@ -162,12 +164,17 @@ def _for_hot_node(need: Need, n: int, hot: HotNode) -> Verdict:
 
 
 def _ahead(
-    need: Need, n: int, wanted: int, observation: Observation, policy: Policy, history: History
-) -> Verdict:
+    need: Need,
+    n: int,
+    wanted: int,
+    observation: Observation,
+    policy: Policy,
+    history: ScalingHistory,
+) -> ScalingVerdict:
     """Nodes before they are needed: worth a wait and a minimum, for nothing is broken yet."""
     still = cooling_s(observation, policy, history)
     if still > 0:
-        return Verdict(
+        return ScalingVerdict(
             need,
             n,
             n,
@@ -175,7 +182,7 @@ def _ahead(
             f"{still:.0f} s more of cool-down",
         )
     if (wanted - n) / n < policy.min_benefit:
-        return Verdict(
+        return ScalingVerdict(
             need,
             n,
             n,
@@ -184,7 +191,7 @@ def _ahead(
             "a forecast that needs more",
         )
     to = min(wanted, _largest_step(n, policy))
-    return Verdict(
+    return ScalingVerdict(
         need,
         to,
         n,
@@ -193,10 +200,10 @@ def _ahead(
     )
 
 
-def _inside(need: Need, n: int) -> Verdict:
+def _inside(need: Need, n: int) -> ScalingVerdict:
     bounds = need.boundaries
     value = max(need.utilisation, need.ahead or 0.0)
-    return Verdict(
+    return ScalingVerdict(
         need,
         n,
         n,
@@ -206,17 +213,17 @@ def _inside(need: Need, n: int) -> Verdict:
     )
 
 
-def _within_cap(verdicts: list[Verdict], policy: Policy) -> list[Verdict]:
+def _within_cap(verdicts: list[ScalingVerdict], policy: Policy) -> list[ScalingVerdict]:
     """Where all clusters together would be over the cap, the fullest grow first ([DODO])."""
     if policy.max_nodes is None:
         return verdicts
     room = policy.max_nodes - sum(min(v.nodes, v.before) for v in verdicts)
-    capped: dict[str, Verdict] = {}
+    capped: dict[str, ScalingVerdict] = {}
     for v in sorted(verdicts, key=lambda v: (-v.need.utilisation, v.need.cluster)):
         granted = max(0, min(v.nodes - v.before, room))
         room -= granted
         if v.nodes - v.before > granted:
-            v = Verdict(
+            v = ScalingVerdict(
                 v.need,
                 v.before + granted,
                 v.before,
@@ -227,14 +234,14 @@ def _within_cap(verdicts: list[Verdict], policy: Policy) -> list[Verdict]:
     return [capped[v.need.cluster] for v in verdicts]
 
 
-def _decision(verdicts: list[Verdict]) -> Decision:
+def _decision(verdicts: list[ScalingVerdict]) -> ScalingDecision:
     deciding = _deciding(verdicts)
     grows = [v for v in verdicts if v.nodes > v.before]
     shrinks = [v for v in verdicts if v.nodes < v.before]
-    action = Action.OUT if grows else Action.IN if shrinks else Action.HOLD
+    action = ScalingAction.OUT if grows else ScalingAction.IN if shrinks else ScalingAction.HOLD
     shown = [*grows, *shrinks] or [deciding]
     parallelism = {k: p for v in verdicts for k, p in v.need.parallelism.items()}
-    return Decision(
+    return ScalingDecision(
         action,
         {v.need.cluster: v.before for v in verdicts},
         {v.need.cluster: v.nodes for v in verdicts},
@@ -249,12 +256,12 @@ def _decision(verdicts: list[Verdict]) -> Decision:
     )
 
 
-def _deciding(verdicts: list[Verdict]) -> Verdict:
+def _deciding(verdicts: list[ScalingVerdict]) -> ScalingVerdict:
     """The cluster that the sentence is about: one that changes before others, then the fullest."""
     return max(verdicts, key=lambda v: (v.nodes != v.before, v.need.utilisation))
 
 
-def _sentence(v: Verdict) -> str:
+def _sentence(v: ScalingVerdict) -> str:
     where = f"cluster {v.need.cluster}: " if v.need.cluster else ""
     note = f" ({v.need.note})" if v.need.note and v.need.note not in v.why else ""
     if v.nodes == v.before:

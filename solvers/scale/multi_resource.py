@@ -7,7 +7,7 @@ resource below its lower one. Utilisations are brought to one scale by their upp
 from __future__ import annotations
 
 from ballast.contracts.errors import InvalidInput
-from solvers.scale.decision import History, Need
+from solvers.scale.decision import Need, ScalingHistory
 from solvers.scale.observation import Observation
 from solvers.scale.policy import Boundaries, Policy
 from solvers.scale.sizing import (
@@ -21,7 +21,7 @@ from solvers.scale.sizing import (
 NAME = "multi_resource"
 
 
-def needs(observation: Observation, policy: Policy, history: History) -> tuple[Need, ...]:  # noqa: ARG001
+def needs(observation: Observation, policy: Policy, history: ScalingHistory) -> tuple[Need, ...]:  # noqa: ARG001
     """For each cluster, the need of its binding resource."""
     return tuple(binding_need(view, policy) for view in cluster_views(observation, policy))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from solvers.scale.decision import History, Need
+from solvers.scale.decision import Need, ScalingHistory
 from solvers.scale.observation import NodeSample, Observation
 from solvers.scale.policy import Policy
 from solvers.scale.sizing import ClusterView
-from solvers.scale.verdict import Verdict, percent
+from solvers.scale.verdict import ScalingVerdict, percent
 
 
 def shrink(
@@ -18,8 +18,8 @@ def shrink(
     wanted: int,
     observation: Observation,
     policy: Policy,
-    history: History,
-) -> Verdict:
+    history: ScalingHistory,
+) -> ScalingVerdict:
     """Let nodes go only if nothing at all speaks against it."""
     n = view.count
     wanted = max(wanted, _largest_recent_need(view.name, policy, history))
@@ -31,9 +31,9 @@ def shrink(
         need, view, to, observation, policy, history, len(free)
     ):
         if blocked:
-            return Verdict(need, n, n, f"{at}, but {because}", remedy)
+            return ScalingVerdict(need, n, n, f"{at}, but {because}", remedy)
     to = max(to, n - len(free))
-    return Verdict(
+    return ScalingVerdict(
         need,
         to,
         n,
@@ -49,7 +49,7 @@ def _objections(
     to: int,
     observation: Observation,
     policy: Policy,
-    history: History,
+    history: ScalingHistory,
     free: int,
 ) -> list[tuple[bool, str, str]]:
     n = view.count
@@ -86,17 +86,17 @@ def _objections(
     ]
 
 
-def _largest_recent_need(cluster: str, policy: Policy, history: History) -> int:
+def _largest_recent_need(cluster: str, policy: Policy, history: ScalingHistory) -> int:
     recent = history.rounds[len(history.rounds) - policy.stabilisation_rounds + 1 :]
     recent = recent if policy.stabilisation_rounds > 1 else ()
     return max((r.needs.get(cluster, 0) for r in recent), default=0)
 
 
-def _rounds_seen(cluster: str, history: History) -> int:
+def _rounds_seen(cluster: str, history: ScalingHistory) -> int:
     return sum(cluster in r.needs for r in history.rounds)
 
 
-def cooling_s(observation: Observation, policy: Policy, history: History) -> float:
+def cooling_s(observation: Observation, policy: Policy, history: ScalingHistory) -> float:
     """Seconds left until something that can wait may happen again."""
     last = history.last_action_at_s()
     if last is None:
@@ -105,7 +105,7 @@ def cooling_s(observation: Observation, policy: Policy, history: History) -> flo
     return max(0.0, settled_s - (observation.at_s - last))
 
 
-def _coverage(observation: Observation, policy: Policy, history: History) -> float:
+def _coverage(observation: Observation, policy: Policy, history: ScalingHistory) -> float:
     """Share of the time since the last round that the shortest series covers."""
     last = history.last
     gap = observation.at_s - last.at_s if last is not None else policy.interval_s

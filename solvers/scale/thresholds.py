@@ -12,7 +12,7 @@ guard, for this policy as for all others.
 
 from __future__ import annotations
 
-from solvers.scale.decision import History, Need
+from solvers.scale.decision import Need, ScalingHistory
 from solvers.scale.observation import Observation
 from solvers.scale.policy import Policy
 from solvers.scale.sizing import needs_at
@@ -20,6 +20,6 @@ from solvers.scale.sizing import needs_at
 NAME = "thresholds"
 
 
-def needs(observation: Observation, policy: Policy, history: History) -> tuple[Need, ...]:  # noqa: ARG001
+def needs(observation: Observation, policy: Policy, history: ScalingHistory) -> tuple[Need, ...]:  # noqa: ARG001
     """For each cluster, the nodes that bring the average load to the ideal one."""
     return needs_at(observation, policy, policy.boundaries_of(policy.resource))

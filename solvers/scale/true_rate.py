@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
 from ballast.contracts.errors import InvalidInput
-from solvers.scale.decision import History, Need
+from solvers.scale.decision import Need, ScalingHistory
 from solvers.scale.observation import Observation, OperatorSample
 from solvers.scale.policy import Policy
 from solvers.scale.sizing import ROUNDING, ClusterView, cluster_views, loads_of, nodes_for
@@ -69,7 +69,7 @@ def missing(observation: Observation) -> tuple[str, ...]:
     return tuple(dict.fromkeys(silent))
 
 
-def needs(observation: Observation, policy: Policy, history: History) -> tuple[Need, ...]:  # noqa: ARG001
+def needs(observation: Observation, policy: Policy, history: ScalingHistory) -> tuple[Need, ...]:  # noqa: ARG001
     """One need for the whole job: nodes are shared by all operators."""
     views = cluster_views(observation, policy)
     if len(views) > 1:

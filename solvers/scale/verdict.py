@@ -9,7 +9,7 @@ from solvers.scale.decision import Need
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ScalingVerdict:
     """Nodes after and before, why, and what would have changed it."""
 
     need: Need

@@ -13,16 +13,16 @@ from solvers.weights.service import (
     ServiceWeights,
     weights_from_service,
 )
-from solvers.weights.weights import BlockingHistory, Params, Weights, weights_from
+from solvers.weights.weights import BlockingHistory, BlockingParams, RegionWeights, weights_from
 
 __all__ = [
     "UNITS",
     "BlockingHistory",
-    "Params",
+    "BlockingParams",
+    "RegionWeights",
     "ServiceHistory",
     "ServiceParams",
     "ServiceWeights",
-    "Weights",
     "weights_from",
     "weights_from_service",
 ]

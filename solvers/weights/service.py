@@ -71,7 +71,7 @@ class ServiceParams:
     as that takes it, after ``probe_rounds`` rounds at the latest (0: never), and at once after
     records that would be worth a unit. The weights will be in force for ``in_force_rounds``: a
     local loop's for one, a plan's for many, and a probe is so much longer.
-    ``min_units`` and ``max_change`` are as in ``Params``.
+    ``min_units`` and ``max_change`` are as in ``BlockingParams``.
     """
 
     change: float = 9.0

@@ -65,7 +65,7 @@ class BlockingHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class Params:
+class BlockingParams:
     """How the weights follow the measurements.
 
     A connection that does not block while another one does may only be drafting (4.2), so its zero
@@ -101,7 +101,7 @@ class Params:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Weights:
+class RegionWeights:
     """New weights in units, the functions they come from, and the cluster of each connection."""
 
     units: IntArray  # [N], adds up to R
@@ -116,15 +116,15 @@ class Weights:
 
 def weights_from(
     history: BlockingHistory,
-    params: Params | None = None,
+    params: BlockingParams | None = None,
     learned: Sequence[RawData] | None = None,
-) -> Weights:
+) -> RegionWeights:
     """The weights for the next period.
 
     Either the whole history, or what was ``learned`` before and the rounds since: the same
     weights, but a loop that runs every second need not replay its life every second.
     """
-    params = params or Params()
+    params = params or BlockingParams()
     raw = replay(history, params, learned)
     alive = history.alive_mask
     functions = np.array([blocking_function(r, history.units, params.delta) for r in raw])
@@ -137,7 +137,7 @@ def weights_from(
     )
     units = minimax_allocation(functions, lowest, highest, history.units)
     expected = functions[np.arange(len(units)), units]
-    return Weights(
+    return RegionWeights(
         units,
         functions,
         clusters,
@@ -148,7 +148,7 @@ def weights_from(
 
 
 def replay(
-    history: BlockingHistory, params: Params, learned: Sequence[RawData] | None = None
+    history: BlockingHistory, params: BlockingParams, learned: Sequence[RawData] | None = None
 ) -> list[RawData]:
     """Every round in turn: decay what is believed of heavier weights, then take in what is new."""
     if learned is not None and len(learned) != len(history.connection_ids):
@@ -169,7 +169,7 @@ def replay(
     return raw
 
 
-def _clusters(functions: FloatArray, alive: BoolArray, params: Params) -> IntArray:
+def _clusters(functions: FloatArray, alive: BoolArray, params: BlockingParams) -> IntArray:
     own: IntArray = np.arange(len(functions), dtype=np.int64)
     if int(alive.sum()) < params.cluster_from:
         return own
@@ -179,7 +179,9 @@ def _clusters(functions: FloatArray, alive: BoolArray, params: Params) -> IntArr
     return clusters
 
 
-def _shared(raw: list[RawData], clusters: IntArray, units: int, params: Params) -> FloatArray:
+def _shared(
+    raw: list[RawData], clusters: IntArray, units: int, params: BlockingParams
+) -> FloatArray:
     by_cluster = {
         c: blocking_function(
             RawData.pooled(raw[j] for j in np.flatnonzero(clusters == c)), units, params.delta

@@ -29,7 +29,7 @@ from solvers.model.problem import FloatArray, IntArray
 from solvers.verify.weights import RegionRules
 from solvers.weights import (
     BlockingHistory,
-    Params,
+    BlockingParams,
     ServiceHistory,
     ServiceParams,
     weights_from,
@@ -296,7 +296,7 @@ def _by_blocking(given: RegionGiven) -> _Found:
         _alive(given),
     )
     found = weights_from(
-        history, Params(min_units=policy.min_units, max_change=policy.max_change_units)
+        history, BlockingParams(min_units=policy.min_units, max_change=policy.max_change_units)
     )
     units = dict(zip(given.workers, found.units.tolist(), strict=True))
     now, then = (_expected(given, found.functions, w) for w in (units, given.before))

@@ -25,17 +25,17 @@ from solvers.model.result import Result
 from solvers.planner.node_changes import Rules
 from solvers.planner.round import Scaling, scaling_by_policy
 from solvers.scale import (
-    Action,
     Boundaries,
-    Decision,
     Edge,
-    History,
     HotNode,
     NodeSample,
     Observation,
     OperatorSample,
+    PastRound,
     Policy,
-    Round,
+    ScalingAction,
+    ScalingDecision,
+    ScalingHistory,
     SourceSample,
 )
 from spark_jobs.draft.problem import Row
@@ -102,7 +102,7 @@ def scaling_of(policy: JobPolicy, problem: Problem, looked: Looked, at: datetime
     history = history_of(policy, looked)
     decide = scaling_by_policy(observation, decision_policy(policy, problem), history, series)
 
-    def careful(problem: Problem, potential: Result, hot: HotNode | None) -> Decision:
+    def careful(problem: Problem, potential: Result, hot: HotNode | None) -> ScalingDecision:
         """What cannot be decided on is no reason to leave the load as it is."""
         try:
             return decide(problem, potential, hot)
@@ -112,9 +112,11 @@ def scaling_of(policy: JobPolicy, problem: Problem, looked: Looked, at: datetime
     return careful
 
 
-def _held(reason: str, would_change: str) -> Decision:
+def _held(reason: str, would_change: str) -> ScalingDecision:
     """The nodes stay as they are."""
-    return Decision(Action.HOLD, {}, {}, reason=reason, binding="policy", would_change=would_change)
+    return ScalingDecision(
+        ScalingAction.HOLD, {}, {}, reason=reason, binding="policy", would_change=would_change
+    )
 
 
 def rules_of(policy: JobPolicy) -> Rules:
@@ -269,7 +271,7 @@ def _edges(policy: JobPolicy, traffic: pa.Table) -> Iterator[Edge]:
         yield Edge(edge.source, edge.target, rates.get((edge.source, edge.target), 0.0))
 
 
-def history_of(policy: JobPolicy, looked: Looked) -> History:
+def history_of(policy: JobPolicy, looked: Looked) -> ScalingHistory:
     """The rounds so far. One whose plan never came into force saw what it saw, but did nothing."""
     by_plan: dict[tuple[datetime, bool, str], list[Row]] = {}
     for row in looked.earlier:
@@ -283,15 +285,19 @@ def history_of(policy: JobPolicy, looked: Looked) -> History:
         for (at, is_done, _), rows in sorted(by_plan.items(), key=lambda item: item[0])
     }
     most = policy.scaling.memory_rounds if policy.scaling else len(rounds)
-    return History(tuple(rounds.values())[-most:])
+    return ScalingHistory(tuple(rounds.values())[-most:])
 
 
-def _round(rows: Sequence[Row], clusters: Clusters, at: datetime, *, is_done: bool) -> Round:
+def _round(rows: Sequence[Row], clusters: Clusters, at: datetime, *, is_done: bool) -> PastRound:
     actions = {row["action"] for row in rows} if is_done else set()
     named = {clusters.inner(row["subject_id"]): row for row in rows}
-    return Round(
+    return PastRound(
         at.timestamp(),
-        Action.OUT if words.OUT in actions else Action.IN if words.IN in actions else Action.HOLD,
+        ScalingAction.OUT
+        if words.OUT in actions
+        else ScalingAction.IN
+        if words.IN in actions
+        else ScalingAction.HOLD,
         {name: row["needed"] for name, row in named.items()},
         {name: row["utilisation"] for name, row in named.items()},
         {name: json.loads(row["loads_json"] or "{}") for name, row in named.items()},

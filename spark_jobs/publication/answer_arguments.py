@@ -21,7 +21,7 @@ LONGEST_REASON = 2000
 
 
 @dataclass(frozen=True)
-class Answer:
+class ReviewAnswer:
     """One answer to one question: exactly this content of this plan."""
 
     word: str
@@ -43,7 +43,7 @@ class Answer:
         return f"{said}: {self.reason}" if self.reason else said
 
     @classmethod
-    def of(cls, arguments: Namespace) -> Answer | None:
+    def from_arguments(cls, arguments: Namespace) -> ReviewAnswer | None:
         """What was parsed by :func:`add_answer_arguments`; None without an answer."""
         if arguments.answer is None:
             return None

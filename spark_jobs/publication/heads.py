@@ -20,7 +20,7 @@ ATTEMPTS = 200
 
 
 @dataclass(frozen=True)
-class Commit:
+class HeadCommit:
     """What a head's commit says of itself in the table's history."""
 
     job: str
@@ -32,9 +32,9 @@ class Commit:
         return json.dumps(asdict(self), sort_keys=True)
 
 
-def commit_of(head: Head) -> Commit:
+def commit_of(head: Head) -> HeadCommit:
     """How the commit that brought this head is marked."""
-    return Commit(head.job, head.version, head.plan_id, head.run_id)
+    return HeadCommit(head.job, head.version, head.plan_id, head.run_id)
 
 
 def is_same(found: Head | None, wanted: Head) -> bool:

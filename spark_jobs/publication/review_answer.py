@@ -14,7 +14,7 @@ from spark_jobs.draft.lookup import find_snapshot, read_content, required_draft
 from spark_jobs.draft.plan_rows import content_hash_of
 from spark_jobs.draft.problem import Row
 from spark_jobs.program.run import progress
-from spark_jobs.publication.answer_arguments import APPROVED, Answer
+from spark_jobs.publication.answer_arguments import APPROVED, ReviewAnswer
 from spark_jobs.publication.staleness import why_stale
 from spark_jobs.publication.versions import (
     already_published,
@@ -31,7 +31,9 @@ from spark_jobs.publication.versions import (
 from spark_jobs.warehouse.plan_log import Event, append_event
 
 
-def publish_reviewed(settings: Settings, job: str, run_id: str, answer: Answer) -> Head | None:
+def publish_reviewed(
+    settings: Settings, job: str, run_id: str, answer: ReviewAnswer
+) -> Head | None:
     """Write the answer down and publish what was approved; None where nothing was."""
     snapshot = find_snapshot(settings, job, run_id)
     draft = required_draft(settings, snapshot)
@@ -55,7 +57,7 @@ def publish_reviewed(settings: Settings, job: str, run_id: str, answer: Answer) 
     return put_in_force(settings, wanted)
 
 
-def log_answer(settings: Settings, draft: Row, answer: Answer) -> None:
+def log_answer(settings: Settings, draft: Row, answer: ReviewAnswer) -> None:
     """Who said what of which plan, and when: once for a run of the review."""
     event = Event(
         draft["job"], answer.word, answer.review_run_id, answer.by, answer.in_words,
@@ -64,7 +66,7 @@ def log_answer(settings: Settings, draft: Row, answer: Answer) -> None:
     append_event(settings, event, at=answer.at)
 
 
-def check_is_approved(settings: Settings, draft: Row, wanted: Head, answer: Answer) -> None:
+def check_is_approved(settings: Settings, draft: Row, wanted: Head, answer: ReviewAnswer) -> None:
     """Raise unless the stored rows are, byte for byte, the content that was approved."""
     found = content_hash_of(*read_content(settings, draft))
     is_same = (draft["plan_id"], draft["content_hash"], found) == (

@@ -23,7 +23,7 @@ SHOWN_NODES = 6
 
 
 @dataclass(frozen=True)
-class Lost:
+class UnusableNode:
     """Why nothing may be placed on a node any more, and what it is to a problem."""
 
     state: str
@@ -38,7 +38,7 @@ def why_stale(settings: Settings, snapshot: Row, draft: Row) -> list[str]:
     known = _drains_of_plan(settings, policy, snapshot, content, scaling)
     lost = {
         node: of
-        for node, of in lost_nodes(settings, policy, snapshot).items()
+        for node, of in unusable_nodes(settings, policy, snapshot).items()
         if of.state != DRAINING or node not in known
     }
     return [
@@ -51,7 +51,7 @@ def why_stale(settings: Settings, snapshot: Row, draft: Row) -> list[str]:
     ]
 
 
-def lost_nodes(settings: Settings, policy: JobPolicy, since: Row) -> dict[str, Lost]:
+def unusable_nodes(settings: Settings, policy: JobPolicy, since: Row) -> dict[str, UnusableNode]:
     """Nodes that nothing may be placed on any more: by metrics, newest snapshot and policy."""
     return {
         **gone_by_policy(settings, policy),
@@ -81,7 +81,7 @@ def _drains_of_plan(
     }
 
 
-def _in_words(used: Iterable[str], lost: Mapping[str, Lost]) -> list[str]:
+def _in_words(used: Iterable[str], lost: Mapping[str, UnusableNode]) -> list[str]:
     """What to say where a plan uses nodes that it may not."""
     found = [f"node {node} {lost[node].why}" for node in sorted(used) if node in lost]
     more = len(found) - SHOWN_NODES
@@ -96,17 +96,17 @@ def current_policy(settings: Settings, otherwise: JobPolicy) -> JobPolicy:
         return otherwise
 
 
-def gone_by_policy(settings: Settings, was: JobPolicy) -> dict[str, Lost]:
+def gone_by_policy(settings: Settings, was: JobPolicy) -> dict[str, UnusableNode]:
     """Nodes that today's policy drains or no longer has."""
     today = current_policy(settings, was)
     kept = {node.id for node in today.nodes}
     draining = {
-        node.id: Lost("draining", "is draining by the policy")
+        node.id: UnusableNode("draining", "is draining by the policy")
         for node in today.nodes
         if node.draining
     }
     return draining | {
-        node.id: Lost("draining", "is no longer in the policy")
+        node.id: UnusableNode("draining", "is no longer in the policy")
         for node in was.nodes
         if node.id not in kept
     }
@@ -151,11 +151,11 @@ def _newer_snapshot(settings: Settings, job: str, since: Row) -> Row | None:
     return newest
 
 
-def _bad_in_newest_snapshot(settings: Settings, job: str, since: Row) -> dict[str, Lost]:
+def _bad_in_newest_snapshot(settings: Settings, job: str, since: Row) -> dict[str, UnusableNode]:
     newest = newest_snapshot(settings, job) or since
     at = f"{newest['created_at']:%Y-%m-%d %H:%M} UTC"
     return {
-        row["node_id"]: Lost(row["state"], f"was {row['state']} at {at}")
+        row["node_id"]: UnusableNode(row["state"], f"was {row['state']} at {at}")
         for row in _nodes_of(settings, newest)
         if row["state"] != ALIVE
     }
@@ -167,7 +167,7 @@ def _nodes_of(settings: Settings, snapshot: Row) -> list[Row]:
     return list(rows.to_pylist())
 
 
-def _silent_nodes(settings: Settings, policy: JobPolicy, since: Row) -> dict[str, Lost]:
+def _silent_nodes(settings: Settings, policy: JobPolicy, since: Row) -> dict[str, UnusableNode]:
     """Nodes that said nothing for as long as a dead one: before any gate has looked, a node may
     have died. Only nodes in use speak: a spare, also one that the plan adds, has not begun to."""
     if not table_exists(settings, "metrics.nodes"):
@@ -178,7 +178,7 @@ def _silent_nodes(settings: Settings, policy: JobPolicy, since: Row) -> dict[str
     newest = max(seen.values(), default=begin)
     last = {node: seen.get(node, begin) for node in _in_use(settings, policy, since)}
     return {
-        node: Lost("dead", f"is silent since {end:%Y-%m-%d %H:%M:%S} UTC")
+        node: UnusableNode("dead", f"is silent since {end:%Y-%m-%d %H:%M:%S} UTC")
         for node, end in last.items()
         if newest > begin and newest - end >= reach
     }

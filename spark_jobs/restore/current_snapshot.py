@@ -23,7 +23,7 @@ from ballast.store.snapshots import newest_snapshot
 from ballast.store.tables import append_once, ensure_tables, read_rows
 from spark_jobs.draft.problem import Row
 from spark_jobs.program.run import progress
-from spark_jobs.publication.staleness import Lost, current_policy, lost_nodes
+from spark_jobs.publication.staleness import UnusableNode, current_policy, unusable_nodes
 
 SNAPSHOTS = "snapshots.snapshots"
 WRITTEN = (
@@ -99,7 +99,7 @@ def _details(settings: Settings, policy: JobPolicy, source: Row, head: Head) -> 
     nodes = read_part(settings, "snapshots.nodes", source)
     return {
         "snapshots.key_groups": _placed(key_groups, placement_now(settings, source, head)),
-        "snapshots.nodes": _with_states(nodes, lost_nodes(settings, policy, source)),
+        "snapshots.nodes": _with_states(nodes, unusable_nodes(settings, policy, source)),
         **{name: read_part(settings, name, source) for name in names},
     }
 
@@ -133,7 +133,7 @@ def _placed(key_groups: pa.Table, placement: Placement) -> pa.Table:
     return _replaced(key_groups, "node_id", now)
 
 
-def _with_states(nodes: pa.Table, lost: Mapping[str, Lost]) -> pa.Table:
+def _with_states(nodes: pa.Table, lost: Mapping[str, UnusableNode]) -> pa.Table:
     pairs = zip(nodes["node_id"].to_pylist(), nodes["state"].to_pylist(), strict=True)
     states = [lost[node].state if node in lost else state for node, state in pairs]
     return _replaced(nodes, "state", states)

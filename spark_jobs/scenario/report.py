@@ -9,7 +9,7 @@ from typing import Any
 
 from solvers.model.problem import Problem
 from solvers.model.result import Result
-from solvers.planner.frontier import Point
+from solvers.planner.frontier import FrontierPoint
 from solvers.planner.what_if_answer import figures, moves, nodes
 from spark_jobs.draft.problem import Row
 from spark_jobs.program.markdown import escaped, table
@@ -20,7 +20,7 @@ HANDED_NODES = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class ComparedPlan:
     """A problem and the plan for it."""
 
     problem: Problem
@@ -28,15 +28,15 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
-class Answered:
+class PlanComparison:
     """Today and what is asked, from one snapshot."""
 
     snapshot: Row
-    today: Side
-    asked: Side
+    today: ComparedPlan
+    asked: ComparedPlan
     held: tuple[int, float] | None = None
     hold_pct: float | None = None
-    front: Sequence[Point] = field(default_factory=list)
+    front: Sequence[FrontierPoint] = field(default_factory=list)
 
     def summary(self) -> dict[str, Any]:
         """Both sides for programs and for the review page, small enough for an XCom."""
@@ -63,15 +63,15 @@ def _finite(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _nodes_of(side: Side) -> list[dict[str, Any]]:
+def _nodes_of(side: ComparedPlan) -> list[dict[str, Any]]:
     return nodes(side.problem, side.result)[:HANDED_NODES] if side.result.is_solved else []
 
 
-def _moves_of(side: Side) -> list[dict[str, Any]]:
+def _moves_of(side: ComparedPlan) -> list[dict[str, Any]]:
     return moves(side.problem, side.result, SHOWN_MOVES) if side.result.is_solved else []
 
 
-def report(answered: Answered) -> str:
+def report(answered: PlanComparison) -> str:
     """Side by side: figures, nodes, moves, and what else was asked."""
     at = f"{answered.snapshot['period_end_at']:%Y-%m-%d %H:%M:%S} UTC"
     parts = [
@@ -87,26 +87,26 @@ def report(answered: Answered) -> str:
     return "\n\n".join(parts)
 
 
-def _figures(answered: Answered) -> str:
+def _figures(answered: PlanComparison) -> str:
     now, then = (figures(side.problem, side.result) for side in (answered.today, answered.asked))
     rows = [[name.replace("_", " "), now[name], then[name]] for name in now]
     return table(("figure", "today", "asked"), rows)
 
 
-def _nodes(side: Side) -> str:
+def _nodes(side: ComparedPlan) -> str:
     rows = [list(node.values()) for node in nodes(side.problem, side.result)]
     headers = ("node", "state", "load now, %", "with the plan, %")
     return "### Nodes\n\n" + table(headers, rows[:SHOWN_NODES]) + _more(rows, SHOWN_NODES)
 
 
-def _moves(side: Side) -> str:
+def _moves(side: ComparedPlan) -> str:
     found = moves(side.problem, side.result)
     rows = [list(move.values()) for move in found[:SHOWN_MOVES]]
     listed = table(("key group", "from", "to", "bytes"), rows) + _more(found, SHOWN_MOVES)
     return f"### Moves ({len(found):,})\n\n{listed}"
 
 
-def _hold(answered: Answered) -> list[str]:
+def _hold(answered: PlanComparison) -> list[str]:
     if answered.held is None:
         return []
     count, reached = answered.held
@@ -117,7 +117,7 @@ def _hold(answered: Answered) -> list[str]:
     return [said]
 
 
-def _front(points: Sequence[Point]) -> list[str]:
+def _front(points: Sequence[FrontierPoint]) -> list[str]:
     if not points:
         return []
     rows = [

@@ -53,7 +53,7 @@ class JobState:
 
 
 @dataclass(frozen=True)
-class Finding:
+class InvariantViolation:
     """Something that does not hold, and what to do about it."""
 
     job: str
@@ -66,7 +66,7 @@ class Finding:
         return f"job {self.job}: {self.what}; to fix it: {self.remedy}"
 
 
-def findings(state: JobState) -> list[Finding]:
+def invariant_violations(state: JobState) -> list[InvariantViolation]:
     """Everything that does not hold of a job; empty if all does."""
     return [
         *_one_head(state), *_whole_plan(state), *_history_rises(state), *_log_agrees(state),
@@ -74,23 +74,23 @@ def findings(state: JobState) -> list[Finding]:
     ]  # fmt: skip
 
 
-def _one_head(state: JobState) -> Iterator[Finding]:
+def _one_head(state: JobState) -> Iterator[InvariantViolation]:
     if len(state.heads) > 1:
         versions = ", ".join(str(head.version) for head in state.heads)
-        yield Finding(
+        yield InvariantViolation(
             state.job, f"plans.heads has {len(state.heads)} rows, of versions {versions}",
             "stop what writes plans.heads beside `publish`, then restore the table to the version "
             "before (RESTORE TABLE)",
         )  # fmt: skip
     if state.head is None and (state.logged or state.history):
         last = max(state.logged or state.history, key=lambda said: said.version).version
-        yield Finding(
+        yield InvariantViolation(
             state.job, f"version {last} was published, but the job has no head",
             "restore plans.heads to a version that has it (RESTORE TABLE)",
         )  # fmt: skip
 
 
-def _whole_plan(state: JobState) -> Iterator[Finding]:
+def _whole_plan(state: JobState) -> Iterator[InvariantViolation]:
     """The head names a plan that is there, with content of the hash that the head promises."""
     head = state.head
     if head is None:
@@ -101,24 +101,24 @@ def _whole_plan(state: JobState) -> Iterator[Finding]:
     )
     named = f"version {head.version} names plan {head.plan_id}"
     if state.plan is None:
-        yield Finding(state.job, f"{named}, which plans.plans does not have", back)
+        yield InvariantViolation(state.job, f"{named}, which plans.plans does not have", back)
     elif state.plan["content_hash"] != head.content_hash:
         promised = f"{state.plan['content_hash'][:16]}, the head promises {head.content_hash[:16]}"
-        yield Finding(state.job, f"{named}, whose content hash is {promised}", back)
+        yield InvariantViolation(state.job, f"{named}, whose content hash is {promised}", back)
     found = content_hash(state.assignments, state.routes, state.scaling, state.weights)
     if found != head.content_hash:
         rows = f"{len(state.assignments)} assignments and {len(state.routes)} routes"
-        yield Finding(
+        yield InvariantViolation(
             state.job, f"{named}, whose {rows} hash to {found[:16]}, not {head.content_hash[:16]}",
             back,
         )  # fmt: skip
 
 
-def _history_rises(state: JobState) -> Iterator[Finding]:
+def _history_rises(state: JobState) -> Iterator[InvariantViolation]:
     """Each commit of the heads brings the next version, and the last is the head."""
     for before, after in zip(state.history, state.history[1:], strict=False):
         if after.version != before.version + 1:
-            yield Finding(
+            yield InvariantViolation(
                 state.job,
                 f"the history of plans.heads goes from version {before.version} to {after.version}",
                 "find out who wrote plans.heads but `publish`; nothing has to be undone if the "
@@ -126,7 +126,7 @@ def _history_rises(state: JobState) -> Iterator[Finding]:
             )
     last, head = (state.history[-1] if state.history else None), state.head
     if last and head and not _same(last, _publication(head)):
-        yield Finding(
+        yield InvariantViolation(
             state.job,
             f"the head is version {head.version}, plan {head.plan_id}, but the last commit of "
             f"plans.heads brought version {last.version}, plan {last.plan_id}",
@@ -134,32 +134,32 @@ def _history_rises(state: JobState) -> Iterator[Finding]:
         )
 
 
-def _log_agrees(state: JobState) -> Iterator[Finding]:
+def _log_agrees(state: JobState) -> Iterator[InvariantViolation]:
     """One plan a version, the one that the history has, and none above the head."""
     known = {said.version: said for said in state.history}
     for version, plans in _plans_of(state.logged).items():
         other = known.get(version)
         if len(plans) > 1:
-            yield Finding(
+            yield InvariantViolation(
                 state.job, f"plans.log has version {version} as plans {', '.join(sorted(plans))}",
                 "believe plans.heads; its history says which of them was in force",
             )  # fmt: skip
         elif other is not None and other.plan_id not in plans:
-            yield Finding(
+            yield InvariantViolation(
                 state.job,
                 f"plans.log has version {version} as plan {min(plans)}, the history of plans.heads "
                 f"as plan {other.plan_id}",
                 "believe the history; find out who wrote plans.log but the pipeline",
             )
         if state.head is not None and version > state.head.version:
-            yield Finding(
+            yield InvariantViolation(
                 state.job,
                 f"plans.log has version {version}, but version {state.head.version} is in force",
                 "restore plans.heads to the version that has it (RESTORE TABLE), or publish anew",
             )
 
 
-def _log_complete(state: JobState) -> Iterator[Finding]:
+def _log_complete(state: JobState) -> Iterator[InvariantViolation]:
     """Every version of the history is in the log; a publisher that died leaves a row to be added.
 
     The head counts as well: Delta forgets history that is older than its log retention.
@@ -170,14 +170,14 @@ def _log_complete(state: JobState) -> Iterator[Finding]:
         known.setdefault(state.head.version, _publication(state.head))
     for said in known.values():
         if said.version not in logged:
-            yield Finding(
+            yield InvariantViolation(
                 state.job, f"plans.log lacks version {said.version}, plan {said.plan_id}",
                 "run `check_invariants` without --no-repair, which adds the row",
                 repair=said,
             )  # fmt: skip
 
 
-def _no_gaps(state: JobState) -> Iterator[Finding]:
+def _no_gaps(state: JobState) -> Iterator[InvariantViolation]:
     """From the first version that is known to the head, none is missing in both."""
     known = {said.version for said in (*state.logged, *state.history)}
     if state.head is not None:
@@ -187,7 +187,7 @@ def _no_gaps(state: JobState) -> Iterator[Finding]:
     missing = sorted(set(range(min(known), max(known) + 1)) - known)
     if missing:
         shown = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
-        yield Finding(
+        yield InvariantViolation(
             state.job, f"neither plans.log nor the history of plans.heads has version {shown}",
             "nothing can bring it back; find out who wrote plans.heads or removed from plans.log",
         )  # fmt: skip

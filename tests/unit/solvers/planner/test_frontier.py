@@ -10,7 +10,7 @@ from solvers.model.budget import Budget
 from solvers.model.problem import Problem
 from solvers.model.result import make_result
 from solvers.model.stop import Stop
-from solvers.planner.frontier import Point, Unit, budget_grid, front, mark_dominated, sweep
+from solvers.planner.frontier import FrontierPoint, Unit, budget_grid, front, mark_dominated, sweep
 from solvers.verify.assignment import verify
 from tests.unit.solvers.instances import make, names
 
@@ -50,9 +50,9 @@ def test_the_other_limits_hold_while_one_is_swept() -> None:
 def test_what_another_point_beats_is_marked() -> None:
     problem = make([2, 2, 0], [0, 0, 0], nodes=2)
 
-    def point(limit: int, plan: list[int]) -> Point:
+    def point(limit: int, plan: list[int]) -> FrontierPoint:
         result = make_result(problem, np.array(plan), method="test", bound=0, seconds=0)
-        return Point("moves", limit, result)
+        return FrontierPoint("moves", limit, result)
 
     nothing, level, wasteful = point(0, [0, 0, 0]), point(1, [0, 1, 0]), point(2, [0, 1, 1])
     marked = mark_dominated([nothing, level, wasteful, point(3, [0, 1, 0])])

@@ -19,14 +19,14 @@ from solvers.planner.drain import choose_to_drain, due_now, levelled
 from solvers.planner.round import RoundPlan, Rules, drained_nodes, plan_round, scaling_by_policy
 from solvers.rebalance.solve import solve
 from solvers.scale import (
-    Action,
     Boundaries,
-    Decision,
-    History,
     HotNode,
     NodeSample,
     Observation,
     Policy,
+    ScalingAction,
+    ScalingDecision,
+    ScalingHistory,
 )
 from solvers.verify.assignment import verify
 from tests.unit.solvers.instances import budgets, exhaustive_optimum, make, names, problems
@@ -52,11 +52,19 @@ def allocator(method: str = "flux") -> Any:
 def fixed(change: int) -> Any:
     """A scaling that always wants so many nodes more or fewer."""
 
-    def scaling(problem: Problem, potential: Result, hot: HotNode | None) -> Decision:
+    def scaling(problem: Problem, potential: Result, hot: HotNode | None) -> ScalingDecision:
         staying = [problem.node_ids[i] for i in np.flatnonzero(problem.staying)]
         before, after = {"": len(staying)}, {"": max(1, len(staying) + change)}
-        action = Action.OUT if change > 0 else Action.IN if after != before else Action.HOLD
-        return Decision(action, before, after, "told to", "cpu", "", removable=tuple(staying))
+        action = (
+            ScalingAction.OUT
+            if change > 0
+            else ScalingAction.IN
+            if after != before
+            else ScalingAction.HOLD
+        )
+        return ScalingDecision(
+            action, before, after, "told to", "cpu", "", removable=tuple(staying)
+        )
 
     return scaling
 
@@ -75,7 +83,7 @@ def by_policy(problem: Problem, policy: Policy, windows: int = 12, history: Any 
         for i, (name, state) in enumerate(zip(problem.node_ids, problem.node_state, strict=True))
     )
     seen = Observation(6000.0, 50.0, nodes)
-    return scaling_by_policy(seen, policy, history or History())
+    return scaling_by_policy(seen, policy, history or ScalingHistory())
 
 
 def spares(problem: Problem, count: int) -> tuple[NodeSpec, ...]:
@@ -134,7 +142,7 @@ def test_it_decides_once_from_the_potential_allocation_and_allocates_again_only_
         allocated.append((problem, budget, result))
         return result
 
-    def scaling(problem: Problem, potential: Result, hot: HotNode | None) -> Decision:
+    def scaling(problem: Problem, potential: Result, hot: HotNode | None) -> ScalingDecision:
         assert len(allocated) == 1, "the decision comes after the potential allocation"
         decided.append((problem, potential))
         return fixed(change)(problem, potential, hot)  # type: ignore[no-any-return]
@@ -162,10 +170,10 @@ def test_the_decision_is_taken_from_the_potential_allocation_and_not_from_the_ra
     policy = Policy(resource="r0")
     problem = make([0.4, 0.4, 0.4, 0, 0], [0, 0, 0, 1, 1], nodes=2)
     plan = plan_round(problem, Budget(), allocator("milp"), by_policy(problem, policy))
-    assert plan.decision.action is Action.HOLD
+    assert plan.decision.action is ScalingAction.HOLD
     assert not plan.added
     stuck = plan_round(problem, Budget(moves=0), allocator("milp"), by_policy(problem, policy))
-    assert stuck.decision.action is Action.HOLD
+    assert stuck.decision.action is ScalingAction.HOLD
     assert "balancing brings to" in stuck.decision.reason
 
 
@@ -174,7 +182,7 @@ def test_collocation_that_saves_load_can_make_scaling_needless() -> None:
     policy = Policy(resource="r0")
     raw = make([0.9, 0.9], [0, 1])
     saved = make([0.5, 0.5], [0, 1])
-    for problem, expected in ((raw, Action.OUT), (saved, Action.HOLD)):
+    for problem, expected in ((raw, ScalingAction.OUT), (saved, ScalingAction.HOLD)):
         plan = plan_round(
             problem, Budget(), allocator(), by_policy(raw, policy), spares=spares(raw, 4)
         )
@@ -270,7 +278,7 @@ def test_every_round_keeps_the_budget_and_fills_no_draining_node(
         rules=Rules(max_drain_rounds=3),
     )
     if not plan.result.is_solved:
-        assert plan.decision.action is Action.HOLD
+        assert plan.decision.action is ScalingAction.HOLD
         return
     solved = plan.problem
     promises = plan.result.to_dict()
@@ -395,7 +403,7 @@ def test_no_scale_in_where_the_rest_could_not_be_balanced() -> None:
     problem = make([0.5, 0.5, 0.5], [0, 1, 2])
     plan = plan_round(problem, Budget(), allocator(), fixed(-1))
     assert plan.marked == ()
-    assert plan.decision.action is Action.HOLD
+    assert plan.decision.action is ScalingAction.HOLD
     assert "could not be balanced below 100 %" in plan.reason
 
 
@@ -437,7 +445,7 @@ def test_all_nodes_draining_is_said_and_nothing_moves() -> None:
     problem = make([0.1, 0.1], [0, 1], states=["draining", "draining"])
     plan = plan_round(problem, Budget(), allocator(), fixed(-1))
     assert not plan.result.is_solved
-    assert plan.decision.action is Action.HOLD
+    assert plan.decision.action is ScalingAction.HOLD
     assert "add a node" in plan.reason
 
 
@@ -451,9 +459,9 @@ def test_each_cluster_grows_and_shrinks_by_itself() -> None:
     clusters = {"n0": "a", "n1": "b", "n2": "b", "new0": "a", "new1": "b"}
     problem = make([0.5, 0.5, 0.05, 0.05], [0, 0, 1, 2], nodes=3)
 
-    def scaling(problem: Problem, potential: Result, hot: HotNode | None) -> Decision:
-        return Decision(
-            Action.OUT,
+    def scaling(problem: Problem, potential: Result, hot: HotNode | None) -> ScalingDecision:
+        return ScalingDecision(
+            ScalingAction.OUT,
             {"a": 1, "b": 2},
             {"a": 2, "b": 1},
             "told to",
@@ -485,7 +493,9 @@ def test_a_silent_node_is_not_drained_by_a_round_and_the_plan_names_it() -> None
     silent = dataclasses.replace(nodes[2], use=None)
     withheld = Observation(6000.0, 50.0, (*nodes[:2], silent))
     plans = [
-        plan_round(problem, Budget(), allocator(), scaling_by_policy(seen, policy, History()))
+        plan_round(
+            problem, Budget(), allocator(), scaling_by_policy(seen, policy, ScalingHistory())
+        )
         for seen in (whole, withheld)
     ]
     assert plans[0].marked
@@ -505,5 +515,5 @@ def test_pinned_key_groups_keep_as_many_nodes_as_they_need_whatever_the_policy_w
     policy = Policy(resource="r0", stabilisation_rounds=1, cool_down_s=0, max_step_in=1.0)
     plan = plan_round(problem, Budget(), allocator(), by_policy(problem, policy))
     assert plan.marked == ()
-    assert plan.decision.action is Action.HOLD
+    assert plan.decision.action is ScalingAction.HOLD
     assert "is pinned" in plan.reason

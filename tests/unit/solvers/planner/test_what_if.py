@@ -10,15 +10,15 @@ import pytest
 from ballast.contracts.errors import InvalidInput
 from solvers.model.budget import Budget
 from solvers.model.stop import Stop
-from solvers.planner.what_if import Question, asked, nodes_that_hold, with_load_of
+from solvers.planner.what_if import WhatIfQuestion, apply_question, nodes_that_hold, with_load_of
 from solvers.rebalance.solve import solve
 from tests.unit.solvers.instances import make
 
 
 def test_nodes_go_drain_grow_and_come() -> None:
     problem = make([1.0] * 8, [0, 0, 1, 1, 2, 2, 3, 3])
-    question = Question(gone=("n0",), leaving=("n1",), added=2, resized={"n2": 2.0})
-    there = asked(problem, question)
+    question = WhatIfQuestion(gone=("n0",), leaving=("n1",), added=2, resized={"n2": 2.0})
+    there = apply_question(problem, question)
     assert there.node_ids == ("n0", "n1", "n2", "n3", "new-1", "new-2")
     assert there.node_state == ("dead", "draining", "alive", "alive", "alive", "alive")
     assert there.capacity[:, 0].tolist() == [1, 1, 2, 1, 1, 1]
@@ -29,16 +29,23 @@ def test_nodes_go_drain_grow_and_come() -> None:
 
 def test_nodes_that_come_may_have_another_capacity_and_rack() -> None:
     problem = make([1.0, 1.0], [0, 1])
-    there = asked(problem, Question(added=1, resized={"new-1": 3.0}, racks={"new-1": "far"}))
+    there = apply_question(
+        problem, WhatIfQuestion(added=1, resized={"new-1": 3.0}, racks={"new-1": "far"})
+    )
     assert (there.capacity[-1, 0], there.rack[-1]) == (3.0, "far")
     with pytest.raises(InvalidInput, match="there is no node 'new-2'"):
-        asked(problem, Question(added=1, racks={"new-2": "far"}))
+        apply_question(problem, WhatIfQuestion(added=1, racks={"new-2": "far"}))
 
 
 def test_load_is_scaled_by_operator_or_for_all() -> None:
     problem = make([1.0, 2.0], [0, 1])
-    assert asked(problem, Question(scaled={"*": 1.5})).load[:, 0].tolist() == [1.5, 3.0]
-    assert asked(problem, Question(scaled={"op": 2, "*": 9})).load[:, 0].tolist() == [2.0, 4.0]
+    assert apply_question(problem, WhatIfQuestion(scaled={"*": 1.5})).load[:, 0].tolist() == [
+        1.5,
+        3.0,
+    ]
+    assert apply_question(problem, WhatIfQuestion(scaled={"op": 2, "*": 9})).load[
+        :, 0
+    ].tolist() == [2.0, 4.0]
 
 
 def test_the_load_of_another_time_is_taken_by_name() -> None:
@@ -80,4 +87,4 @@ def test_a_key_group_larger_than_a_node_is_said() -> None:
 )
 def test_a_bad_question_is_named(bad: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        asked(make([1.0, 2.0], [0, 1]), Question(**bad))
+        apply_question(make([1.0, 2.0], [0, 1]), WhatIfQuestion(**bad))

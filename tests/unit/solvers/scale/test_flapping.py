@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from solvers.scale import METHODS, Action, Policy
+from solvers.scale import METHODS, Policy, ScalingAction
 from tests.unit.solvers.scale.world import INTERVAL_S, World, swing
 
 ROUNDS = 200
@@ -53,7 +53,7 @@ def test_a_lasting_step_in_the_swing_is_answered_within_two_rounds(method: str, 
     assert len(before) <= 2
     assert after, "the step was never answered"
     assert after[0] <= first_round_after + 1
-    assert w.decisions[after[0] - 1].action is Action.OUT
+    assert w.decisions[after[0] - 1].action is ScalingAction.OUT
     assert len(after) <= 2
 
 

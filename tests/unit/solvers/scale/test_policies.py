@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from ballast.contracts.errors import InvalidInput
 from solvers.scale import (
     METHODS,
-    Action,
     Boundaries,
     Edge,
-    History,
     Observation,
     OperatorSample,
+    PastRound,
     Policy,
-    Round,
+    ScalingAction,
+    ScalingHistory,
     SourceSample,
     decide,
 )
@@ -83,7 +83,7 @@ def test_parallelism_is_twice_the_load_over_the_bounds(
 
 def test_from_load_sizes_for_the_middle_of_the_band() -> None:
     policy = eager("from_load", boundaries=Boundaries(0.4, 0.7, 0.8))
-    decision = decide(observe(0, *[0.9] * 10), policy, History())
+    decision = decide(observe(0, *[0.9] * 10), policy, ScalingHistory())
     assert decision.after == {"": 15}
     assert decision.after[""] == parallelism(9.0, 0.8, 0.4)
 
@@ -132,7 +132,7 @@ def test_rates_follow_the_topology_by_selectivity() -> None:
 def test_a_starved_operator_is_sized_by_what_will_reach_it() -> None:
     """DS2: one step is enough, though only a third of what arrives got through so far."""
     policy = eager("true_rate", boundaries=Boundaries(0.3, 0.6, 0.8), restart_s=0)
-    decision = decide(topology(arrival=3000.0, seen=1000.0, cpu=1.0), policy, History())
+    decision = decide(topology(arrival=3000.0, seen=1000.0, cpu=1.0), policy, ScalingHistory())
     assert decision.after == {"": 7}  # 4.2 lanes / 0.6
     assert decision.parallelism == {"parse": 2, "count": 5}
     assert "operator count" in decision.reason
@@ -144,37 +144,37 @@ def test_backlog_and_restart_need_extra_capacity() -> None:
         "true_rate", boundaries=Boundaries(0.3, 0.6, 0.8), catch_up_s=600.0, restart_s=60.0
     )
     lanes = (600_000 / 600 * 0.0014) + 1.4 * 60 / 600 + 1.4 / 0.6
-    decision = decide(topology(backlog=600_000.0, nodes=2), policy, History())
+    decision = decide(topology(backlog=600_000.0, nodes=2), policy, ScalingHistory())
     assert decision.needs == {"": math.ceil(lanes)}
-    assert decision.action is Action.OUT
+    assert decision.action is ScalingAction.OUT
 
 
 def test_nothing_shrinks_while_a_backlog_is_worked_off() -> None:
     policy = eager("true_rate", backlog_threshold_s=300.0, catch_up_s=36_000.0)
-    calm = decide(topology(arrival=100.0, seen=100.0, nodes=8), policy, History())
-    assert calm.action is Action.IN
+    calm = decide(topology(arrival=100.0, seen=100.0, nodes=8), policy, ScalingHistory())
+    assert calm.action is ScalingAction.IN
     behind = decide(
-        topology(arrival=100.0, seen=100.0, backlog=40_000.0, nodes=8), policy, History()
+        topology(arrival=100.0, seen=100.0, backlog=40_000.0, nodes=8), policy, ScalingHistory()
     )
-    assert behind.action is Action.HOLD
+    assert behind.action is ScalingAction.HOLD
     assert "backlog" in behind.reason
 
 
 def test_a_source_without_backlog_metrics_stops_scaling_and_is_named() -> None:
     for method in METHODS:
-        decision = decide(topology(backlog=None), eager(method), History())
-        assert decision.action is Action.HOLD
+        decision = decide(topology(backlog=None), eager(method), ScalingHistory())
+        assert decision.action is ScalingAction.HOLD
         assert decision.missing == ("source orders",)
         assert "source orders" in decision.reason
 
 
 def test_an_operator_that_worked_without_being_busy_has_no_true_rate() -> None:
-    decision = decide(topology(busy=0.0), eager("true_rate"), History())
+    decision = decide(topology(busy=0.0), eager("true_rate"), ScalingHistory())
     assert decision.missing == ("busy time of operator parse",)
 
 
 def test_an_operator_without_metrics_is_named() -> None:
-    decision = decide(topology(busy=None), eager("true_rate"), History())
+    decision = decide(topology(busy=None), eager("true_rate"), ScalingHistory())
     assert decision.missing == ("operator parse",)
 
 
@@ -183,17 +183,19 @@ def test_a_topology_with_a_cycle_is_refused() -> None:
         topology(), edges=(Edge("parse", "count", 1.0), Edge("count", "parse", 1.0))
     )
     with pytest.raises(InvalidInput, match="cycle"):
-        decide(seen, eager("true_rate"), History())
+        decide(seen, eager("true_rate"), ScalingHistory())
 
 
 def test_an_operator_with_too_few_key_groups_is_to_be_split() -> None:
-    decision = decide(topology(arrival=6000.0, max_parallelism=2), eager("true_rate"), History())
+    decision = decide(
+        topology(arrival=6000.0, max_parallelism=2), eager("true_rate"), ScalingHistory()
+    )
     assert decision.parallelism["parse"] == 2
     assert "operator parse needs 2.4 lanes and has only 2 key groups" in decision.reason
 
 
 def test_arrivals_of_exactly_zero_leave_the_minimum() -> None:
-    decision = decide(topology(arrival=0.0, seen=0.0), eager("true_rate"), History())
+    decision = decide(topology(arrival=0.0, seen=0.0), eager("true_rate"), ScalingHistory())
     assert decision.after == {"": 1}
 
 
@@ -209,7 +211,7 @@ def two_resources(cpu: float, memory: float, nodes: int = 10) -> Observation:
 
 
 def test_the_binding_resource_decides_and_is_named() -> None:
-    decision = decide(two_resources(0.5, 0.95), eager("multi_resource"), History())
+    decision = decide(two_resources(0.5, 0.95), eager("multi_resource"), ScalingHistory())
     assert decision.binding == "memory"
     assert decision.after == {"": 15}
     assert "memory is at 95 %" in decision.reason
@@ -217,13 +219,17 @@ def test_the_binding_resource_decides_and_is_named() -> None:
 
 
 def test_shrinking_needs_every_resource_below_its_boundary() -> None:
-    assert decide(two_resources(0.1, 0.5), eager("multi_resource"), History()).after == {"": 10}
-    assert decide(two_resources(0.1, 0.2), eager("multi_resource"), History()).after == {"": 4}
+    assert decide(two_resources(0.1, 0.5), eager("multi_resource"), ScalingHistory()).after == {
+        "": 10
+    }
+    assert decide(two_resources(0.1, 0.2), eager("multi_resource"), ScalingHistory()).after == {
+        "": 4
+    }
 
 
 def test_a_resource_may_have_boundaries_of_its_own() -> None:
     policy = eager("multi_resource", limits={"memory": Boundaries(0.5, 0.9, 0.97)})
-    assert decide(two_resources(0.5, 0.95), policy, History()).action is Action.HOLD
+    assert decide(two_resources(0.5, 0.95), policy, ScalingHistory()).action is ScalingAction.HOLD
 
 
 # Forecast
@@ -233,10 +239,10 @@ def day(hours: np.ndarray) -> np.ndarray:
     return 6 + 4 * np.sin(2 * np.pi * hours / 24)
 
 
-def history_of(times: np.ndarray, values: np.ndarray) -> History:
-    return History(
+def history_of(times: np.ndarray, values: np.ndarray) -> ScalingHistory:
+    return ScalingHistory(
         tuple(
-            Round(float(t), Action.HOLD, {"": 1}, {"": 0.5}, {"": {"cpu": float(v)}})
+            PastRound(float(t), ScalingAction.HOLD, {"": 1}, {"": 0.5}, {"": {"cpu": float(v)}})
             for t, v in zip(times, values, strict=True)
         )
     )
@@ -291,9 +297,9 @@ def test_nodes_are_added_before_the_morning() -> None:
     nodes = tuple(measured(f"n{i}", level / n) for i in range(n))
     seen = Observation(float(now * 3600), 50.0, nodes)
     decision = decide(seen, policy, history_of(past * 3600, day(past)))
-    assert decision.action is Action.OUT
+    assert decision.action is ScalingAction.OUT
     assert "forecast" in decision.reason
-    assert decide(seen, eager("multi_resource"), History()).action is Action.HOLD
+    assert decide(seen, eager("multi_resource"), ScalingHistory()).action is ScalingAction.HOLD
 
 
 @given(

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from ballast.contracts.errors import InvalidInput
-from solvers.scale import Action, Boundaries, History, Observation, Policy, decide
+from solvers.scale import Boundaries, Observation, Policy, ScalingAction, ScalingHistory, decide
 from tests.unit.solvers.scale.world import INTERVAL_S, measured, observe
 
 K = 0.75
@@ -46,8 +46,8 @@ def clusters(**loads: list[float]) -> Observation:
 
 
 def test_above_the_maximum_nodes_are_added_until_the_load_is_ideal() -> None:
-    decision = decide(observe(0, *[0.9] * 10), POLICY, History())
-    assert decision.action is Action.OUT
+    decision = decide(observe(0, *[0.9] * 10), POLICY, ScalingHistory())
+    assert decision.action is ScalingAction.OUT
     assert decision.after == {"": 15}  # 9.0 / (0.75 x 0.8)
     assert decision.reason == "10 nodes become 15, because cpu is at 90 %, above 80 %"
     assert decision.would_change == "cpu at or below 80 %"
@@ -56,25 +56,25 @@ def test_above_the_maximum_nodes_are_added_until_the_load_is_ideal() -> None:
 
 def test_the_printed_code_adds_too_few_to_get_below_the_maximum() -> None:
     assert printed([(10, 0.85)], 0.8, 0.3, 99, K) == 0
-    assert decide(observe(0, *[0.85] * 10), POLICY, History()).action is Action.OUT
+    assert decide(observe(0, *[0.85] * 10), POLICY, ScalingHistory()).action is ScalingAction.OUT
 
 
 def test_below_the_minimum_nodes_go_until_the_load_is_ideal() -> None:
-    decision = decide(observe(0, *[0.12] * 10), POLICY, History())
-    assert decision.action is Action.IN
+    decision = decide(observe(0, *[0.12] * 10), POLICY, ScalingHistory())
+    assert decision.action is ScalingAction.IN
     assert decision.after == {"": 2}  # 1.2 / 0.6
 
 
 def test_the_printed_code_can_remove_more_nodes_than_there_are() -> None:
     assert printed([(10, 0.1)], 0.8, 0.3, 99, K) == -11
-    decision = decide(observe(0, *[0.1] * 10), POLICY, History())
+    decision = decide(observe(0, *[0.1] * 10), POLICY, ScalingHistory())
     assert decision.after == {"": 2}
 
 
 def test_every_cluster_gets_its_own_number() -> None:
     """As printed, the calm cluster's nodes would change by the busy one's number."""
     seen = clusters(busy=[0.9] * 10, calm=[0.5] * 4)
-    decision = decide(seen, POLICY, History())
+    decision = decide(seen, POLICY, ScalingHistory())
     assert decision.after == {"busy": 15, "calm": 4}
     assert printed([(10, 0.9), (4, 0.5)], 0.8, 0.3, 99, K) == 1
 
@@ -82,7 +82,7 @@ def test_every_cluster_gets_its_own_number() -> None:
 def test_the_cap_is_over_all_clusters_together_and_the_fullest_grow_first() -> None:
     """[DODO, 7.2]: the capacity is 15 for both clusters."""
     policy = dataclasses.replace(POLICY, max_nodes=15)
-    decision = decide(clusters(a=[1.0] * 5, b=[0.9] * 5), policy, History())
+    decision = decide(clusters(a=[1.0] * 5, b=[0.9] * 5), policy, ScalingHistory())
     assert decision.after == {"a": 9, "b": 6}
     assert sum(decision.after.values()) == 15
     assert "the cap is 15" in decision.reason
@@ -91,11 +91,11 @@ def test_the_cap_is_over_all_clusters_together_and_the_fullest_grow_first() -> N
 
 def test_the_minimum_of_nodes_is_kept() -> None:
     policy = dataclasses.replace(POLICY, min_nodes=4)
-    assert decide(observe(0, *[0.01] * 5), policy, History()).after == {"": 4}
-    at_minimum = decide(observe(0, *[0.01] * 4), policy, History())
-    assert at_minimum.action is Action.HOLD
+    assert decide(observe(0, *[0.01] * 5), policy, ScalingHistory()).after == {"": 4}
+    at_minimum = decide(observe(0, *[0.01] * 4), policy, ScalingHistory())
+    assert at_minimum.action is ScalingAction.HOLD
     assert "4 nodes are the minimum" in at_minimum.reason
-    assert decide(observe(0, *[0.5] * 2), policy, History()).after == {"": 4}
+    assert decide(observe(0, *[0.5] * 2), policy, ScalingHistory()).after == {"": 4}
 
 
 def test_nodes_whose_hour_is_paid_stay() -> None:
@@ -105,18 +105,18 @@ def test_nodes_whose_hour_is_paid_stay() -> None:
         measured(f"n{i}", 0.05, started_at_s=started)
         for i, started in enumerate([6600.0, 3600.0, 3300.0, 4700.0])
     )
-    decision = decide(Observation(6800.0, 50.0, nodes), policy, History())
-    assert decision.action is Action.IN
+    decision = decide(Observation(6800.0, 50.0, nodes), policy, ScalingHistory())
+    assert decision.action is ScalingAction.IN
     assert decision.removable == ("n1", "n2")
     assert decision.after == {"": 2}
     fresh = tuple(measured(f"n{i}", 0.05, started_at_s=6700.0) for i in range(4))
-    paid = decide(Observation(6800.0, 50.0, fresh), policy, History())
-    assert paid.action is Action.HOLD
+    paid = decide(Observation(6800.0, 50.0, fresh), policy, ScalingHistory())
+    assert paid.action is ScalingAction.HOLD
     assert "paid for" in paid.reason
 
 
 def test_a_load_of_exactly_zero_leaves_the_minimum() -> None:
-    assert decide(observe(0, 0.0, 0.0, 0.0), POLICY, History()).after == {"": 1}
+    assert decide(observe(0, 0.0, 0.0, 0.0), POLICY, ScalingHistory()).after == {"": 1}
 
 
 def test_thresholds_that_cross_are_refused() -> None:

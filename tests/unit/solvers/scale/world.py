@@ -9,14 +9,14 @@ import numpy as np
 
 from solvers.scale import (
     LAUNCHING,
-    Action,
-    Decision,
     Edge,
-    History,
     NodeSample,
     Observation,
     OperatorSample,
     Policy,
+    ScalingAction,
+    ScalingDecision,
+    ScalingHistory,
     SourceSample,
     decide,
 )
@@ -74,8 +74,8 @@ class World:
     noise: float = 0.02
     backlog: float = 0.0
     now_s: float = 0.0
-    history: History = field(default_factory=History)
-    decisions: list[Decision] = field(default_factory=list)
+    history: ScalingHistory = field(default_factory=ScalingHistory)
+    decisions: list[ScalingDecision] = field(default_factory=list)
     draining: list[int] = field(default_factory=list)
     """Rounds left of each draining node."""
     launching: int = 0
@@ -89,7 +89,7 @@ class World:
             self.step()
         return [i for i, d in enumerate(self.decisions, 1) if d.scales]
 
-    def step(self) -> Decision:
+    def step(self) -> ScalingDecision:
         observation = self._pass_time()
         decision = decide(observation, self.policy, self.history)
         self.history = self.history.remember(observation.at_s, decision, self.policy.memory_rounds)
@@ -98,9 +98,9 @@ class World:
         self.launching = 0
         self.draining = [left - 1 for left in self.draining if left > 1]
         change = decision.change("")
-        if decision.action is Action.OUT:
+        if decision.action is ScalingAction.OUT:
             self.launching = change
-        elif decision.action is Action.IN:
+        elif decision.action is ScalingAction.IN:
             self.nodes += change
             self.draining += [DRAIN_ROUNDS] * -change
         return decision

@@ -11,7 +11,7 @@ import pytest
 from solvers.model.node_set import NodeSpec
 from solvers.model.problem import Problem
 from solvers.planner.round import plan_round
-from solvers.scale import Action, Decision
+from solvers.scale import ScalingAction, ScalingDecision
 from solvers.verify.scaling import ScalingRules, Spare, scaled_problem, scaling_violations
 
 RULES = ScalingRules(
@@ -102,8 +102,8 @@ def test_operators_have_at_most_as_many_instances_as_key_groups() -> None:
 
 
 def test_the_problem_it_states_is_the_one_that_was_solved() -> None:
-    def scaling(p: Problem, potential: Any, hot: Any) -> Decision:
-        return Decision(Action.OUT, {"": 2}, {"": 3}, "grow", "cpu", "less")
+    def scaling(p: Problem, potential: Any, hot: Any) -> ScalingDecision:
+        return ScalingDecision(ScalingAction.OUT, {"": 2}, {"": 3}, "grow", "cpu", "less")
 
     given = problem(current=(0, 0, 1, 1))
     from solvers.model.budget import Budget

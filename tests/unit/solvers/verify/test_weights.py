@@ -8,7 +8,7 @@ import pytest
 from solvers.verify.weights import RegionRules, weight_violations
 from solvers.weights import (
     BlockingHistory,
-    Params,
+    BlockingParams,
     ServiceHistory,
     ServiceParams,
     weights_from,
@@ -61,7 +61,7 @@ def test_both_methods_keep_every_rule(seed: int) -> None:
         BlockingHistory(
             names, np.array([tried, now]), np.array([blocked, np.full(n, np.nan)]), alive
         ),
-        Params(min_units=floor, max_change=change),
+        BlockingParams(min_units=floor, max_change=change),
     )
     for units in (service.units, blocking.units):
         rows = rows_of(rules, dict(zip(names, units.tolist(), strict=True)))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from solvers.weights import UNITS, BlockingHistory, Params, weights_from
+from solvers.weights import UNITS, BlockingHistory, BlockingParams, weights_from
 
 
 class Region:
@@ -42,7 +42,7 @@ def even(n: int) -> np.ndarray:
     return weights
 
 
-def follow(region: Region, rounds: int, params: Params, learned: Any = None) -> Any:
+def follow(region: Region, rounds: int, params: BlockingParams, learned: Any = None) -> Any:
     """Throughputs of every round, with the weights changed after each; and what was learned."""
     names = tuple(f"c{j}" for j in range(len(region.capacity)))
     throughputs, result = [], None

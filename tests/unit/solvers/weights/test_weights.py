@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ballast.contracts.errors import InvalidInput
-from solvers.weights import UNITS, BlockingHistory, Params, weights_from
+from solvers.weights import UNITS, BlockingHistory, BlockingParams, weights_from
 from solvers.weights.allocate import minimax_allocation
 from solvers.weights.cluster import cluster, distances
 from solvers.weights.function import RawData, blocking_function, first_blocking
@@ -176,14 +176,14 @@ def test_connections_are_clustered_from_32_on() -> None:
 def test_equal_workers_stay_nearly_even() -> None:
     """[MW16-REGIONS, 6.2]: a high blocking rate is unavoidable, and the split stays sustainable."""
     region = Region([1.0, 1.0, 1.0])
-    throughputs, _ = follow(region, 300, Params())
+    throughputs, _ = follow(region, 300, BlockingParams())
     assert throughputs[100:].mean() > 0.85 * 3
     assert region.weights.min() > 200
 
 
 def test_a_worker_100_times_slower_gets_next_to_nothing() -> None:
     region = Region([0.01, 1.0, 1.0])
-    throughputs, _ = follow(region, 200, Params(decay=0.0))
+    throughputs, _ = follow(region, 200, BlockingParams(decay=0.0))
     assert throughputs[0] == pytest.approx(0.03, rel=0.01)
     assert throughputs[100:].mean() > 0.75 * 2.01
     assert region.weights[0] < 15
@@ -194,9 +194,9 @@ def test_with_decay_a_worker_that_recovers_is_found_again() -> None:
     finals = {}
     for decay in (0.0, 0.1):
         region = Region([0.01, 1.0, 1.0])
-        _, result = follow(region, 100, Params(decay=decay))
+        _, result = follow(region, 100, BlockingParams(decay=decay))
         region.capacity[0] = 1.0
-        throughputs, _ = follow(region, 400, Params(decay=decay), result.learned)
+        throughputs, _ = follow(region, 400, BlockingParams(decay=decay), result.learned)
         finals[decay] = throughputs[-100:].mean()
     assert finals[0.1] > 2.4
     assert finals[0.1] > finals[0.0]
@@ -218,7 +218,7 @@ def test_three_classes_of_64_workers_are_told_apart() -> None:
     """
     region = Region([0.01] * 20 + [0.2] * 20 + [1.0] * 24)
     round_robin = region.throughput()
-    throughputs, _ = follow(region, 200, Params())
+    throughputs, _ = follow(region, 200, BlockingParams())
     slow, middle, fast = (region.weights[a:b].mean() for a, b in ((0, 20), (20, 40), (40, 64)))
     assert slow < middle < fast
     assert throughputs[-50:].mean() > 4 * round_robin
@@ -237,7 +237,7 @@ def test_what_was_learned_and_the_whole_history_give_the_same_weights() -> None:
 
 def test_no_weight_changes_by_more_than_the_bound() -> None:
     history = BlockingHistory(("a", "b"), np.array([[500, 500]]), np.array([[0.9, 0.0]]))
-    result = weights_from(history, Params(max_change=40))
+    result = weights_from(history, BlockingParams(max_change=40))
     assert result.units.tolist() == [460, 540]
 
 
@@ -257,7 +257,7 @@ def test_weights_always_add_up_and_keep_their_bounds(
     alive = rng.random(n) < 0.8
     alive[int(rng.integers(n))] = True
     history = BlockingHistory(tuple(map(str, range(n))), weights, blocking, alive)
-    result = weights_from(history, Params(max_change=max_change))
+    result = weights_from(history, BlockingParams(max_change=max_change))
     assert result.units.sum() == UNITS
     assert (result.units >= 0).all()
     assert (result.units[~alive] == 0).all()
@@ -292,7 +292,7 @@ def test_a_dead_connection_gets_nothing_even_against_the_bound_on_change() -> No
     history = BlockingHistory(
         ("a", "b"), np.array([[500, 500]]), np.zeros((1, 2)), np.array([True, False])
     )
-    result = weights_from(history, Params(max_change=10))
+    result = weights_from(history, BlockingParams(max_change=10))
     assert result.units.tolist() == [1000, 0]
     assert "dead" in result.reason
 
@@ -328,4 +328,4 @@ def test_params_that_cannot_be_are_refused() -> None:
         {"cut": 0.0},
     ):
         with pytest.raises(InvalidInput):
-            Params(**broken)  # type: ignore[arg-type]
+            BlockingParams(**broken)  # type: ignore[arg-type]

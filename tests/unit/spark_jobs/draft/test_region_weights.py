@@ -35,7 +35,7 @@ from spark_jobs.draft.region_weights import capacity, regions_of, weigh
 from spark_jobs.draft.solve_arguments import Choice
 from spark_jobs.outcome.region_figures import region_figures, windows_of_region
 from spark_jobs.prepare import prepare_review
-from spark_jobs.publication.answer_arguments import APPROVED, Answer
+from spark_jobs.publication.answer_arguments import APPROVED, ReviewAnswer
 from spark_jobs.publication.review_answer import publish_reviewed
 from spark_jobs.publication.staleness import why_stale
 from spark_jobs.publish import publish_plan
@@ -397,7 +397,7 @@ def test_what_a_person_approved_is_published_with_its_weights(settings: Settings
     draft = rounds.draft(RATES)
     publish_plan(settings, JOB, draft["run_id"])
     now = datetime.now(UTC)
-    yes = Answer(APPROVED, "Ada", now, "review", draft["plan_id"], draft["content_hash"])
+    yes = ReviewAnswer(APPROVED, "Ada", now, "review", draft["plan_id"], draft["content_hash"])
     head = publish_reviewed(settings, JOB, draft["run_id"], yes)
     assert head is not None
     assert head.plan_id == draft["plan_id"]

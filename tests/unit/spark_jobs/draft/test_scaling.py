@@ -26,7 +26,7 @@ from spark_jobs.draft.scaling_rows import nodes_under
 from spark_jobs.draft.solve_arguments import Choice
 from spark_jobs.outcome.figures import node_figures
 from spark_jobs.prepare import prepare_review
-from spark_jobs.publication.answer_arguments import APPROVED, Answer
+from spark_jobs.publication.answer_arguments import APPROVED, ReviewAnswer
 from spark_jobs.publication.review_answer import publish_reviewed
 from spark_jobs.publication.staleness import lost_nodes
 from spark_jobs.publish import publish_plan
@@ -109,7 +109,7 @@ class Rounds:
             self.settings, JOB, run_id, plan_id, draft["content_hash"], "/ballast/"
         )
         now = datetime.now(UTC)
-        yes = Answer(APPROVED, "Ada", now, "review", plan_id, draft["content_hash"])
+        yes = ReviewAnswer(APPROVED, "Ada", now, "review", plan_id, draft["content_hash"])
         head = publish_reviewed(self.settings, JOB, run_id, yes)
         assert head is not None
         assert head.plan_id == plan_id

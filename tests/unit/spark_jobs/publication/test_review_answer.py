@@ -17,7 +17,13 @@ from ballast.store.plans import read_head, read_log, waiting_plans
 from ballast.store.tables import append, open_table
 from spark_jobs.draft.lookup import read_content
 from spark_jobs.prepare import prepare_review
-from spark_jobs.publication.answer_arguments import APPROVED, REJECTED, TIMED_OUT, Answer, reason
+from spark_jobs.publication.answer_arguments import (
+    APPROVED,
+    REJECTED,
+    TIMED_OUT,
+    ReviewAnswer,
+    reason,
+)
 from spark_jobs.publication.review_answer import publish_reviewed
 from spark_jobs.publication.versions import head_of
 from spark_jobs.publish import main, publish_plan
@@ -35,9 +41,9 @@ def drafted(settings: Settings, run_id: str = "run-1", policy=PERSON, **rows: An
                        seconds=0.1, **rows)  # fmt: skip
 
 
-def answer(draft: Row, word: str = APPROVED, **fields: Any) -> Answer:
+def answer(draft: Row, word: str = APPROVED, **fields: Any) -> ReviewAnswer:
     run_id = f"review__{draft['plan_id']}"
-    given = Answer(word, "Ada", AT, run_id, draft["plan_id"], draft["content_hash"])
+    given = ReviewAnswer(word, "Ada", AT, run_id, draft["plan_id"], draft["content_hash"])
     return replace(given, **fields)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ballast.contracts.identity import content_hash
 from ballast.contracts.records import Head
-from spark_jobs.upkeep.invariants import JobState, Publication, findings
+from spark_jobs.upkeep.invariants import JobState, Publication, invariant_violations
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 CONTENT = [("count", 0, "n1"), ("count", 1, "n2")]
@@ -28,10 +28,10 @@ WHOLE = JobState(
 
 
 def test_a_whole_job_has_no_findings_however_far_back_delta_remembers():
-    assert findings(WHOLE) == []
-    assert findings(replace(WHOLE, history=[])) == []
-    assert findings(replace(WHOLE, logged=[said(2), said(3)])) == []
-    assert findings(JobState("clicks", [], [], [])) == []
+    assert invariant_violations(WHOLE) == []
+    assert invariant_violations(replace(WHOLE, history=[])) == []
+    assert invariant_violations(replace(WHOLE, logged=[said(2), said(3)])) == []
+    assert invariant_violations(JobState("clicks", [], [], [])) == []
 
 
 @pytest.mark.parametrize(
@@ -53,12 +53,12 @@ def test_a_whole_job_has_no_findings_however_far_back_delta_remembers():
     ],
 )
 def test_each_breach_is_named_with_what_to_do(changed, what):
-    found = findings(replace(WHOLE, **changed))
+    found = invariant_violations(replace(WHOLE, **changed))
     assert any(what in str(finding) for finding in found), found
     assert all("to fix it: " in str(finding) and finding.repair is None for finding in found)
 
 
 @pytest.mark.parametrize("history", [[said(2), said(3)], []])
 def test_a_version_that_only_the_log_lacks_can_be_put_right(history):
-    found = findings(replace(WHOLE, logged=[said(1), said(2)], history=history))
+    found = invariant_violations(replace(WHOLE, logged=[said(1), said(2)], history=history))
     assert [finding.repair for finding in found] == [said(3)]
