@@ -26,6 +26,7 @@ from ballast.contracts.policy import load_policy
 from ballast.contracts.process_exit import leave
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
+from ballast.store.snapshots import snapshot_of_run
 from expectations.policy_rules import CheckedTable, checked_table
 from expectations.suites import Suite
 from spark_jobs.program.arguments import add_as_of_argument, add_run_arguments
@@ -44,7 +45,6 @@ from spark_jobs.snapshot.lookup import (
     ensure_used_tables,
     look_up,
     nodes_of_snapshot,
-    snapshot_of_run,
 )
 from spark_jobs.snapshot.node_states import NodeState, node_states, nodes_reported, reach_of_nodes
 from spark_jobs.snapshot.request import Found, Request, Row

@@ -34,6 +34,7 @@ from ballast.store.plans import (
     read_weights,
     versions_of,
 )
+from ballast.store.snapshots import snapshot_of_run
 from solvers.key_routing.plan_routes import under_plan
 from solvers.key_routing.rerouting import problem_after
 from solvers.model.budget import Budget
@@ -70,7 +71,6 @@ from spark_jobs.publication.versions import (
 from spark_jobs.restore.current_snapshot import (
     derived_snapshot,
     read_part,
-    snapshot_of_run,
     source_snapshot,
 )
 from spark_jobs.restore.fit import Wish, fitted

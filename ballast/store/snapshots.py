@@ -20,7 +20,7 @@ from ballast.contracts.errors import InvalidInput, NotFound
 from ballast.contracts.policy import JobPolicy, policy_from_json
 from ballast.contracts.records import Snapshot
 from ballast.contracts.settings import Settings
-from ballast.store.tables import read_rows, table_exists
+from ballast.store.tables import Filter, read_rows, table_exists
 
 PARTS = ("key_groups", "nodes", "traffic")
 
@@ -40,24 +40,26 @@ RESOURCES: Mapping[str, ResourceColumns] = {
 }
 
 
-def newest_snapshot(settings: Settings, job: str, run_id: str | None = None) -> Snapshot | None:
-    """The job's snapshot of the latest period, of all runs or of one; None without any."""
-    if not table_exists(settings, "snapshots.snapshots"):
-        return None
-    where = [] if run_id is None else [("run_id", "=", run_id)]
-    rows = read_rows(settings, "snapshots.snapshots", job=job, where=where).to_pylist()
-    found = [Snapshot.from_row(row) for row in rows]
-    return max(found, key=lambda row: (row.period_end_at, row.created_at), default=None)
+def newest_snapshot(settings: Settings, job: str) -> Snapshot | None:
+    """The job's snapshot of the latest period; None if the job has no snapshot."""
+    return max(_snapshots(settings, job), key=_by_period, default=None)
+
+
+def snapshot_of_run(settings: Settings, job: str, run_id: str) -> Snapshot | None:
+    """The snapshot of a run; None if the run has none. A run writes its snapshot once."""
+    found = _snapshots(settings, job, ("run_id", "=", run_id))
+    return min(found, key=lambda snapshot: snapshot.created_at, default=None)
 
 
 def snapshot_of(settings: Settings, job: str, name: str) -> Snapshot:
     """The snapshot of a run, or the last one up to a time: ``2026-11-14T18:00``, UTC."""
     time = _time(name)
     if time is None:
-        found = newest_snapshot(settings, job, name)
+        found = snapshot_of_run(settings, job, name)
         said = f"run {name[:60]} of job {job} has no snapshot"
     else:
-        found = _newest_up_to(settings, job, time)
+        up_to = _snapshots(settings, job, ("period_end_at", "<=", time))
+        found = max(up_to, key=_by_period, default=None)
         said = f"job {job} has no snapshot up to {time:%Y-%m-%d %H:%M:%S} UTC"
     if found is None:
         raise NotFound(
@@ -67,13 +69,15 @@ def snapshot_of(settings: Settings, job: str, name: str) -> Snapshot:
     return found
 
 
-def _newest_up_to(settings: Settings, job: str, time: datetime) -> Snapshot | None:
+def _snapshots(settings: Settings, job: str, *where: Filter) -> list[Snapshot]:
     if not table_exists(settings, "snapshots.snapshots"):
-        return None
-    where = [("period_end_at", "<=", time)]
+        return []
     rows = read_rows(settings, "snapshots.snapshots", job=job, where=where).to_pylist()
-    found = [Snapshot.from_row(row) for row in rows]
-    return max(found, key=lambda row: (row.period_end_at, row.created_at), default=None)
+    return [Snapshot.from_row(row) for row in rows]
+
+
+def _by_period(snapshot: Snapshot) -> tuple[datetime, datetime]:
+    return snapshot.period_end_at, snapshot.created_at
 
 
 def _time(text: str) -> datetime | None:

@@ -19,7 +19,7 @@ from ballast.store.plans import (
     read_scaling,
     read_weights,
 )
-from ballast.store.snapshots import PARTS, RESOURCES
+from ballast.store.snapshots import PARTS, RESOURCES, snapshot_of_run
 from ballast.store.tables import Filter, ensure_tables, read_rows, table_exists
 from solvers.collocate.memory import TargetMemory
 from spark_jobs.draft.problem import Row
@@ -37,7 +37,7 @@ LOOKED_AT = (
 
 def find_snapshot(settings: Settings, job: str, run_id: str) -> Row:
     """The snapshot that ``condense`` took for the run."""
-    snapshot = _first(settings, "snapshots.snapshots", job, run_id=run_id)
+    snapshot = snapshot_of_run(settings, job, run_id)
     if snapshot is None:
         raise NotFound(
             f"run {run_id} of job {job} has no snapshot",
@@ -101,7 +101,7 @@ def read_round(settings: Settings, snapshot: Row) -> Round:
 def read_remembered(settings: Settings, snapshot: Row) -> list[tuple[datetime, pa.Table]]:
     """Key pairs of the earlier snapshots that this one remembers, with the ends of their periods,
     oldest first; none of a snapshot of earlier versions."""
-    wanted = snapshot.get("remembered_snapshot_ids") or []
+    wanted = list(snapshot.get("remembered_snapshot_ids") or ())
     if not wanted:
         return []
     job, where = snapshot["job"], [("snapshot_id", "in", wanted)]

@@ -19,7 +19,7 @@ from ballast.contracts.policy import JobPolicy, policy_from_json
 from ballast.contracts.records import Head
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_acks, read_assignment
-from ballast.store.snapshots import newest_snapshot
+from ballast.store.snapshots import newest_snapshot, snapshot_of_run
 from ballast.store.tables import append_once, ensure_tables, read_rows
 from spark_jobs.draft.problem import Row
 from spark_jobs.program.run import progress
@@ -42,12 +42,6 @@ def derived_snapshot(settings: Settings, job: str, run_id: str, head: Head) -> R
     # A warehouse of an earlier version may lack columns that are written here.
     ensure_tables(settings, WRITTEN)
     return _derive(settings, source, run_id, head)
-
-
-def snapshot_of_run(settings: Settings, job: str, run_id: str) -> Row | None:
-    """The snapshot that the run has, if it has one."""
-    rows = read_rows(settings, SNAPSHOTS, job=job, where=[("run_id", "=", run_id)]).to_pylist()
-    return dict(rows[0]) if rows else None
 
 
 def source_snapshot(settings: Settings, job: str) -> Row:

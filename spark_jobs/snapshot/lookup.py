@@ -49,12 +49,6 @@ def ensure_used_tables(settings: Settings) -> None:
     ensure_tables(settings, TABLES_USED)
 
 
-def snapshot_of_run(settings: Settings, job: str, run_id: str) -> Row | None:
-    """The snapshot that is in force for a run, if it has been taken."""
-    rows = read_rows(settings, SNAPSHOTS, job=job, where=[("run_id", "=", run_id)]).to_pylist()
-    return rows[0] if rows else None
-
-
 def look_up(settings: Settings, request: Request) -> Found:
     """Pin the tables and find the period; a job without fresh metrics fails the gate here.
 

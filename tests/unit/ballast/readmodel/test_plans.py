@@ -28,7 +28,7 @@ from ballast.readmodel.plans import (
 )
 from ballast.store.cache import Shelf
 from ballast.store.plans import read_assignment
-from ballast.store.snapshots import newest_snapshot, read_snapshot
+from ballast.store.snapshots import read_snapshot, snapshot_of_run
 from ballast.store.tables import append, open_table
 from bench.review_page.warehouse import World, ids_of, job_policy, write_job
 
@@ -175,7 +175,7 @@ def test_a_plans_page_names_what_was_held_back_in_the_words_of_the_report(copy: 
 def test_loads_per_node_are_those_of_the_problem_before_and_with_the_plan(
     settings: Settings, life: Life
 ) -> None:
-    snapshot = newest_snapshot(settings, JOB, ids_of(JOB, 3)[0])
+    snapshot = snapshot_of_run(settings, JOB, ids_of(JOB, 3)[0])
     assert snapshot is not None
     _, columns = read_snapshot(settings, snapshot)
     rows = read_assignment(settings, JOB, ids_of(JOB, 3)[2])
