@@ -16,8 +16,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from solvers.key_routing.names import fingerprint
-from solvers.key_routing.table import RoutingTable
+from solvers.key_routing.key_bytes import fingerprint
+from solvers.key_routing.routing_table import RoutingTable
 
 SERVERS = 6
 REPEATS = 5

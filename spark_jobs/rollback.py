@@ -35,8 +35,8 @@ from ballast.store.plans import (
     versions_of,
 )
 from ballast.store.snapshots import snapshot_of_run
-from solvers.key_routing.plan_routes import under_plan
 from solvers.key_routing.rerouting import problem_after
+from solvers.key_routing.route_planner import under_plan
 from solvers.model.budget import Budget
 from solvers.model.key_statistics import Routing
 from solvers.model.problem import IntArray

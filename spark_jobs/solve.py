@@ -24,9 +24,9 @@ from ballast.contracts.policy import JobPolicy, TrafficPolicy
 from ballast.contracts.process_exit import leave
 from ballast.contracts.settings import Settings
 from ballast.store.tables import append_once, ensure_tables
-from solvers.collocate.memory import TargetMemory
-from solvers.key_routing.plan_routes import with_routes
+from solvers.collocate.target_memory import TargetMemory
 from solvers.key_routing.rerouting import problem_after
+from solvers.key_routing.route_planner import with_routes
 from solvers.model import metrics
 from solvers.model.budget import Budget
 from solvers.model.objective import JOINT, WEIGHTED

@@ -61,7 +61,7 @@ def _summary(policy: JobPolicy) -> str:
 
 def _advice(policy: JobPolicy) -> list[str]:
     """Which operators could be one component: known before the job ever ran."""
-    from solvers.collocate.advice import advice_before_metrics
+    from solvers.collocate.component_advice import advice_before_metrics
 
     return advice_before_metrics(policy)
 

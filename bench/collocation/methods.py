@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from bench.simulator.traffic import Scenario
 from solvers.collocate import albic, cola, joint
-from solvers.collocate.memory import TargetMemory
+from solvers.collocate.target_memory import TargetMemory
 from solvers.model.budget import Budget
 from solvers.model.problem import IntArray, Problem
 from solvers.model.stop import Stop

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from solvers.collocate import albic, cola, joint
-from solvers.collocate.memory import TargetMemory
+from solvers.collocate.target_memory import TargetMemory
 from solvers.model.budget import Budget
 from solvers.model.problem import IntArray, Problem
 from solvers.model.stop import Stop

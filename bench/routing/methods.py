@@ -9,11 +9,11 @@ import numpy as np
 
 from bench.routing.streams import Period, Stream
 from bench.routing.world import NOWHERE, World
-from solvers.key_routing.decay import DecayedStatistics, Remembered
+from solvers.key_routing.decayed_statistics import DecayCandidate, DecayedStatistics
 from solvers.key_routing.key_graph import LEFT, KeyGraph
-from solvers.key_routing.routes import match_labels, metis_routes
-from solvers.key_routing.statistics import PairStatistics
-from solvers.key_routing.sticky import StickyParams, sticky_routes
+from solvers.key_routing.metis_routes import match_labels, metis_routes
+from solvers.key_routing.pair_statistics import PairStatistics
+from solvers.key_routing.sticky_search import StickyParams, sticky_routes
 from solvers.model.amortisation import RECORDS_PER_BYTE, WATCHED_PLANS, Gate, GateMemory
 from solvers.model.problem import IntArray
 
@@ -163,7 +163,7 @@ class Ours(Method):
         self.course.moved.append(self.world.follow(place))
         self._came_into_force(old, gain)
 
-    def _gate(self, best: Remembered) -> Gate:
+    def _gate(self, best: DecayCandidate) -> Gate:
         """Life is learned in periods, and the graph's weights are those of several."""
         gate = self.memory.gate(self.price)
         return replace(gate, life=gate.life / best.periods)

@@ -20,9 +20,9 @@ from bench.routing.methods import (
     offline_place,
 )
 from bench.routing.streams import Stream
-from solvers.key_routing.decay import CANDIDATES, DecayedStatistics
-from solvers.key_routing.statistics import PairStatistics, merge_statistics
-from solvers.key_routing.sticky import fresh_routes
+from solvers.key_routing.decayed_statistics import CANDIDATES, DecayedStatistics
+from solvers.key_routing.pair_statistics import PairStatistics, merge_statistics
+from solvers.key_routing.sticky_search import fresh_routes
 from solvers.model.amortisation import RECORDS_PER_BYTE
 
 SERVERS = 6

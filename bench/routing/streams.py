@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solvers.key_routing.key_bytes import key_bytes
 from solvers.key_routing.key_graph import KeyGraph
-from solvers.key_routing.names import key_bytes
-from solvers.key_routing.statistics import PairStatistics
+from solvers.key_routing.pair_statistics import PairStatistics
 from solvers.model.problem import IntArray
 
 FLIGHTS = {

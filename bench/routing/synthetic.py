@@ -13,11 +13,11 @@ import numpy as np
 
 from bench.routing.methods import pairs_alone
 from bench.routing.streams import synthetic
-from solvers.key_routing.decay import routed_by
-from solvers.key_routing.evaluate import quality
+from solvers.key_routing.decayed_statistics import routed_by
 from solvers.key_routing.key_graph import KeyGraph
-from solvers.key_routing.routes import Routes, metis_routes
-from solvers.key_routing.sticky import StickyParams, sticky_routes
+from solvers.key_routing.metis_routes import Routes, metis_routes
+from solvers.key_routing.route_quality import quality
+from solvers.key_routing.sticky_search import StickyParams, sticky_routes
 from solvers.model.problem import IntArray
 
 SERVERS = (1, 2, 3, 4, 5, 6)

@@ -86,7 +86,7 @@ class Kept:
 
 
 def gate_curve(outcomes: Sequence[Outcome], stream: str) -> list[Kept]:
-    """Shares of what ours without the gate gains and moves, by price."""
+    """KeyShares of what ours without the gate gains and moves, by price."""
     rows = [o for o in outcomes if (o.stream, o.n_pairs) == (stream, ALL_PAIRS)]
     once = next(row for row in rows if row.method == ONCE)
     free = next(row for row in rows if row.method == UNGATED)

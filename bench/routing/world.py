@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bench.routing.streams import Period, Stream
-from solvers.key_routing.evaluate import RouteQuality, quality
-from solvers.key_routing.table import RoutingTable
+from solvers.key_routing.route_quality import RouteQuality, quality
+from solvers.key_routing.routing_table import RoutingTable
 from solvers.model.problem import BoolArray, FloatArray, IntArray
 
 NOWHERE = -1

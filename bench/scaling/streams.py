@@ -15,7 +15,7 @@ from bench.simulator.cluster import PauseModel
 from bench.simulator.potc import CHUNK
 from bench.simulator.queues import Queues
 from bench.simulator.substreams import RATE_PER_S, STATE_S, WINDOW_S, Substreams
-from solvers.key_routing.potc import TwoChoices
+from solvers.key_routing.two_choices import TwoChoices
 from solvers.model.problem import FloatArray, IntArray
 
 INSTANCES = 10

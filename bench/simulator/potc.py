@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.simulator.real_job_1 import ARTICLES, CPU_MS, Period
-from solvers.key_routing.potc import TwoChoices
+from solvers.key_routing.two_choices import TwoChoices
 from solvers.model.problem import FloatArray, IntArray
 
 MERGE_MS_PER_EDIT = 0.5

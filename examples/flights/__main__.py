@@ -25,7 +25,7 @@ from examples.flights.operators import FLIGHTS
 from examples.flights.real_jobs import REAL_JOB_4, REAL_JOBS, real_job_policy
 from examples.flights.results import store_results
 from examples.flights.weather import flight_lines, merged_lines
-from solvers.collocate.advice import advice_before_metrics
+from solvers.collocate.component_advice import advice_before_metrics
 
 log = logging.getLogger("ballast.flights")
 

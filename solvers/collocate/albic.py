@@ -16,8 +16,8 @@ import numpy as np
 
 from ballast.contracts.errors import InvalidInput
 from solvers.collocate.clusters import connected_sets, heavy_mask
+from solvers.collocate.contraction import contract
 from solvers.collocate.partition import partition
-from solvers.collocate.units import contract
 from solvers.model import metrics
 from solvers.model.budget import Budget
 from solvers.model.metrics import move_pause_s

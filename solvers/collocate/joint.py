@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from solvers.collocate.cluster_target import NOWHERE, ClusterTarget, propose_target
 from solvers.collocate.cola import place_from_scratch
-from solvers.collocate.memory import TargetMemory
-from solvers.collocate.move_objective import wishes_of
-from solvers.collocate.params import JointParams
-from solvers.collocate.placement import TINY, Placement
-from solvers.collocate.search import Search, Wishes
-from solvers.collocate.target import NOWHERE, ClusterTarget, propose_target
+from solvers.collocate.joint_params import JointParams
+from solvers.collocate.move_objective import MoveObjective, make_move_objective
+from solvers.collocate.move_search import MoveSearch
+from solvers.collocate.placement_state import TINY, PlacementState
+from solvers.collocate.target_memory import TargetMemory
 from solvers.model import metrics
 from solvers.model.amortisation import KEY_GROUP, PLAN, HeldBack
 from solvers.model.budget import Budget
@@ -87,7 +87,7 @@ class _Candidate:
     assignment: IntArray
     distance: float  # share of the mean, serialisation known
     saved: float
-    score: float  # saved traffic, wishes granted
+    score: float  # worth of its moves by the round's objective
 
 
 class _Round:
@@ -114,26 +114,32 @@ class _Round:
 
     def run(self) -> JointPlan:
         target, memory = self._target()
-        wishes, held = wishes_of(self.problem, self.graph, self.budget, self.options, target)
-        myopic, held_myopic = wishes_of(self.problem, self.graph, self.budget, self.options, None)
+        objective, held = make_move_objective(
+            self.problem, self.graph, self.budget, self.options, target
+        )
+        myopic, held_myopic = make_move_objective(
+            self.problem, self.graph, self.budget, self.options, None
+        )
         nothing = self._nothing()
         candidates = [nothing]
         for bound in self._ladder(nothing):
             if len(candidates) > 1 and self.clock.is_over():
                 break
             if target is not None:
-                candidates.append(self._searched("target", wishes, wishes, bound, self.start))
-                candidates += self._arrived(target, wishes, bound)
-            candidates.append(self._searched("myopic", myopic, wishes, bound, self.start))
-            candidates += self._from_scratch(wishes, bound)
+                candidates.append(self._searched("target", objective, objective, bound, self.start))
+                candidates += self._arrived(target, objective, bound)
+            candidates.append(self._searched("myopic", myopic, objective, bound, self.start))
+            candidates += self._from_scratch(objective, bound)
             if nothing.distance > bound + TINY:
-                candidates.append(self._searched("flux", wishes, wishes, bound, self.rebalanced))
+                candidates.append(
+                    self._searched("flux", objective, objective, bound, self.rebalanced)
+                )
         fitting = [c for c in candidates if not self._over_cap(c.assignment).any()]
         if not fitting:
             return self._nothing_fits(nothing)
         is_stalled = memory is not None and memory.is_stalled
         if self.is_weighted:
-            best = self._best_weighted(fitting, nothing, wishes, is_stalled=is_stalled)
+            best = self._best_weighted(fitting, nothing, objective, is_stalled=is_stalled)
         else:
             best = self._best(fitting, nothing, is_stalled=is_stalled)
         held = held if target is not None else held_myopic
@@ -204,15 +210,20 @@ class _Round:
         place = self._placement(self.start)
         return _Candidate("nothing", self.start, place.distance(), place.saved, 0.0)
 
-    def _placement(self, assignment: IntArray) -> Placement:
-        return Placement(self.problem, self.graph, self.options.costs, self.budget, assignment)
+    def _placement(self, assignment: IntArray) -> PlacementState:
+        return PlacementState(self.problem, self.graph, self.options.costs, self.budget, assignment)
 
     def _searched(
-        self, name: str, wishes: Wishes, judge: Wishes, bound: float, start: IntArray
+        self,
+        name: str,
+        objective: MoveObjective,
+        judge: MoveObjective,
+        bound: float,
+        start: IntArray,
     ) -> _Candidate:
         """Repair the load if it must be, fill the budget, then undo and refill."""
         place = self._placement(start)
-        search = Search(place, wishes, bound, self.seed)
+        search = MoveSearch(place, objective, bound, self.seed)
         if place.distance() > bound + TINY:
             search.repair(bound)
         search.limit = max(bound, place.distance())
@@ -225,25 +236,29 @@ class _Round:
         self.trace.append((self.clock.elapsed(), name, 100.0 * found.distance))
         return found
 
-    def _rated(self, name: str, assignment: IntArray, judge: Wishes, bound: float) -> _Candidate:
+    def _rated(
+        self, name: str, assignment: IntArray, judge: MoveObjective, bound: float
+    ) -> _Candidate:
         """The candidate with its figures, counted from the start whatever way led to it."""
-        rated = Search(self._placement(self.start), judge, bound, self.seed)
+        rated = MoveSearch(self._placement(self.start), judge, bound, self.seed)
         for k in np.flatnonzero(assignment != self.start).tolist():
             rated.apply(k, int(assignment[k]))
         return _Candidate(name, assignment, rated.place.distance(), rated.place.saved, rated.score)
 
-    def _arrived(self, target: ClusterTarget, wishes: Wishes, bound: float) -> list[_Candidate]:
+    def _arrived(
+        self, target: ClusterTarget, objective: MoveObjective, bound: float
+    ) -> list[_Candidate]:
         """The target itself, where the budget reaches it: coarse loads can bar the way there."""
-        wanted = np.array(wishes.target, dtype=np.int64)
+        wanted = np.array(objective.target, dtype=np.int64)
         goal = np.where(wanted == NOWHERE, self.start, target.node_of)
         # A target of an earlier round knows nothing of pins and lists that came since.
         may = self.problem.permits(np.arange(len(goal)), goal) & ~self.problem.pinned_mask
         goal = np.where(may, goal, self.start)
         if not within_budget(self.problem, self.budget, goal):
             return []
-        return [self._searched("target", wishes, wishes, bound, goal)]
+        return [self._searched("target", objective, objective, bound, goal)]
 
-    def _from_scratch(self, wishes: Wishes, bound: float) -> list[_Candidate]:
+    def _from_scratch(self, objective: MoveObjective, bound: float) -> list[_Candidate]:
         """COLA's placement where the budget lets everything be placed anew, and that searched on:
         before the first plan nothing has grown where it is, so moving is as cheap as ever."""
         if not self.options.from_scratch:
@@ -252,8 +267,8 @@ class _Round:
         self.scratch_fits = within_budget(self.problem, self.budget, cola)
         if not self.scratch_fits:
             return []
-        plain = self._rated("cola", cola, wishes, bound)
-        return [plain, self._searched("cola", wishes, wishes, bound, cola)]
+        plain = self._rated("cola", cola, objective, bound)
+        return [plain, self._searched("cola", objective, objective, bound, cola)]
 
     def _reason(self, best: _Candidate) -> str:
         won = f"the {best.name} plan won"
@@ -300,9 +315,14 @@ class _Round:
         return round(over, 9), -value, moves
 
     def _best_weighted(
-        self, candidates: list[_Candidate], nothing: _Candidate, judge: Wishes, *, is_stalled: bool
+        self,
+        candidates: list[_Candidate],
+        nothing: _Candidate,
+        judge: MoveObjective,
+        *,
+        is_stalled: bool,
     ) -> _Candidate:
-        """The best by weights, wishes granted, of those that lose nothing by weights alone."""
+        """The best score by weights; a plan that loses by weights alone is no candidate."""
         least = [self._necessary(c, nothing, judge) for c in candidates]
         pairs = [*zip(candidates, least, strict=True), *((c, c) for c in least)]
         allowed = [
@@ -318,7 +338,7 @@ class _Round:
 
         return min(allowed, key=rank)
 
-    def _necessary(self, c: _Candidate, nothing: _Candidate, judge: Wishes) -> _Candidate:
+    def _necessary(self, c: _Candidate, nothing: _Candidate, judge: MoveObjective) -> _Candidate:
         """What of a candidate has to be done, and nothing else."""
         if not self.must_move:
             return nothing

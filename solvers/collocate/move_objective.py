@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
 import numpy as np
 
-from solvers.collocate.params import JointParams
-from solvers.collocate.search import Wishes
-from solvers.collocate.target import NOWHERE, ClusterTarget, move_costs
+from solvers.collocate.cluster_target import NOWHERE, ClusterTarget, move_costs
+from solvers.collocate.joint_params import JointParams
 from solvers.model.amortisation import HeldBack
 from solvers.model.budget import Budget
 from solvers.model.metrics import move_pause_s
@@ -15,14 +17,31 @@ from solvers.model.traffic_graph import TrafficGraph, sum_by
 from solvers.rebalance.start import normalised_loads
 
 
-def wishes_of(
+@dataclass(frozen=True, slots=True)
+class MoveObjective:
+    """What the search is after besides saved traffic, per key group, in the same unit.
+
+    ``target[k]`` is a node or -1, ``pull[k]`` what being there is worth, ``leave[k]`` what
+    leaving a draining node is worth, ``cost[k]`` the cost of a move, 1 on average. ``held[k]``
+    says that the gate lets k move neither by itself nor with its cluster.
+    """
+
+    target: list[int]
+    pull: list[float]
+    leave: list[float]
+    cost: list[float]
+    held: list[bool]
+    pays: Callable[[int, float], bool] = field(default=lambda _k, _gain: True)
+
+
+def make_move_objective(
     problem: Problem,
     graph: TrafficGraph,
     budget: Budget,
     options: JointParams,
     target: ClusterTarget | None,
-) -> tuple[Wishes, tuple[HeldBack, ...]]:
-    """The wishes of a round with this target (or none), and what the gate holds back."""
+) -> tuple[MoveObjective, tuple[HeldBack, ...]]:
+    """The objective of a round with this target (or none), and what the gate holds back."""
     inner = _inner_rate(problem, graph, target)
     paying, held = _paying_clusters(problem, graph, options, target)
     if target is None:
@@ -35,7 +54,7 @@ def wishes_of(
     def pays(k: int, gain: float) -> bool:
         return gate is None or gate.pays(gain, n_bytes[k], pause[k])
 
-    wishes = Wishes(
+    objective = MoveObjective(
         target=wanted.tolist(),
         pull=(options.target_bonus * options.costs.saved_by_node * inner).tolist(),
         leave=_drain_worth(problem, graph, options).tolist(),
@@ -43,7 +62,7 @@ def wishes_of(
         held=[gate is not None and node == NOWHERE for node in wanted.tolist()],
         pays=pays,
     )
-    return wishes, held
+    return objective, held
 
 
 def _inner_rate(problem: Problem, graph: TrafficGraph, target: ClusterTarget | None) -> FloatArray:

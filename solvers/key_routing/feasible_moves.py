@@ -21,7 +21,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Limits:
+class LoadLimits:
     """[nodes x columns]: what a node has while no key moves, the least and the most it may have.
 
     A column is a resource, or a stage's records as one memory has them.
@@ -43,18 +43,18 @@ class Limits:
         outside: FloatArray = np.maximum(load - self.most, self.least - load) / self.scale
         return outside
 
-    def bear(self, load: FloatArray) -> bool:
+    def allow(self, load: FloatArray) -> bool:
         """Whether a load is within all of them."""
         return bool((self.beyond(load) <= ROUNDING).all())
 
-    def beside(self, other: Limits) -> Limits:
+    def beside(self, other: LoadLimits) -> LoadLimits:
         """Both, the columns of the other one behind."""
         pairs = ((self.load, other.load), (self.least, other.least), (self.most, other.most))
-        return Limits(*(np.hstack(pair) for pair in pairs))
+        return LoadLimits(*(np.hstack(pair) for pair in pairs))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Effects:
+class MoveEffects:
     """What the moves of a key take from node to node, an entry for each column they count in."""
 
     key: IntArray  # number of the key among those that want to move
@@ -63,7 +63,7 @@ class Effects:
     target: IntArray
     amount: FloatArray
 
-    def load(self, limits: Limits, moving: BoolArray) -> FloatArray:
+    def load(self, limits: LoadLimits, moving: BoolArray) -> FloatArray:
         """[nodes x columns]: what nodes have while these keys move."""
         on = moving[self.key]
         shape = limits.load.shape
@@ -79,8 +79,8 @@ class Effects:
         return sum_by(self.key[on], self.amount[on], len(moving))
 
 
-def bearable(
-    effects: Effects, limits: Limits, n_keys: int, lost: Callable[[BoolArray], FloatArray]
+def select_feasible(
+    effects: MoveEffects, limits: LoadLimits, n_keys: int, lost: Callable[[BoolArray], FloatArray]
 ) -> BoolArray:
     """[keys]: those that may move; none where what is there before is beyond the limits already.
 
@@ -109,7 +109,7 @@ def bearable(
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Partners:
+class KeyPartners:
     """Records between keys, and where each key is before and after the moves that are wanted."""
 
     graph: KeyGraph

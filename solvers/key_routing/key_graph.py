@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.key_routing.statistics import PairStatistics
+from solvers.key_routing.pair_statistics import PairStatistics
 from solvers.model.problem import FloatArray, IntArray
 from solvers.model.traffic_graph import TrafficGraph
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from ballast.contracts.errors import InvalidInput
-from solvers.key_routing.decay import CANDIDATES, DecayedStatistics
+from solvers.key_routing.decayed_statistics import CANDIDATES, DecayedStatistics
 from solvers.key_routing.key_graph import LEFT, RIGHT, KeyGraph
+from solvers.key_routing.pair_statistics import PairStatistics
 from solvers.key_routing.space_saving import Estimate, Item, SpaceSaving
-from solvers.key_routing.statistics import PairStatistics
-from solvers.key_routing.sticky import IMBALANCE, fresh_routes
+from solvers.key_routing.sticky_search import IMBALANCE, fresh_routes
 from solvers.model.key_statistics import KeyStatistics, RoutedEdge
 from solvers.model.problem import FloatArray
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.key_routing.balance import Balance
-from solvers.key_routing.feasible_moves import Effects, Limits, Partners, bearable
+from solvers.key_routing.feasible_moves import KeyPartners, LoadLimits, MoveEffects, select_feasible
 from solvers.key_routing.key_graph import LEFT, RIGHT, KeyGraph
 from solvers.key_routing.key_memory import KeyMemory
-from solvers.key_routing.rerouting import KeyMap, KeyMove, Shares, key_group_rows
+from solvers.key_routing.rerouting import KeyMap, KeyMove, KeyShares, key_group_rows
+from solvers.key_routing.stage_balance import StageBalance
 from solvers.model import metrics
 from solvers.model.amortisation import Gate
 from solvers.model.key_statistics import RoutedEdge
@@ -22,7 +22,7 @@ KeyMoves = tuple[KeyMove, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class KeyMoveSelector:
     """Keys of an edge under a placement of the key groups, where all nodes are alike."""
 
     problem: Problem
@@ -36,24 +36,24 @@ class Wishes:
     imbalance: float
     now: KeyMap
     """Where keys are by the plan so far."""
-    in_force: Shares
+    in_force: KeyShares
     """What keys take along, by where they are before the plan."""
 
-    def bearable(self, wanted: Sequence[KeyMoves]) -> Sequence[KeyMoves]:
+    def select_feasible(self, wanted: Sequence[KeyMoves]) -> Sequence[KeyMoves]:
         """Those that may move: load distance, caps and stages stay as they have to."""
         vertices = self._vertices(wanted)
         before = self.assignment[key_group_rows(self._graph, self.now, self.edge)]
         target = self.assignment[[moves[0].target for moves in wanted]]
-        partners = Partners(self._graph, before, vertices, target)
+        partners = KeyPartners(self._graph, before, vertices, target)
         effects = self._effects(wanted, partners)
         limits = self._of_nodes().beside(self._of_stages(before))
-        moving = bearable(effects, limits, len(wanted), partners.lost)
+        moving = select_feasible(effects, limits, len(wanted), partners.lost)
         if moving.all():
             return wanted
         # Some came for keys that now stay; those that no longer pay stay too, if balance lets them.
         gain = partners.lost(moving)
         pays = np.array([self._pays(gain[i], moves) for i, moves in enumerate(wanted)], dtype=bool)
-        if limits.bear(effects.load(limits, moving & pays)):
+        if limits.allow(effects.load(limits, moving & pays)):
             moving = moving & pays
         return [moves for moves, goes in zip(wanted, moving, strict=True) if goes]
 
@@ -74,7 +74,7 @@ class Wishes:
         ]
         return np.array(found, dtype=np.int64)
 
-    def _of_nodes(self) -> Limits:
+    def _of_nodes(self) -> LoadLimits:
         """Loads of nodes: within the allowed distance of their mean, and within their caps."""
         problem = self.problem
         mean = metrics.mean_load(problem)
@@ -86,21 +86,21 @@ class Wishes:
         load = metrics.node_loads(problem, self.assignment)
         # What a node may keep above its cap is what it had before the plan.
         most = np.minimum(mean + slack, self.now.problem.cap_limit / problem.capacity)
-        return Limits(load, np.broadcast_to(mean - slack, load.shape), most)
+        return LoadLimits(load, np.broadcast_to(mean - slack, load.shape), most)
 
-    def _of_stages(self, before: IntArray) -> Limits:
+    def _of_stages(self, before: IntArray) -> LoadLimits:
         """Records of either end in every memory: within the bound, or no more uneven than now."""
         graph, balance = self._graph, self._balance()
         stages = [graph.stage(side) for side in (LEFT, RIGHT)]
         load = np.hstack([balance.load(before[stage], stage) for stage in stages])
         most = np.maximum(1.0, load.max(axis=0, initial=0.0))
-        return Limits(load, np.full_like(load, -np.inf), np.broadcast_to(most, load.shape))
+        return LoadLimits(load, np.full_like(load, -np.inf), np.broadcast_to(most, load.shape))
 
-    def _balance(self) -> Balance:
+    def _balance(self) -> StageBalance:
         graph, views = self.memory.weighed
-        return Balance.of(graph, self.problem.n_nodes, self.imbalance, views)
+        return StageBalance.of(graph, self.problem.n_nodes, self.imbalance, views)
 
-    def _effects(self, wanted: Sequence[KeyMoves], partners: Partners) -> Effects:
+    def _effects(self, wanted: Sequence[KeyMoves], partners: KeyPartners) -> MoveEffects:
         """In the columns of :meth:`_of_nodes`, then of :meth:`_of_stages`."""
         share, n_left = self._balance().share, self._graph.n_left
         capacity, n_resources = self.problem.capacity[0], self.problem.n_resources
@@ -118,7 +118,7 @@ class Wishes:
                 for view, part in enumerate(share[vertex])
             ]
         keys, columns, sources, targets, amounts = zip(*entries, strict=True)
-        return Effects(
+        return MoveEffects(
             np.array(keys), np.array(columns), np.array(sources), np.array(targets),
             np.array(amounts, dtype=np.float64),
         )  # fmt: skip

@@ -16,11 +16,11 @@ from functools import cached_property
 import numpy as np
 
 from ballast.contracts.identity import hashed_key_group, key_group_name, split_key_group_name
-from solvers.key_routing.balance import Balance
 from solvers.key_routing.held_back_keys import held_back_keys
 from solvers.key_routing.key_graph import LEFT, RIGHT, KeyGraph
 from solvers.key_routing.key_memory import KeyMemory
-from solvers.key_routing.sticky import IMBALANCE, StickyParams, sticky_routes
+from solvers.key_routing.stage_balance import StageBalance
+from solvers.key_routing.sticky_search import IMBALANCE, StickyParams, sticky_routes
 from solvers.model.amortisation import Gate, HeldBack
 from solvers.model.key_statistics import KeyStatistics, RoutedEdge, Routing
 from solvers.model.problem import FloatArray, IntArray, Problem
@@ -39,7 +39,7 @@ class KeyMove:
 
 
 @dataclass(frozen=True, slots=True)
-class Rerouted:
+class ReroutingResult:
     """Keys in the order of what they gain; each with its moves, one an operator that follows."""
 
     moves: tuple[tuple[KeyMove, ...], ...] = ()
@@ -80,18 +80,18 @@ def reroute(
     *,
     imbalance: float = IMBALANCE,
     seed: int = 0,
-) -> Rerouted:
+) -> ReroutingResult:
     """The keys of an edge that are better off elsewhere, under a placement of the key groups.
 
     ``memory`` is what the statistics say of the edge, if that is known already.
     """
     reason = why_not(problem, assignment, statistics, edge)
     if reason is not None:
-        return Rerouted(reason=reason)
+        return ReroutingResult(reason=reason)
     if memory is None:
         memory = KeyMemory.of(statistics, edge, problem.n_nodes, imbalance, seed=seed)
     keys = KeyMap(problem, routing)
-    share = Shares(statistics, keys)
+    share = KeyShares(statistics, keys)
     graph = memory.graph(lambda side, key: _state_bytes(share, edge, side, key))
     servers = np.flatnonzero(problem.staying)
     server_of = np.full(problem.n_nodes, -1, dtype=np.int64)
@@ -115,7 +115,7 @@ def reroute(
             found.append(moves)
     ends = (edge.left[0], edge.right[0])
     held = held_back_keys(graph, plan.server, before, len(servers), gate, ends)
-    return Rerouted(tuple(found), held=held)
+    return ReroutingResult(tuple(found), held=held)
 
 
 def why_not(
@@ -136,7 +136,7 @@ def why_not(
     return None
 
 
-class Shares:
+class KeyShares:
     """A key's share of its key group, by records."""
 
     def __init__(self, statistics: KeyStatistics, keys: KeyMap) -> None:
@@ -208,7 +208,7 @@ def _rates_of_pairs(statistics: KeyStatistics) -> dict[tuple[str, str], float]:
     return most
 
 
-def _state_bytes(share: Shares, edge: RoutedEdge, side: int, key: bytes) -> float:
+def _state_bytes(share: KeyShares, edge: RoutedEdge, side: int, key: bytes) -> float:
     """What moving a key moves, at every operator that follows it."""
     operators = edge.left if side == LEFT else edge.right
     return sum(share.state_bytes(operator, key.decode()) for operator in operators)
@@ -224,7 +224,7 @@ def fullest_shares(
 ) -> FloatArray:
     """[ends x memories]: records of the node that has most over what the bound allows a node."""
     graph, views = memory.weighed
-    balance = Balance.of(graph, problem.n_nodes, imbalance, views)
+    balance = StageBalance.of(graph, problem.n_nodes, imbalance, views)
     node = assignment[key_group_rows(graph, KeyMap(problem, routing), edge)]
     stages = [graph.stage(side) for side in (LEFT, RIGHT)]
     loads = [balance.load(node[stage], stage).max(axis=0, initial=0.0) for stage in stages]
@@ -260,7 +260,7 @@ class _Picker:
         self.rate = np.array([statistics.group_rate.get(name, 0.0) for name in names])
 
     def moves(
-        self, operators: Sequence[str], key: str, node: int, share: Shares
+        self, operators: Sequence[str], key: str, node: int, share: KeyShares
     ) -> tuple[KeyMove, ...]:
         made = []
         for operator in operators:
@@ -302,7 +302,7 @@ def moves_between(
 ) -> list[KeyMove]:
     """Every key whose key group differs, by the routings alone."""
     was, will_be = KeyMap(problem, before), KeyMap(problem, after)
-    share = Shares(statistics, was)
+    share = KeyShares(statistics, was)
     found = []
     for operator in sorted(before.keys() | after.keys()):
         for key in sorted(before.get(operator, {}).keys() | after.get(operator, {}).keys()):
@@ -325,7 +325,7 @@ def problem_after(
     if not moves:
         return problem
     was, will_be = KeyMap(problem, before), KeyMap(problem, after)
-    share = Shares(statistics, was)
+    share = KeyShares(statistics, was)
     load = problem.load.copy()
     for move in moves:
         taken = share.load(move.operator, move.key)

@@ -15,7 +15,7 @@ from solvers.planner.allocation import Allocation
 
 
 @dataclass(frozen=True, slots=True)
-class Purse:
+class RouteBudget:
     """A plan so far against its budget of bytes and pause, and the most routes of an operator."""
 
     problem: Problem
@@ -25,27 +25,27 @@ class Purse:
 
     def affordable(self, wanted: Sequence[KeyMoves]) -> tuple[list[KeyMoves], str]:
         """Keys in the order given, without those that go beyond; and what the first went beyond."""
-        spent = _Spent(self)
-        chosen, first_beyond = [], ""
+        use = _BudgetUse(self)
+        chosen, first_violation = [], ""
         for moves in wanted:
-            beyond = spent.beyond(moves)
-            if beyond is None:
-                spent.take(moves)
+            violation = use.violation(moves)
+            if violation is None:
+                use.add(moves)
                 chosen.append(moves)
-            first_beyond = first_beyond or beyond or ""
-        return chosen, first_beyond
+            first_violation = first_violation or violation or ""
+        return chosen, first_violation
 
-    def overdrawn(self, before: Routing) -> str | None:
+    def violation(self, before: Routing) -> str | None:
         """What the plan, all its keys routed, goes beyond; routes in force may stay."""
         n_bytes, pause_s = route_cost(self.problem, self.planned.route_moves)
-        found = self.in_words(n_bytes, pause_s)
+        found = self.cost_violation(n_bytes, pause_s)
         for operator, routes in self.planned.routing.items():
             if len(routes) > max(self.max_routes, len(before.get(operator, {}))):
-                return self.too_many(operator)
+                return self.route_count_violation(operator)
         return found
 
-    def in_words(self, key_bytes: int, key_pause_s: float) -> str | None:
-        """What so much for keys goes beyond, beside what the key groups take; None if nothing."""
+    def cost_violation(self, key_bytes: int, key_pause_s: float) -> str | None:
+        """The limit that this cost of keys breaks together with the key groups; None if none."""
         result, budget = self.planned.result, self.budget
         n_bytes = result.bytes + key_bytes
         pause_s = result.pause_s - result.forced_pause_s + key_pause_s
@@ -55,45 +55,45 @@ class Purse:
             return f"the pause would be {pause_s:.3f} s, and the budget is {budget.pause_s:g} s"
         return None
 
-    def too_many(self, operator: str) -> str:
+    def route_count_violation(self, operator: str) -> str:
         """That an operator has as many routes as it may."""
         return f"{operator} would have more than {self.max_routes:,} routes"
 
 
-class _Spent:
+class _BudgetUse:
     """Bytes, key groups touched and routes while keys are added."""
 
-    def __init__(self, purse: Purse) -> None:
-        self.purse, planned = purse, purse.planned
-        self.keys = KeyMap(purse.problem, planned.routing)
+    def __init__(self, route_budget: RouteBudget) -> None:
+        self.route_budget, planned = route_budget, route_budget.planned
+        self.keys = KeyMap(route_budget.problem, planned.routing)
         self.bytes = sum(move.bytes for move in planned.route_moves)
         self.touched = {row for move in planned.route_moves for row in (move.source, move.target)}
         self.routes = {operator: len(routes) for operator, routes in planned.routing.items()}
-        self.most = {
-            operator: max(purse.max_routes, count) for operator, count in self.routes.items()
+        self.route_limit = {
+            operator: max(route_budget.max_routes, count) for operator, count in self.routes.items()
         }
 
-    def beyond(self, moves: KeyMoves) -> str | None:
+    def violation(self, moves: KeyMoves) -> str | None:
         """What these moves more would go beyond; None where they fit."""
         for move in moves:
-            count = self.routes.get(move.operator, 0) + self._routes_more(move)
-            if count > self.most.get(move.operator, self.purse.max_routes):
-                return self.purse.too_many(move.operator)
-        problem = self.purse.problem
+            count = self.routes.get(move.operator, 0) + self._added_routes(move)
+            if count > self.route_limit.get(move.operator, self.route_budget.max_routes):
+                return self.route_budget.route_count_violation(move.operator)
+        problem = self.route_budget.problem
         n_bytes = math.ceil(self.bytes + sum(move.bytes for move in moves))
         rows = {row for move in moves for row in (move.source, move.target)}
         pause_s = _pause_s(problem, len(self.touched | rows), n_bytes)
-        return self.purse.in_words(n_bytes, pause_s)
+        return self.route_budget.cost_violation(n_bytes, pause_s)
 
-    def take(self, moves: KeyMoves) -> None:
+    def add(self, moves: KeyMoves) -> None:
         """Add these moves."""
         for move in moves:
             self.bytes += move.bytes
             self.touched |= {move.source, move.target}
-            more = self._routes_more(move)
+            more = self._added_routes(move)
             self.routes[move.operator] = self.routes.get(move.operator, 0) + more
 
-    def _routes_more(self, move: KeyMove) -> int:
+    def _added_routes(self, move: KeyMove) -> int:
         """A key that comes to where its hash is needs no route; one that has a route keeps one."""
         rows = self.keys.groups[move.operator]
         is_home = rows[self.keys.hashed(move.operator, move.key)] == move.target

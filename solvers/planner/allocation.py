@@ -8,8 +8,8 @@ from typing import Any
 
 from ballast.contracts.errors import InvalidInput
 from solvers.collocate import joint
-from solvers.collocate.memory import TargetMemory
-from solvers.collocate.params import JointParams
+from solvers.collocate.joint_params import JointParams
+from solvers.collocate.target_memory import TargetMemory
 from solvers.key_routing.rerouting import KeyMove
 from solvers.model.amortisation import HeldBack
 from solvers.model.budget import Budget

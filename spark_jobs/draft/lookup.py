@@ -21,7 +21,7 @@ from ballast.store.plans import (
 )
 from ballast.store.snapshots import PARTS, RESOURCES, snapshot_of_run
 from ballast.store.tables import Filter, ensure_tables, read_rows, table_exists
-from solvers.collocate.memory import TargetMemory
+from solvers.collocate.target_memory import TargetMemory
 from spark_jobs.draft.problem import Row
 from spark_jobs.draft.round import Round, Route, round_of
 from spark_jobs.draft.scaling_inputs import Looked

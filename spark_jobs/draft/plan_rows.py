@@ -31,10 +31,10 @@ from ballast.contracts.scaling import (
 from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.tables import TABLES
 from ballast.store.snapshots import key_group_names
-from solvers.collocate.advice import advice_from_traffic
-from solvers.key_routing.plan_routes import under_plan
+from solvers.collocate.component_advice import advice_from_traffic
 from solvers.key_routing.rerouting import moves_between, problem_after
 from solvers.key_routing.route_budget import route_cost
+from solvers.key_routing.route_planner import under_plan
 from solvers.model.amortisation import shortened
 from solvers.model.budget import Budget
 from solvers.model.key_statistics import Routing

@@ -12,7 +12,7 @@ from ballast.contracts.errors import InvalidInput
 from solvers.collocate import albic, cola
 from solvers.collocate.albic import AlbicParams, _Albic
 from solvers.collocate.clusters import connected_sets, downstream_key_groups, heavy_mask
-from solvers.collocate.units import contract
+from solvers.collocate.contraction import contract
 from solvers.model.budget import Budget
 from solvers.model.problem import Problem
 from solvers.model.result import Status

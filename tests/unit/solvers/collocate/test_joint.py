@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ballast.contracts.errors import InvalidInput
 from solvers.collocate import joint
 from solvers.collocate.joint import JointParams, plan
-from solvers.collocate.search import Search
+from solvers.collocate.move_search import MoveSearch
 from solvers.model import metrics
 from solvers.model.amortisation import Gate
 from solvers.model.budget import Budget
@@ -165,7 +165,7 @@ def test_a_load_out_of_bounds_is_repaired_first() -> None:
 
 def test_repairs_that_undo_each_other_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where records between nodes cost load, each of two moves may look as if it relieved."""
-    monkeypatch.setattr(Search, "_relief", lambda *_: 1.0)
+    monkeypatch.setattr(MoveSearch, "_relief", lambda *_: 1.0)
     problem = with_traffic([1.0] * 3, [0, 0, 1], [(0, 1, 5.0)])
     made = plan(problem, Budget(), Stop(seconds=1), 1, JointParams(max_load_distance=1))
     assert made.result.is_solved

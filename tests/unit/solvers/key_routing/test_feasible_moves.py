@@ -5,22 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvers.key_routing.feasible_moves import Effects, Limits, Partners, bearable
+from solvers.key_routing.feasible_moves import KeyPartners, LoadLimits, MoveEffects, select_feasible
 from solvers.key_routing.key_graph import KeyGraph
 
 INF = np.inf
 
 
-def limits(load: list[float], least: float = -INF, most: float = INF) -> Limits:
+def limits(load: list[float], least: float = -INF, most: float = INF) -> LoadLimits:
     column = np.array(load, dtype=np.float64)[:, None]
-    return Limits(column, np.full_like(column, least), np.full_like(column, most))
+    return LoadLimits(column, np.full_like(column, least), np.full_like(column, most))
 
 
-def effects(*entries: tuple[int, int, float]) -> Effects:
+def effects(*entries: tuple[int, int, float]) -> MoveEffects:
     """Source, target and amount of each key, one after the other, in the only column."""
     source, target, amount = zip(*entries, strict=True)
     keys = np.arange(len(entries))
-    return Effects(keys, np.zeros_like(keys), np.array(source), np.array(target), np.array(amount))
+    return MoveEffects(
+        keys, np.zeros_like(keys), np.array(source), np.array(target), np.array(amount)
+    )
 
 
 def worth(*values: float):
@@ -28,32 +30,34 @@ def worth(*values: float):
 
 
 def test_all_move_where_nodes_bear_them() -> None:
-    moving = bearable(effects((0, 1, 3.0), (0, 1, 2.0)), limits([10, 5], most=10), 2, worth(1, 1))
+    moving = select_feasible(
+        effects((0, 1, 3.0), (0, 1, 2.0)), limits([10, 5], most=10), 2, worth(1, 1)
+    )
     assert moving.tolist() == [True, True]
 
 
 def test_those_that_lose_least_for_their_weight_are_sent_back() -> None:
     wanted = effects((0, 1, 4.0), (0, 1, 2.0), (0, 1, 2.0))
-    moving = bearable(wanted, limits([10, 5], most=11), 3, worth(9.0, 1.0, 8.0))
+    moving = select_feasible(wanted, limits([10, 5], most=11), 3, worth(9.0, 1.0, 8.0))
     assert moving.tolist() == [True, False, True]
 
 
 def test_a_node_that_would_have_too_little_keeps_some() -> None:
     wanted = effects((0, 1, 3.0), (0, 2, 3.0))
-    moving = bearable(wanted, limits([8, 1, 1], least=0.5, most=9), 2, worth(1.0, 2.0))
+    moving = select_feasible(wanted, limits([8, 1, 1], least=0.5, most=9), 2, worth(1.0, 2.0))
     assert moving.tolist() == [True, True]
-    moving = bearable(wanted, limits([8, 1, 1], least=3.0, most=9), 2, worth(1.0, 2.0))
+    moving = select_feasible(wanted, limits([8, 1, 1], least=3.0, most=9), 2, worth(1.0, 2.0))
     assert moving.tolist() == [False, False]  # the others had too little before
 
 
 def test_every_column_counts() -> None:
     one = limits([10, 5], most=20)
     two = one.beside(limits([1, 1], most=1.5))
-    both = Effects(
+    both = MoveEffects(
         np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([0, 0, 0, 0]),
         np.array([1, 1, 1, 1]), np.array([2.0, 0.4, 2.0, 0.4]),
     )  # fmt: skip
-    assert bearable(both, two, 2, worth(1, 2)).tolist() == [False, True]
+    assert select_feasible(both, two, 2, worth(1, 2)).tolist() == [False, True]
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -66,10 +70,10 @@ def test_what_is_left_is_always_within_the_limits(seed: int) -> None:
     target = (source + chance.integers(1, n_nodes, n_keys)) % n_nodes
     amount = chance.exponential(0.7, n_keys)
     wanted = effects(*zip(source.tolist(), target.tolist(), amount.tolist(), strict=True))
-    moving = bearable(wanted, bounds, n_keys, worth(*chance.uniform(-1, 5, n_keys)))
-    assert bounds.bear(wanted.load(bounds, moving))
+    moving = select_feasible(wanted, bounds, n_keys, worth(*chance.uniform(-1, 5, n_keys)))
+    assert bounds.allow(wanted.load(bounds, moving))
     everything = np.ones(n_keys, dtype=bool)
-    assert moving.all() == bounds.bear(wanted.load(bounds, everything))
+    assert moving.all() == bounds.allow(wanted.load(bounds, everything))
 
 
 def test_a_key_loses_the_partners_it_would_have_come_to() -> None:
@@ -83,9 +87,9 @@ def test_a_key_loses_the_partners_it_would_have_come_to() -> None:
     assert at == {b"a": 0, b"b": 0, b"x": 1, b"y": 0}
     before = np.array([0, 0, 1, 0])
     # a and b come to x; y, which b leaves, stays.
-    partners = Partners(graph, before, np.array([0, 1]), np.array([1, 1]))
+    partners = KeyPartners(graph, before, np.array([0, 1]), np.array([1, 1]))
     assert partners.lost(np.array([True, True])).tolist() == [5.0, 1.0]
     # Where x comes to them instead, and b is sent back, x still gains a's records.
-    together = Partners(graph, before, np.array([2]), np.array([0]))
+    together = KeyPartners(graph, before, np.array([2]), np.array([0]))
     assert together.lost(np.array([True])).tolist() == [7.0]
     assert together.lost(np.array([False])).tolist() == [7.0]

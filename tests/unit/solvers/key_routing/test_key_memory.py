@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ballast.contracts.errors import InvalidInput
-from solvers.key_routing.decay import CANDIDATES
+from solvers.key_routing.decayed_statistics import CANDIDATES
 from solvers.key_routing.key_graph import LEFT
 from solvers.key_routing.key_memory import KeyMemory
-from solvers.key_routing.plan_routes import RoutingOptions, with_routes
 from solvers.key_routing.rerouting import problem_after
+from solvers.key_routing.route_planner import RoutingOptions, with_routes
 from solvers.model import metrics
 from solvers.model.amortisation import Gate
 from solvers.model.budget import Budget

@@ -9,11 +9,10 @@ import pytest
 
 from ballast.contracts.identity import hashed_key_group
 from solvers.key_routing.key_memory import KeyMemory
-from solvers.key_routing.plan_routes import RoutingOptions, with_routes
 from solvers.key_routing.rerouting import (
     KeyMap,
     KeyMove,
-    Rerouted,
+    ReroutingResult,
     fullest_shares,
     moves_between,
     problem_after,
@@ -21,6 +20,7 @@ from solvers.key_routing.rerouting import (
     routing_after,
 )
 from solvers.key_routing.route_budget import route_cost
+from solvers.key_routing.route_planner import RoutingOptions, with_routes
 from solvers.model import metrics
 from solvers.model.amortisation import Gate
 from solvers.model.budget import Budget
@@ -222,7 +222,8 @@ def test_more_routes_in_force_than_allowed_bar_no_others_and_do_not_grow(
     problem, statistics = world()
     found = reroute(problem, problem.current, statistics, {}, EDGE, FREE, imbalance=1.3)
     monkeypatch.setattr(
-        "solvers.key_routing.plan_routes.reroute", lambda *_, **__: Rerouted(found.moves[:1])
+        "solvers.key_routing.route_planner.reroute",
+        lambda *_, **__: ReroutingResult(found.moves[:1]),
     )
     in_force = {operator: {"not counted": 0, "nor this": 1}}
     objective = Objective("joint", 60.0, gate=FREE)
@@ -291,7 +292,9 @@ def test_by_weights_a_plan_says_what_its_keys_are_not_worth(monkeypatch) -> None
     found = reroute(problem, problem.current, statistics, {}, EDGE, FREE, imbalance=1.3)
     fuller = int(metrics.node_loads(problem, problem.current)[:, 0].argmax())
     to_it = tuple(m for m in found.moves if problem.current[m[0].target] == fuller)
-    monkeypatch.setattr("solvers.key_routing.plan_routes.reroute", lambda *_, **__: Rerouted(to_it))
+    monkeypatch.setattr(
+        "solvers.key_routing.route_planner.reroute", lambda *_, **__: ReroutingResult(to_it)
+    )
     dear = Objective("joint", 30.0, gate=FREE, weights=Weights(1e-6, 1.0))
     planned = plan_for(dear, problem, Budget(moves=0), Stop(steps=5))
     options = RoutingOptions((EDGE,), imbalance=2.0)
@@ -346,7 +349,8 @@ def test_keys_that_come_together_do_not_drive_others_out_of_their_rack(monkeypat
         )
         assert fell == pytest.approx(1.0 if is_routed else -8.0)
         monkeypatch.setattr(
-            "solvers.key_routing.plan_routes.reroute", lambda *_, m=moves, **__: Rerouted((m,))
+            "solvers.key_routing.route_planner.reroute",
+            lambda *_, m=moves, **__: ReroutingResult((m,)),
         )
         assert bool(routed_in(problem, statistics, objective).route_moves) == is_routed
 
@@ -357,7 +361,7 @@ def test_a_share_of_the_moves_keeps_the_bound_of_a_stage(monkeypatch) -> None:
     found = reroute(problem, problem.current, statistics, {}, EDGE, FREE, imbalance=1.3)
     to_first = tuple(m for m in found.moves if problem.current[m[0].target] == 0)
     monkeypatch.setattr(
-        "solvers.key_routing.plan_routes.reroute", lambda *_, **__: Rerouted(to_first)
+        "solvers.key_routing.route_planner.reroute", lambda *_, **__: ReroutingResult(to_first)
     )
     objective = Objective("joint", 200.0, gate=FREE)
     planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ballast.contracts.errors import InvalidInput
+from solvers.key_routing.pair_statistics import PairStatistics, merge_statistics
 from solvers.key_routing.space_saving import SpaceSaving, merge
-from solvers.key_routing.statistics import PairStatistics, merge_statistics
 
 MANY = settings(max_examples=200, deadline=None, derandomize=True)
 streams = st.lists(st.integers(0, 15), max_size=120)

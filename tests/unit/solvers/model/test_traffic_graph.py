@@ -13,7 +13,7 @@ from ballast.contracts.errors import InvalidInput
 from solvers.collocate.clusters import split_to_fit
 from solvers.collocate.lower_bound import fewest_moves, fewest_rounds
 from solvers.collocate.partition import cut_off, partition
-from solvers.collocate.placement import Placement
+from solvers.collocate.placement_state import PlacementState
 from solvers.model import metrics
 from solvers.model.budget import Budget
 from solvers.model.problem import Problem
@@ -149,7 +149,7 @@ def test_figures_kept_move_by_move_are_those_from_scratch(
         send=(send,) * count, receive=(receive,) * count, within_rack=0.5, between_racks=1.0
     )
     graph = TrafficGraph.of(problem)
-    place = Placement(problem, graph, costs, Budget(), problem.current)
+    place = PlacementState(problem, graph, costs, Budget(), problem.current)
     for _ in range(data.draw(st.integers(0, 8))):
         k = data.draw(st.integers(0, problem.n_key_groups - 1))
         node = data.draw(st.integers(0, problem.n_nodes - 1))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ballast.contracts.identity import hashed_key_group
-from solvers.key_routing.decay import CANDIDATES
+from solvers.key_routing.decayed_statistics import CANDIDATES
 from solvers.key_routing.key_memory import KeyMemory
 from solvers.key_routing.rerouting import fullest_shares, moves_between, problem_after
 from solvers.key_routing.route_budget import route_cost

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ballast.contracts.errors import InvalidInput
-from solvers.key_routing.names import fingerprint, key_bytes
+from solvers.key_routing.key_bytes import fingerprint, key_bytes
 from solvers.model.problem import IntArray
 
 MOST_SERVERS = 2**16

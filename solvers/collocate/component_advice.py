@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ballast.contracts.policy import JobPolicy
-from solvers.collocate.components import Component, Edge, advise
+from solvers.collocate.operator_components import Component, Edge, advise
 from solvers.model.problem import Problem
 
 SHOWN = 5

@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solvers.key_routing.key_memory import KeyMemory
-from solvers.key_routing.key_move_selector import KeyMoves, Wishes
+from solvers.key_routing.key_move_selector import KeyMoves, KeyMoveSelector
 from solvers.key_routing.rerouting import (
     KeyMap,
     KeyMove,
-    Shares,
+    KeyShares,
     fullest_shares,
     problem_after,
     reroute,
     routing_after,
     why_not,
 )
-from solvers.key_routing.route_budget import Purse
+from solvers.key_routing.route_budget import RouteBudget
 from solvers.model import metrics
 from solvers.model.budget import Budget
 from solvers.model.key_statistics import KeyStatistics, RoutedEdge, Routing
@@ -133,28 +133,28 @@ class _Router:
         """Moves to try, most first, or what stands against there being any."""
         if not found:
             return
-        purse = Purse(self.problem, kept, self.options.max_routes, self.budget)
-        affordable, beyond = purse.affordable(found)
+        route_budget = RouteBudget(self.problem, kept, self.options.max_routes, self.budget)
+        affordable, beyond = route_budget.affordable(found)
         if not affordable:
             yield [], beyond
             return
-        wishes = self._wishes(kept, memory, edge)
+        selector = self._selector(kept, memory, edge)
         for share in ROUTE_SHARES:
             wanted = affordable[: max(1, round(share * len(affordable)))]
-            chosen = [move for moves in wishes.bearable(wanted) for move in moves]
+            chosen = [move for moves in selector.select_feasible(wanted) for move in moves]
             yield chosen, None if chosen else "no node could bear them"
 
-    def _wishes(self, kept: Allocation, memory: KeyMemory, edge: RoutedEdge) -> Wishes:
+    def _selector(self, kept: Allocation, memory: KeyMemory, edge: RoutedEdge) -> KeyMoveSelector:
         """What the nodes bear beside the plan as it is so far, with keys of other edges routed."""
         objective, problem, statistics = self.objective, self.problem, self.statistics
         keyed = problem_after(problem, statistics, self.routing, kept.routing)
         assignment, distance = kept.result.assignment, kept.result.load_distance
         allowed = np.inf if objective.is_weighted else max(objective.max_load_distance, distance)
-        return Wishes(
+        return KeyMoveSelector(
             under_plan(objective, problem, assignment, keyed), assignment, allowed, objective.gate,
             memory, edge, self.options.imbalance,
             now=KeyMap(problem, kept.routing),
-            in_force=Shares(statistics, KeyMap(problem, self.routing)),
+            in_force=KeyShares(statistics, KeyMap(problem, self.routing)),
         )  # fmt: skip
 
     def _routed(self, kept: Allocation, moves: tuple[KeyMove, ...]) -> tuple[Allocation, Problem]:
@@ -198,8 +198,8 @@ class _Router:
             return "a node would carry more than its cap"
         if not _is_level(problem, candidate, kept, memory, edge, self.options.imbalance):
             return "a stage would be less level than allowed"
-        purse = Purse(problem, candidate, self.options.max_routes, self.budget)
-        return purse.overdrawn(kept.routing)
+        route_budget = RouteBudget(problem, candidate, self.options.max_routes, self.budget)
+        return route_budget.violation(kept.routing)
 
 
 def under_plan(

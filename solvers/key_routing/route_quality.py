@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.key_routing.key_graph import LEFT, RIGHT, KeyGraph
-from solvers.key_routing.routes import Routes
+from solvers.key_routing.metis_routes import Routes
 from solvers.model.problem import IntArray
 
 

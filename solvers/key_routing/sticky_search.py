@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
-from solvers.key_routing.balance import Balance
-from solvers.key_routing.kernels import SMALLEST_GAIN, ease, improve, shed
 from solvers.key_routing.key_graph import LEFT, RIGHT, KeyGraph
-from solvers.key_routing.routes import match_labels, metis_routes
+from solvers.key_routing.metis_routes import match_labels, metis_routes
+from solvers.key_routing.stage_balance import StageBalance
+from solvers.key_routing.sticky_kernels import SMALLEST_GAIN, ease, improve, shed
 from solvers.model.amortisation import Gate
 from solvers.model.problem import BoolArray, FloatArray, IntArray
 from solvers.model.traffic_graph import sum_by
@@ -71,7 +71,7 @@ def sticky_routes(
     and go where their heaviest partner is. ``fresh`` is a plan from nothing, if there is one
     already; unless given, METIS makes one. The balance bound holds in each of the ``views`` of
     the load (balance.py), which are the graph's weights alone unless given."""
-    balance = Balance.of(graph, n_servers, params.imbalance, views)
+    balance = StageBalance.of(graph, n_servers, params.imbalance, views)
     start = place_new_keys(graph, before, known, balance)
     state = np.where(known, graph.state, 0.0)
     plans = [_refined(graph, balance, start, start, state, params, "kept")]
@@ -79,7 +79,7 @@ def sticky_routes(
         cut = metis_routes(graph, n_servers, seed=seed) if fresh is None else fresh
         renamed = match_labels(graph, cut, start, n_servers)
         plans.append(_refined(graph, balance, renamed, start, state, params, "fresh"))
-    # Balance is a bound, so it comes first; what both plans exceed it by is compared coarsely.
+    # StageBalance is a bound, so it comes first; what both plans exceed it by is compared coarsely.
     return max(plans, key=lambda p: (-round(p.excess, 2), _worth(p, params.gate)))
 
 
@@ -89,7 +89,7 @@ def fresh_routes(
     """A plan from nothing: METIS's, refined with a balance bound for each stage."""
     cut = metis_routes(graph, n_servers, seed=seed)
     no_state = np.zeros(graph.n_vertices)
-    balance = Balance.of(graph, n_servers, imbalance)
+    balance = StageBalance.of(graph, n_servers, imbalance)
     return _refined(graph, balance, cut, cut, no_state, StickyParams(imbalance), "fresh").server
 
 
@@ -99,7 +99,7 @@ def _worth(plan: StickyPlan, gate: Gate) -> float:
 
 def _refined(
     graph: KeyGraph,
-    balance: Balance,
+    balance: StageBalance,
     start: IntArray,
     home: IntArray,
     state: FloatArray,
@@ -116,7 +116,7 @@ def _refined(
 
 
 def place_new_keys(
-    graph: KeyGraph, before: IntArray, known: BoolArray, balance: Balance
+    graph: KeyGraph, before: IntArray, known: BoolArray, balance: StageBalance
 ) -> IntArray:
     """A new key goes where most of its records come from or go to, while there is room."""
     server, n_servers = before.copy(), balance.n_servers
@@ -165,7 +165,7 @@ class _Sticky:
     def __init__(
         self,
         graph: KeyGraph,
-        balance: Balance,
+        balance: StageBalance,
         start: IntArray,
         home: IntArray,
         state: FloatArray,
@@ -225,5 +225,5 @@ class _Sticky:
         gain = values - values[np.arange(len(here)), here][:, None]
         keys, servers = np.nonzero(gain > SMALLEST_GAIN)
         order = np.argsort(-gain[keys, servers], kind="stable")
-        wishes = keys[order], servers[order]
-        return bool(improve(values, here, share, load, *wishes, SWAPS_TRIED))
+        ordered = keys[order], servers[order]
+        return bool(improve(values, here, share, load, *ordered, SWAPS_TRIED))

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from solvers.collocate.joint import plan
-from solvers.collocate.memory import STALLED_AFTER, TargetMemory
-from solvers.collocate.params import JointParams
+from solvers.collocate.joint_params import JointParams
+from solvers.collocate.target_memory import STALLED_AFTER, TargetMemory
 from solvers.model.budget import Budget
 from solvers.model.problem import Problem
 from solvers.model.result import Status

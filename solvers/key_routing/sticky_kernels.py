@@ -67,10 +67,10 @@ def best_partner(key, server, better, values, here, weight, load):  # type: igno
 
 @compiled
 def improve(values, here, weight, load, keys, servers, swaps_left):  # type: ignore[no-untyped-def]
-    """Follow the wishes (``keys`` to ``servers``) in order, where there is room or a swap pays."""
+    """Move ``keys`` to ``servers`` in order, where there is room or a swap pays."""
     changed = False
-    for wish in range(len(keys)):
-        key, server = keys[wish], servers[wish]
+    for i in range(len(keys)):
+        key, server = keys[i], servers[i]
         better = values[key, server] - values[key, here[key]]
         if better <= SMALLEST_GAIN:
             continue

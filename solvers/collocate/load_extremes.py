@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterable
 
 
-class Extremes:
+class LoadExtremes:
     """Two heaps with outdated entries left in them until they come up."""
 
     def __init__(self, values: list[float], members: Iterable[int]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers.collocate.target import TIGHTER, ClusterTarget, propose_target
+from solvers.collocate.cluster_target import TIGHTER, ClusterTarget, propose_target
 from solvers.model import metrics
 from solvers.model.budget import Budget
 from solvers.model.problem import Problem

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
-from solvers.collocate.memory import TargetMemory
+from solvers.collocate.target_memory import TargetMemory
 from solvers.model.amortisation import Gate
 from solvers.model.objective import LEXICOGRAPHIC, TRADES
 from solvers.model.traffic_costs import TrafficCosts

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable
-from dataclasses import dataclass, field
 
-from solvers.collocate.placement import TINY, Placement
+from solvers.collocate.move_objective import MoveObjective
+from solvers.collocate.placement_state import TINY, PlacementState
 
 FREE_MOVE = 0.05
 """Cost of re-routing a key group that moves anyway, so that scores per cost stay finite."""
@@ -20,58 +19,45 @@ UNDO_SHARE = 0.3
 PAIRS_TRIED = 12
 BLOCKED_TRIED = 60
 NODES_TRIED = 6
-LONGEST_RING = 4
-RING_BRANCHES = 2
+LONGEST_CYCLE = 4
+CYCLE_BRANCHES = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What the search is after besides saved traffic, per key group, in the same unit.
+class MoveSearch:
+    """Changes a placement in place; ``score`` is the sum of ``worth`` over the moves made."""
 
-    ``target[k]`` is a node or -1, ``pull[k]`` what being there is worth, ``leave[k]`` what
-    leaving a draining node is worth, ``cost[k]`` the cost of a move, 1 on average. ``held[k]``
-    says that the gate lets k move neither by itself nor with its cluster.
-    """
-
-    target: list[int]
-    pull: list[float]
-    leave: list[float]
-    cost: list[float]
-    held: list[bool]
-    pays: Callable[[int, float], bool] = field(default=lambda _k, _gain: True)
-
-
-class Search:
-    """Changes a placement in place; ``score`` is saved traffic and wishes granted, together."""
-
-    def __init__(self, place: Placement, wishes: Wishes, limit: float, seed: int) -> None:
-        self.place, self.wishes, self.limit = place, wishes, limit
+    def __init__(
+        self, place: PlacementState, objective: MoveObjective, limit: float, seed: int
+    ) -> None:
+        self.place, self.objective, self.limit = place, objective, limit
         self.random = random.Random(seed)
         self.score = 0.0
         self._rated: dict[int, list[tuple[float, int]]] = {}
 
     def worth(self, k: int, node: int) -> float:
         """How much better the plan is with ``k`` on ``node`` instead of where it is."""
-        place, wishes = self.place, self.wishes
+        place, objective = self.place, self.objective
         old = place.node_of[k]
         worth = place.gain(k, node)
-        if wishes.pull[k]:
-            worth += wishes.pull[k] * ((node == wishes.target[k]) - (old == wishes.target[k]))
-        if wishes.leave[k]:
-            worth += wishes.leave[k] * (place.is_staying[node] - place.is_staying[old])
+        if objective.pull[k]:
+            worth += objective.pull[k] * (
+                (node == objective.target[k]) - (old == objective.target[k])
+            )
+        if objective.leave[k]:
+            worth += objective.leave[k] * (place.is_staying[node] - place.is_staying[old])
         return worth
 
     def _cost(self, k: int) -> float:
         place = self.place
-        return self.wishes.cost[k] if place.node_of[k] == place.home[k] else FREE_MOVE
+        return self.objective.cost[k] if place.node_of[k] == place.home[k] else FREE_MOVE
 
     def _may_go(self, k: int, node: int, worth: float) -> bool:
-        place, wishes = self.place, self.wishes
+        place, objective = self.place, self.objective
         if node == place.node_of[k] or not place.may_be_on(k, node):
             return False
         if node == place.home[k]:
             return True
-        if wishes.held[k] and not (wishes.leave[k] or wishes.pays(k, place.gain(k, node))):
+        if objective.held[k] and not (objective.leave[k] or objective.pays(k, place.gain(k, node))):
             return False
         return worth > SMALL
 
@@ -84,22 +70,22 @@ class Search:
         known = self._rated.get(k)
         if known is None:
             known = self._rate(k)
-            if not (self.wishes.leave[k] or self.place.has_racks):
+            if not (self.objective.leave[k] or self.place.has_racks):
                 self._rated[k] = known
         return known
 
     def _rate(self, k: int) -> list[tuple[float, int]]:
-        place, wishes = self.place, self.wishes
+        place, objective = self.place, self.objective
         rated: dict[int, float] = {}
-        others = {wishes.target[k]} - {-1}
-        if wishes.leave[k] or place.has_racks:
+        others = {objective.target[k]} - {-1}
+        if objective.leave[k] or place.has_racks:
             others.update(place.to_node[k])
         else:
             # As ``worth``, without a call for each node: a key group may talk to all of them.
             old, price, to_node = place.node_of[k], place.node_price, place.to_node[k]
-            lost = price * to_node.get(old, 0.0) + wishes.pull[k] * (old == wishes.target[k])
+            lost = price * to_node.get(old, 0.0) + objective.pull[k] * (old == objective.target[k])
             rated = {node: price * rate - lost for node, rate in to_node.items()}
-        if wishes.leave[k] and not place.is_staying[place.node_of[k]]:
+        if objective.leave[k] and not place.is_staying[place.node_of[k]]:
             others.update(self.emptiest())
         if place.has_racks:
             others.update(self._nodes_of_racks(k))
@@ -196,14 +182,14 @@ class Search:
             old = place.node_of[k]
             before = self.score
             self.apply(k, node)
-            if self._closed(node, old, (k,), worth):
+            if self._close_cycle(node, old, (k,), worth):
                 return True
             self._put(k, old)
             self.score = before
         return False
 
-    def _closed(self, node: int, freed: int, gone: tuple[int, ...], worth: float) -> bool:
-        """Somebody leaves the node that was come to, or is followed in turn (a ring of moves)."""
+    def _close_cycle(self, node: int, freed: int, gone: tuple[int, ...], worth: float) -> bool:
+        """Close the move cycle: a key group leaves ``node``, and others may follow it in turn."""
         place = self.place
         leavers = [
             leaver
@@ -214,12 +200,12 @@ class Search:
             if place.fits(j, there, self.limit):
                 self.apply(j, there)
                 return True
-        if len(gone) >= LONGEST_RING:
+        if len(gone) >= LONGEST_CYCLE:
             return False
-        for other_worth, j, there in leavers[:RING_BRANCHES]:
+        for other_worth, j, there in leavers[:CYCLE_BRANCHES]:
             before = self.score
             self.apply(j, there)
-            if self._closed(there, freed, (*gone, j), worth + other_worth):
+            if self._close_cycle(there, freed, (*gone, j), worth + other_worth):
                 return True
             self._put(j, node)
             self.score = before
@@ -227,12 +213,12 @@ class Search:
 
     def _leavers(self, node: int, freed: int, but: tuple[int, ...]) -> list[tuple[float, int, int]]:
         """(worth, key group, destination) of those on ``node``, least loss first."""
-        place, wishes = self.place, self.wishes
+        place, objective = self.place, self.objective
         found = []
         for j in place.members[node]:
-            if j in but or place.is_pinned[j] or (wishes.held[j] and not wishes.leave[j]):
+            if j in but or place.is_pinned[j] or (objective.held[j] and not objective.leave[j]):
                 continue
-            places = {freed, wishes.target[j]} - {node, -1}
+            places = {freed, objective.target[j]} - {node, -1}
             found += [(self.worth(j, i), j, i) for i in places if place.may_be_on(j, i)]
         found.sort(key=lambda leaver: (-leaver[0], leaver[1], leaver[2]))
         return found

@@ -8,7 +8,7 @@ import numpy as np
 
 from solvers.collocate.partition import partition
 from solvers.key_routing.key_graph import LEFT, RIGHT, KeyGraph
-from solvers.key_routing.table import RoutingTable
+from solvers.key_routing.routing_table import RoutingTable
 from solvers.model.problem import FloatArray, IntArray
 
 IMBALANCE = 1.03

@@ -15,10 +15,10 @@ from types import MappingProxyType
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
-from solvers.key_routing.evaluate import quality
 from solvers.key_routing.key_graph import LEFT, RIGHT, KeyGraph
-from solvers.key_routing.statistics import PairStatistics, merge_statistics
-from solvers.key_routing.table import hash_server
+from solvers.key_routing.pair_statistics import PairStatistics, merge_statistics
+from solvers.key_routing.route_quality import quality
+from solvers.key_routing.routing_table import hash_server
 from solvers.model.problem import FloatArray, IntArray
 
 CANDIDATES = (0.0, 0.5, 0.7, 0.9)
@@ -30,7 +30,7 @@ Planner = Callable[[KeyGraph], IntArray]
 
 
 @dataclass(frozen=True, eq=False)
-class Remembered:
+class DecayCandidate:
     """Statistics under one decay, and the plan that they alone would make.
 
     ``periods`` is how many whole periods the statistics weigh: rates are weights over it.
@@ -67,7 +67,7 @@ class DecayedStatistics:
         if not candidates or not all(0.0 <= d <= 1.0 for d in candidates):
             raise InvalidInput(f"the decays are {tuple(candidates)}", allowed="numbers in [0, 1]")
         self._plan, self._n_servers, self._proven = plan, n_servers, proven
-        self._under: dict[float, Remembered] = {}
+        self._under: dict[float, DecayCandidate] = {}
         self._scores = dict.fromkeys(candidates, 0.0)
 
     def observe(self, period: PairStatistics, gap: float = 1.0) -> None:
@@ -85,12 +85,14 @@ class DecayedStatistics:
                 self._judge(decay, before, came)
             self._under[decay] = self._with(period, decay**gap, before)
 
-    def _judge(self, decay: float, before: Remembered, came: KeyGraph) -> None:
+    def _judge(self, decay: float, before: DecayCandidate, came: KeyGraph) -> None:
         routed = routed_by(before.graph, before.fresh_plan, came, self._n_servers)
         served = quality(came, routed, self._n_servers).locality
         self._scores[decay] = FORGET * self._scores[decay] + served
 
-    def _with(self, period: PairStatistics, decay: float, before: Remembered | None) -> Remembered:
+    def _with(
+        self, period: PairStatistics, decay: float, before: DecayCandidate | None
+    ) -> DecayCandidate:
         statistics, periods = period, 1.0
         if before is not None and decay > 0:
             statistics = merge_statistics(
@@ -100,10 +102,10 @@ class DecayedStatistics:
             )
             periods += decay * before.periods
         graph = KeyGraph.of(statistics, proven=self._proven)
-        return Remembered(statistics, periods, graph, self._plan)
+        return DecayCandidate(statistics, periods, graph, self._plan)
 
     @property
-    def memories(self) -> Mapping[float, Remembered]:
+    def memories(self) -> Mapping[float, DecayCandidate]:
         """By decay; empty before the first period."""
         return MappingProxyType(self._under)
 
@@ -113,7 +115,7 @@ class DecayedStatistics:
         return max(self._scores, key=lambda d: (self._scores[d], -d))
 
     @property
-    def best(self) -> Remembered:
+    def best(self) -> DecayCandidate:
         """The statistics under it."""
         return self.under(self.best_decay)
 
@@ -125,7 +127,7 @@ class DecayedStatistics:
         """
         return np.stack([weights_in(m.graph, graph) for m in self._under.values()], axis=1)
 
-    def under(self, decay: float) -> Remembered:
+    def under(self, decay: float) -> DecayCandidate:
         if decay not in self._under:
             raise InvalidInput("no period was observed yet", remedy="call observe first")
         return self._under[decay]

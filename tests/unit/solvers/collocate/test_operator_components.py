@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ballast.contracts.errors import InvalidInput
-from solvers.collocate.components import advise, are_compatible, is_component
+from solvers.collocate.operator_components import advise, are_compatible, is_component
 
 LINEAR_ROAD = {
     "Forwarder": frozenset({"Ts", "Vid", "XWay", "Dir", "Seg", "Spd", "Pos", "Type"}),

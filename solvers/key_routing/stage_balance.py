@@ -19,7 +19,7 @@ ROUNDING = 1 + 1e-12
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Balance:
+class StageBalance:
     """``share[vertex, view]``: records of a key over what a server of its stage may have."""
 
     share: FloatArray
@@ -28,7 +28,7 @@ class Balance:
     @classmethod
     def of(
         cls, graph: KeyGraph, n_servers: int, imbalance: float, views: FloatArray | None = None
-    ) -> Balance:
+    ) -> StageBalance:
         """``views[vertex, view]`` in records; without them the graph's weights are the only one."""
         weight = graph.weight[:, None] if views is None else views
         if weight.shape[0] != graph.n_vertices:

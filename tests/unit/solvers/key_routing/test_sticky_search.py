@@ -8,15 +8,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ballast.contracts.errors import InvalidInput
-from solvers.key_routing.decay import DecayedStatistics, routed_by
-from solvers.key_routing.evaluate import quality, route_quality
+from solvers.key_routing.decayed_statistics import DecayedStatistics, routed_by
+from solvers.key_routing.key_bytes import LONGEST_KEY, key_bytes
 from solvers.key_routing.key_graph import KeyGraph
-from solvers.key_routing.names import LONGEST_KEY, key_bytes
-from solvers.key_routing.potc import TwoChoices, run_two_choices, two_choices
-from solvers.key_routing.routes import Routes, match_labels, metis_routes
-from solvers.key_routing.statistics import PairStatistics
-from solvers.key_routing.sticky import StickyParams, fresh_routes, sticky_routes
-from solvers.key_routing.table import RoutingTable, hash_server, moved_keys
+from solvers.key_routing.metis_routes import Routes, match_labels, metis_routes
+from solvers.key_routing.pair_statistics import PairStatistics
+from solvers.key_routing.route_quality import quality, route_quality
+from solvers.key_routing.routing_table import RoutingTable, hash_server, moved_keys
+from solvers.key_routing.sticky_search import StickyParams, fresh_routes, sticky_routes
+from solvers.key_routing.two_choices import TwoChoices, run_two_choices, two_choices
 from solvers.model.amortisation import LEAST_TRUST, Gate, GateMemory, learned_life, learned_trust
 from solvers.model.problem import IntArray
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
-from solvers.key_routing.names import fingerprint, key_bytes
+from solvers.key_routing.key_bytes import fingerprint, key_bytes
 from solvers.model.problem import FloatArray, IntArray
 
 

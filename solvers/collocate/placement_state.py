@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from solvers.collocate.extremes import Extremes
+from solvers.collocate.load_extremes import LoadExtremes
 from solvers.model.budget import Budget
 from solvers.model.metrics import CAP_TOLERANCE, forced_mask, move_pause_s
 from solvers.model.problem import IntArray, Problem
@@ -29,7 +29,7 @@ Shift = tuple[float, float, float]
 """(change on the old node, change on the new node, change of the whole), for one resource."""
 
 
-class Placement:
+class PlacementState:
     """Key groups on nodes. Lists and dictionaries, because single entries change all the time."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Placement:
             for r, column in enumerate(self.sums)
         ]
         staying = np.flatnonzero(problem.staying).tolist()
-        self.extremes = [Extremes(column, staying) for column in self.ratio]
+        self.extremes = [LoadExtremes(column, staying) for column in self.ratio]
         self.over_cap: set[tuple[int, int]] = set()  # (resource, node)
         for i in staying:
             self._note_caps(i)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from solvers.key_routing.names import key_bytes
+from solvers.key_routing.key_bytes import key_bytes
 from solvers.key_routing.space_saving import SpaceSaving, merge
 
 Pair = tuple[bytes, bytes]

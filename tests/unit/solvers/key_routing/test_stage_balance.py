@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ballast.contracts.errors import InvalidInput
-from solvers.key_routing.balance import Balance
-from solvers.key_routing.decay import DecayedStatistics
+from solvers.key_routing.decayed_statistics import DecayedStatistics
 from solvers.key_routing.key_graph import LEFT, RIGHT, KeyGraph
-from solvers.key_routing.statistics import PairStatistics
-from solvers.key_routing.sticky import StickyParams, fresh_routes, sticky_routes
+from solvers.key_routing.pair_statistics import PairStatistics
+from solvers.key_routing.stage_balance import StageBalance
+from solvers.key_routing.sticky_search import StickyParams, fresh_routes, sticky_routes
 from solvers.model.amortisation import Gate
 from solvers.model.problem import FloatArray, IntArray
 
@@ -78,13 +78,13 @@ def test_a_plan_never_exceeds_a_bound_that_it_was_not_above(
     before = np.random.default_rng(seed).integers(0, servers, graph.n_vertices)
     known = np.ones(graph.n_vertices, dtype=bool)
     plan = sticky_routes(graph, before, known, servers, StickyParams(1.1), views=views)
-    was = Balance.of(graph, servers, 1.1, views).excess(graph, before)
+    was = StageBalance.of(graph, servers, 1.1, views).excess(graph, before)
     assert plan.excess <= round(was, 2) + 0.01
 
 
 def test_a_key_heavier_than_its_fair_share_may_fill_a_server() -> None:
     graph = KeyGraph.from_counts([(b"a", b"x", 98.0), (b"b", b"x", 1.0), (b"c", b"x", 1.0)])
-    balance = Balance.of(graph, 2, 1.1)
+    balance = StageBalance.of(graph, 2, 1.1)
     assert balance.share[graph.keys.index(b"a"), 0] == pytest.approx(1.0)
     assert balance.excess(graph, np.array([0, 1, 1, 0])) == 0.0
     assert balance.excess(graph, np.array([0, 0, 1, 0])) == pytest.approx(1 / 98)
@@ -92,7 +92,7 @@ def test_a_key_heavier_than_its_fair_share_may_fill_a_server() -> None:
 
 def test_views_of_other_keys_are_refused() -> None:
     with pytest.raises(InvalidInput, match="views of 3 keys for 4"):
-        Balance.of(one_to_one(2), 2, 1.1, np.ones((3, 1)))
+        StageBalance.of(one_to_one(2), 2, 1.1, np.ones((3, 1)))
 
 
 def test_each_memory_is_a_view_and_a_key_that_it_forgot_weighs_nothing() -> None:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from solvers.collocate.advice import advice_before_metrics, advice_from_traffic
+from solvers.collocate.component_advice import advice_before_metrics, advice_from_traffic
 from solvers.model.problem import Problem
 from tests.support.policies import small_policy
 
