@@ -57,15 +57,13 @@ from spark_jobs.snapshot.validation import (
     set_aside,
     split_bad_rows,
 )
+from spark_jobs.snapshot.window_selection import TakeUp, select_windows, windows_needed
 from spark_jobs.snapshot.windows import (
     GROUP,
-    complete_windows,
     expected_groups,
-    heard_in_windows,
     incomplete_period,
     missing_groups,
-    under_version,
-    windows_needed,
+    period_windows,
 )
 from spark_jobs.snapshot.write import frame_of, write_details, write_snapshot
 from spark_jobs.warehouse.plan_log import Event, append_event
@@ -270,23 +268,22 @@ def _complete_windows(
 ) -> list[datetime]:
     policy, period = run.request.policy, run.found.period
     speaking = _without(good, stranded)
-    heard = heard_in_windows(speaking, period)
-    groups = {end: said.groups for end, said in heard.items()}
+    windows = period_windows(speaking, period, states)
+    groups = {window.end_at: window.key_groups for window in windows}
     total = sum(operator.key_groups for operator in policy.operators)
     expected = total - (stranded.count() if stranded is not None else 0)
-    whole = complete_windows(period, groups, expected, states)
     version = run.found.version
-    under = under_version(heard, version, run.found.applied_batch)
-    complete = [end for end in whole if end in under]
+    selected = select_windows(windows, expected, TakeUp(version, run.found.applied_batch))
+    usable = [window.end_at for window in selected.usable]
     progress.info("%d of %d windows complete, %d of them wholly under version %d",
-                  len(whole), period.windows, len(complete), version)  # fmt: skip
-    if len(complete) >= windows_needed(policy):
-        return complete
+                  len(selected.complete), period.windows, len(usable), version)  # fmt: skip
+    if len(usable) >= windows_needed(policy, policy.thresholds.complete_windows_share):
+        return usable
     partly = [end for end in period.ends if 0 < groups[end] < expected]
     everyone = _without(expected_groups(run.spark, policy), stranded)
     missing = missing_groups(everyone, speaking, partly) if partly else []
-    mixed = len(whole) - len(complete)
-    raise incomplete_period(policy, period, complete, groups, missing, states, mixed, version)
+    mixed = len(selected.complete) - len(usable)
+    raise incomplete_period(policy, period, usable, groups, missing, states, mixed, version)
 
 
 def _without(frame: DataFrame, stranded: DataFrame | None) -> DataFrame:

@@ -35,8 +35,6 @@ from ballast.store.tables import append_once, ensure_tables, read_rows
 from spark_jobs.draft.problem import Row
 from spark_jobs.draft.scaling_rows import nodes_under
 from spark_jobs.outcome.figures import (
-    Expected,
-    Window,
     broken_promise,
     enough_at,
     measure_figures,
@@ -44,11 +42,12 @@ from spark_jobs.outcome.figures import (
     outcome_rows,
     report,
     usable_windows,
-    windows_needed,
+    windows_to_measure,
 )
 from spark_jobs.outcome.region_figures import region_figures, region_rows, windows_of_region
 from spark_jobs.program.arguments import add_as_of_argument, add_run_arguments
 from spark_jobs.program.run import progress, run_program, spark_session
+from spark_jobs.snapshot.window_selection import TakeUp, WindowSummary
 from spark_jobs.warehouse.plan_log import Event, append_event
 
 if TYPE_CHECKING:
@@ -87,19 +86,21 @@ class Applied:
         return [node for node, state in pairs if state == "alive"]
 
     @property
-    def expected(self) -> Expected:
-        """What a complete window holds."""
-        key_groups = sum(operator.key_groups for operator in self.policy.operators)
-        return Expected(key_groups, len(self.staying), self.ack["batch_id"])
+    def take_up(self) -> TakeUp:
+        """The version, and the batch that took it up."""
+        return TakeUp(self.ack["version"], self.ack["batch_id"])
 
     def span(self, as_of: datetime) -> Span:
-        """The last periods under the plan."""
+        """The last periods, from a window before the one in which the plan was applied on.
+
+        That window shows where the version begins, if batch numbers cannot.
+        """
         from spark_jobs.outcome.measured_windows import Span
 
         reach = timedelta(seconds=self.policy.statistics_period_s * PERIODS_READ)
         window = timedelta(seconds=self.policy.window_s)
-        begin = max(as_of - reach, self.ack["acked_at"] - window)
-        return Span(self.policy, self.ack["version"], begin, as_of)
+        begin = max(as_of - reach, self.ack["acked_at"] - 2 * window)
+        return Span(self.policy, begin, as_of)
 
 
 def measure_plan(
@@ -178,7 +179,7 @@ def find_applied(settings: Settings, job: str) -> Applied | None:
 def _measure(
     spark: SparkSession, settings: Settings, applied: Applied, run_id: str, as_of: datetime
 ) -> list[Row]:
-    from spark_jobs.outcome.measured_windows import good_rows, windows_of
+    from spark_jobs.outcome.measured_windows import good_rows, measured_windows
     from spark_jobs.snapshot.loads import key_group_loads, traffic_rates
 
     policy, span = applied.policy, applied.span(as_of)
@@ -189,10 +190,10 @@ def _measure(
         key_groups, nodes, traffic = opened
     # Read twice: to find the windows, and to add up their loads.
     key_groups = key_groups.persist()
-    windows = windows_of(key_groups, nodes, applied.staying)
-    usable = usable_windows(windows, applied.expected, policy.windows_per_period)
+    windows = measured_windows(key_groups, nodes, applied.staying)
+    usable = usable_windows(policy, windows, applied.take_up)
     progress.info("found %d usable windows", len(usable))
-    if len(usable) < windows_needed(policy):
+    if len(usable) < windows_to_measure(policy):
         progress.info("%s", _not_enough(applied, usable, as_of))
         return []
     ends = [window.end_at for window in usable]
@@ -202,7 +203,9 @@ def _measure(
     progress.info("measured")
     by_node = node_figures(applied.scaling, applied.key_groups, loads)
     now = datetime.now(UTC)
-    rows = outcome_rows(applied.plan, applied.ack, measured, usable, run_id, now, by_node)
+    rows = outcome_rows(
+        applied.plan, applied.ack, measured, usable, policy.window_s, run_id, now, by_node
+    )
     if applied.weights:
         rows += _region_rows(spark, settings, applied, span, run_id, now)
     _write(settings, rows)
@@ -232,12 +235,16 @@ def _region_rows(
             progress.info("region %s does not run under version %d: %s", region_id, version, why)
             continue
         since = acks[0]["acked_at"]
-        own = [row for row in good if row["window_start_at"] >= since]
+        own = [
+            row
+            for row in good
+            if row["plan_version"] == version and row["window_start_at"] >= since
+        ]
         after = windows_of_region(own, region_id)
         after = dict(list(after.items())[-policy.windows_per_period :])
-        if len(after) < windows_needed(policy):
+        if len(after) < windows_to_measure(policy):
             progress.info("region %s: %d of %d windows under version %d", region_id, len(after),
-                          windows_needed(policy), version)  # fmt: skip
+                          windows_to_measure(policy), version)  # fmt: skip
             continue
         weights = [row for row in applied.weights if row["region_id"] == region_id]
         before = windows_of_region(applied.connections, region_id)
@@ -269,11 +276,11 @@ def _why_not_applied(version: int, last: Row | None) -> str:
     return f"the streaming job has not answered to version {version} yet"
 
 
-def _not_enough(applied: Applied, usable: Sequence[Window], as_of: datetime) -> str:
+def _not_enough(applied: Applied, usable: Sequence[WindowSummary], as_of: datetime) -> str:
     at = enough_at(applied.policy, usable, applied.ack["acked_at"], as_of)
     return (
         f"not enough windows yet to measure version {applied.ack['version']}: {len(usable)} of "
-        f"{windows_needed(applied.policy)}; enough at about {at:%Y-%m-%d %H:%M:%S} UTC"
+        f"{windows_to_measure(applied.policy)}; enough at about {at:%Y-%m-%d %H:%M:%S} UTC"
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,34 +15,21 @@ from ballast.contracts.tables import PLANS_PLANS, PLANS_SCALING
 from solvers.model import metrics
 from spark_jobs.draft.problem import Row, build_problem
 from spark_jobs.draft.wire_traffic import serialise_us, wire_of
+from spark_jobs.snapshot.window_selection import (
+    TakeUp,
+    WindowSummary,
+    select_windows,
+    windows_needed,
+)
 
 NODE_CPU = "cpu_load_cores"
 WIRE_PER_RECORD = "wire_bytes_per_record"
+# Share of a statistics period that has to be there before a plan is measured.
+MEASURED_SHARE = 0.5
 
 
 @dataclass(frozen=True)
-class Window:
-    """A window of metrics under the version that is measured."""
-
-    start_at: datetime
-    end_at: datetime
-    first_batch_id: int | None
-    """First batch it covers, by any of its rows; None where none of them names one."""
-    key_groups: int
-    nodes: int
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What a window must hold to be complete."""
-
-    key_groups: int
-    nodes: int
-    since_batch: int
-
-
-@dataclass(frozen=True)
-class Measured:
+class MeasuredFigures:
     """Figures by their names in plans.plans; None where there was nothing to measure."""
 
     load_distance_pct: float
@@ -57,45 +43,31 @@ class Measured:
     records_per_s: float | None = None
 
 
-def windows_needed(policy: JobPolicy) -> int:
-    """The fewest windows a measurement may rest on: half a statistics period."""
-    return math.ceil(policy.windows_per_period / 2)
+def windows_to_measure(policy: JobPolicy) -> int:
+    """The fewest windows that a measurement may use: half a statistics period."""
+    return windows_needed(policy, MEASURED_SHARE)
 
 
-def usable_windows(windows: Sequence[Window], expected: Expected, at_most: int) -> list[Window]:
-    """The latest complete windows that lie wholly after the plan was applied.
-
-    A window without a batch (the job was idle, or a batch outlasted it) counts like any other
-    once a window with a batch of the plan has come: it is time that passed under the plan.
-    """
-    after = [w for w in windows if w.first_batch_id is not None
-             and w.first_batch_id >= expected.since_batch]  # fmt: skip
-    since = min((w.start_at for w in after), default=None)
-    if since is None:
-        return []
-    usable = [
-        w
-        for w in sorted(windows, key=lambda w: w.start_at)
-        if w.start_at >= since
-        and (w.first_batch_id is None or w.first_batch_id >= expected.since_batch)
-        and w.key_groups == expected.key_groups
-        and w.nodes == expected.nodes
-    ]
-    return usable[-at_most:]
+def usable_windows(
+    policy: JobPolicy, windows: Sequence[WindowSummary], take_up: TakeUp
+) -> tuple[WindowSummary, ...]:
+    """The latest windows that ``condense`` would use as well, at most one statistics period."""
+    expected = sum(operator.key_groups for operator in policy.operators)
+    return select_windows(windows, expected, take_up).usable[-policy.windows_per_period :]
 
 
 def enough_at(
-    policy: JobPolicy, usable: Sequence[Window], applied_at: datetime, now: datetime
+    policy: JobPolicy, usable: Sequence[WindowSummary], applied_at: datetime, now: datetime
 ) -> datetime:
     """When enough windows will be there if every window from now on is complete."""
-    missing = windows_needed(policy) - len(usable)
+    missing = windows_to_measure(policy) - len(usable)
     last = usable[-1].end_at if usable else applied_at
     return max(last, now) + timedelta(seconds=policy.window_s * missing)
 
 
 def measure_figures(
     policy: JobPolicy, before: pa.Table, key_groups: pa.Table, nodes: pa.Table, traffic: pa.Table
-) -> Measured:
+) -> MeasuredFigures:
     """The figures of the placement as it is, by the very definitions that plans are made by.
 
     ``before`` are the key groups of the plan's snapshot, ``key_groups`` those measured since.
@@ -103,7 +75,7 @@ def measure_figures(
     known = _between_known(traffic, key_groups)
     problem = build_problem(policy, key_groups, nodes, known)
     has_traffic = problem.traffic_rate is not None
-    return Measured(
+    return MeasuredFigures(
         load_distance_pct=metrics.load_distance(problem, problem.current),
         load_distance_points=metrics.load_distance_points(problem, problem.current),
         collocation_factor_pct=metrics.collocation_factor(problem, problem.current),
@@ -158,8 +130,9 @@ def _cpu_by_node(key_groups: pa.Table) -> dict[str, float]:
 def outcome_rows(
     plan: Row,
     ack: Row,
-    measured: Measured,
-    windows: Sequence[Window],
+    measured: MeasuredFigures,
+    windows: Sequence[WindowSummary],
+    window_s: float,
     run_id: str,
     at: datetime,
     by_node: Sequence[tuple[str, float, float, float]] = (),
@@ -171,7 +144,7 @@ def outcome_rows(
         "plan_id": plan["plan_id"],
         "run_id": run_id,
         "windows": len(windows),
-        "period_start_at": windows[0].start_at,
+        "period_start_at": windows[0].end_at - timedelta(seconds=window_s),
         "period_end_at": windows[-1].end_at,
         "measured_at": at,
     }
@@ -216,7 +189,7 @@ def _words(row: Row) -> str:
 
 
 def _figures(
-    plan: Row, ack: Row, measured: Measured
+    plan: Row, ack: Row, measured: MeasuredFigures
 ) -> Iterator[tuple[str, float | None, float | None, float | None]]:
     """Name, value before the plan, value promised, value measured."""
     yield (

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +14,7 @@ from ballast.contracts.policy import JobPolicy
 from spark_jobs.snapshot.messages import MOST_NAMES, iso, ranges, some
 from spark_jobs.snapshot.node_states import NodeState
 from spark_jobs.snapshot.request import Period
+from spark_jobs.snapshot.window_selection import WindowSummary, windows_needed
 
 GROUP = ("operator_id", "key_group")
 
@@ -44,56 +44,35 @@ def expected_groups(spark: SparkSession, policy: JobPolicy) -> DataFrame:
     )
 
 
-@dataclass(frozen=True)
-class Heard:
-    """What the key groups of a window said."""
-
-    groups: int = 0
-    """How many reported."""
-    lowest_version: int | None = None
-    highest_version: int | None = None
-    """In force at the window's end: one and the same, unless rows contradict each other."""
-    first_batch: int | None = None
-    last_batch: int | None = None
-    """None where the window covers no batch."""
-
-    def is_of(self, version: int) -> bool:
-        """Whether every key group names the version."""
-        return self.lowest_version == self.highest_version == version
+def window_summaries(key_groups: DataFrame) -> dict[datetime, WindowSummary]:
+    """What key groups reported in each window of the rows, by the window's end."""
+    summaries = key_groups.groupBy("window_end_at").agg(
+        fn.count("*").alias("key_groups"),
+        fn.min("plan_version").alias("lowest_version"),
+        fn.max("plan_version").alias("highest_version"),
+        fn.min("first_batch_id").alias("first_batch_id"),
+        fn.max("last_batch_id").alias("last_batch_id"),
+    )
+    # Through Arrow, which returns times in UTC whatever the time zone of this machine is.
+    return {
+        row["window_end_at"]: WindowSummary(end_at=row.pop("window_end_at"), **row)
+        for row in summaries.toArrow().to_pylist()
+    }
 
 
-def heard_in_windows(good: DataFrame, period: Period) -> dict[datetime, Heard]:
-    """What was heard of key groups in each window of the period, oldest first."""
-    said = in_period(good, period).groupBy(fn.unix_micros("window_end_at").alias("end")).agg(
-        fn.count("*"), fn.min("plan_version"), fn.max("plan_version"),
-        fn.min("first_batch_id"), fn.max("last_batch_id"),
-    )  # fmt: skip
-    by_micros = {row["end"]: Heard(*row[1:]) for row in said.collect()}
-    return {end: by_micros.get(micros(end), Heard()) for end in period.ends}
+def period_windows(
+    key_groups: DataFrame, period: Period, states: Sequence[NodeState]
+) -> list[WindowSummary]:
+    """A summary of every window of the period, oldest first; empty for a window without rows."""
+    reported = window_summaries(in_period(key_groups, period))
+    return [
+        replace(reported.get(end, WindowSummary(end)), silent_nodes=_silent_nodes(states, end))
+        for end in period.ends
+    ]
 
 
-def under_version(
-    heard: Mapping[datetime, Heard], version: int, applied_batch: int | None
-) -> frozenset[datetime]:
-    """Windows that ran wholly under a version.
-
-    A window names the version in force at its end, and batches before the one that took it up ran
-    under another: loads, traffic and pairs of keys were those of another placement. That can be of
-    the first window of a version alone. Where the job has not said which batch it was, or has
-    numbered its batches anew since, a first window after others is not believed.
-    """
-    ends = [end for end, said in heard.items() if said.is_of(version)]
-    if not ends:
-        return frozenset()
-    first = heard[ends[0]].first_batch
-    newest = max(heard[end].last_batch or 0 for end in ends)
-    # The version is in force, so its batch has come: where no number has reached it, numbers say
-    # nothing. Believed, they would cost a job that numbers anew a window of every period.
-    if applied_batch is None or newest < applied_batch:
-        is_mixed = any(said.groups for end, said in heard.items() if end < ends[0])
-    else:
-        is_mixed = first is not None and first < applied_batch
-    return frozenset(ends[1:] if is_mixed else ends)
+def _silent_nodes(states: Sequence[NodeState], end: datetime) -> int:
+    return sum(not state.speaks_in(end) for state in states if state.state != "dead")
 
 
 def in_period(frame: DataFrame, period: Period) -> DataFrame:
@@ -105,24 +84,6 @@ def in_period(frame: DataFrame, period: Period) -> DataFrame:
 def in_windows(frame: DataFrame, ends: Sequence[datetime]) -> DataFrame:
     """Rows of the windows with these ends."""
     return frame.where(fn.col("window_end_at").isin([fn.lit(end) for end in ends]))
-
-
-def complete_windows(
-    period: Period, groups: Mapping[datetime, int], expected: int, states: Sequence[NodeState]
-) -> list[datetime]:
-    """Windows in which every expected key group and every node that is not dead reported."""
-    speaking = [state for state in states if state.state != "dead"]
-    return [
-        end
-        for end in period.ends
-        if groups[end] == expected and all(state.speaks_in(end) for state in speaking)
-    ]
-
-
-def windows_needed(policy: JobPolicy) -> int:
-    """How many complete windows a snapshot needs."""
-    share = policy.thresholds.complete_windows_share * policy.windows_per_period
-    return max(1, math.ceil(share - 1e-9))
 
 
 def enough_at(period: Period, complete: Sequence[datetime], needed: int) -> datetime:
@@ -165,7 +126,7 @@ def incomplete_period(
 
     ``mixed`` windows are whole but did not run wholly under the version in force.
     """
-    needed = windows_needed(policy)
+    needed = windows_needed(policy, policy.thresholds.complete_windows_share)
     absent = [end for end in period.ends if not groups[end]]
     parts = [f"key groups of {some([str(m) for m in missing])}"] if missing else []
     parts += _quiet_nodes(period, groups, states)

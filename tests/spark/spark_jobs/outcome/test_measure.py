@@ -97,6 +97,17 @@ def test_a_kept_promise_is_measured_from_the_windows_after_the_plan(settings, se
     assert read_outcomes(settings, JOB) == rows
 
 
+def test_a_job_that_renumbered_its_batches_is_measured_without_the_first_window(
+    settings, sessions, draft
+):
+    """The plan was taken up in batch 1000; the windows since have numbers that begin at 3."""
+    ack(settings, draft, batch_id=1000)
+    end = write(settings, draft, 8, loads=500.0)
+    rows = measure(settings, sessions, end)
+    assert {row["windows"] for row in rows} == {4}
+    assert rows[0]["period_start_at"] == START + timedelta(seconds=20)
+
+
 def test_bad_double_and_foreign_rows_change_nothing(settings, sessions, draft):
     """A window with a bad row is incomplete and does not count; of double rows the last counts."""
 

@@ -8,16 +8,9 @@ import pytest
 
 from ballast.contracts.errors import GateFailed
 from spark_jobs.snapshot.messages import iso, ranges, some
-from spark_jobs.snapshot.node_states import Reported, node_states, reach_of_nodes
+from spark_jobs.snapshot.node_states import NodeState, Reported, node_states, reach_of_nodes
 from spark_jobs.snapshot.request import Period, period_of
-from spark_jobs.snapshot.windows import (
-    Heard,
-    Missing,
-    complete_windows,
-    enough_at,
-    under_version,
-    windows_needed,
-)
+from spark_jobs.snapshot.windows import Missing, enough_at
 from tests.support.metrics import START
 from tests.support.policies import small_policy
 
@@ -91,21 +84,15 @@ def test_capacity_comes_from_the_node_and_else_from_the_policy() -> None:
     )
 
 
-def test_a_window_needs_every_key_group_and_every_living_node() -> None:
-    found = node_states(POLICY, PERIOD, {"a": said(10)}, {})
-    groups = dict.fromkeys(PERIOD.ends, 8) | {END: 7}
-    assert complete_windows(PERIOD, groups, 8, found) == list(PERIOD.ends[:-1])
+def silent_nodes(found: list[NodeState]) -> list[int]:
+    return [sum(not state.speaks_in(end) for state in found if state.state != "dead")
+            for end in PERIOD.ends]  # fmt: skip
+
+
+def test_a_window_needs_every_living_node() -> None:
+    assert silent_nodes(node_states(POLICY, PERIOD, {"a": said(10)}, {})) == [0] * 6
     both = node_states(POLICY, PERIOD, {"a": said(10), "b": said(2)}, {})
-    full = dict.fromkeys(PERIOD.ends, 8)
-    assert complete_windows(PERIOD, full, 8, both) == list(PERIOD.ends[-2:])
-
-
-def test_the_share_of_complete_windows_rounds_up() -> None:
-    assert windows_needed(POLICY) == 5
-    assert windows_needed(small_policy(thresholds={"complete_windows_share": 1.0})) == 6
-    assert windows_needed(small_policy(thresholds={"complete_windows_share": 0.01})) == 1
-    twelve = small_policy(statistics_period_s=60, thresholds={"complete_windows_share": 0.75})
-    assert windows_needed(twelve) == 9
+    assert silent_nodes(both) == [1] * 4 + [0] * 2
 
 
 @pytest.mark.parametrize(
@@ -129,44 +116,3 @@ def test_long_lists_are_cut() -> None:
     many = Missing("op", tuple(range(0, 48, 2)), 500, 1000)
     assert str(many) == "op 0, 2, 4, 6, 8, 10, ... (500 of 1000)"
     assert str(Missing("op", (3,), 1, 40)) == "op 3 (1 of 40)"
-
-
-def heard(*said: tuple[int, int | None]) -> dict[datetime, Heard]:
-    """Windows of two batches each with their version and first batch, oldest first."""
-    ends = [START + n * WINDOW for n in range(len(said))]
-    found = [
-        Heard(8, version, version, batch, None if batch is None else batch + 1)
-        for version, batch in said
-    ]
-    return dict(zip(ends, found, strict=True))
-
-
-def numbers(found: frozenset[datetime]) -> list[int]:
-    return sorted((end - START) // WINDOW for end in found)
-
-
-def test_a_window_with_batches_from_before_the_take_up_is_not_of_the_version() -> None:
-    windows = heard((1, 10), (1, 12), (2, 14), (2, 16), (2, None), (2, 18))
-    assert numbers(under_version(windows, 2, 15)) == [3, 4, 5]
-    assert numbers(under_version(windows, 2, 14)) == [2, 3, 4, 5]
-    # Also where it is the first of the period, and ended before the batch itself did.
-    assert numbers(under_version(heard((2, 12), (2, 14)), 2, 14)) == [1]
-
-
-def test_a_job_that_numbers_its_batches_anew_loses_the_first_window_of_the_version_alone() -> None:
-    assert numbers(under_version(heard((1, 998), (2, 0), (2, 2)), 2, 1000)) == [2]
-    # Later on, when the whole period is of the version: a gate that needs every window opens.
-    assert numbers(under_version(heard((2, 0), (2, 2), (2, 4)), 2, 1000)) == [0, 1, 2]
-
-
-def test_without_the_jobs_word_the_first_window_after_others_is_not_believed() -> None:
-    windows = heard((1, 10), (2, 14), (2, 16))
-    assert numbers(under_version(windows, 2, None)) == [2]
-    assert numbers(under_version(heard((2, 14), (2, 16)), 2, None)) == [0, 1]
-    assert numbers(under_version(heard((1, 14), (1, 16)), 2, None)) == []
-    silent = {START: Heard()} | {START + WINDOW: Heard(8, 0, 0, 1)}
-    assert numbers(under_version(silent, 0, None)) == [1]
-
-
-def test_a_window_whose_rows_name_several_versions_is_of_none() -> None:
-    assert under_version({START: Heard(8, 1, 2, 3, 4)}, 2, 1) == frozenset()

@@ -8,9 +8,7 @@ import pyarrow as pa
 import pytest
 
 from spark_jobs.outcome.figures import (
-    Expected,
-    Measured,
-    Window,
+    MeasuredFigures,
     broken_promise,
     enough_at,
     load_index,
@@ -18,45 +16,61 @@ from spark_jobs.outcome.figures import (
     report,
     serialise_us,
     usable_windows,
-    windows_needed,
+    windows_to_measure,
 )
+from spark_jobs.snapshot.window_selection import TakeUp, WindowSummary
 from tests.support.policies import small_policy
 
 START = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
-EXPECTED = Expected(key_groups=8, nodes=2, since_batch=10)
+POLICY = small_policy(statistics_period_s=500)
+APPLIED_AT_BATCH = 10
 
 
-def window(number, first_batch, key_groups=8, nodes=2):
-    start = START + timedelta(seconds=5 * number)
-    return Window(start, start + timedelta(seconds=5), first_batch, key_groups, nodes)
+def window(number, first_batch, key_groups=8, silent_nodes=0, version=1):
+    end = START + timedelta(seconds=5 * (number + 1))
+    last = None if first_batch is None else first_batch + 1
+    return WindowSummary(end, key_groups, silent_nodes, version, version, first_batch, last)
 
 
-def numbers(windows, at_most=100):
-    chosen = usable_windows(windows, EXPECTED, at_most)
-    return [round((w.start_at - START).total_seconds() / 5) for w in chosen]
+def numbers(windows, policy=POLICY, applied_at=APPLIED_AT_BATCH):
+    chosen = usable_windows(policy, windows, TakeUp(1, applied_at))
+    return [round((w.end_at - START).total_seconds() / 5) - 1 for w in chosen]
 
 
 def test_a_window_with_a_batch_before_the_plan_does_not_count():
-    assert numbers([window(0, 8), window(1, 9), window(2, 10), window(3, 12)]) == [2, 3]
+    before = [window(0, 6, version=0), window(1, 8, version=0)]
+    assert numbers([*before, window(2, 9), window(3, 11), window(4, 12)]) == [3, 4]
 
 
 def test_an_incomplete_window_does_not_count():
-    windows = [window(0, 10, key_groups=7), window(1, 11, nodes=1), window(2, 12)]
+    windows = [window(0, 10, key_groups=7), window(1, 11, silent_nodes=1), window(2, 12)]
     assert numbers(windows) == [2]
 
 
 def test_an_idle_window_counts_only_after_a_batch_of_the_plan():
-    assert numbers([window(0, None), window(1, 10), window(2, None), window(3, 11)]) == [1, 2, 3]
-    assert numbers([window(0, None), window(1, 9)]) == []
+    before = window(0, 8, version=0)
+    assert numbers([before, window(1, None), window(2, 10), window(3, None), window(4, 11)]) == [
+        2, 3, 4,
+    ]  # fmt: skip
+    assert numbers([before, window(1, None)]) == []
+
+
+def test_a_job_that_renumbers_its_batches_after_a_restart_is_still_measured():
+    """It took the plan up in batch 1000, was restarted and began with batch 0 again."""
+    restarted = [window(n, 2 * n) for n in range(1, 5)]
+    before = window(0, 998, version=0)
+    assert numbers([before, *restarted], applied_at=1000) == [2, 3, 4]
+    assert numbers(restarted, applied_at=1000) == [1, 2, 3, 4]
 
 
 def test_the_latest_windows_are_taken_in_order():
-    assert numbers([window(n, 10 + n) for n in (3, 1, 0, 2)], at_most=2) == [2, 3]
+    two_windows = small_policy(statistics_period_s=10)
+    assert numbers([window(n, 10 + n) for n in (3, 1, 0, 2)], two_windows) == [2, 3]
 
 
 def test_half_a_period_is_enough():
-    assert windows_needed(small_policy(statistics_period_s=30)) == 3
-    assert windows_needed(small_policy(statistics_period_s=5)) == 1
+    assert windows_to_measure(small_policy(statistics_period_s=30)) == 3
+    assert windows_to_measure(small_policy(statistics_period_s=5)) == 1
 
 
 def test_enough_is_when_the_missing_windows_can_have_ended():
@@ -78,8 +92,9 @@ def rows():
         "route_bytes": 20, "route_pause_s": None,
     }  # fmt: skip
     ack = {"version": 4, "moved_key_groups": 4, "bytes_moved": 170, "pause_ms": 700.0}
-    measured = Measured(3.5, 1.5, None, 92.0, 310.0, 1.5, 100.0, 50.0)
-    return outcome_rows(plan, ack, measured, [window(0, 10), window(1, 11)], "run-2", START)
+    measured = MeasuredFigures(3.5, 1.5, None, 92.0, 310.0, 1.5, 100.0, 50.0)
+    return outcome_rows(plan, ack, measured, [window(0, 10), window(1, 11)], 5.0, "run-2",
+                        START)  # fmt: skip
 
 
 def test_forced_moves_are_part_of_what_was_promised(rows):

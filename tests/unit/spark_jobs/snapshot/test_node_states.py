@@ -7,9 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ballast.contracts.errors import GateFailed
-from spark_jobs.snapshot.node_states import Reported, node_states
+from spark_jobs.snapshot.node_states import NodeState, Reported, node_states
 from spark_jobs.snapshot.request import Period, period_of
-from spark_jobs.snapshot.windows import complete_windows
 from tests.support.policies import small_policy
 
 NODES = ["a", "b", {"id": "c", "spare": True}]
@@ -41,14 +40,18 @@ def test_a_removed_node_is_not_missed_and_one_that_drains_still_is() -> None:
         )
 
 
+def windows_of_all(states: list[NodeState]) -> int:
+    """In how many windows every node speaks."""
+    return sum(all(state.speaks_in(end) for state in states) for end in PERIOD.ends)
+
+
 def test_an_added_node_is_missed_from_its_first_window_on() -> None:
     in_use = dict.fromkeys("abc", "alive")
     gap = Reported(END, frozenset({END, PERIOD.back(2)}), {})
     for reported, whole in ((said(2), 6), (gap, 5)):
         all_said = {"a": said(6), "b": said(6), "c": reported}
         states = node_states(POLICY, PERIOD, all_said, {}, in_use, added={"c"})
-        groups = dict.fromkeys(PERIOD.ends, 8)
-        assert len(complete_windows(PERIOD, groups, 8, states)) == whole
+        assert windows_of_all(states) == whole
     missed = node_states(POLICY, PERIOD, {"a": said(6), "b": said(6), "c": said(2)}, {}, in_use)
-    assert len(complete_windows(PERIOD, dict.fromkeys(PERIOD.ends, 8), 8, missed)) == 2
+    assert windows_of_all(missed) == 2
     assert END - PERIOD.start == timedelta(seconds=30)

@@ -1,0 +1,112 @@
+"""Which windows of metrics count, for snapshots and for outcomes (docs/adr/0028).
+
+A window counts if every expected key group and node reported in it and if it ran wholly under one
+plan version. ``condense`` and ``measure`` select windows with this module alone. Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from ballast.contracts.policy import JobPolicy
+
+
+@dataclass(frozen=True)
+class WindowSummary:
+    """What key groups and nodes reported in one window."""
+
+    end_at: datetime
+    key_groups: int = 0
+    """Number of key groups that reported."""
+    silent_nodes: int = 0
+    """Number of nodes that were expected to report and did not."""
+    lowest_version: int | None = None
+    highest_version: int | None = None
+    """Plan version in force at the window's end; both are equal unless rows contradict."""
+    first_batch_id: int | None = None
+    last_batch_id: int | None = None
+    """None if the window covers no batch."""
+
+    def is_under(self, version: int) -> bool:
+        """Whether every key group names the version."""
+        return self.lowest_version == self.highest_version == version
+
+
+@dataclass(frozen=True)
+class TakeUp:
+    """When a streaming job took up a plan version."""
+
+    version: int
+    batch_id: int | None
+    """The first batch under the version; None if the job has not acknowledged the version."""
+
+
+@dataclass(frozen=True)
+class SelectedWindows:
+    """The complete windows, and those of them that count."""
+
+    complete: tuple[WindowSummary, ...]
+    """Every expected key group and node reported."""
+    usable: tuple[WindowSummary, ...]
+    """Complete, and wholly under the version."""
+
+
+def select_windows(
+    windows: Sequence[WindowSummary], expected_key_groups: int, take_up: TakeUp
+) -> SelectedWindows:
+    """The windows that count, oldest first.
+
+    Args:
+        windows: all windows of the period in any order, also those of other versions: they show
+            where the version begins.
+        expected_key_groups: number of key groups that a complete window has.
+        take_up: the version, and the batch that took it up.
+    """
+    in_order = sorted(windows, key=lambda window: window.end_at)
+    complete = tuple(
+        window
+        for window in in_order
+        if window.key_groups == expected_key_groups and window.silent_nodes == 0
+    )
+    under = {window.end_at for window in windows_under_version(in_order, take_up)}
+    return SelectedWindows(complete, tuple(w for w in complete if w.end_at in under))
+
+
+def windows_under_version(windows: Sequence[WindowSummary], take_up: TakeUp) -> list[WindowSummary]:
+    """The windows, given oldest first, that ran wholly under a version.
+
+    A window names the version in force at its end. Batches before the one that took the version
+    up ran under another version, with other loads and other traffic. Only the first window of a
+    version can contain them, and it is left out if it does.
+    """
+    under = [window for window in windows if window.is_under(take_up.version)]
+    if not under:
+        return []
+    is_after_others = any(w.key_groups for w in windows if w.end_at < under[0].end_at)
+    is_mixed = _is_mixed(under, take_up.batch_id, is_after_others=is_after_others)
+    return under[1:] if is_mixed else under
+
+
+def _is_mixed(
+    under: Sequence[WindowSummary], applied_batch_id: int | None, *, is_after_others: bool
+) -> bool:
+    """Whether the first window of a version may contain batches of another version.
+
+    The version is in force, so the batch that took it up has come. If no window reaches its
+    number, the job has renumbered its batches since, and the numbers prove nothing. Without
+    usable numbers the first window is mixed if other windows came before it. A window at the
+    start of the period is not: otherwise a renumbered job would lose one window of every period.
+    """
+    newest = max(window.last_batch_id or 0 for window in under)
+    first = under[0].first_batch_id
+    if applied_batch_id is None or newest < applied_batch_id or first is None:
+        return is_after_others
+    return first < applied_batch_id
+
+
+def windows_needed(policy: JobPolicy, share: float) -> int:
+    """The number of windows that make up a share of the statistics period, at least one."""
+    return max(1, math.ceil(share * policy.windows_per_period - 1e-9))
