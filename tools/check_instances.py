@@ -26,7 +26,7 @@ import numpy.typing as npt
 from ballast.cli.convert import to_folder
 from ballast.problems import write_problem
 from solvers.model.budget import Budget
-from solvers.model.objective import BALANCE, JOINT, OBJECTIVES, WEIGHTED, Objective, Weights
+from solvers.model.objective import BALANCE, JOINT, OBJECTIVES, WEIGHTED, Objective, TradeWeights
 from solvers.model.problem import AllowedNodes, Problem
 from solvers.model.stop import Stop
 from solvers.planner.allocation import plan_for
@@ -46,7 +46,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Finding:
+class InstanceFinding:
     """What became of one instance."""
 
     number: int
@@ -98,7 +98,7 @@ def _objective(rng: np.random.Generator, kind: str) -> Objective:
     if kind != WEIGHTED:
         return Objective(kind, bound)
     traffic, load = rng.choice([0.01, 0.3, 1.0, 5.0, 100.0], size=2).tolist()
-    return Objective(JOINT, weights=Weights(traffic, load))
+    return Objective(JOINT, weights=TradeWeights(traffic, load))
 
 
 def _loads(rng: np.random.Generator, n_groups: int, n_resources: int) -> Floats:
@@ -233,7 +233,9 @@ def kinds_of(problem: Problem, budget: Budget) -> tuple[str, ...]:
     return tuple(name for name, is_so in facts.items() if is_so)
 
 
-def check(number: int, *, seed: int, method: str, stop: Stop, objective: str = BALANCE) -> Finding:
+def check(
+    number: int, *, seed: int, method: str, stop: Stop, objective: str = BALANCE
+) -> InstanceFinding:
     """Solve one instance and verify what came out; whatever is raised is a violation too."""
     problem, budget, aim = random_instance(seed, number, objective)
     kinds = kinds_of(problem, budget)
@@ -241,7 +243,9 @@ def check(number: int, *, seed: int, method: str, stop: Stop, objective: str = B
     try:
         result = plan_for(aim, problem, budget, stop, number, method).result
     except Exception as error:  # noqa: BLE001 - an instance is good input: anything raised is a bug
-        return Finding(number, "raised", method, kinds, (f"{type(error).__name__}: {error}",))
+        return InstanceFinding(
+            number, "raised", method, kinds, (f"{type(error).__name__}: {error}",)
+        )
     seconds = time.monotonic() - began
     if result.is_solved:
         nodes = np.array(problem.node_ids, dtype=object)[result.assignment].tolist()
@@ -257,10 +261,10 @@ def check(number: int, *, seed: int, method: str, stop: Stop, objective: str = B
         violations.append("infeasible without a reason")
     if stop.seconds is not None and seconds > stop.seconds + HANG_S:
         violations.append(f"took {seconds:.1f} s, was given {stop.seconds:g} s")
-    return Finding(number, result.status.value, result.method, kinds, tuple(violations))
+    return InstanceFinding(number, result.status.value, result.method, kinds, tuple(violations))
 
 
-def check_all(args: argparse.Namespace) -> Iterator[Finding]:
+def check_all(args: argparse.Namespace) -> Iterator[InstanceFinding]:
     """The findings in order."""
     one = partial(
         check,
@@ -277,7 +281,7 @@ def check_all(args: argparse.Namespace) -> Iterator[Finding]:
         yield from pool.map(one, numbers, chunksize=20)
 
 
-def report_failure(finding: Finding, args: argparse.Namespace) -> None:
+def report_failure(finding: InstanceFinding, args: argparse.Namespace) -> None:
     problem, budget, aim = random_instance(args.seed, finding.number, args.objective)
     folder = Path(tempfile.mkdtemp(prefix=f"instance-{args.seed}-{finding.number}-", dir=args.out))
     write_problem(folder, to_folder(problem, budget, aim))

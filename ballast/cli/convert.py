@@ -49,7 +49,12 @@ def to_problem(folder: ProblemFolder) -> tuple[Problem, Budget]:
 
 def to_objective(folder: ProblemFolder) -> Objective:
     """What a plan for the folder is for; what is not built yet is refused."""
-    from solvers.model.objective import DEFAULT_MAX_LOAD_DISTANCE, OBJECTIVES, Objective, Weights
+    from solvers.model.objective import (
+        DEFAULT_MAX_LOAD_DISTANCE,
+        OBJECTIVES,
+        Objective,
+        TradeWeights,
+    )
 
     if folder.objective not in OBJECTIVES:
         raise ProblemError(
@@ -61,7 +66,7 @@ def to_objective(folder: ProblemFolder) -> Objective:
     return Objective(
         folder.objective,
         folder.max_load_distance or DEFAULT_MAX_LOAD_DISTANCE,
-        weights=None if trade is None else Weights(trade.traffic, trade.load),
+        weights=None if trade is None else TradeWeights(trade.traffic, trade.load),
     )
 
 

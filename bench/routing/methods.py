@@ -14,7 +14,12 @@ from solvers.key_routing.key_graph import LEFT, KeyGraph
 from solvers.key_routing.metis_routes import match_labels, metis_routes
 from solvers.key_routing.pair_statistics import PairStatistics
 from solvers.key_routing.sticky_search import StickyParams, sticky_routes
-from solvers.model.amortisation import RECORDS_PER_BYTE, WATCHED_PLANS, Gate, GateMemory
+from solvers.model.amortisation import (
+    RECORDS_PER_BYTE,
+    WATCHED_PLANS,
+    AmortisationGate,
+    AmortisationMemory,
+)
 from solvers.model.problem import IntArray
 
 HASH, ONCE, PAPER, DECAYED = "hash", "offline once", "the paper's", "the paper's, decayed"
@@ -116,7 +121,7 @@ class Ours(Method):
     def __init__(self, stream: Stream, n_servers: int, price: float = RECORDS_PER_BYTE) -> None:
         super().__init__(stream, n_servers)
         self.price = price
-        self.memory = GateMemory(floor=100.0 / n_servers)
+        self.memory = AmortisationMemory(floor=100.0 / n_servers)
         self.before = self.world.place
         self.watched: deque[IntArray] = deque(maxlen=WATCHED_PLANS)
         if price == 0:
@@ -163,7 +168,7 @@ class Ours(Method):
         self.course.moved.append(self.world.follow(place))
         self._came_into_force(old, gain)
 
-    def _gate(self, best: DecayCandidate) -> Gate:
+    def _gate(self, best: DecayCandidate) -> AmortisationGate:
         """Life is learned in periods, and the graph's weights are those of several."""
         gate = self.memory.gate(self.price)
         return replace(gate, life=gate.life / best.periods)

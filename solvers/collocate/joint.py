@@ -28,7 +28,7 @@ from solvers.model.objective import WEIGHTED
 from solvers.model.parameter_checks import options_of
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.model.result import Result, TraceStep, infeasible_result, make_result
-from solvers.model.stop import Clock, Stop
+from solvers.model.stop import SolverClock, Stop
 from solvers.model.traffic_costs import predicted_load
 from solvers.model.traffic_graph import TrafficGraph
 from solvers.rebalance import flux
@@ -98,7 +98,7 @@ class _Round:
         problem: Problem,
         budget: Budget,
         stop: Stop,
-        clock: Clock,
+        clock: SolverClock,
         seed: int,
         options: JointParams,
     ) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ballast.contracts.errors import InvalidInput
 from solvers.collocate.target_memory import TargetMemory
-from solvers.model.amortisation import Gate
+from solvers.model.amortisation import AmortisationGate
 from solvers.model.objective import LEXICOGRAPHIC, TRADES
 from solvers.model.traffic_costs import TrafficCosts
 
@@ -28,7 +28,7 @@ class JointParams:
     traffic_weight: float = 1.0
     load_weight: float = 1.0
     costs: TrafficCosts = field(default_factory=TrafficCosts)
-    gate: Gate | None = None
+    gate: AmortisationGate | None = None
     score_factor: float = 1.5
     target_bonus: float = 0.5
     drain_worth: float = 1.0
@@ -38,7 +38,11 @@ class JointParams:
     from_scratch: bool = False
 
     def __post_init__(self) -> None:
-        for name, kind in (("costs", TrafficCosts), ("gate", Gate), ("target", TargetMemory)):
+        for name, kind in (
+            ("costs", TrafficCosts),
+            ("gate", AmortisationGate),
+            ("target", TargetMemory),
+        ):
             value = getattr(self, name)
             if not (isinstance(value, kind) or (value is None and name != "costs")):
                 raise InvalidInput(f"joint.{name} is {value!r}", allowed=f"a {kind.__name__}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.key_routing.key_graph import KeyGraph
-from solvers.model.amortisation import KEY, Gate, HeldBack
+from solvers.model.amortisation import KEY, AmortisationGate, HeldBack
 from solvers.model.problem import IntArray
 from solvers.model.traffic_graph import sum_by
 
@@ -18,7 +18,7 @@ def held_back_keys(
     server: IntArray,
     before: IntArray,
     n_servers: int,
-    gate: Gate,
+    gate: AmortisationGate,
     ends: tuple[str, str],
 ) -> tuple[HeldBack, ...]:
     """Keys that a plan leaves where they are, that would save records elsewhere, each by itself

@@ -13,7 +13,7 @@ from solvers.key_routing.key_memory import KeyMemory
 from solvers.key_routing.rerouting import KeyMap, KeyMove, KeyShares, key_group_rows
 from solvers.key_routing.stage_balance import StageBalance
 from solvers.model import metrics
-from solvers.model.amortisation import Gate
+from solvers.model.amortisation import AmortisationGate
 from solvers.model.key_statistics import RoutedEdge
 from solvers.model.problem import IntArray, Problem
 
@@ -30,7 +30,7 @@ class KeyMoveSelector:
     assignment: IntArray
     allowed_distance: float
     """Load distance in percent; infinite where it is weighed instead."""
-    gate: Gate | None
+    gate: AmortisationGate | None
     memory: KeyMemory
     edge: RoutedEdge
     imbalance: float

@@ -21,7 +21,7 @@ from solvers.key_routing.key_graph import LEFT, RIGHT, KeyGraph
 from solvers.key_routing.key_memory import KeyMemory
 from solvers.key_routing.stage_balance import StageBalance
 from solvers.key_routing.sticky_search import IMBALANCE, StickyParams, sticky_routes
-from solvers.model.amortisation import Gate, HeldBack
+from solvers.model.amortisation import AmortisationGate, HeldBack
 from solvers.model.key_statistics import KeyStatistics, RoutedEdge, Routing
 from solvers.model.problem import FloatArray, IntArray, Problem
 from solvers.model.traffic_graph import sum_by
@@ -75,7 +75,7 @@ def reroute(
     statistics: KeyStatistics,
     routing: Routing,
     edge: RoutedEdge,
-    gate: Gate,
+    gate: AmortisationGate,
     memory: KeyMemory | None = None,
     *,
     imbalance: float = IMBALANCE,

@@ -17,7 +17,7 @@ from solvers.key_routing.key_graph import LEFT, RIGHT, KeyGraph
 from solvers.key_routing.metis_routes import match_labels, metis_routes
 from solvers.key_routing.stage_balance import StageBalance
 from solvers.key_routing.sticky_kernels import SMALLEST_GAIN, ease, improve, shed
-from solvers.model.amortisation import Gate
+from solvers.model.amortisation import AmortisationGate
 from solvers.model.problem import BoolArray, FloatArray, IntArray
 from solvers.model.traffic_graph import sum_by
 
@@ -34,7 +34,7 @@ class StickyParams:
     """``imbalance``: most records of a server over the mean, for each stage by itself."""
 
     imbalance: float = IMBALANCE
-    gate: Gate = field(default_factory=lambda: Gate(records_per_byte=0.0))
+    gate: AmortisationGate = field(default_factory=lambda: AmortisationGate(records_per_byte=0.0))
     try_fresh: bool = True
 
     def __post_init__(self) -> None:
@@ -93,7 +93,7 @@ def fresh_routes(
     return _refined(graph, balance, cut, cut, no_state, StickyParams(imbalance), "fresh").server
 
 
-def _worth(plan: StickyPlan, gate: Gate) -> float:
+def _worth(plan: StickyPlan, gate: AmortisationGate) -> float:
     return gate.earned(plan.local_weight) - gate.price(plan.moved_state)
 
 

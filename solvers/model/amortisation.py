@@ -36,7 +36,7 @@ much smaller than that say little, as where keys moved for balance alone."""
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class AmortisationGate:
     """Prices in remote records: what one byte moved and one second of pause are worth.
 
     ``life`` is in the unit of time of the rates; ``trust`` is realised over predicted gain so far.
@@ -143,7 +143,7 @@ def learned_trust(
     return max(0.0, (kept_before + sum(realised)) / promised)
 
 
-class GateMemory:
+class AmortisationMemory:
     """What earlier plans taught: how long a plan lives, and how much of its promise comes true.
 
     A period goes ``planned`` (a plan comes into force, with the gain it promises) and ``served``
@@ -182,5 +182,5 @@ class GateMemory:
         promised = self._predicted[: len(self._realised)]
         return max(LEAST_TRUST, learned_trust(self._realised, promised, FIRST_PROMISE))
 
-    def gate(self, records_per_byte: float = RECORDS_PER_BYTE) -> Gate:
-        return Gate(records_per_byte, life=self.life, trust=self.trust)
+    def gate(self, records_per_byte: float = RECORDS_PER_BYTE) -> AmortisationGate:
+        return AmortisationGate(records_per_byte, life=self.life, trust=self.trust)

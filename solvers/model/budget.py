@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ballast.contracts.errors import InvalidInput
-from solvers.model.parameter_checks import is_finite, is_whole
+from solvers.model.parameter_checks import is_finite_and_not_negative, is_whole
 
 LARGEST = 2**63
 """Moves and bytes are counted in 64 bits."""
@@ -47,7 +47,7 @@ def _check_whole_number(name: str, value: object) -> None:
 def _check_seconds(value: object) -> None:
     if value is None:
         return
-    if not is_finite(value):
+    if not is_finite_and_not_negative(value):
         raise InvalidInput(
             f"budget.pause_s is {value!r}",
             value=value,

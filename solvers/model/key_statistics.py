@@ -44,7 +44,7 @@ class KeyStatistics:
     missed: Mapping[str | Ends, float] = field(default_factory=dict)
     totals: Mapping[str, float] = field(default_factory=dict)
     """All records of an operator, those of keys without a rate among them."""
-    earlier: tuple[Earlier, ...] = ()
+    earlier: tuple[EarlierPeriod, ...] = ()
     """Periods before this one, oldest first."""
 
     def __post_init__(self) -> None:
@@ -54,7 +54,7 @@ class KeyStatistics:
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class EarlierPeriod:
     """What was counted in a period before, and how many rounds ago that was.
 
     Not a whole number where rounds were left out or came late: statistics fade with time.

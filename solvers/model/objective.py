@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.tables import LEXICOGRAPHIC, TRADES, WEIGHTED
-from solvers.model.amortisation import Gate
+from solvers.model.amortisation import AmortisationGate
 from solvers.model.parameter_checks import is_finite
 from solvers.model.traffic_costs import TrafficCosts
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from ballast.contracts.policy import ObjectivePolicy
 
 __all__ = [
-    "BALANCE", "JOINT", "LEXICOGRAPHIC", "OBJECTIVES", "TRADES", "WEIGHTED", "Objective", "Weights",
-    "objective_of_policy",
+    "BALANCE", "JOINT", "LEXICOGRAPHIC", "OBJECTIVES", "TRADES", "WEIGHTED", "Objective",
+    "TradeWeights", "objective_of_policy",
 ]  # fmt: skip
 
 BALANCE, JOINT = "balance", "joint"
@@ -25,7 +25,7 @@ DEFAULT_MAX_LOAD_DISTANCE = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class TradeWeights:
     """What a percent of the traffic saved is worth beside a percent of load distance."""
 
     traffic: float = 1.0
@@ -55,8 +55,8 @@ class Objective:
     kind: str = BALANCE
     max_load_distance: float = DEFAULT_MAX_LOAD_DISTANCE
     costs: TrafficCosts = field(default_factory=TrafficCosts)
-    gate: Gate | None = None
-    weights: Weights | None = None
+    gate: AmortisationGate | None = None
+    weights: TradeWeights | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in OBJECTIVES:
@@ -85,7 +85,7 @@ class Objective:
 
 
 def objective_of_policy(
-    aim: ObjectivePolicy, costs: TrafficCosts | None = None, gate: Gate | None = None
+    aim: ObjectivePolicy, costs: TrafficCosts | None = None, gate: AmortisationGate | None = None
 ) -> Objective:
     """What the objective section of a policy asks for."""
     is_weighted = aim.trade == WEIGHTED
@@ -94,5 +94,5 @@ def objective_of_policy(
         aim.max_load_distance_pct,
         costs or TrafficCosts(),
         gate,
-        Weights(aim.traffic_weight, aim.load_weight) if is_weighted else None,
+        TradeWeights(aim.traffic_weight, aim.load_weight) if is_weighted else None,
     )

@@ -23,9 +23,15 @@ def is_whole(value: object, *, at_least: int, below: float = float("inf")) -> bo
 
 
 def is_finite(value: object) -> bool:
-    """A finite number >= 0; True and False are none."""
+    """Whether the value is a finite number; True and False are not numbers here."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
-    return is_number and 0 <= value <= sys.float_info.max  # type: ignore[operator]
+    largest = sys.float_info.max
+    return is_number and -largest <= value <= largest  # type: ignore[operator]
+
+
+def is_finite_and_not_negative(value: object) -> bool:
+    """Whether the value is a finite number >= 0; True and False are not numbers here."""
+    return is_finite(value) and value >= 0  # type: ignore[operator]
 
 
 def options_of(kind: type[Options], method: str, params: Mapping[str, Any]) -> Options:

@@ -31,13 +31,13 @@ class Stop:
                 f"stop.steps is {self.steps!r}", value=self.steps, allowed="a whole number >= 1"
             )
 
-    def start(self) -> Clock:
+    def start(self) -> SolverClock:
         """Start the clock of one solve."""
-        return Clock(self.seconds)
+        return SolverClock(self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class SolverClock:
     """The running clock of one solve."""
 
     seconds: float | None = None

@@ -13,7 +13,7 @@ import dataclasses
 from ballast.contracts.errors import InvalidInput
 from solvers.model import metrics
 from solvers.model.budget import Budget
-from solvers.model.parameter_checks import is_finite
+from solvers.model.parameter_checks import is_finite_and_not_negative
 from solvers.model.problem import Problem
 from solvers.model.result import Result, make_result
 from solvers.model.stop import Stop
@@ -43,7 +43,7 @@ def least_moved(
     it. The stopping rule is for each of the ``tries`` + 1 solves. The bound is on the load
     distance of every plan within the budget, as with any method.
     """
-    if not (is_finite(within) and within >= 0):
+    if not is_finite_and_not_negative(within):
         raise InvalidInput(
             f"within is {within!r}", value=within, allowed="a number of percent >= 0"
         )

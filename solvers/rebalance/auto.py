@@ -15,7 +15,7 @@ from solvers.model.budget import Budget
 from solvers.model.parameter_checks import options_of
 from solvers.model.problem import Problem
 from solvers.model.result import PROOF_TOLERANCE, Result, TraceStep, make_result
-from solvers.model.stop import Clock, Stop
+from solvers.model.stop import SolverClock, Stop
 from solvers.rebalance import flux, milp, search, unchanged
 from solvers.rebalance.compare import Score, best_index
 from solvers.rebalance.warm import make_ready
@@ -54,7 +54,7 @@ def solve(
     return _combine(problem, results, clock)
 
 
-def _search_share(problem: Problem, budget: Budget, stop: Stop, clock: Clock) -> float:
+def _search_share(problem: Problem, budget: Budget, stop: Stop, clock: SolverClock) -> float:
     """All of the time where no model could be built in what is left of it."""
     remaining = clock.remaining()
     if remaining is None:
@@ -83,7 +83,7 @@ def _check(params: Mapping[str, Any]) -> None:
     options_of(milp.MilpParams, milp.NAME, params.get("milp", {}))
 
 
-def _share(stop: Stop, clock: Clock, share: float) -> Stop:
+def _share(stop: Stop, clock: SolverClock, share: float) -> Stop:
     remaining = clock.remaining()
     return stop if remaining is None else Stop(max(remaining * share, 1e-3), stop.steps)
 
@@ -100,7 +100,7 @@ def _winner(problem: Problem, results: list[Result]) -> int:
     return best_index([Score.of(problem, r.assignment) for r in results])
 
 
-def _combine(problem: Problem, results: list[Result], clock: Clock) -> Result:
+def _combine(problem: Problem, results: list[Result], clock: SolverClock) -> Result:
     winner = results[_winner(problem, results)]
     bound = max(r.bound for r in results if r.bound is not None)
     return make_result(

@@ -27,7 +27,7 @@ from solvers.model.budget import Budget
 from solvers.model.parameter_checks import is_whole, options_of
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.model.result import Result, TraceStep, infeasible_result, make_result
-from solvers.model.stop import Clock, Stop
+from solvers.model.stop import SolverClock, Stop
 from solvers.rebalance.bound import counting_bound
 from solvers.rebalance.caps import keep_caps
 from solvers.rebalance.compare import TIE, without_useless_moves
@@ -61,7 +61,7 @@ def solve(
     reason = why_infeasible(problem, budget)
     if reason is not None:
         return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
-    search = _Search(problem, budget)
+    search = _FluxRounds(problem, budget)
     trace = _run_rounds(search, stop, clock, options)
     search.back_to_best()
     _drain_with_what_is_left(search, clock)
@@ -143,7 +143,7 @@ class _Caps:
             self._sums[target] += self._load[group]
 
 
-class _Search:
+class _FluxRounds:
     """The state of one Flux run."""
 
     def __init__(self, problem: Problem, budget: Budget) -> None:
@@ -195,7 +195,9 @@ class _Search:
         return True
 
 
-def _run_rounds(search: _Search, stop: Stop, clock: Clock, options: FluxParams) -> list[TraceStep]:
+def _run_rounds(
+    search: _FluxRounds, stop: Stop, clock: SolverClock, options: FluxParams
+) -> list[TraceStep]:
     trace: list[TraceStep] = [(clock.elapsed(), "start", search.best_distance)]
     rounds = idle = 0
     while idle < options.patience and not clock.is_over():
@@ -212,7 +214,7 @@ def _run_rounds(search: _Search, stop: Stop, clock: Clock, options: FluxParams) 
     return trace
 
 
-def _one_round(search: _Search) -> bool:
+def _one_round(search: _FluxRounds) -> bool:
     """First to last, second to second last, ...; False when nothing could be moved."""
     donors, receivers, limit = _pairs(search)
     groups = _biggest_suitable(search, donors, receivers, limit)
@@ -227,7 +229,7 @@ def _one_round(search: _Search) -> bool:
     return any_moved
 
 
-def _pairs(search: _Search) -> tuple[IntArray, IntArray, FloatArray]:
+def _pairs(search: _FluxRounds) -> tuple[IntArray, IntArray, FloatArray]:
     """Donors, receivers, and the load below which a move lowers the variance."""
     surplus = search.surplus()
     staying = search.problem.staying
@@ -248,7 +250,7 @@ def _pairs(search: _Search) -> tuple[IntArray, IntArray, FloatArray]:
 
 
 def _biggest_suitable(
-    search: _Search, donors: IntArray, receivers: IntArray, limit: FloatArray
+    search: _FluxRounds, donors: IntArray, receivers: IntArray, limit: FloatArray
 ) -> IntArray:
     """For each pair, the key group to move, or NONE."""
     node_of = search.assignment[search.by_load]
@@ -265,7 +267,7 @@ def _biggest_suitable(
 
 
 def _walk(
-    search: _Search,
+    search: _FluxRounds,
     by_node: IntArray,
     position: IntArray,
     step: int,
@@ -316,7 +318,7 @@ def _small(nodes: IntArray, n_nodes: int) -> npt.NDArray[Any]:
     return nodes.astype(np.uint16) if n_nodes < 2**16 else nodes
 
 
-def _drain_with_what_is_left(search: _Search, clock: Clock) -> None:
+def _drain_with_what_is_left(search: _FluxRounds, clock: SolverClock) -> None:
     """Spend what is left on draining nodes, as far as no staying node gets worse for it."""
     problem = search.problem
     leaving = search.by_load[problem.draining[search.assignment[search.by_load]]][::-1]

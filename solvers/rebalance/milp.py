@@ -22,7 +22,7 @@ from solvers.model.budget import Budget
 from solvers.model.parameter_checks import is_whole, options_of
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.model.result import Result, TraceStep, infeasible_result, make_result
-from solvers.model.stop import Clock, Stop
+from solvers.model.stop import SolverClock, Stop
 from solvers.rebalance.bound import counting_bound, most_moves
 from solvers.rebalance.caps import keep_caps
 from solvers.rebalance.compare import best_plan, without_useless_moves
@@ -130,7 +130,7 @@ def _solve_feasible(
     problem: Problem,
     budget: Budget,
     stop: Stop,
-    clock: Clock,
+    clock: SolverClock,
     seed: int,
     options: MilpParams,
     start: IntArray,
@@ -152,7 +152,7 @@ def _solve_corner(
     problem: Problem,
     budget: Budget,
     stop: Stop,
-    clock: Clock,
+    clock: SolverClock,
     seed: int,
     options: MilpParams,
     start: IntArray,
@@ -211,7 +211,7 @@ def is_too_large(problem: Problem, budget: Budget, stop: Stop) -> bool:
     return bool(_too_large(_count_terms(problem, budget), stop.start(), MilpParams()))
 
 
-def _too_large(n_terms: int, clock: Clock, options: MilpParams) -> str:
+def _too_large(n_terms: int, clock: SolverClock, options: MilpParams) -> str:
     """Why the model is not built, or nothing: a model must not eat the time for solving it."""
     if n_terms > options.max_terms:
         return f"milp skipped: {n_terms} coefficients, at most {options.max_terms} are built"
@@ -442,7 +442,7 @@ class _TwoSolves:
         problem: Problem,
         model: _Model,
         stop: Stop,
-        clock: Clock,
+        clock: SolverClock,
         seed: int,
         options: MilpParams,
     ) -> None:

@@ -21,10 +21,10 @@ import numpy.typing as npt
 from ballast.contracts.errors import InvalidInput
 from solvers.model import metrics
 from solvers.model.budget import Budget
-from solvers.model.parameter_checks import is_finite, options_of
+from solvers.model.parameter_checks import is_finite_and_not_negative, options_of
 from solvers.model.problem import FloatArray, IntArray, Problem
 from solvers.model.result import PROOF_TOLERANCE, Result, TraceStep, infeasible_result, make_result
-from solvers.model.stop import Clock, Stop
+from solvers.model.stop import SolverClock, Stop
 from solvers.rebalance.bound import counting_bound
 from solvers.rebalance.compare import best_plan, without_useless_moves
 from solvers.rebalance.start import place_must_moves, why_infeasible, within_budget
@@ -83,7 +83,7 @@ class SearchParams:
     tolerance: float = 1e-4
 
     def __post_init__(self) -> None:
-        if not is_finite(self.tolerance):
+        if not is_finite_and_not_negative(self.tolerance):
             raise InvalidInput(
                 f"search.tolerance is {self.tolerance!r}", allowed="a finite number >= 0"
             )
@@ -104,7 +104,9 @@ def solve(
     plans = [start]
     trace: tuple[TraceStep, ...] = ()
     if metrics.load_distance(problem, start) > 0 or problem.draining.any():
-        search = _Search(problem, budget, start, bound, seed, stop, _until_the_end(clock, problem))
+        search = _PlanSearch(
+            problem, budget, start, bound, seed, stop, _until_the_end(clock, problem)
+        )
         search.run()
         found = search.finished_plan(options.tolerance)
         trace = tuple(search.trace)
@@ -125,12 +127,12 @@ def _is_kept(problem: Problem, budget: Budget, plan: IntArray) -> bool:
     return within_budget(problem, budget, plan) and not over
 
 
-def _until_the_end(clock: Clock, problem: Problem) -> Clock:
+def _until_the_end(clock: SolverClock, problem: Problem) -> SolverClock:
     """The clock of the search proper: what comes after it takes its time with many key groups."""
     if clock.seconds is None:
         return clock
     ending = min(ENDING_S * problem.n_key_groups, 0.2 * clock.seconds)
-    return Clock(clock.seconds - ending, clock.started)
+    return SolverClock(clock.seconds - ending, clock.started)
 
 
 def _fewest_moves(problem: Problem, plans: list[IntArray], tolerance: float) -> IntArray:
@@ -164,7 +166,7 @@ class _Walker:
             self.best_place[:] = self.state.place
 
 
-class _Search:
+class _PlanSearch:
     """One search: the layout, the walkers on it, and the best plan that any of them has seen."""
 
     def __init__(
@@ -175,7 +177,7 @@ class _Search:
         bound: float,
         seed: int,
         stop: Stop,
-        clock: Clock,
+        clock: SolverClock,
     ) -> None:
         from solvers.rebalance import kernels
         from solvers.rebalance.layout import Layout

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     from solvers.model.budget import Budget
-    from solvers.model.objective import Objective, Weights
+    from solvers.model.objective import Objective, TradeWeights
     from solvers.model.problem import Problem
 
 RELATIVE_TOLERANCE = 1e-6
@@ -540,7 +540,7 @@ def _check_weighted(
     least: Ints,
     without: float,
     objective: Objective,
-    weights: Weights,
+    weights: TradeWeights,
 ) -> Iterator[Violation]:
     """Weighed together, traffic and load are no worse. A drain may cost traffic, not level load."""
     per_traffic, per_load = weights.traffic, weights.load

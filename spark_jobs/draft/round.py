@@ -15,8 +15,8 @@ from ballast.contracts.policy import JobPolicy
 from ballast.store.snapshots import key_group_names
 from solvers.key_routing.decayed_statistics import CANDIDATES
 from solvers.key_routing.route_planner import RoutingOptions
-from solvers.model.amortisation import Gate
-from solvers.model.key_statistics import Earlier, Ends, KeyStatistics, RoutedEdge, Routing
+from solvers.model.amortisation import AmortisationGate
+from solvers.model.key_statistics import EarlierPeriod, Ends, KeyStatistics, RoutedEdge, Routing
 from solvers.model.objective import Objective, objective_of_policy
 from solvers.model.problem import Problem
 from solvers.model.traffic_costs import TrafficCosts
@@ -165,7 +165,7 @@ def routing_of(routes: Sequence[Route]) -> Routing:
 
 def earlier_periods(
     remembered: Sequence[tuple[datetime, pa.Table]], now: datetime
-) -> tuple[Earlier, ...]:
+) -> tuple[EarlierPeriod, ...]:
     """Statistics of earlier periods by how long ago they ended, in rounds.
 
     A round is as long as rounds mostly lay apart, so that one that was left out is none that
@@ -176,7 +176,7 @@ def earlier_periods(
     ends = [*(end for end, _ in remembered), now]
     round_s = median((later - end).total_seconds() for end, later in pairwise(ends))
     return tuple(
-        Earlier((now - end).total_seconds() / round_s, key_statistics(None, rows))
+        EarlierPeriod((now - end).total_seconds() / round_s, key_statistics(None, rows))
         for end, rows in remembered
     )
 
@@ -241,7 +241,7 @@ def objective_of(policy: JobPolicy, learned: Learned, bytes_per_record: float) -
             within_rack=prices.within_rack_price,
             between_racks=prices.between_racks_price,
         ),
-        Gate(
+        AmortisationGate(
             policy.gate.records_per_byte,
             policy.gate.records_per_pause_s,
             life=learned.life_s,

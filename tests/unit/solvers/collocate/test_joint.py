@@ -14,7 +14,7 @@ from solvers.collocate import joint
 from solvers.collocate.joint import JointParams, plan
 from solvers.collocate.move_search import MoveSearch
 from solvers.model import metrics
-from solvers.model.amortisation import Gate
+from solvers.model.amortisation import AmortisationGate
 from solvers.model.budget import Budget
 from solvers.model.objective import Objective
 from solvers.model.problem import Problem
@@ -198,7 +198,7 @@ def test_partners_in_one_rack_are_better_than_in_two() -> None:
 
 def test_the_gate_holds_back_what_does_not_pay_and_says_so() -> None:
     problem = pairs_apart(6, 3)
-    gate = Gate(records_per_byte=2.0, life=1.0)  # 10 records saved, a state of 10 bytes
+    gate = AmortisationGate(records_per_byte=2.0, life=1.0)  # 10 records saved, a state of 10 bytes
     made = plan(problem, Budget(), Stop(), 1, JointParams(max_load_distance=60, gate=gate))
     assert made.result.moves == 0
     assert made.held_back
@@ -294,7 +294,7 @@ def test_where_no_plan_keeps_the_caps_the_result_is_infeasible_and_names_the_cap
 ) -> None:
     problem = partners_on_a_dead_node(memory, network)
     costs = TrafficCosts(send=(0.0, 0.0, 1.0), receive=(0.0, 0.0, 1.0))
-    gate = Gate(records_per_byte=0.0)
+    gate = AmortisationGate(records_per_byte=0.0)
     options = JointParams(max_load_distance=bound, costs=costs, gate=gate)
     result = plan(problem, Budget(), Stop(), 1, options).result
     assert result.is_solved == is_solved
@@ -326,11 +326,11 @@ def test_a_single_key_group_that_does_not_pay_is_named_with_both_figures() -> No
     """A pair pays its move of 10 bytes. Another one talks a little to all, and does not."""
     talks = [(0, 1, 100.0), *((2, to, 1.0) for to in (0, 1, 3, 4))]
     problem = with_traffic([1.0] * 6, [0, 1, 2, 0, 1, 2], talks, nodes=3)
-    gate = Gate(records_per_byte=2.0)
+    gate = AmortisationGate(records_per_byte=2.0)
     made = plan(problem, Budget(), Stop(), 1, JointParams(max_load_distance=80, gate=gate))
     alone = [held for held in made.held_back if held.kind == "key group"]
     assert "k2" in {name for held in alone for name in held.what}
     assert all(len(held.what) == 1 for held in alone)
     assert "costs the worth of 20" in alone[0].reason
-    free = JointParams(max_load_distance=80, gate=Gate(records_per_byte=0.0))
+    free = JointParams(max_load_distance=80, gate=AmortisationGate(records_per_byte=0.0))
     assert plan(problem, Budget(), Stop(), 1, free).held_back == ()

@@ -14,9 +14,9 @@ from solvers.key_routing.key_memory import KeyMemory
 from solvers.key_routing.rerouting import problem_after
 from solvers.key_routing.route_planner import RoutingOptions, with_routes
 from solvers.model import metrics
-from solvers.model.amortisation import Gate
+from solvers.model.amortisation import AmortisationGate
 from solvers.model.budget import Budget
-from solvers.model.key_statistics import Earlier, KeyStatistics, RoutedEdge
+from solvers.model.key_statistics import EarlierPeriod, KeyStatistics, RoutedEdge
 from solvers.model.objective import Objective
 from solvers.model.stop import Stop
 from solvers.planner.allocation import Allocation, plan_for
@@ -55,7 +55,7 @@ def story(*periods: KeyStatistics, rounds: tuple[float, ...] | None = None) -> K
     """The last period with those before it, a round apart unless told."""
     *before, last = periods
     ages = rounds or tuple(range(len(before), 0, -1))
-    earlier = tuple(Earlier(float(ago), c) for ago, c in zip(ages, before, strict=True))
+    earlier = tuple(EarlierPeriod(float(ago), c) for ago, c in zip(ages, before, strict=True))
     return KeyStatistics(
         last.keys, last.pairs, last.group_rate, last.errors, last.pair_errors, last.missed,
         last.totals, earlier,
@@ -155,13 +155,13 @@ def test_periods_out_of_order_or_of_no_age_are_refused() -> None:
     with pytest.raises(InvalidInput, match=r"0\.0 rounds ago"):
         story(one, one, rounds=(0.0,))
     with pytest.raises(InvalidInput, match="earlier periods of its own"):
-        Earlier(1.0, story(one, one))
+        EarlierPeriod(1.0, story(one, one))
 
 
 def routed(statistics: KeyStatistics) -> tuple[Allocation, float]:
     """The plan, and the traffic that it brings together of all there is."""
     problem, whole = world()
-    objective = Objective("joint", 60.0, gate=Gate(records_per_byte=0.0))
+    objective = Objective("joint", 60.0, gate=AmortisationGate(records_per_byte=0.0))
     planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
     options = RoutingOptions((WORLD_EDGE,), imbalance=1.3)
     made = with_routes(objective, problem, planned, statistics, {}, options, Budget())

@@ -22,7 +22,7 @@ from solvers.key_routing.rerouting import (
 from solvers.key_routing.route_budget import route_cost
 from solvers.key_routing.route_planner import RoutingOptions, with_routes
 from solvers.model import metrics
-from solvers.model.amortisation import Gate
+from solvers.model.amortisation import AmortisationGate
 from solvers.model.budget import Budget
 from solvers.model.key_statistics import KeyStatistics, RoutedEdge, Routing
 from solvers.model.objective import Objective, Weights
@@ -34,7 +34,7 @@ from solvers.verify.assignment import verify
 from tests.unit.solvers.instances import names
 
 GROUPS, NODES, KEYS = 4, 2, 40
-FREE = Gate(records_per_byte=0.0)
+FREE = AmortisationGate(records_per_byte=0.0)
 EDGE = RoutedEdge(("parse", "clean"), ("count",))
 
 
@@ -130,7 +130,7 @@ def test_a_key_that_was_not_kept_weighs_what_its_pairs_do() -> None:
     unknown = moves_between(problem, not_kept, {}, routing)
     assert known
     assert [move.bytes for move in unknown] == pytest.approx([move.bytes for move in known])
-    dear = Gate(records_per_byte=1e6, life=1.0)
+    dear = AmortisationGate(records_per_byte=1e6, life=1.0)
     assert reroute(problem, problem.current, not_kept, {}, EDGE, dear).moves == ()
 
 
@@ -148,7 +148,7 @@ def test_what_may_have_been_missed_of_a_key_counts_as_bytes_and_not_as_load() ->
 
 def test_a_price_that_no_key_earns_leaves_all_where_they_are() -> None:
     problem, statistics = world()
-    dear = Gate(records_per_byte=1e6, life=1.0)
+    dear = AmortisationGate(records_per_byte=1e6, life=1.0)
     assert reroute(problem, problem.current, statistics, {}, EDGE, dear).moves == ()
 
 
@@ -381,7 +381,9 @@ def test_a_share_of_the_moves_keeps_the_bound_of_a_stage(monkeypatch) -> None:
 
 def test_keys_that_do_not_pay_are_named_with_both_figures() -> None:
     problem, statistics = world()
-    dear = Gate(records_per_byte=1.0)  # a key of 10 records a second holds 1,000 bytes an operator
+    dear = AmortisationGate(
+        records_per_byte=1.0
+    )  # a key of 10 records a second holds 1,000 bytes an operator
     found = reroute(problem, problem.current, statistics, {}, EDGE, dear, imbalance=1.3)
     assert found.moves == ()
     apart = [
@@ -408,5 +410,7 @@ def test_a_long_key_is_cut_where_it_is_shown() -> None:
     problem, statistics = world()
     long = "x" * 1000
     pairs = {("parse", "count"): {(long, "b0"): 5.0, (long, "b1"): 4.0, (long, "b2"): 3.0}}
-    found = reroute(problem, problem.current, replace(statistics, pairs=pairs), {}, EDGE, Gate(1e9))
+    found = reroute(
+        problem, problem.current, replace(statistics, pairs=pairs), {}, EDGE, AmortisationGate(1e9)
+    )
     assert all(len(held.what[0]) < 60 for held in found.held)

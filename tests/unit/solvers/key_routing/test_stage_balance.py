@@ -13,10 +13,10 @@ from solvers.key_routing.key_graph import LEFT, RIGHT, KeyGraph
 from solvers.key_routing.pair_statistics import PairStatistics
 from solvers.key_routing.stage_balance import StageBalance
 from solvers.key_routing.sticky_search import StickyParams, fresh_routes, sticky_routes
-from solvers.model.amortisation import Gate
+from solvers.model.amortisation import AmortisationGate
 from solvers.model.problem import FloatArray, IntArray
 
-DEAR = Gate(records_per_byte=1e9)
+DEAR = AmortisationGate(records_per_byte=1e9)
 
 
 def one_to_one(n_keys: int) -> KeyGraph:

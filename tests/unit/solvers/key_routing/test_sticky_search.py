@@ -17,7 +17,13 @@ from solvers.key_routing.route_quality import quality, route_quality
 from solvers.key_routing.routing_table import RoutingTable, hash_server, moved_keys
 from solvers.key_routing.sticky_search import StickyParams, fresh_routes, sticky_routes
 from solvers.key_routing.two_choices import TwoChoices, run_two_choices, two_choices
-from solvers.model.amortisation import LEAST_TRUST, Gate, GateMemory, learned_life, learned_trust
+from solvers.model.amortisation import (
+    LEAST_TRUST,
+    AmortisationGate,
+    AmortisationMemory,
+    learned_life,
+    learned_trust,
+)
 from solvers.model.problem import IntArray
 
 QUICK = settings(
@@ -181,7 +187,7 @@ def test_the_gate_decides_key_by_key_what_moves() -> None:
     names = list(graph.keys)
     before = np.array([{b"a": 1, b"b": 1, b"c": 1, b"x": 0, b"y": 1}[key] for key in names])
     for price, moved in ((0.5, {b"a", b"b"}), (1.0, {b"a"}), (4.0, set())):
-        gate = Gate(records_per_byte=price)
+        gate = AmortisationGate(records_per_byte=price)
         params = StickyParams(imbalance=2.0, gate=gate, try_fresh=False)
         heavy = graph.state.copy()
         heavy[[names.index(b"x"), names.index(b"y")]] = 1000.0
@@ -202,7 +208,9 @@ def test_a_new_key_goes_where_its_partner_is() -> None:
     names = list(graph.keys)
     before = np.array([{b"old": 2, b"x": 2, b"other": 0, b"y": 0}.get(k, 1) for k in names])
     known = np.array([k != b"new" for k in names])
-    params = StickyParams(imbalance=3.0, gate=Gate(records_per_byte=1e9), try_fresh=False)
+    params = StickyParams(
+        imbalance=3.0, gate=AmortisationGate(records_per_byte=1e9), try_fresh=False
+    )
     plan = sticky_routes(graph, before, known, 3, params)
     assert plan.server[names.index(b"new")] == 2
     assert plan.moved_state == 0.0
@@ -266,7 +274,7 @@ def test_a_plan_is_not_expected_to_outlive_what_was_watched() -> None:
 
 
 def test_the_gates_memory_follows_each_plan_as_it_ages() -> None:
-    memory = GateMemory(floor=20.0)
+    memory = AmortisationMemory(floor=20.0)
     assert (memory.life, memory.trust) == (1.0, 1.0)
     memory.planned(10.0)
     memory.served([70.0], realised_gain=5.0)
@@ -276,13 +284,13 @@ def test_the_gates_memory_follows_each_plan_as_it_ages() -> None:
     # point is taken as kept beforehand.
     assert memory.life == pytest.approx(2.0)
     assert memory.trust == pytest.approx(8 / 21)
-    assert memory.gate(0.5) == Gate(0.5, life=memory.life, trust=memory.trust)
+    assert memory.gate(0.5) == AmortisationGate(0.5, life=memory.life, trust=memory.trust)
     with pytest.raises(InvalidInput):
         memory.served([1.0], 0.0)
 
 
 def test_small_disappointments_cost_little_trust_and_large_ones_can_be_earned_back() -> None:
-    memory = GateMemory(floor=0.0)
+    memory = AmortisationMemory(floor=0.0)
     memory.planned(0.01)
     memory.served([50.0], realised_gain=-0.01)
     assert memory.trust > 0.97

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from ballast.contracts.errors import InvalidInput
-from solvers.model.amortisation import Gate
+from solvers.model.amortisation import AmortisationGate
 from solvers.model.budget import Budget
-from solvers.model.objective import Objective, Weights
+from solvers.model.objective import Objective, TradeWeights
 from solvers.model.problem import Problem
 from solvers.model.stop import Stop
 from solvers.model.traffic_costs import TrafficCosts
@@ -162,12 +162,12 @@ def test_costs_beyond_the_measured_load_are_cut_to_it() -> None:
 
 def test_the_gate_holds_back_what_does_not_pay_and_says_so() -> None:
     problem = pairs(state_bytes=[1000] * 12)
-    dear = Objective("joint", 30.0, gate=Gate(records_per_byte=1.0, life=10.0))
+    dear = Objective("joint", 30.0, gate=AmortisationGate(records_per_byte=1.0, life=10.0))
     held = plan_for(dear, problem, Budget(), Stop(steps=5), seed=1)
     assert held.result.moves == 0
     assert held.held_back
     assert "costs the worth of 1000" in held.held_back[0].reason
-    cheap = Objective("joint", 30.0, gate=Gate(records_per_byte=0.05, life=10.0))
+    cheap = Objective("joint", 30.0, gate=AmortisationGate(records_per_byte=0.05, life=10.0))
     let_through = plan_for(cheap, problem, Budget(), Stop(steps=5), seed=1)
     assert let_through.result.collocation_factor == 100.0
 
@@ -188,7 +188,7 @@ def test_traffic_may_move_nearer_by_racks_but_not_farther() -> None:
 
 
 def weighed(traffic: float, load: float, **given: Any) -> Objective:
-    return Objective("joint", weights=Weights(traffic, load), **given)
+    return Objective("joint", weights=TradeWeights(traffic, load), **given)
 
 
 def together() -> Problem:
@@ -272,10 +272,10 @@ def test_by_weights_a_level_load_counts_at_the_gate_as_well() -> None:
         current=[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], nodes=2, load=[1.0] * 12,
         state_bytes=[300] * 12,
     )  # fmt: skip
-    gate = Gate(records_per_byte=0.02, life=1.0)
+    gate = AmortisationGate(records_per_byte=0.02, life=1.0)
     moved = plan_for(weighed(1.0, 1.0, gate=gate), problem, Budget(), Stop(steps=5)).result
     assert (moved.moves, moved.load_distance) == (6, 0.0)
-    dear = Gate(records_per_byte=0.04, life=1.0)
+    dear = AmortisationGate(records_per_byte=0.04, life=1.0)
     held = plan_for(weighed(1.0, 1.0, gate=dear), problem, Budget(), Stop(steps=5))
     assert held.result.moves == 0
     assert held.held_back[-1].reason == "the plan as a whole does not pay"
@@ -284,9 +284,9 @@ def test_by_weights_a_level_load_counts_at_the_gate_as_well() -> None:
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_weight_that_weighs_nothing_is_refused(value: float) -> None:
     with pytest.raises(InvalidInput, match="traffic_weight is"):
-        Weights(traffic=value)
+        TradeWeights(traffic=value)
     with pytest.raises(InvalidInput, match="load_weight is"):
-        Weights(load=value)
+        TradeWeights(load=value)
 
 
 @pytest.mark.parametrize("name", ["objective", "max_load_distance", "traffic_weight"])

@@ -16,7 +16,7 @@ from solvers.key_routing.key_memory import KeyMemory
 from solvers.key_routing.rerouting import fullest_shares, moves_between, problem_after
 from solvers.key_routing.route_budget import route_cost
 from solvers.model.budget import Budget
-from solvers.model.key_statistics import Earlier, KeyStatistics, RoutedEdge
+from solvers.model.key_statistics import EarlierPeriod, KeyStatistics, RoutedEdge
 from solvers.model.problem import Problem
 from solvers.verify.routes import (
     BALANCE,
@@ -135,7 +135,7 @@ def test_it_finds_what_the_solver_promises_also_of_statistics_that_are_not_whole
         few, {e: {p: part * n for p, n in pairs.items()} for e, pairs in whole.pairs.items()},
         whole.group_rate, {"a": dict.fromkeys(few["a"], missed)}, {}, {"a": missed},
         {"a": 7.0, "b": 9.0},
-        tuple(Earlier(float(2 - i), replace(world(r, before)[1], totals={"a": 5.0}))
+        tuple(EarlierPeriod(float(2 - i), replace(world(r, before)[1], totals={"a": 5.0}))
               for i, r in enumerate(earlier)),
     )  # fmt: skip
     facts = RoutedFacts(problem, told, before, after)
@@ -159,7 +159,7 @@ def test_balance_is_judged_by_the_records_of_each_memory(records, earlier, befor
     problem, statistics = world(records, before)
     ages = [2.5 * n for n in range(len(earlier), 0, -1)]
     told = replace(statistics, earlier=tuple(
-        Earlier(age, world(r, before)[1]) for age, r in zip(ages, earlier, strict=True)
+        EarlierPeriod(age, world(r, before)[1]) for age, r in zip(ages, earlier, strict=True)
     ))  # fmt: skip
     nodes = nodes_of(problem)
     found = list(RoutedFacts(problem, told, before, after).violations(nodes, RULES))
