@@ -24,7 +24,7 @@ from solvers.model.stop import Stop
 from solvers.planner.allocation import plan_for
 from solvers.planner.frontier import FrontierPoint, sweep
 from solvers.planner.what_if import WhatIfQuestion, apply_question, nodes_that_hold, with_load_of
-from solvers.planner.what_if_answer import factors, limit, names, pairs
+from solvers.planner.what_if_figures import factors, limit, names, pairs
 from solvers.rebalance import METHODS
 from solvers.verify.assignment import verify
 from spark_jobs.draft.lookup import read_round

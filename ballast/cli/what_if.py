@@ -127,7 +127,7 @@ def _check_picture(path: Path | None) -> None:
 
 
 def _picture(answer: Answer) -> str:
-    from solvers.planner.what_if_answer import nodes
+    from solvers.planner.what_if_figures import nodes
 
     titles = ("Today: load per node, % of capacity", "Asked: load per node, % of capacity")
     return load_picture(
@@ -167,7 +167,7 @@ def _planned(name: str, target: Target, stop: Stop, seed: int) -> Result:
 
 def _question(args: argparse.Namespace) -> WhatIfQuestion:
     from solvers.planner.what_if import WhatIfQuestion
-    from solvers.planner.what_if_answer import factors, names, pairs
+    from solvers.planner.what_if_figures import factors, names, pairs
 
     return WhatIfQuestion(
         gone=names(args.without),
@@ -182,7 +182,7 @@ def _question(args: argparse.Namespace) -> WhatIfQuestion:
 def _chosen(target: Target, args: argparse.Namespace) -> Target:
     """The target with what the command line says of budget, objective and method."""
     from solvers.model.budget import Budget
-    from solvers.planner.what_if_answer import limit
+    from solvers.planner.what_if_figures import limit
 
     had: Budget = target.budget
     budget = Budget(
@@ -198,7 +198,7 @@ def _chosen(target: Target, args: argparse.Namespace) -> Target:
 
 
 def _as_dict(answer: Answer) -> dict[str, Any]:
-    from solvers.planner.what_if_answer import figures, moves, nodes
+    from solvers.planner.what_if_figures import figures, moves, nodes
 
     (now, then), (plan, asked) = answer.problems, answer.results
     said: dict[str, Any] = {
@@ -216,7 +216,7 @@ def _as_dict(answer: Answer) -> dict[str, Any]:
 
 
 def _text(answer: Answer) -> str:
-    from solvers.planner.what_if_answer import figures
+    from solvers.planner.what_if_figures import figures
 
     now, then = map(figures, answer.problems, answer.results)
     rows = [[name.replace("_", " "), now[name], then[name]] for name in now]
@@ -237,7 +237,7 @@ def _text(answer: Answer) -> str:
 
 
 def _plan_text(problem: Problem, result: Result) -> list[str]:
-    from solvers.planner.what_if_answer import moves, nodes
+    from solvers.planner.what_if_figures import moves, nodes
 
     tables = (
         (("node", "state", "load now, %", "with the plan, %"), nodes(problem, result), NODES_SHOWN,

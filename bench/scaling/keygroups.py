@@ -22,7 +22,7 @@ from solvers.model.node_set import NodeSpec
 from solvers.model.problem import FloatArray, IntArray, Problem
 from solvers.model.result import Result
 from solvers.model.stop import Stop
-from solvers.place import least_moved
+from solvers.place import least_state_moved
 from solvers.planner.node_changes import Rules
 from solvers.planner.round import RoundPlan, Scaling, plan_round, scaling_by_policy
 from solvers.scale import NodeSample, Observation, Policy, ScalingHistory
@@ -95,7 +95,7 @@ class World:
         self._follow(plan, float(passed[-1]), now_s)
 
     def _allocate(self, problem: Problem, budget: Budget) -> Result:
-        return least_moved(problem, WITHIN, budget, Stop(steps=1), self.seed)
+        return least_state_moved(problem, WITHIN, budget, Stop(steps=1), self.seed)
 
     def cluster(self, now_s: float) -> Cluster:
         """The nodes that are up, and who is on them."""

@@ -17,8 +17,8 @@ from bench.scaling.course import STEP_S, STEPS, Course, Experiment
 from bench.simulator.fleet import Fleet
 from bench.simulator.pipeline import TOPICS, Source, topic_popularity
 from solvers.model.problem import FloatArray, IntArray
-from solvers.place import Ring
-from solvers.place.clusters import dynamic_mapping, moved
+from solvers.place import HashRing
+from solvers.place.cluster_mapping import dynamic_mapping, mapping_after
 from solvers.scale import LAUNCHING, NodeSample, Observation, Policy, ScalingHistory, decide
 
 PERIODS = 8
@@ -86,7 +86,7 @@ def _capable(
 @functools.cache
 def most_of_a_node(names: tuple[str, ...]) -> float:
     """What the fullest node of a ring has of the topics' records, over the mean."""
-    ring = Ring(dict.fromkeys(names, 1.0))
+    ring = HashRing(dict.fromkeys(names, 1.0))
     owners = [ring.node_of(f"topic-{i}") for i in range(TOPICS)]
     load = dict.fromkeys(names, 0.0)
     for owner, popularity in zip(owners, topic_popularity().tolist(), strict=True):
@@ -111,7 +111,7 @@ def _moved(
         weigh_by_capacity=mapper.weighs,
     )
     course.moves += len(moves)
-    return moved(mapping, moves)
+    return mapping_after(mapping, moves)
 
 
 def _observed(

@@ -1,9 +1,9 @@
 """[AUTODASP17]'s methods and ours, each as a step from what the windows showed to an assignment.
 
-ELB acts after every window and CLB after every m, as printed. Ours does either, for the level
-behind the counts (``level_of``), and every m windows also for the swings that substreams share
-(``with_swings``, ``over_windows``). It moves the least state that is enough (``least_moved``), and
-after every window no more than ELB has moved in a run of its own until then.
+ELB acts after every window and CLB after every m, as printed. Ours does either. It plans for the
+level behind the counts (``estimate_level``), and every m windows also for the main components of
+the load (``with_load_components``, ``over_windows``). It moves the least state that is enough
+(``least_state_moved``). After each window it has moved at most what ELB alone has moved until then.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ from bench.simulator.cluster import Cluster
 from solvers.model.budget import Budget
 from solvers.model.problem import IntArray, Problem
 from solvers.model.stop import Stop
-from solvers.place import clb, elb, least_moved, level_of, over_windows, with_swings
+from solvers.place import (
+    clb,
+    elb,
+    estimate_level,
+    least_state_moved,
+    over_windows,
+    with_load_components,
+)
 
 OURS, ROBUST = "ours", "ours, m windows"
 ELB, CLB, PKG, UHLB = "ELB", "CLB", "PKG", "UHLB"
@@ -91,7 +98,7 @@ class _Ours:
         self.elsewhere = self.elb(windows, before)
         self.left += int(self.state_bytes[self.elsewhere != before].sum())
         problem = _problem(windows, assignment, self.instances, self.state_bytes)
-        plan = least_moved(problem, WITHIN, Budget(bytes=self.left), Stop(steps=1), self.seed)
+        plan = least_state_moved(problem, WITHIN, Budget(bytes=self.left), Stop(steps=1), self.seed)
         self.left -= plan.bytes
         return plan.assignment.copy()
 
@@ -99,7 +106,7 @@ class _Ours:
 def _robust(instances: int, state_bytes: IntArray, seed: int) -> Step:
     def step(windows: Sequence[IntArray], assignment: IntArray) -> IntArray:
         problem = _problem(windows, assignment, instances, state_bytes)
-        return least_moved(problem, WITHIN, Budget(), Stop(steps=1), seed).assignment.copy()
+        return least_state_moved(problem, WITHIN, Budget(), Stop(steps=1), seed).assignment.copy()
 
     return step
 
@@ -108,11 +115,11 @@ def _problem(
     windows: Sequence[IntArray], assignment: IntArray, instances: int, state_bytes: IntArray
 ) -> Problem:
     """The level alone; after every m windows also the swings that have shown so far."""
-    level = level_of(np.array(windows[-LEVEL_WINDOWS:]).T)
+    level = estimate_level(np.array(windows[-LEVEL_WINDOWS:]).T)
     problem = Cluster(assignment, instances).problem(level, state_bytes)
     if len(windows) % CLB_WINDOWS:
         return problem
-    swung = with_swings(level, np.array(windows[-SWING_WINDOWS:]).T)
+    swung = with_load_components(level, np.array(windows[-SWING_WINDOWS:]).T)
     return over_windows(problem, swung[:, None, :])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ballast.streaming.region import UNITS
 from solvers.model.problem import FloatArray, IntArray
-from solvers.weights.allocate import minimax_allocation
+from solvers.weights.minimax_allocation import minimax_allocation
 
 FULL_S = 32.0
 """A run's work is what its workers do in so many seconds without load."""

@@ -5,27 +5,27 @@ hashing.
 from __future__ import annotations
 
 from solvers.place.clb import clb
-from solvers.place.clusters import dynamic_mapping, static_mapping
+from solvers.place.cluster_mapping import dynamic_mapping, static_mapping
 from solvers.place.elb import SubstreamPlacement, elb
-from solvers.place.least import least_moved
-from solvers.place.level import level_of
+from solvers.place.hash_ring import HashRing
+from solvers.place.least_state_moved import least_state_moved
+from solvers.place.level_estimate import estimate_level
+from solvers.place.load_components import with_load_components
 from solvers.place.mclb import ParetoPoint, mclb, pareto_front
-from solvers.place.ring import Ring
-from solvers.place.robust import over_windows
-from solvers.place.swings import with_swings
+from solvers.place.windowed_problem import over_windows
 
 __all__ = [
+    "HashRing",
     "ParetoPoint",
-    "Ring",
     "SubstreamPlacement",
     "clb",
     "dynamic_mapping",
     "elb",
-    "least_moved",
-    "level_of",
+    "estimate_level",
+    "least_state_moved",
     "mclb",
     "over_windows",
     "pareto_front",
     "static_mapping",
-    "with_swings",
+    "with_load_components",
 ]

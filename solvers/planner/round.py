@@ -35,7 +35,7 @@ from solvers.scale import (
     ScalingHistory,
     decide,
 )
-from solvers.scale.observe import with_plan
+from solvers.scale.planned_observation import with_plan
 
 Allocate = Callable[[Problem, Budget], Result]
 Scaling = Callable[[Problem, Result, HotNode | None], ScalingDecision]

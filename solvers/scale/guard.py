@@ -18,7 +18,7 @@ from solvers.model.problem import ALIVE
 from solvers.scale.decision import Need, ScalingAction, ScalingDecision, ScalingHistory
 from solvers.scale.observation import HotNode, Observation
 from solvers.scale.policy import Policy
-from solvers.scale.shrink import cooling_s, shrink
+from solvers.scale.scale_in import cooling_s, shrink
 from solvers.scale.sizing import ClusterView, cluster_views
 from solvers.scale.verdict import ScalingVerdict, percent
 

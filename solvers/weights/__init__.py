@@ -7,13 +7,18 @@ the paper; ``weights_from_service(history, params)`` from their workers' true ra
 from __future__ import annotations
 
 from ballast.contracts.regions import UNITS
-from solvers.weights.service import (
+from solvers.weights.blocking_rate_weights import (
+    BlockingHistory,
+    BlockingParams,
+    RegionWeights,
+    weights_from,
+)
+from solvers.weights.service_rate_weights import (
     ServiceHistory,
     ServiceParams,
     ServiceWeights,
     weights_from_service,
 )
-from solvers.weights.weights import BlockingHistory, BlockingParams, RegionWeights, weights_from
 
 __all__ = [
     "UNITS",

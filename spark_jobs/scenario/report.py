@@ -10,7 +10,7 @@ from typing import Any
 from solvers.model.problem import Problem
 from solvers.model.result import Result
 from solvers.planner.frontier import FrontierPoint
-from solvers.planner.what_if_answer import figures, moves, nodes
+from solvers.planner.what_if_figures import figures, moves, nodes
 from spark_jobs.draft.problem import Row
 from spark_jobs.program.markdown import escaped, table
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ballast.contracts.errors import InvalidInput
-from solvers.place import Ring
-from solvers.place.ring import position
+from solvers.place import HashRing
+from solvers.place.hash_ring import position
 
 KEYS = [f"key-{i}" for i in range(20_000)]
 
@@ -20,28 +20,28 @@ def nodes(count: int) -> dict[str, float]:
 
 
 def test_adding_a_node_moves_about_its_share_and_only_to_it() -> None:
-    before, after = Ring(nodes(9)).place(KEYS), Ring(nodes(10)).place(KEYS)
+    before, after = HashRing(nodes(9)).place(KEYS), HashRing(nodes(10)).place(KEYS)
     moved = [k for k in KEYS if before[k] != after[k]]
     assert {after[k] for k in moved} == {"n9"}
     assert len(moved) / len(KEYS) == pytest.approx(0.1, abs=0.02)
 
 
 def test_removing_a_node_moves_its_keys_and_no_others() -> None:
-    before = Ring(nodes(10)).place(KEYS)
-    after = Ring({n: 1.0 for n in nodes(10) if n != "n3"}).place(KEYS)
+    before = HashRing(nodes(10)).place(KEYS)
+    after = HashRing({n: 1.0 for n in nodes(10) if n != "n3"}).place(KEYS)
     assert all((before[k] != after[k]) == (before[k] == "n3") for k in KEYS)
 
 
 def test_virtual_nodes_make_it_even() -> None:
-    few = Counter(Ring(nodes(10), points=1).place(KEYS).values())
-    many = Counter(Ring(nodes(10)).place(KEYS).values())
+    few = Counter(HashRing(nodes(10), points=1).place(KEYS).values())
+    many = Counter(HashRing(nodes(10)).place(KEYS).values())
     mean = len(KEYS) / 10
     assert max(many.values()) / mean < 1.2
     assert max(many.values()) < max(few.values())
 
 
 def test_a_larger_node_gets_more() -> None:
-    counts = Counter(Ring({"a": 1.0, "b": 3.0}).place(KEYS).values())
+    counts = Counter(HashRing({"a": 1.0, "b": 3.0}).place(KEYS).values())
     assert counts["b"] / counts["a"] == pytest.approx(3, rel=0.25)
 
 
@@ -49,9 +49,9 @@ def test_a_larger_node_gets_more() -> None:
 @settings(max_examples=20, deadline=None, derandomize=True)
 def test_the_order_of_the_nodes_does_not_matter(order: list[str]) -> None:
     keys = KEYS[:300]
-    assert Ring(dict.fromkeys(order, 1.0)).place(keys) == Ring(dict.fromkeys("abcd", 1.0)).place(
-        keys
-    )
+    assert HashRing(dict.fromkeys(order, 1.0)).place(keys) == HashRing(
+        dict.fromkeys("abcd", 1.0)
+    ).place(keys)
 
 
 def test_positions_never_change() -> None:
@@ -61,6 +61,6 @@ def test_positions_never_change() -> None:
 
 def test_a_ring_needs_a_node_with_capacity() -> None:
     with pytest.raises(InvalidInput, match="needs a node"):
-        Ring({})
+        HashRing({})
     with pytest.raises(InvalidInput, match="capacity"):
-        Ring({"a": 0.0})
+        HashRing({"a": 0.0})

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ballast.contracts.errors import InvalidInput
 from solvers.place import dynamic_mapping, static_mapping
-from solvers.place.clusters import Transmission, correlation, moved, paired_clusters
+from solvers.place.cluster_mapping import Transmission, correlation, mapping_after, paired_clusters
 
 NODES = [3, 6, 1]
 GENERATOR, EXTRACTOR, COUNT, TOP_N = range(4)
@@ -77,7 +77,7 @@ def test_no_move_turns_the_difference_around(seed: int) -> None:
     def averages(mapping: np.ndarray) -> np.ndarray:
         return np.array([series[mapping == c].sum(axis=0).mean() for c in range(4)]) / nodes
 
-    before, after = averages(current), averages(moved(current, moves))
+    before, after = averages(current), averages(mapping_after(current, moves))
     for move in moves:
         gained = after[move.to_cluster] - before[move.to_cluster]
         assert gained < (before[move.from_cluster] - before[move.to_cluster]) / 2 + 1e-9

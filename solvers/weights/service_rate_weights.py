@@ -17,9 +17,9 @@ from scipy.special import xlogy  # type: ignore[import-untyped]
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.regions import UNITS
 from solvers.model.problem import BoolArray, FloatArray, IntArray
-from solvers.weights.allocate import minimax_allocation
-from solvers.weights.bounds import weight_bounds
-from solvers.weights.weights import check_sums
+from solvers.weights.blocking_rate_weights import check_sums
+from solvers.weights.minimax_allocation import minimax_allocation
+from solvers.weights.weight_bounds import weight_bounds
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from solvers.scale import Observation
-from solvers.scale.observe import with_plan
+from solvers.scale.planned_observation import with_plan
 from tests.unit.solvers.instances import make
 from tests.unit.solvers.scale.world import measured
 

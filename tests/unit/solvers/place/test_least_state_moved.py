@@ -11,9 +11,9 @@ from ballast.contracts.errors import InvalidInput
 from solvers.model.budget import Budget
 from solvers.model.problem import Problem
 from solvers.model.stop import Stop
-from solvers.place import clb, elb, least_moved, mclb, over_windows
+from solvers.place import clb, elb, least_state_moved, mclb, over_windows
+from solvers.place.excess_moves import move_excess
 from solvers.place.imbalance import state_moved
-from solvers.place.peel import peeled
 from solvers.verify.assignment import verify
 from tests.unit.solvers.instances import make, names
 
@@ -33,8 +33,8 @@ def drawn(seed: int, groups: int = 60, nodes: int = 5) -> Problem:
 
 def test_a_load_that_is_level_enough_stays_where_it_is() -> None:
     problem = make([1.0, 1.02], [0, 1])
-    assert least_moved(problem, 2.0, Budget(), STOP).moves == 0
-    assert least_moved(make([0.0, 0.0], [0, 0], nodes=2), 1.0, Budget(), STOP).moves == 0
+    assert least_state_moved(problem, 2.0, Budget(), STOP).moves == 0
+    assert least_state_moved(make([0.0, 0.0], [0, 0], nodes=2), 1.0, Budget(), STOP).moves == 0
 
 
 @given(st.integers(0, 10**6), st.sampled_from([1.0, 5.0, 20.0]))
@@ -43,15 +43,15 @@ def test_more_tolerance_never_needs_more_and_every_plan_keeps_its_promises(
     seed: int, within: float
 ) -> None:
     problem = drawn(seed)
-    tight = least_moved(problem, 0.5, Budget(), STOP)
-    plan = least_moved(problem, within, Budget(), STOP)
+    tight = least_state_moved(problem, 0.5, Budget(), STOP)
+    plan = least_state_moved(problem, within, Budget(), STOP)
     assert plan.load_distance <= max(within, tight.load_distance) + 1e-5
     assert verify(problem, Budget(), names(problem, plan.assignment), plan.to_dict()) == []
 
 
 def test_the_budget_is_kept_even_where_it_is_not_enough() -> None:
     problem = drawn(3)
-    plan = least_moved(problem, 0.1, Budget(moves=2), STOP)
+    plan = least_state_moved(problem, 0.1, Budget(moves=2), STOP)
     assert plan.moves <= 2
     assert plan.load_distance < plan.load_distance_before
 
@@ -66,7 +66,7 @@ def test_it_is_near_the_exact_model_of_seed_002() -> None:
     mean = load.sum() / 3
     sums = np.bincount(exact.assignment, weights=load, minlength=3)
     within = 100 * float(np.abs(sums - mean).max()) / mean
-    plan = least_moved(problem, within, Budget(), STOP)
+    plan = least_state_moved(problem, within, Budget(), STOP)
     assert plan.load_distance <= within + 1e-6
     assert plan.bytes <= 1.2 * exact.state_moved
 
@@ -79,7 +79,7 @@ def test_every_window_can_be_made_level_with_less_state_than_elb_and_clb_move() 
         make(series.mean(axis=1).tolist(), current.tolist(), nodes=4, state_bytes=state),
         series[:, None, :],
     )
-    plan = least_moved(problem, 5.0, Budget(), STOP)
+    plan = least_state_moved(problem, 5.0, Budget(), STOP)
     assert plan.load_distance <= 5.0
     assert plan.bytes < state_moved(state, current, clb(series, current, 4))
     mean = series[:, 0].sum() / 4
@@ -90,18 +90,18 @@ def test_every_window_can_be_made_level_with_less_state_than_elb_and_clb_move() 
 @pytest.mark.parametrize("within", [-1.0, float("nan"), float("inf")])
 def test_a_tolerance_that_cannot_be_is_refused(within: float) -> None:
     with pytest.raises(InvalidInput, match="within"):
-        least_moved(make([1.0], [0]), within, Budget(), STOP)
+        least_state_moved(make([1.0], [0]), within, Budget(), STOP)
 
 
 def test_peeling_moves_little_and_leaves_what_has_rules_alone() -> None:
     plain = make([0.2] * 10, [0] * 8 + [1] * 2)
-    after = peeled(plain, 1.0, Budget())
+    after = move_excess(plain, 1.0, Budget())
     assert after is not None
     assert np.bincount(after).tolist() == [5, 5]
     assert (after != plain.current).sum() == 3
-    limited = peeled(plain, 1.0, Budget(moves=2))
+    limited = move_excess(plain, 1.0, Budget(moves=2))
     assert limited is not None
     assert (limited != plain.current).sum() == 2
-    assert peeled(make([1.0, 0.1], [0, 1]), 1.0, Budget()).tolist() == [0, 1]  # type: ignore[union-attr]
+    assert move_excess(make([1.0, 0.1], [0, 1]), 1.0, Budget()).tolist() == [0, 1]  # type: ignore[union-attr]
     for rules in ({"pinned": np.array([True] * 4)}, {"states": ["alive", "draining"]}):
-        assert peeled(make([0.2] * 4, [0] * 4, nodes=2, **rules), 1.0, Budget()) is None
+        assert move_excess(make([0.2] * 4, [0] * 4, nodes=2, **rules), 1.0, Budget()) is None

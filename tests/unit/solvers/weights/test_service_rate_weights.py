@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ballast.contracts.errors import InvalidInput
 from solvers.weights import UNITS, ServiceHistory, ServiceParams, weights_from_service
-from solvers.weights.service import newest_rate
+from solvers.weights.service_rate_weights import newest_rate
 from tests.unit.solvers.weights.region import even
 
 QUICK = settings(max_examples=60, deadline=None, derandomize=True)

@@ -16,10 +16,10 @@ import numpy as np
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.regions import UNITS
 from solvers.model.problem import BoolArray, FloatArray, IntArray
-from solvers.weights.allocate import minimax_allocation
-from solvers.weights.bounds import weight_bounds
-from solvers.weights.cluster import cluster
-from solvers.weights.function import RawData, blocking_function
+from solvers.weights.blocking_function import RawData, blocking_function
+from solvers.weights.connection_clusters import cluster
+from solvers.weights.minimax_allocation import minimax_allocation
+from solvers.weights.weight_bounds import weight_bounds
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,15 +20,15 @@ FEWEST = 24
 """Windows below which a component is mostly chance."""
 
 
-def with_swings(level: FloatArray, series: object, count: int = SWINGS) -> FloatArray:
+def with_load_components(level: FloatArray, series: object, count: int = SWINGS) -> FloatArray:
     """[p, 1 + count]: the level, and the level with each of the main swings up by one deviation."""
     x = as_series(series)
     if x.shape[1] < FEWEST or not level.any():
         return np.asarray(level[:, None])
-    return np.column_stack([level, np.maximum(0.0, level[:, None] + swings_of(x, count))])
+    return np.column_stack([level, np.maximum(0.0, level[:, None] + main_components(x, count))])
 
 
-def swings_of(x: FloatArray, count: int = SWINGS) -> FloatArray:
+def main_components(x: FloatArray, count: int = SWINGS) -> FloatArray:
     """[p, count]: how far each substream goes with each component, in its own units."""
     share = x / np.maximum(x.sum(axis=0), 1e-300) * float(x[:, -1].sum())
     smooth = np.array([share[:, i : i + SMOOTHED].mean(axis=1) for i in _starts(x.shape[1])]).T

@@ -28,7 +28,7 @@ def position(text: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Ring:
+class HashRing:
     """A ring of nodes with capacities; ``points`` is the number of an average node's points."""
 
     capacity: Mapping[str, float]

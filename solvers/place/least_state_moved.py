@@ -17,7 +17,7 @@ from solvers.model.parameter_checks import is_finite_and_not_negative
 from solvers.model.problem import Problem
 from solvers.model.result import Result, make_result
 from solvers.model.stop import Stop
-from solvers.place.peel import peeled
+from solvers.place.excess_moves import move_excess
 from solvers.rebalance import unchanged
 from solvers.rebalance.solve import solve
 
@@ -29,7 +29,7 @@ SLACK = 1e-6
 """Percentage points, for sums of floats."""
 
 
-def least_moved(
+def least_state_moved(
     problem: Problem,
     within: float,
     budget: Budget,
@@ -92,7 +92,7 @@ def _cheapest(
 
 
 def _by_peeling(problem: Problem, within: float, budget: Budget) -> list[Result]:
-    assignment = peeled(problem, within, budget)
+    assignment = move_excess(problem, within, budget)
     if assignment is None:
         return []
     return [make_result(problem, assignment, method=NAME, bound=0.0, seconds=0.0)]

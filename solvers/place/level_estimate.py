@@ -20,7 +20,7 @@ FEWEST = 3
 """Windows below which nothing can be learned: the last one is the level then."""
 
 
-def level_of(counts: object) -> FloatArray:
+def estimate_level(counts: object) -> FloatArray:
     """[p]: the level of each substream after the last of the windows; ``counts`` is [p, m]."""
     x = as_series(counts)
     if x.shape[1] < FEWEST:

@@ -15,7 +15,7 @@ from solvers.rebalance.start import within_budget
 STEPS_A_KEY_GROUP = 2
 
 
-def peeled(problem: Problem, within: float, budget: Budget) -> IntArray | None:
+def move_excess(problem: Problem, within: float, budget: Budget) -> IntArray | None:
     """The assignment when every node is within so many percent of the mean, or nothing more helps.
 
     For one resource and a problem without rules about single key groups or nodes; else None.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvers.place import level_of, with_swings
-from solvers.place.level import relative_change
-from solvers.place.swings import FEWEST, swings_of
+from solvers.place import estimate_level, with_load_components
+from solvers.place.level_estimate import relative_change
+from solvers.place.load_components import FEWEST, main_components
 
 
 def walk(seed: int, change: float, windows: int = 40, start: float = 100.0) -> np.ndarray:
@@ -20,7 +20,7 @@ def walk(seed: int, change: float, windows: int = 40, start: float = 100.0) -> n
 def test_of_a_steady_load_the_level_is_nearer_than_the_last_count() -> None:
     levels = np.full((200, 20), 50.0)
     counts = np.random.default_rng(0).poisson(levels)
-    found = level_of(counts)
+    found = estimate_level(counts)
     assert np.abs(found - 50).mean() < 0.5 * np.abs(counts[:, -1] - 50).mean()
 
 
@@ -28,7 +28,7 @@ def test_of_a_steady_load_the_level_is_nearer_than_the_last_count() -> None:
 def test_the_level_predicts_no_worse_than_the_last_count(change: float) -> None:
     levels = walk(3, change)
     counts = np.random.default_rng(1).poisson(levels)
-    ours, last = level_of(counts[:, :-1]), counts[:, -2]
+    ours, last = estimate_level(counts[:, :-1]), counts[:, -2]
     miss = [float(((x - levels[:, -1]) ** 2).sum()) for x in (ours, last)]
     assert miss[0] <= 1.02 * miss[1]
 
@@ -41,10 +41,10 @@ def test_the_change_of_levels_is_told_from_chance() -> None:
 
 
 def test_few_windows_and_no_load_teach_nothing() -> None:
-    assert level_of([[3.0, 5.0], [1.0, 0.0]]).tolist() == [5.0, 0.0]
-    assert level_of(np.zeros((3, 6))).tolist() == [0.0, 0.0, 0.0]
+    assert estimate_level([[3.0, 5.0], [1.0, 0.0]]).tolist() == [5.0, 0.0]
+    assert estimate_level(np.zeros((3, 6))).tolist() == [0.0, 0.0, 0.0]
     level = np.array([1.0, 2.0])
-    assert with_swings(level, np.ones((2, FEWEST - 1))).tolist() == [[1.0], [2.0]]
+    assert with_load_components(level, np.ones((2, FEWEST - 1))).tolist() == [[1.0], [2.0]]
 
 
 def two_waves() -> tuple[np.ndarray, np.ndarray]:
@@ -57,7 +57,7 @@ def two_waves() -> tuple[np.ndarray, np.ndarray]:
 
 def test_what_swings_together_is_found_together() -> None:
     series, member = two_waves()
-    swings = swings_of(series, 2)
+    swings = main_components(series, 2)
     # Shares add up to one, so that two waves are one swing: some up while the others are down.
     first = swings[:, 0]
     assert np.sign(first[member == 0].mean()) != np.sign(first[member == 1].mean())
@@ -66,7 +66,7 @@ def test_what_swings_together_is_found_together() -> None:
 
 def test_a_swing_is_a_window_with_the_same_load_and_none_below_zero() -> None:
     series, _ = two_waves()
-    windows = with_swings(series[:, -1], series)
+    windows = with_load_components(series[:, -1], series)
     assert windows.shape == (100, 4)
     assert windows.min() >= 0
     assert windows.sum(axis=0) == pytest.approx(np.full(4, series[:, -1].sum()), rel=0.05)

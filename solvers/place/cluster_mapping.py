@@ -115,7 +115,7 @@ def _misfit(
     return (correlation(x[k], others) - correlation(x[k], averages[c2])) / 2
 
 
-def moved(current: object, moves: tuple[Transmission, ...]) -> IntArray:
+def mapping_after(current: object, moves: tuple[Transmission, ...]) -> IntArray:
     """The mapping after the moves."""
     mapping = np.array(current, dtype=np.int64)
     for move in moves:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from ballast.contracts.errors import InvalidInput
 from solvers.weights import UNITS, BlockingHistory, BlockingParams, weights_from
-from solvers.weights.allocate import minimax_allocation
-from solvers.weights.cluster import cluster, distances
-from solvers.weights.function import RawData, blocking_function, first_blocking
+from solvers.weights.blocking_function import RawData, blocking_function, first_blocking
+from solvers.weights.connection_clusters import cluster, distances
+from solvers.weights.minimax_allocation import minimax_allocation
 from tests.unit.solvers.weights.region import Region, even, follow
 
 QUICK = settings(max_examples=60, deadline=None, derandomize=True)

@@ -14,7 +14,7 @@ from scipy.cluster.hierarchy import fcluster, linkage  # type: ignore[import-unt
 from scipy.spatial.distance import squareform  # type: ignore[import-untyped]
 
 from solvers.model.problem import FloatArray, IntArray
-from solvers.weights.function import first_blocking
+from solvers.weights.blocking_function import first_blocking
 
 
 def distances(functions: FloatArray, delta: float) -> FloatArray:
