@@ -17,7 +17,12 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from ballast.contracts.settings import Settings
 from ballast.contracts.spark import submit_conf, submit_jars
-from ballast.contracts.task_result import VARIABLE, Refusal, read_handoff, refusal_in
+from ballast.contracts.task_result import (
+    RESULT_FILE_VARIABLE,
+    Refusal,
+    read_task_result,
+    refusal_of,
+)
 from orchestration.assets import announce, plans_alias
 from orchestration.lineage import lineage_of
 from orchestration.notices import NOTICE, REFUSED, PlanNotifier
@@ -72,15 +77,15 @@ class ProgramOperator(SparkSubmitOperator):
         """Submit the program; its last words decide what the task ends with."""
         with TemporaryDirectory(prefix="ballast-") as folder:
             handoff = Path(folder) / "handoff.json"
-            self.env_vars = {VARIABLE: str(handoff)}
+            self.env_vars = {RESULT_FILE_VARIABLE: str(handoff)}
             try:
                 super().execute(context)
             except AirflowException:
-                refusal = refusal_in(read_handoff(handoff))
+                refusal = refusal_of(read_task_result(handoff))
                 if refusal is None:
                     raise
             else:
-                return self._finished(context, read_handoff(handoff))
+                return self._finished(context, read_task_result(handoff))
         raise self._refused(context, refusal)
 
     def get_openlineage_facets_on_complete(self, _task_instance: Any) -> Any:
@@ -103,4 +108,4 @@ class ProgramOperator(SparkSubmitOperator):
         if self.tells:
             context["ti"].xcom_push(key=NOTICE, value={"kind": REFUSED, "text": text})
         keep_quiet()
-        return RefusedForNow(text) if refusal.may_heal else Refused(text)
+        return RefusedForNow(text) if refusal.is_retryable else Refused(text)

@@ -23,11 +23,11 @@ PAGE = f"{ROOT_PATH}{PREFIX}/"
 @cache
 def _apps() -> list[dict[str, Any]]:
     from ballast.contracts.settings import load_settings
-    from ballast.store.cache import Shelf
+    from ballast.store.cache import TableCache
     from plugins.review.app import build_app
     from plugins.review.rights import AirflowRights
 
-    app = build_app(Shelf(load_settings()), AirflowRights())
+    app = build_app(TableCache(load_settings()), AirflowRights())
     return [{"app": app, "url_prefix": PREFIX, "name": "Ballast review page"}]
 
 

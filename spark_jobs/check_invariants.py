@@ -11,7 +11,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
 from ballast.contracts.errors import InvariantBroken
-from ballast.contracts.process_exit import leave
+from ballast.contracts.process_exit import exit_now
 from ballast.contracts.records import Head
 from ballast.contracts.settings import Settings
 from spark_jobs.program.arguments import job_name
@@ -86,4 +86,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    leave(main())
+    exit_now(main())

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ballast.contracts.errors import GateFailed
 from ballast.contracts.identity import digest
 from ballast.contracts.policy import load_policy
-from ballast.contracts.process_exit import leave
+from ballast.contracts.process_exit import exit_now
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
 from ballast.store.snapshots import snapshot_of_run
@@ -351,4 +351,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    leave(main())
+    exit_now(main())

@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from ballast.contracts.errors import NotFound
 from ballast.contracts.policy import JobPolicy, policy_from_json
-from ballast.contracts.process_exit import leave
+from ballast.contracts.process_exit import exit_now
 from ballast.contracts.settings import Settings
-from ballast.contracts.task_result import hand_on
+from ballast.contracts.task_result import write_task_result
 from ballast.store.plans import (
     read_acks,
     read_head,
@@ -140,7 +140,7 @@ def tell_if_broken(settings: Settings, applied: Applied, rows: Sequence[Row], ru
                     applied.plan["plan_id"])  # fmt: skip
     if append_event(settings, event):
         progress.info("the promise is broken: %s", said)
-        hand_on(notice={"kind": "promise_broken", "text": f"job {job}: {said}"})
+        write_task_result(notice={"kind": "promise_broken", "text": f"job {job}: {said}"})
 
 
 def find_applied(settings: Settings, job: str) -> Applied | None:
@@ -306,4 +306,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    leave(main())
+    exit_now(main())

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from ballast.contracts.errors import NotFound
-from ballast.contracts.process_exit import leave
+from ballast.contracts.process_exit import exit_now
 from ballast.contracts.settings import Settings
-from ballast.contracts.task_result import hand_on
+from ballast.contracts.task_result import write_task_result
 from ballast.store.plans import read_log
 from solvers.model.problem import Problem
 from solvers.verify.scaling import scaled_problem
@@ -98,7 +98,7 @@ def body(arguments: Namespace, settings: Settings) -> None:
         arguments.page,
     )  # fmt: skip
     progress.info("%s", text["subject"])
-    hand_on(**text)
+    write_task_result(**text)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -107,4 +107,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    leave(main())
+    exit_now(main())

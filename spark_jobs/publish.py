@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from ballast.contracts.policy import policy_from_json
-from ballast.contracts.process_exit import leave
+from ballast.contracts.process_exit import exit_now
 from ballast.contracts.records import Head
-from ballast.contracts.review import Verdict, review_verdict
+from ballast.contracts.review import ReviewVerdict, review_verdict
 from ballast.contracts.settings import Settings
-from ballast.contracts.task_result import hand_on
+from ballast.contracts.task_result import write_task_result
 from spark_jobs.draft.lookup import find_snapshot, required_draft
 from spark_jobs.draft.problem import Row
 from spark_jobs.program.arguments import add_as_of_argument, add_run_arguments
@@ -56,13 +56,13 @@ def publish_plan(
     wanted = head_of(draft, at)
     if draft["status"] == "unchanged":
         progress.info("no change: %s", draft["reason"])
-        hand_on(outcome="unchanged", text=draft["reason"])
+        write_task_result(outcome="unchanged", text=draft["reason"])
         return None
     if dry_run:
         check_draft(settings, snapshot, draft)
         append_event(settings, plan_event("dry_run", wanted, f"would be version {wanted.version}"))
         progress.info("dry run: plan %s would be version %d", wanted.plan_id, wanted.version)
-        hand_on(outcome="dry_run", plan_id=wanted.plan_id)
+        write_task_result(outcome="dry_run", plan_id=wanted.plan_id)
         return None
     if already_published(settings, wanted):
         hand_on_published(wanted)
@@ -86,15 +86,15 @@ def leave_as_answered(no: Row) -> None:
     """Hand on what a review came to: a run that comes again does not overrule it."""
     text = f"not published, because its review ended with {no['event']}: {no['reason']}"
     progress.info("plan %s: %s", no["plan_id"], text)
-    hand_on(outcome=no["event"], plan_id=no["plan_id"], text=text)
+    write_task_result(outcome=no["event"], plan_id=no["plan_id"], text=text)
 
 
-def wait_for_person(settings: Settings, wanted: Head, verdict: Verdict) -> None:
+def wait_for_person(settings: Settings, wanted: Head, verdict: ReviewVerdict) -> None:
     """Write down that the draft waits, and hand on what its review is about."""
     why = "; ".join(verdict.reasons)
     append_event(settings, plan_event("waiting", wanted, why))
     progress.info("plan %s waits for a person: %s", wanted.plan_id, why)
-    hand_on(
+    write_task_result(
         outcome="waiting", plan_id=wanted.plan_id, content_hash=wanted.content_hash,
         run_id=wanted.run_id, reasons=list(verdict.reasons),
     )  # fmt: skip
@@ -129,4 +129,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    leave(main())
+    exit_now(main())

@@ -17,13 +17,13 @@ from datetime import UTC, datetime
 from ballast.contracts import identity
 from ballast.contracts.errors import NotFound, RollbackRefused, VerificationFailed
 from ballast.contracts.policy import JobPolicy, policy_from_json
-from ballast.contracts.process_exit import leave
+from ballast.contracts.process_exit import exit_now
 from ballast.contracts.records import Head
 from ballast.contracts.regions import DEAD, weighted, weights_of
 from ballast.contracts.scaling import OPERATOR, scaled
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import ROLLBACK
-from ballast.contracts.task_result import hand_on
+from ballast.contracts.task_result import write_task_result
 from ballast.store.plans import (
     read_assignment,
     read_head,
@@ -330,7 +330,7 @@ def _log_rolled_back(settings: Settings, head: Head, wish: Wish) -> None:
     append_event(settings, event)
     progress.info("%s", reason)
     text = f"job {head.job}: {reason}"
-    hand_on(
+    write_task_result(
         outcome="published", version=head.version, plan_id=head.plan_id,
         content_hash=head.content_hash, notice={"kind": "rolled_back", "text": text},
     )  # fmt: skip
@@ -375,4 +375,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    leave(main())
+    exit_now(main())

@@ -17,11 +17,10 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from ballast.contracts import identity
-from ballast.contracts import plan_text as words
+from ballast.contracts import identity, plan_text
 from ballast.contracts.errors import Infeasible, VerificationFailed
 from ballast.contracts.policy import JobPolicy, TrafficPolicy
-from ballast.contracts.process_exit import leave
+from ballast.contracts.process_exit import exit_now
 from ballast.contracts.settings import Settings
 from ballast.store.tables import append_once, ensure_tables
 from solvers.collocate.target_memory import TargetMemory
@@ -322,7 +321,7 @@ def report(draft: Row) -> list[str]:
     """What the draft promises and costs, in words."""
     head = f"plan {draft['plan_id']} against version {draft['parent_version']}"
     before = f"{draft['load_distance_before_pct']:.2f} %"
-    quality = words.quality(draft["bound_pct"], draft["gap_pct"])
+    quality = plan_text.quality_text(draft["bound_pct"], draft["gap_pct"])
     solved = f"solved by {draft['method']} in {draft['solver_seconds']:.1f} s"
     if draft["status"] == Status.UNCHANGED.value:
         return [
@@ -401,7 +400,9 @@ def _rerouted(draft: Row) -> str:
 def _held_back(draft: Row) -> list[str]:
     """What would have saved traffic and did not pay for its move, a line for each kind."""
     found = json.loads(draft["held_back_json"] or "[]")
-    return [f"held back because it does not pay: {line}" for line in words.held_back(found)]
+    return [
+        f"held back because it does not pay: {line}" for line in plan_text.held_back_summary(found)
+    ]
 
 
 def _advice(draft: Row) -> list[str]:
@@ -411,7 +412,7 @@ def _advice(draft: Row) -> list[str]:
 
 def _path(draft: Row) -> list[str]:
     """How the load distance fell while the solver ran, where it says so."""
-    steps = words.progress(json.loads(draft["trace_json"]))
+    steps = plan_text.progress_text(json.loads(draft["trace_json"]))
     return [f"best load distance: {steps}"] if steps else []
 
 
@@ -492,4 +493,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    leave(main())
+    exit_now(main())

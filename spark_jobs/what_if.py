@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ballast.contracts.errors import Infeasible, NotFound, VerificationFailed
-from ballast.contracts.process_exit import leave
+from ballast.contracts.process_exit import exit_now
 from ballast.contracts.settings import Settings
-from ballast.contracts.task_result import hand_on
+from ballast.contracts.task_result import write_task_result
 from ballast.store.snapshots import newest_snapshot, snapshot_of
 from solvers.model.budget import Budget
 from solvers.model.objective import OBJECTIVES, Objective
@@ -221,7 +221,7 @@ def body(arguments: Namespace, settings: Settings) -> None:
     text = report(answered)
     for line in text.splitlines():
         progress.info("%s", line)
-    hand_on(report=text, **answered.summary())
+    write_task_result(report=text, **answered.summary())
     if not answered.asked.result.is_solved:
         raise Infeasible(
             f"what is asked has no plan: {answered.asked.result.reason}; to fix it: allow more "
@@ -235,4 +235,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    leave(main())
+    exit_now(main())

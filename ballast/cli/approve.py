@@ -29,7 +29,7 @@ EXAMPLE = """examples: ballast approve flights --show
 
 
 @dataclass(frozen=True)
-class Question:
+class ReviewQuestion:
     """A plan that waits for an answer."""
 
     run_id: str
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     return tell_run(client, dag_id, question.run_id, named, args, **more)
 
 
-def waiting_questions(client: AirflowClient, dag_id: str) -> list[Question]:
+def waiting_questions(client: AirflowClient, dag_id: str) -> list[ReviewQuestion]:
     """Questions of the DAG that can still be answered, the oldest first."""
     found = [
         detail
@@ -91,7 +91,7 @@ def waiting_questions(client: AirflowClient, dag_id: str) -> list[Question]:
     return sorted(questions, key=lambda question: question.asked_at)
 
 
-def chosen(questions: Sequence[Question], job: str, plan: str | None) -> Question:
+def chosen(questions: Sequence[ReviewQuestion], job: str, plan: str | None) -> ReviewQuestion:
     """The question that a person means: the one of the plan they name, or the only one."""
     if not questions:
         raise NothingWaiting(
@@ -110,10 +110,10 @@ def chosen(questions: Sequence[Question], job: str, plan: str | None) -> Questio
     return meant[0]
 
 
-def _question(client: AirflowClient, dag_id: str, detail: Json) -> Question:
+def _question(client: AirflowClient, dag_id: str, detail: Json) -> ReviewQuestion:
     run_id = detail["task_instance"]["dag_run_id"]
     conf = client.run(dag_id, run_id).get("conf") or {}
-    return Question(
+    return ReviewQuestion(
         run_id=run_id,
         plan_id=conf.get("plan_id"),
         subject=detail["subject"],
@@ -130,7 +130,7 @@ def unsettled_s(asked_at: str, now: datetime) -> float:
 
 
 def _answer(
-    client: AirflowClient, dag_id: str, question: Question, option: str, reason: str
+    client: AirflowClient, dag_id: str, question: ReviewQuestion, option: str, reason: str
 ) -> None:
     if reason and "reason" not in question.takes:
         raise InvalidInput("this question takes no reason", remedy="leave --reason out")
@@ -148,7 +148,7 @@ def _answer(
             ) from error
 
 
-def _show(questions: Sequence[Question], args: argparse.Namespace) -> int:
+def _show(questions: Sequence[ReviewQuestion], args: argparse.Namespace) -> int:
     if args.json:
         rows = [vars(question) | {"takes": list(question.takes)} for question in questions]
         print(to_json(rows))

@@ -17,14 +17,14 @@ MARKED = {"dead": "#b0302c", "draining": "#b45309"}
 
 
 @dataclass(frozen=True)
-class Side:
+class ClusterLoads:
     """A cluster: its name, and each node's load now and with the plan, in percent."""
 
     title: str
     nodes: Sequence[dict[str, Any]]
 
 
-def load_picture(sides: Sequence[Side]) -> str:
+def load_picture(sides: Sequence[ClusterLoads]) -> str:
     """The sides beside each other, on one scale so that they can be compared by eye."""
     loads = [node[key] for side in sides for node in side.nodes for key, _, _ in BARS]
     ticks = nice_ticks(max(loads, default=0.0))
@@ -40,7 +40,7 @@ def load_picture(sides: Sequence[Side]) -> str:
     )
 
 
-def _side(side: Side, ticks: Sequence[float]) -> str:
+def _side(side: ClusterLoads, ticks: Sequence[float]) -> str:
     shown = side.nodes[:MOST_NODES]
     more = len(side.nodes) - len(shown)
     title = side.title + (f" (the first {MOST_NODES} of {len(side.nodes)} nodes)" if more else "")

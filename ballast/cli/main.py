@@ -22,7 +22,7 @@ from ballast.cli import (
     what_if,
 )
 from ballast.contracts.errors import BallastError
-from ballast.contracts.process_exit import leave
+from ballast.contracts.process_exit import exit_now
 
 COMMAND_MODULES = (
     plans, status, trigger, approve, rollback, what_if, frontier, problems, policy, tables,
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def entry() -> NoReturn:
     """The ``ballast`` command."""
-    leave(main())
+    exit_now(main())
 
 
 if __name__ == "__main__":

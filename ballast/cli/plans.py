@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from ballast.cli.render import cell_text, text_table, to_json
-from ballast.contracts import plan_text as words
+from ballast.contracts import plan_text
 from ballast.contracts.errors import InvalidInput, NotFound
 from ballast.contracts.settings import Settings, check_job_name, load_settings
 from ballast.readmodel.changes import (
@@ -16,8 +16,8 @@ from ballast.readmodel.changes import (
     route_difference,
     weight_difference,
 )
-from ballast.readmodel.plans import Life
-from ballast.store.cache import Shelf
+from ballast.readmodel.plans import JobHistory
+from ballast.store.cache import TableCache
 from ballast.store.plans import (
     read_acks,
     read_assignment,
@@ -127,7 +127,7 @@ def plan_detail(settings: Settings, job: str, name: str | None) -> Row:
         "job": job,
         "version": version,
         "plan": plan,
-        "nodes": node_plan(Life(Shelf(settings), job), plan),
+        "nodes": node_plan(JobHistory(TableCache(settings), job), plan),
         "assignment": assignment,
         "weights": read_weights(settings, job, plan_id),
         "moves": [row for row in assignment if row["node_id"] != row["previous_node_id"]],
@@ -149,15 +149,15 @@ def latest_outcomes(settings: Settings, job: str, version: int) -> list[Row]:
 def plan_difference(settings: Settings, job: str, old: str, new: str | None) -> Row:
     """Where two plans differ: key groups, nodes, sizes of operators, keys with a route, weights."""
     groups = placement_difference(settings, job, old, new)
-    life = Life(Shelf(settings), job)
+    history = JobHistory(TableCache(settings), job)
     named = resolve(settings, job, new)[1]
-    routes = route_difference(life, old, named, ROUTES_SHOWN)
+    routes = route_difference(history, old, named, ROUTES_SHOWN)
     return {
         "key_groups": groups,
-        **node_difference(life, old, named),
+        **node_difference(history, old, named),
         "rerouted_keys": routes["total"],
         "routes": routes["rows"],
-        "weights": weight_difference(life, old, named),
+        "weights": weight_difference(history, old, named),
     }
 
 
@@ -299,18 +299,18 @@ def _show_nodes(nodes: Row | None) -> None:
 
 def _in_words(plan: Row) -> list[str]:
     """What the solver's figures mean, and how it came to them."""
-    quality = words.quality(plan["bound_pct"], plan["gap_pct"])
+    quality = plan_text.quality_text(plan["bound_pct"], plan["gap_pct"])
     solved = f"solved by {plan['method']} in {plan['solver_seconds']:.1f} s"
-    steps = words.progress(json.loads(plan["trace_json"]))
+    steps = plan_text.progress_text(json.loads(plan["trace_json"]))
     path = [f"Best load distance while it ran: {steps}."] if steps else []
-    said = [words.why(plan), f"This plan is {quality}; {solved}."]
+    said = [plan_text.plan_reason(plan), f"This plan is {quality}; {solved}."]
     return [*said, *path, *_held_back(plan), *_advice(plan)]
 
 
 def _held_back(plan: Row) -> list[str]:
     """What would have saved traffic and did not pay for its move."""
     found = json.loads(plan.get("held_back_json") or "[]")
-    return [f"Held back: {line}." for line in words.held_back_each(found)]
+    return [f"Held back: {line}." for line in plan_text.held_back_lines(found)]
 
 
 def _advice(plan: Row) -> list[str]:

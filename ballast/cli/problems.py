@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ballast.cli.convert import method_params, to_objective, to_problem
-from ballast.contracts import plan_text as words
+from ballast.contracts import plan_text
 from ballast.contracts.errors import VerificationFailed
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _summary(result: Result, out: str) -> str:
     return (
         f"{result.status.value} by {result.method}: load distance "
         f"{result.load_distance_before:.4g} % -> {result.load_distance:.4g} %, "
-        f"{words.quality(result.bound or 0.0, result.gap or 0.0)}\n"
+        f"{plan_text.quality_text(result.bound or 0.0, result.gap or 0.0)}\n"
         f"{_traffic(result)}"
         f"{result.moves} moves{forced}, {result.bytes} bytes, pause {result.pause_s:.3g} s, "
         f"in {result.seconds:.2f} s -> {Path(out)}"

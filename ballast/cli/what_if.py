@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ballast.cli.bars import Side, load_picture
+from ballast.cli.bars import ClusterLoads, load_picture
 from ballast.cli.progress import SweepProgress
 from ballast.cli.render import text_table, to_json
 from ballast.cli.targets import Target, read_target
@@ -72,7 +72,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class WhatIfComparison:
     """Today beside what is asked, and what else was asked for."""
 
     today: Target
@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
         _planned("what is asked", then, stop, args.seed),
     )
     front = _frontier(then, stop, args.seed) if args.frontier else []
-    answer = Answer(today, then, results, held, args.hold, front)
+    answer = WhatIfComparison(today, then, results, held, args.hold, front)
     print(to_json(_as_dict(answer)) if args.json else _text(answer))
     if args.picture is not None:
         args.picture.write_text(_picture(answer), encoding="utf-8")
@@ -126,13 +126,13 @@ def _check_picture(path: Path | None) -> None:
         raise InvalidInput(f"--picture {path} cannot be written", remedy="name a file")
 
 
-def _picture(answer: Answer) -> str:
+def _picture(answer: WhatIfComparison) -> str:
     from solvers.planner.what_if_figures import nodes
 
     titles = ("Today: load per node, % of capacity", "Asked: load per node, % of capacity")
     return load_picture(
         [
-            Side(title, nodes(problem, result))
+            ClusterLoads(title, nodes(problem, result))
             for title, problem, result in zip(titles, answer.problems, answer.results, strict=True)
             if result.is_solved
         ]
@@ -197,7 +197,7 @@ def _chosen(target: Target, args: argparse.Namespace) -> Target:
     return Target(target.problem, budget, objective, method, params)
 
 
-def _as_dict(answer: Answer) -> dict[str, Any]:
+def _as_dict(answer: WhatIfComparison) -> dict[str, Any]:
     from solvers.planner.what_if_figures import figures, moves, nodes
 
     (now, then), (plan, asked) = answer.problems, answer.results
@@ -215,7 +215,7 @@ def _as_dict(answer: Answer) -> dict[str, Any]:
     return said
 
 
-def _text(answer: Answer) -> str:
+def _text(answer: WhatIfComparison) -> str:
     from solvers.planner.what_if_figures import figures
 
     now, then = map(figures, answer.problems, answer.results)

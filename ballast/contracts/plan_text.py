@@ -7,7 +7,7 @@ from typing import Any
 
 from ballast.contracts.tables import ROLLBACK
 
-PROVEN = 1e-9
+OPTIMAL_GAP_PCT = 1e-9
 """A gap that is not above this is 0: solvers write 0 where optimality is proven."""
 MOST_STEPS = 5
 HELD_BACK = {
@@ -18,9 +18,9 @@ HELD_BACK = {
 }
 
 
-def quality(bound_pct: float, gap_pct: float) -> str:
+def quality_text(bound_pct: float, gap_pct: float) -> str:
     """How good a plan is, as far as it is proven."""
-    if gap_pct <= PROVEN:
+    if gap_pct <= OPTIMAL_GAP_PCT:
         return "proven optimal: no plan within the budget has a smaller load distance"
     return (
         f"at most {_points(gap_pct)} points from the best possible: "
@@ -28,7 +28,7 @@ def quality(bound_pct: float, gap_pct: float) -> str:
     )
 
 
-def why(plan: Mapping[str, Any]) -> str:
+def plan_reason(plan: Mapping[str, Any]) -> str:
     """Why a plan does what it does, in a sentence, from its row in plans.plans."""
     if plan["method"] == ROLLBACK or plan["status"] == "unchanged":
         return _sentence([plan["reason"]])
@@ -61,7 +61,7 @@ def _sentence(parts: Sequence[str]) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-def progress(trace: Sequence[Sequence[object]]) -> str:
+def progress_text(trace: Sequence[Sequence[object]]) -> str:
     """How the best load distance fell over time, in a few steps; empty without a trace."""
     better = _improvements(trace)
     if not better:
@@ -70,7 +70,7 @@ def progress(trace: Sequence[Sequence[object]]) -> str:
     return ", ".join(f"{_points(pct)} % after {s:.2f} s ({step})" for s, step, pct in shown)
 
 
-def held_back(found: Sequence[Mapping[str, Any]]) -> list[str]:
+def held_back_summary(found: Sequence[Mapping[str, Any]]) -> list[str]:
     """What did not pay for its move, a line for each kind: how many, what they would save, why.
 
     ``found`` is what plans.plans.held_back_json has. A key group and a key are looked at each by
@@ -89,7 +89,7 @@ def held_back(found: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def held_back_each(found: Sequence[Mapping[str, Any]]) -> list[str]:
+def held_back_lines(found: Sequence[Mapping[str, Any]]) -> list[str]:
     """The same one by one, as far as they are kept."""
     return [
         f"{_kind(one)} {', '.join(one['what'])}{_more_names(one)}: {one['reason']}"

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from ballast.contracts.errors import FeatureNotBuilt, PolicyError
 from ballast.contracts.regions import RegionPolicy, check_regions
 from ballast.contracts.review import ReviewPolicy
 from ballast.contracts.settings import JOB_NAME_PATTERN
+from ballast.contracts.strict_model import StrictModel
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")]
 Seconds = Annotated[float, Field(strict=True, gt=0, le=86_400 * 7, allow_inf_nan=False)]
@@ -65,11 +66,7 @@ SEND_CPU_S = 1e-6
 RECEIVE_CPU_S = 1e-6
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class OperatorPolicy(_Strict):
+class OperatorPolicy(StrictModel):
     """An operator of the job and how its input is partitioned."""
 
     id: Name
@@ -77,7 +74,7 @@ class OperatorPolicy(_Strict):
     partition_key: Annotated[tuple[Name, ...], Field(min_length=1)]
 
 
-class EdgePolicy(_Strict):
+class EdgePolicy(StrictModel):
     """Records flow from one operator to another."""
 
     source: Annotated[Name, Field(alias="from")]
@@ -86,7 +83,7 @@ class EdgePolicy(_Strict):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
-class CapacityPolicy(_Strict):
+class CapacityPolicy(StrictModel):
     """What a node can give; a resource that is not named is not limited."""
 
     cpu_cores: Amount = 1.0
@@ -94,7 +91,7 @@ class CapacityPolicy(_Strict):
     network_bytes_per_s: Amount | None = None
 
 
-class NodePolicy(_Strict):
+class NodePolicy(StrictModel):
     """A node the job may use."""
 
     id: Name
@@ -106,12 +103,12 @@ class NodePolicy(_Strict):
     """Not used until a plan adds it; needs a scaling section."""
 
 
-class ObjectivePolicy(_Strict):
+class ObjectivePolicy(StrictModel):
     """What a plan is to achieve, over which resources."""
 
     kind: Literal["balance", "collocate", "joint"] = "balance"
     resources: Annotated[tuple[Resource, ...], Field(min_length=1)] = ("cpu",)
-    weights: dict[Resource, Weight] = {}
+    weights: dict[Resource, Weight] = {}  # noqa: RUF012 - pydantic copies it
     """How much a deviation of a resource counts beside the others; 1 where it is not named."""
     caps: tuple[Resource, ...] = ()
     """Resources that only have to fit each node's capacity and are not balanced."""
@@ -127,7 +124,7 @@ class ObjectivePolicy(_Strict):
     """What a percent of load distance costs, where the trade is weighted."""
 
 
-class LimitsPolicy(_Strict):
+class LimitsPolicy(StrictModel):
     """What a plan may cost; what is not named does not limit."""
 
     moves: Annotated[int, Field(strict=True, ge=0, le=10_000_000)] | None = None
@@ -146,14 +143,14 @@ class BudgetPolicy(LimitsPolicy):
         return self if self.first_plan is None or parent_version != 0 else self.first_plan
 
 
-class PausePolicy(_Strict):
+class PausePolicy(StrictModel):
     """First values of the pause model, pause = sum over moves of (c0 + alpha x bytes)."""
 
     c0_s: NonNegative = 0.005
     s_per_byte: NonNegative = 1e-8
 
 
-class TrafficPolicy(_Strict):
+class TrafficPolicy(StrictModel):
     """What a record between two nodes costs.
 
     The CPU times are first values (`make bench BENCH=serialise` measures them); outcomes of plans
@@ -167,7 +164,7 @@ class TrafficPolicy(_Strict):
     between_racks_price: Amount = 1.0
 
 
-class GatePolicy(_Strict):
+class GatePolicy(StrictModel):
     """What a joint plan's moves have to earn, in records between nodes that they save."""
 
     records_per_byte: NonNegative = 0.02
@@ -178,7 +175,7 @@ class GatePolicy(_Strict):
     """How long a gain is taken to last until outcomes of plans have taught it."""
 
 
-class RoutingPolicy(_Strict):
+class RoutingPolicy(StrictModel):
     """Keys that joint plans may bring together one by one (operators with state_by_key)."""
 
     edges: tuple[EdgePolicy, ...] = ()
@@ -192,7 +189,7 @@ class RoutingPolicy(_Strict):
     """Earlier rounds whose statistics of keys count beside the last one's; 0 for none."""
 
 
-class SolverPolicy(_Strict):
+class SolverPolicy(StrictModel):
     """Which method solves, for how long, with which seed."""
 
     method: Name = "auto"
@@ -200,7 +197,7 @@ class SolverPolicy(_Strict):
     seed: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] = 0
 
 
-class BoundariesPolicy(_Strict):
+class BoundariesPolicy(StrictModel):
     """Utilisation of the nodes (1.0 is full): above upper grow, below lower shrink, aim at target.
 
     The distance between them is the hysteresis.
@@ -220,7 +217,7 @@ class BoundariesPolicy(_Strict):
         return self
 
 
-class ScalingPolicy(_Strict):
+class ScalingPolicy(StrictModel):
     """How many nodes a job has: which method decides, and what it may do (docs/solvers-scale.md).
 
     Nodes in use are those of the policy that are not spare, until a plan says otherwise.
@@ -229,7 +226,7 @@ class ScalingPolicy(_Strict):
     method: ScalingMethod = "thresholds"
     resource: Resource = "cpu"
     boundaries: BoundariesPolicy = BoundariesPolicy()
-    limits: dict[Resource, BoundariesPolicy] = {}
+    limits: dict[Resource, BoundariesPolicy] = {}  # noqa: RUF012 - pydantic copies it
     """Boundaries of resources that have their own (multi_resource and forecast)."""
     min_nodes: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 1
     max_nodes: Annotated[int, Field(strict=True, ge=1, le=100_000)] | None = None
@@ -281,7 +278,7 @@ class ScalingPolicy(_Strict):
         return self
 
 
-class ThresholdPolicy(_Strict):
+class ThresholdPolicy(StrictModel):
     """When metrics are good enough for a plan, and when a plan is worth it."""
 
     min_improvement_pct: NonNegative = 1.0
@@ -304,7 +301,7 @@ class ThresholdPolicy(_Strict):
     promised one by more than this, in percent of the mean."""
 
 
-class JobPolicy(_Strict):
+class JobPolicy(StrictModel):
     """Everything Ballast is told about one streaming job."""
 
     job: Annotated[str, Field(pattern=f"^{JOB_NAME_PATTERN}$")]

@@ -7,11 +7,11 @@ import os
 import sys
 from typing import NoReturn
 
-EXIT_UNSAID = 1
+EXIT_OUTPUT_LOST = 1
 """Of a program that did its work and could not say so, as on a full disk."""
 
 
-def leave(exit_code: int) -> NoReturn:
+def exit_now(exit_code: int) -> NoReturn:
     """End the process at once, with everything it said written out.
 
     By now every commit is made and what had to be stopped is. The interpreter's own end would
@@ -24,5 +24,5 @@ def leave(exit_code: int) -> NoReturn:
             try:
                 stream.flush()
             except (OSError, ValueError):
-                exit_code = exit_code or EXIT_UNSAID
+                exit_code = exit_code or EXIT_OUTPUT_LOST
     os._exit(exit_code)

@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from ballast.contracts.strict_model import StrictModel
 
 UNITS = 1000
 """R of [MW16-REGIONS]: the weights of a region add up to it."""
@@ -37,10 +39,8 @@ Weighted = tuple[str, str, int]
 """What a row of plans.weights says: region, worker, units."""
 
 
-class RegionPolicy(BaseModel):
+class RegionPolicy(StrictModel):
     """An ordered region beside the job's keyed operators, and how plans may weigh its workers."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: Name
     workers: Workers

@@ -13,7 +13,9 @@ from datetime import datetime, time
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from ballast.contracts.strict_model import StrictModel
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 HOURS_PATTERN = r"([01][0-9]|2[0-3]):([0-5][0-9])-([01][0-9]|2[0-3]):([0-5][0-9])"
@@ -31,11 +33,7 @@ def _zone(name: str) -> ZoneInfo:
         ) from error
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ReviewLimits(_Strict):
+class ReviewLimits(StrictModel):
     """What a plan may be and still be published without a person; a limit not named is none.
 
     What leaves dead nodes counts in none of them, as it does not in budgets.
@@ -68,14 +66,14 @@ class ReviewLimits(_Strict):
         return self
 
 
-class StalePolicy(_Strict):
+class StalePolicy(StrictModel):
     """When a plan that waited for a person is too old to publish."""
 
     load_moved_pct: Percent = 25.0
     """The load of key groups has moved by more than this share of all load since it was made."""
 
 
-class ReviewPolicy(_Strict):
+class ReviewPolicy(StrictModel):
     """Who lets a plan through."""
 
     mode: Literal["automatic", "automatic_within_limits", "person"] = "automatic"
@@ -100,7 +98,7 @@ class ReviewPolicy(_Strict):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ReviewVerdict:
     """What becomes of a draft: published at once, or, where there are reasons, it waits."""
 
     reasons: tuple[str, ...] = ()
@@ -111,13 +109,15 @@ class Verdict:
         return not self.reasons
 
 
-def review_verdict(plan: Mapping[str, Any], policy: ReviewPolicy, now: datetime) -> Verdict:
+def review_verdict(plan: Mapping[str, Any], policy: ReviewPolicy, now: datetime) -> ReviewVerdict:
     """Whether the plan is published at ``now`` or waits for a person, and for what reasons."""
     if policy.mode == "automatic":
-        return Verdict()
+        return ReviewVerdict()
     if policy.mode == "person":
-        return Verdict(("the policy has every plan seen by a person (review.mode is person)",))
-    return Verdict((*_over_limits(plan, policy.limits), *_out_of_hours(policy.limits, now)))
+        return ReviewVerdict(
+            ("the policy has every plan seen by a person (review.mode is person)",)
+        )
+    return ReviewVerdict((*_over_limits(plan, policy.limits), *_out_of_hours(policy.limits, now)))
 
 
 def benefit_pct(plan: Mapping[str, Any]) -> float:

@@ -15,10 +15,10 @@ from typing import Any
 
 from ballast.contracts.errors import BallastError, GateFailed
 
-VARIABLE = "BALLAST_HANDOFF"
+RESULT_FILE_VARIABLE = "BALLAST_HANDOFF"
 REFUSAL = "refusal"
 # What waiting alone may cure: a window that was missing may have come.
-MAY_HEAL = (GateFailed,)
+RETRYABLE_ERRORS = (GateFailed,)
 
 
 @dataclass(frozen=True)
@@ -27,28 +27,28 @@ class Refusal:
 
     error: str
     message: str
-    may_heal: bool
+    is_retryable: bool
 
 
-def hand_on(**values: Any) -> None:
+def write_task_result(**values: Any) -> None:
     """Add values to what the task is handed; nothing happens where no task listens."""
-    name = os.environ.get(VARIABLE)
+    name = os.environ.get(RESULT_FILE_VARIABLE)
     if not name:
         return
     path = Path(name)
-    whole = {**read_handoff(path), **values}
+    whole = {**read_task_result(path), **values}
     draft = path.with_name(f"{path.name}.draft")
     draft.write_text(json.dumps(whole), encoding="utf-8")
     draft.replace(path)
 
 
-def hand_on_refusal(error: BallastError, message: str) -> None:
+def write_task_refusal(error: BallastError, message: str) -> None:
     """Hand on why the program refused."""
-    refusal = Refusal(type(error).__name__, message, isinstance(error, MAY_HEAL))
-    hand_on(**{REFUSAL: asdict(refusal)})
+    refusal = Refusal(type(error).__name__, message, isinstance(error, RETRYABLE_ERRORS))
+    write_task_result(**{REFUSAL: asdict(refusal)})
 
 
-def read_handoff(path: Path) -> dict[str, Any]:
+def read_task_result(path: Path) -> dict[str, Any]:
     """What has been handed on so far; nothing where the program did not come to it."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -57,7 +57,7 @@ def read_handoff(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def refusal_in(handed: Mapping[str, Any]) -> Refusal | None:
+def refusal_of(handed: Mapping[str, Any]) -> Refusal | None:
     """The refusal among what was handed on, if the program refused."""
     found = handed.get(REFUSAL)
     return Refusal(**found) if found else None

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ballast.contracts import scaling as does
-from ballast.readmodel.plans import BEFORE_THE_FIRST, Life, first_plan, named_plan, plan_row
-from ballast.store.cache import Row, Shelf
+from ballast.readmodel.plans import BEFORE_THE_FIRST, JobHistory, find_plan, first_plan, plan_row
+from ballast.store.cache import Row, TableCache
 
 IN_USE, DRAINING, DEAD, NOT_IN_USE = "in use", "draining", "dead", "not in use"
 STATES = {
@@ -41,15 +41,15 @@ K = TypeVar("K", str, tuple[str, str])
 T = TypeVar("T")
 
 
-def scaling_rows(shelf: Shelf, job: str, plan_id: str) -> list[Row]:
+def scaling_rows(cache: TableCache, job: str, plan_id: str) -> list[Row]:
     """The rows of plans.scaling of a plan, in order; none where it leaves the nodes alone."""
     where = [("plan_id", "=", plan_id)]
-    found = shelf.read("plans.scaling", job, where, list(SCALING_COLUMNS))
+    found = cache.read("plans.scaling", job, where, list(SCALING_COLUMNS))
     rows = [] if found is None else found.to_pylist()
     return sorted(rows, key=lambda row: (row["subject"], row["subject_id"]))
 
 
-def what_becomes_of(action: str, before: str | None) -> str | None:
+def node_change_label(action: str, before: str | None) -> str | None:
     """A plan's action on a node as people say it, where it changes or goes on changing it.
 
     ``before`` is the node's state in the plan's snapshot.
@@ -59,16 +59,16 @@ def what_becomes_of(action: str, before: str | None) -> str | None:
     return VERBS.get(action)
 
 
-def node_plan(life: Life, plan: Row) -> Row | None:
+def node_plan(history: JobHistory, plan: Row) -> Row | None:
     """What a plan does with nodes, and why; None where it does not decide on them."""
-    rows = scaling_rows(life.shelf, life.job, plan["plan_id"])
+    rows = scaling_rows(history.cache, history.job, plan["plan_id"])
     if not rows:
         return None
     by_subject: dict[str, list[Row]] = {subject: [] for subject in does.SUBJECTS}
     for row in rows:
         by_subject[row["subject"]].append(row)
     nodes, clusters = by_subject[does.NODE], by_subject[does.CLUSTER]
-    before = snapshot_states(life.shelf, life.job, plan["snapshot_id"])
+    before = snapshot_states(history.cache, history.job, plan["snapshot_id"])
     spares = [row["subject_id"] for row in nodes if row["action"] == does.SPARE]
     decided = (clusters or rows)[0]
     return {
@@ -98,7 +98,7 @@ def _renamed(row: Row, name: str, columns: Sequence[str]) -> Row:
 
 def _node_changes(nodes: Iterable[Row], before: Mapping[str, str]) -> Iterable[Row]:
     for row in nodes:
-        change = what_becomes_of(row["action"], before.get(row["subject_id"]))
+        change = node_change_label(row["action"], before.get(row["subject_id"]))
         if change is not None:
             yield {
                 "node_id": row["subject_id"],
@@ -109,10 +109,10 @@ def _node_changes(nodes: Iterable[Row], before: Mapping[str, str]) -> Iterable[R
             }
 
 
-def snapshot_states(shelf: Shelf, job: str, snapshot_id: str) -> dict[str, str]:
+def snapshot_states(cache: TableCache, job: str, snapshot_id: str) -> dict[str, str]:
     """Nodes of a snapshot with their states; none where it is no longer kept."""
     where = [("snapshot_id", "=", snapshot_id)]
-    found = shelf.read("snapshots.nodes", job, where, ["node_id", "state"])
+    found = cache.read("snapshots.nodes", job, where, ["node_id", "state"])
     if found is None:
         return {}
     pairs = zip(found["node_id"].to_pylist(), found["state"].to_pylist(), strict=True)
@@ -132,12 +132,12 @@ class Cluster:
         return sum(state == IN_USE for state in self.nodes.values())
 
 
-def cluster_under(life: Life, name: str) -> Cluster:
+def cluster_under(history: JobHistory, name: str) -> Cluster:
     """The cluster that a plan leaves the job with; version 0 is before the first plan."""
     is_before = name == BEFORE_THE_FIRST
-    plan = plan_row(life, first_plan(life) if is_before else named_plan(life, name).plan_id)
-    states = snapshot_states(life.shelf, life.job, plan["snapshot_id"])
-    rows = [] if is_before else scaling_rows(life.shelf, life.job, plan["plan_id"])
+    plan = plan_row(history, first_plan(history) if is_before else find_plan(history, name).plan_id)
+    states = snapshot_states(history.cache, history.job, plan["snapshot_id"])
+    rows = [] if is_before else scaling_rows(history.cache, history.job, plan["plan_id"])
     for row in rows:
         if row["subject"] == does.NODE:
             node = row["subject_id"]
@@ -148,9 +148,9 @@ def cluster_under(life: Life, name: str) -> Cluster:
     return Cluster(states, sizes)
 
 
-def node_difference(life: Life, old: str, new: str) -> Row:
+def node_difference(history: JobHistory, old: str, new: str) -> Row:
     """Nodes in another state under one plan than under another, and operators of another size."""
-    before, after = cluster_under(life, old), cluster_under(life, new)
+    before, after = cluster_under(history, old), cluster_under(history, new)
     return {
         "nodes": [
             {"node_id": name, "old": left, "new": right}
@@ -171,12 +171,12 @@ def _different(
     return sorted((pair for pair in pairs if pair[1] != pair[2]), key=lambda pair: pair[0])
 
 
-def route_difference(life: Life, old: str, new: str, limit: int) -> Row:
+def route_difference(history: JobHistory, old: str, new: str, limit: int) -> Row:
     """Keys that two plans send to different key groups: how many, and the first of them.
 
     A key without a route goes by its hash; such a side is None.
     """
-    tables = [_routes(life, name) for name in (old, new)]
+    tables = [_routes(history, name) for name in (old, new)]
     total = sum(table.num_rows for table in tables)
     if total == 0:
         return {"total": 0, "routes": [0, 0], "rows": []}
@@ -204,37 +204,37 @@ def route_difference(life: Life, old: str, new: str, limit: int) -> Row:
     }
 
 
-def _routes(life: Life, name: str) -> pa.Table:
+def _routes(history: JobHistory, name: str) -> pa.Table:
     columns = [*ROUTE_KEY, "key_group"]
     empty = pa.table({"operator_id": pa.array([], pa.string()), "key": pa.array([], pa.string()),
                       "key_group": pa.array([], pa.int64())})  # fmt: skip
     if name == BEFORE_THE_FIRST:
         return empty
-    where = [("plan_id", "=", named_plan(life, name).plan_id)]
-    found = life.shelf.read("plans.routes", life.job, where, columns)
+    where = [("plan_id", "=", find_plan(history, name).plan_id)]
+    found = history.cache.read("plans.routes", history.job, where, columns)
     return empty if found is None or found.num_rows == 0 else found
 
 
-def weight_rows(life: Life, plan_id: str) -> list[Row]:
+def weight_rows(history: JobHistory, plan_id: str) -> list[Row]:
     """The rows of plans.weights of a plan, by region and worker; none without ordered regions."""
     where = [("plan_id", "=", plan_id)]
-    found = life.shelf.read("plans.weights", life.job, where, list(WEIGHT_COLUMNS))
+    found = history.cache.read("plans.weights", history.job, where, list(WEIGHT_COLUMNS))
     rows = [] if found is None else found.to_pylist()
     return sorted(rows, key=lambda row: (row["region_id"], row["worker_id"]))
 
 
-def weight_difference(life: Life, old: str, new: str) -> list[Row]:
+def weight_difference(history: JobHistory, old: str, new: str) -> list[Row]:
     """Workers of ordered regions that two plans weigh differently; None: not weighed."""
-    before, after = (_weights(life, name) for name in (old, new))
+    before, after = (_weights(history, name) for name in (old, new))
     return [
         {"region_id": region, "worker_id": worker, "old_weight": left, "new_weight": right}
         for (region, worker), left, right in _different(before, after, None)
     ]
 
 
-def _weights(life: Life, name: str) -> dict[tuple[str, str], int]:
+def _weights(history: JobHistory, name: str) -> dict[tuple[str, str], int]:
     """Units by region and worker; the job as it was before its first plan weighs nobody."""
     if name == BEFORE_THE_FIRST:
         return {}
-    rows = weight_rows(life, named_plan(life, name).plan_id)
+    rows = weight_rows(history, find_plan(history, name).plan_id)
     return {(row["region_id"], row["worker_id"]): row["weight"] for row in rows}

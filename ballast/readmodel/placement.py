@@ -19,17 +19,17 @@ from ballast.contracts import scaling as does
 from ballast.contracts.errors import NotFound
 from ballast.contracts.policy import CapacityPolicy, JobPolicy, policy_from_json
 from ballast.contracts.tables import LARGEST_KEY_GROUP
-from ballast.readmodel.changes import SNAPSHOT_STATES, scaling_rows, what_becomes_of
+from ballast.readmodel.changes import SNAPSHOT_STATES, node_change_label, scaling_rows
 from ballast.readmodel.plans import (
     BEFORE_THE_FIRST,
-    Life,
+    JobHistory,
     MoveFilter,
-    Named,
+    PlanReference,
+    find_plan,
     first_plan,
-    named_plan,
     plan_row,
 )
-from ballast.store.cache import Row, Shelf
+from ballast.store.cache import Row, TableCache
 from ballast.store.snapshots import RESOURCES
 
 SPAN = LARGEST_KEY_GROUP + 1
@@ -89,15 +89,15 @@ class Placed:
         return np.where(self.codes[at] == codes, self.nodes[at], NOWHERE)
 
 
-def node_loads(life: Life, name: str) -> Row:
+def node_loads(history: JobHistory, name: str) -> Row:
     """Load per node and resource before a plan, as promised, and as measured under its version.
 
     Promised is the new placement with the loads of the plan's snapshot; measured is the newest
     snapshot that was taken while the version was in force.
     """
-    found = named_plan(life, name)
-    plan = plan_row(life, found.plan_id)
-    snapshot = _snapshot(life, "snapshot_id", plan["snapshot_id"])
+    found = find_plan(history, name)
+    plan = plan_row(history, found.plan_id)
+    snapshot = _snapshot(history, "snapshot_id", plan["snapshot_id"])
     if snapshot is None:
         raise NotFound(
             f"snapshot {plan['snapshot_id']} of plan {found.plan_id} is no longer kept",
@@ -105,14 +105,16 @@ def node_loads(life: Life, name: str) -> Row:
         )  # fmt: skip
     policy = policy_from_json(snapshot["policy_json"])
     resources = policy.objective.resources
-    later = _later_snapshot(life, found)
-    nodes = _snapshot_rows(life.shelf, "nodes", snapshot)
-    actions = does.node_actions(does.scaled(scaling_rows(life.shelf, life.job, found.plan_id)))
-    planned = Planned(policy, nodes, actions)
-    key_groups = _key_groups(life, snapshot, resources)
-    assignment = _assignment(life.shelf, life.job, found.plan_id)
-    measured = None if later is None else _key_groups(life, later, resources)
-    later_nodes = None if later is None else _snapshot_rows(life.shelf, "nodes", later)
+    later = _later_snapshot(history, found)
+    nodes = _snapshot_rows(history.cache, "nodes", snapshot)
+    actions = does.node_actions(
+        does.scaled(scaling_rows(history.cache, history.job, found.plan_id))
+    )
+    planned = PlannedNodes(policy, nodes, actions)
+    key_groups = _key_groups(history, snapshot, resources)
+    assignment = _assignment(history.cache, history.job, found.plan_id)
+    measured = None if later is None else _key_groups(history, later, resources)
+    later_nodes = None if later is None else _snapshot_rows(history.cache, "nodes", later)
     return {
         "resources": [
             _resource_loads(resource, planned, key_groups, assignment, measured, later_nodes)
@@ -125,7 +127,7 @@ def node_loads(life: Life, name: str) -> Row:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedNodes:
     """Nodes as a plan found them and what it does with each; no actions where it does nothing."""
 
     policy: JobPolicy
@@ -141,7 +143,7 @@ class Planned:
         states = dict(found)
         for node, action in self.actions.items():
             before = SNAPSHOT_STATES.get(found.get(node, ""))
-            said = what_becomes_of(action, before)
+            said = node_change_label(action, before)
             if said is not None and found.get(node) != "dead":
                 states[node] = "new" if action == does.ADD else said
         return states
@@ -168,7 +170,7 @@ def _policy_capacity(given: CapacityPolicy, resource: str) -> float:
 
 def _resource_loads(
     resource: str,
-    planned: Planned,
+    planned: PlannedNodes,
     key_groups: pa.Table,
     assignment: pa.Table,
     measured: pa.Table | None,
@@ -213,17 +215,17 @@ def _resource_loads(
     }
 
 
-def node_traffic(life: Life, name: str) -> Row:
+def node_traffic(history: JobHistory, name: str) -> Row:
     """Records a second from node to node, before a plan and with it, by its snapshot's rates."""
-    found = named_plan(life, name)
-    plan = plan_row(life, found.plan_id)
+    found = find_plan(history, name)
+    plan = plan_row(history, found.plan_id)
     where = [("snapshot_id", "=", plan["snapshot_id"])]
     columns = ["from_operator_id", "from_key_group", "to_operator_id", "to_key_group",
                "records_per_s"]  # fmt: skip
-    traffic = life.shelf.read("snapshots.traffic", life.job, where, columns)
+    traffic = history.cache.read("snapshots.traffic", history.job, where, columns)
     if traffic is None or traffic.num_rows == 0:
         return {"nodes": [], "before": [], "after": [], "routes": plan["routes"] or 0}
-    assignment = _assignment(life.shelf, life.job, found.plan_id)
+    assignment = _assignment(history.cache, history.job, found.plan_id)
     nodes = [assignment["node_id"], assignment["previous_node_id"]]
     names = Names.of([assignment["operator_id"]], nodes)
     codes = names.codes(assignment["operator_id"], assignment["key_group"])
@@ -241,9 +243,11 @@ def node_traffic(life: Life, name: str) -> Row:
     }  # fmt: skip
 
 
-def difference(life: Life, old: str, new: str, wanted: MoveFilter, offset: int, limit: int) -> Row:
+def difference(
+    history: JobHistory, old: str, new: str, wanted: MoveFilter, offset: int, limit: int
+) -> Row:
     """Key groups that two plans place differently: how many, and one page of them."""
-    before, after = _placement(life, old), _placement(life, new)
+    before, after = _placement(history, old), _placement(history, new)
     names = Names.of(
         [before["operator_id"], after["operator_id"]], [before["node_id"], after["node_id"]]
     )
@@ -294,17 +298,17 @@ def _number(known: pa.Array, name: str) -> int:
     return found if found >= 0 else -2
 
 
-def _placement(life: Life, name: str) -> pa.Table:
+def _placement(history: JobHistory, name: str) -> pa.Table:
     """Where a plan puts key groups; version 0 is where they were before the first plan."""
     if name == BEFORE_THE_FIRST:
-        rows = _assignment(life.shelf, life.job, first_plan(life))
+        rows = _assignment(history.cache, history.job, first_plan(history))
         return rows.drop_columns(["node_id"]).rename_columns({"previous_node_id": "node_id"})
-    return _assignment(life.shelf, life.job, named_plan(life, name).plan_id)
+    return _assignment(history.cache, history.job, find_plan(history, name).plan_id)
 
 
-def _assignment(shelf: Shelf, job: str, plan_id: str) -> pa.Table:
+def _assignment(cache: TableCache, job: str, plan_id: str) -> pa.Table:
     columns = ["operator_id", "key_group", "node_id", "previous_node_id"]
-    rows = shelf.read("plans.assignments", job, [("plan_id", "=", plan_id)], columns)
+    rows = cache.read("plans.assignments", job, [("plan_id", "=", plan_id)], columns)
     if rows is None or rows.num_rows == 0:
         raise NotFound(
             f"the content of plan {plan_id} is missing from plans.assignments", value=plan_id,
@@ -313,12 +317,12 @@ def _assignment(shelf: Shelf, job: str, plan_id: str) -> pa.Table:
     return rows
 
 
-def _snapshot(life: Life, column: str, value: Any) -> Row | None:
-    rows = life.shelf.rows("snapshots.snapshots", life.job)
+def _snapshot(history: JobHistory, column: str, value: Any) -> Row | None:
+    rows = history.cache.rows("snapshots.snapshots", history.job)
     return _newest([row for row in rows if row[column] == value])
 
 
-def _later_snapshot(life: Life, found: Named) -> Row | None:
+def _later_snapshot(history: JobHistory, found: PlanReference) -> Row | None:
     """The newest snapshot whose windows ran under the version.
 
     One that a rollback derived names the head of its day, with loads from before it. Snapshots
@@ -326,7 +330,7 @@ def _later_snapshot(life: Life, found: Named) -> Row | None:
     """
     if found.version is None:
         return None
-    rows = life.shelf.rows("snapshots.snapshots", life.job)
+    rows = history.cache.rows("snapshots.snapshots", history.job)
     return _newest(
         [
             row
@@ -342,10 +346,10 @@ def _newest(rows: Sequence[Row]) -> Row | None:
 
 
 def _snapshot_rows(
-    shelf: Shelf, part: str, snapshot: Row, columns: Sequence[str] | None = None
+    cache: TableCache, part: str, snapshot: Row, columns: Sequence[str] | None = None
 ) -> pa.Table:
     where = [("snapshot_id", "=", snapshot["snapshot_id"])]
-    rows = shelf.read(f"snapshots.{part}", snapshot["job"], where, columns)
+    rows = cache.read(f"snapshots.{part}", snapshot["job"], where, columns)
     if rows is None or rows.num_rows == 0:
         raise NotFound(
             f"snapshot {snapshot['snapshot_id']} has no rows in snapshots.{part}",
@@ -354,10 +358,10 @@ def _snapshot_rows(
     return rows
 
 
-def _key_groups(life: Life, snapshot: Row, resources: Sequence[str]) -> pa.Table:
+def _key_groups(history: JobHistory, snapshot: Row, resources: Sequence[str]) -> pa.Table:
     loads = [RESOURCES[resource].load for resource in resources]
     columns = ["operator_id", "key_group", "node_id", *loads]
-    return _snapshot_rows(life.shelf, "key_groups", snapshot, columns)
+    return _snapshot_rows(history.cache, "key_groups", snapshot, columns)
 
 
 def _sums(names: Names, nodes: Ints, loads: Floats) -> Floats:

@@ -9,12 +9,12 @@ from functools import cached_property
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from ballast.contracts import plan_text as words
+from ballast.contracts import plan_text
 from ballast.contracts.errors import InvalidInput, NotFound
 from ballast.contracts.policy import policy_files
 from ballast.contracts.records import LogEntry
 from ballast.contracts.settings import check_job_name
-from ballast.store.cache import LONG_COLUMNS, Row, Shelf
+from ballast.store.cache import LONG_COLUMNS, Row, TableCache
 from ballast.store.paging import Key, Order, Page, read_page
 from ballast.store.plans import over_since
 from ballast.store.tables import Filter, rows_of
@@ -33,27 +33,27 @@ ORDERS = {
 
 
 @dataclass(frozen=True)
-class Life:
+class JobHistory:
     """Everything the small tables say of one job's plans, each read once, when first asked for."""
 
-    shelf: Shelf
+    cache: TableCache
     job: str
 
     @cached_property
     def log(self) -> list[Row]:
         """What happened, oldest first."""
-        return sorted(self.shelf.rows("plans.log", self.job), key=lambda row: row["at"])
+        return sorted(self.cache.rows("plans.log", self.job), key=lambda row: row["at"])
 
     @cached_property
     def plans(self) -> dict[str, Row]:
         """Every draft by its plan id, oldest first."""
-        rows = sorted(self.shelf.rows("plans.plans", self.job), key=lambda row: row["created_at"])
+        rows = sorted(self.cache.rows("plans.plans", self.job), key=lambda row: row["created_at"])
         return {row["plan_id"]: row for row in rows}
 
     @cached_property
     def head(self) -> Row | None:
         """What is in force."""
-        return next(iter(self.shelf.rows("plans.heads", self.job)), None)
+        return next(iter(self.cache.rows("plans.heads", self.job)), None)
 
     @cached_property
     def acks(self) -> list[Row]:
@@ -67,13 +67,13 @@ class Life:
 
     @cached_property
     def _all_acks(self) -> list[Row]:
-        return sorted(self.shelf.rows("plans.acks", self.job), key=lambda row: row["acked_at"])
+        return sorted(self.cache.rows("plans.acks", self.job), key=lambda row: row["acked_at"])
 
     @cached_property
     def outcomes(self) -> dict[int, dict[str, Row]]:
         """The newest measurement of every figure, by version and figure."""
         newest: dict[int, dict[str, Row]] = {}
-        rows = self.shelf.rows("plans.outcomes", self.job)
+        rows = self.cache.rows("plans.outcomes", self.job)
         for row in sorted(rows, key=lambda row: row["measured_at"]):
             newest.setdefault(row["version"], {})[row["figure"]] = row
         return newest
@@ -110,19 +110,19 @@ class Life:
         return names[-1] if names else None
 
 
-def known_jobs(shelf: Shelf) -> list[str]:
+def known_jobs(cache: TableCache) -> list[str]:
     """Jobs that have a policy, or plans from the time they had one."""
-    named = {file.stem for file in policy_files(shelf.settings.policies)}
+    named = {file.stem for file in policy_files(cache.settings.policies)}
     for table in ("plans.heads", "plans.log", "snapshots.snapshots"):
-        named |= shelf.jobs(table)
+        named |= cache.jobs(table)
     return sorted(name for name in named if is_job_name(name))
 
 
-def read_ahead(shelf: Shelf) -> None:
+def read_ahead(cache: TableCache) -> None:
     """Read the small tables of every job once, so that nobody waits for it later."""
-    for job in known_jobs(shelf):
-        glance(Life(shelf, job))
-        shelf.rows("snapshots.snapshots", job)
+    for job in known_jobs(cache):
+        glance(JobHistory(cache, job))
+        cache.rows("snapshots.snapshots", job)
 
 
 def is_job_name(name: str) -> bool:
@@ -133,28 +133,28 @@ def is_job_name(name: str) -> bool:
         return False
 
 
-def glance(life: Life) -> Row:
+def glance(history: JobHistory) -> Row:
     """How a job stands, in a line."""
-    head = life.head
+    head = history.head
     version = head["version"] if head else 0
-    plan = life.plans.get(head["plan_id"], {}) if head else {}
-    words_on_it = [row for row in life.acks if row["version"] == version]
-    refusals = [row for row in life.log if row["event"] in REFUSALS]
+    plan = history.plans.get(head["plan_id"], {}) if head else {}
+    words_on_it = [row for row in history.acks if row["version"] == version]
+    refusals = [row for row in history.log if row["event"] in REFUSALS]
     return {
-        "job": life.job,
+        "job": history.job,
         "version": version,
         "plan_id": head["plan_id"] if head else None,
         "published_at": head["published_at"] if head else None,
         "take_up": words_on_it[-1]["status"] if words_on_it else None,
         "load_distance_before_pct": plan.get("load_distance_before_pct"),
         "load_distance_promised_pct": plan.get("load_distance_pct"),
-        "load_distance_measured_pct": life.measured(version),
-        "plans": len(life.plans),
-        "last_event": life.log[-1] if life.log else None,
+        "load_distance_measured_pct": history.measured(version),
+        "plans": len(history.plans),
+        "last_event": history.log[-1] if history.log else None,
         "last_refusal": refusals[-1]
         | {
             "over_since": over_since(
-                [LogEntry.from_row(row) for row in life.log], LogEntry.from_row(refusals[-1])
+                [LogEntry.from_row(row) for row in history.log], LogEntry.from_row(refusals[-1])
             )
         }
         if refusals
@@ -162,36 +162,36 @@ def glance(life: Life) -> Row:
     }
 
 
-def timeline(life: Life) -> list[Row]:
+def timeline(history: JobHistory) -> list[Row]:
     """Every version with what it promised and what came, oldest first."""
-    return [_version_line(life, version, event) for version, event in life.versions.items()]
+    return [_version_line(history, version, event) for version, event in history.versions.items()]
 
 
-def _version_line(life: Life, version: int, event: Row) -> Row:
-    plan = life.plans.get(event["plan_id"], {})
-    words_on_it = [row for row in life.acks if row["version"] == version]
+def _version_line(history: JobHistory, version: int, event: Row) -> Row:
+    plan = history.plans.get(event["plan_id"], {})
+    words_on_it = [row for row in history.acks if row["version"] == version]
     return {
         "version": version,
-        "in_force": bool(life.head and life.head["version"] == version),
+        "in_force": bool(history.head and history.head["version"] == version),
         "plan_id": event["plan_id"],
         "event": event["event"],
         "at": event["at"],
         "actor": event["actor"],
         "reason": event["reason"],
-        "approved_by": life.approver(event["plan_id"], version),
+        "approved_by": history.approver(event["plan_id"], version),
         "take_up": words_on_it[-1]["status"] if words_on_it else None,
         "load_distance_before_pct": plan.get("load_distance_before_pct"),
         "load_distance_promised_pct": plan.get("load_distance_pct"),
-        "load_distance_measured_pct": life.measured(version),
+        "load_distance_measured_pct": history.measured(version),
         "moves": plan.get("moves"),
         "bytes": plan.get("bytes"),
     }
 
 
-def drafts(life: Life, limit: int) -> list[Row]:
+def drafts(history: JobHistory, limit: int) -> list[Row]:
     """The newest plans that never came into force, newest first, each with its last event."""
-    published = {event["plan_id"] for event in life.versions.values()}
-    last = {row["plan_id"]: row for row in life.log if row["plan_id"]}
+    published = {event["plan_id"] for event in history.versions.values()}
+    last = {row["plan_id"]: row for row in history.log if row["plan_id"]}
     names = (
         "plan_id", "run_id", "created_at", "status", "load_distance_before_pct",
         "load_distance_pct", "moves", "bytes",
@@ -200,96 +200,98 @@ def drafts(life: Life, limit: int) -> list[Row]:
         {name: plan[name] for name in names}
         | {"last_event": last.get(plan_id, {}).get("event", "drafted"),
            "last_reason": last.get(plan_id, {}).get("reason", "")}
-        for plan_id, plan in reversed(life.plans.items())
+        for plan_id, plan in reversed(history.plans.items())
         if plan_id not in published
     ][:limit]  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Named:
+class PlanReference:
     """A plan as a person named it; a draft has no version."""
 
     version: int | None
     plan_id: str
 
 
-def named_plan(life: Life, name: str) -> Named:
+def find_plan(history: JobHistory, name: str) -> PlanReference:
     """The plan of a version or of a plan id."""
-    if name.isdecimal() and len(name) <= 15 and int(name) in life.versions:
-        return Named(int(name), life.versions[int(name)]["plan_id"])
-    if name in life.plans:
-        versions = [v for v, event in life.versions.items() if event["plan_id"] == name]
-        return Named(versions[-1] if versions else None, name)
+    if name.isdecimal() and len(name) <= 15 and int(name) in history.versions:
+        return PlanReference(int(name), history.versions[int(name)]["plan_id"])
+    if name in history.plans:
+        versions = [v for v, event in history.versions.items() if event["plan_id"] == name]
+        return PlanReference(versions[-1] if versions else None, name)
     raise NotFound(
-        f"job {life.job} has no version or plan {name[:40]!r}", value=name,
+        f"job {history.job} has no version or plan {name[:40]!r}", value=name,
         allowed="a version or the id of a plan of this job", remedy="choose one of its versions",
     )  # fmt: skip
 
 
-def first_plan(life: Life) -> str:
+def first_plan(history: JobHistory) -> str:
     """The plan of the first version."""
-    if not life.versions:
+    if not history.versions:
         raise NotFound(
-            f"job {life.job} has no version yet", value=life.job, remedy="compare two of its drafts"
+            f"job {history.job} has no version yet",
+            value=history.job,
+            remedy="compare two of its drafts",
         )
-    return str(next(iter(life.versions.values()))["plan_id"])
+    return str(next(iter(history.versions.values()))["plan_id"])
 
 
-def plan_row(life: Life, plan_id: str) -> Row:
+def plan_row(history: JobHistory, plan_id: str) -> Row:
     """The row of a plan that a version names."""
-    if plan_id not in life.plans:
+    if plan_id not in history.plans:
         raise NotFound(
             f"the row of plan {plan_id} is missing from plans.plans", value=plan_id,
             remedy="run the DAG that checks invariants, or restore the table from a copy",
         )  # fmt: skip
-    return life.plans[plan_id]
+    return history.plans[plan_id]
 
 
-def plan_of_run(life: Life, run_id: str) -> str | None:
+def plan_of_run(history: JobHistory, run_id: str) -> str | None:
     """The plan that a run drafted, answered for or rolled back to; None if it has none.
 
     A run also writes down what it did to plans of other runs, which are not its own.
     """
-    for plan_id, plan in life.plans.items():
+    for plan_id, plan in history.plans.items():
         if plan["run_id"] == run_id:
             return plan_id
-    for row in reversed(life.log):
+    for row in reversed(history.log):
         if row["run_id"] == run_id and row["plan_id"] and row["event"] not in OF_OTHER_RUNS:
             return str(row["plan_id"])
     return None
 
 
-def plan_detail(life: Life, name: str) -> Row:
+def plan_detail(history: JobHistory, name: str) -> Row:
     """A plan: what it promises and costs, what came of it, and who did what to it."""
-    found = named_plan(life, name)
-    plan = plan_row(life, found.plan_id)
-    texts = _long_texts(life, found.plan_id)
-    outcomes = life.outcomes.get(found.version or 0, {})
-    versions = list(life.versions)
+    found = find_plan(history, name)
+    plan = plan_row(history, found.plan_id)
+    texts = _long_texts(history, found.plan_id)
+    outcomes = history.outcomes.get(found.version or 0, {})
+    versions = list(history.versions)
     return {
-        "job": life.job,
+        "job": history.job,
         "version": found.version,
         "versions": versions,
-        "in_force": bool(life.head and life.head["version"] == found.version),
-        "approved_by": life.approver(found.plan_id, found.version),
+        "in_force": bool(history.head and history.head["version"] == found.version),
+        "approved_by": history.approver(found.plan_id, found.version),
         "plan": plan,
-        "why": words.why(plan),
-        "quality": words.quality(plan["bound_pct"], plan["gap_pct"]),
-        "progress": words.progress(json.loads(texts.get("trace_json") or "[]")),
-        "held_back": words.held_back_each(json.loads(texts.get("held_back_json") or "[]")),
-        "acks": [row for row in life.acks if row["version"] == found.version],
-        "region_acks": [row for row in life.region_acks if row["version"] == found.version],
+        "why": plan_text.plan_reason(plan),
+        "quality": plan_text.quality_text(plan["bound_pct"], plan["gap_pct"]),
+        "progress": plan_text.progress_text(json.loads(texts.get("trace_json") or "[]")),
+        "held_back": plan_text.held_back_lines(json.loads(texts.get("held_back_json") or "[]")),
+        "acks": [row for row in history.acks if row["version"] == found.version],
+        "region_acks": [row for row in history.region_acks if row["version"] == found.version],
         "outcomes": list(outcomes.values()),
-        "log": [row for row in life.log if row["plan_id"] == found.plan_id],
+        "log": [row for row in history.log if row["plan_id"] == found.plan_id],
     }
 
 
-def _long_texts(life: Life, plan_id: str) -> Row:
+def _long_texts(history: JobHistory, plan_id: str) -> Row:
     where: list[Filter] = [("plan_id", "=", plan_id)]
     wanted = LONG_COLUMNS["plans.plans"]
-    rows = life.shelf.guarded(
+    rows = history.cache.guarded(
         "plans.plans",
-        lambda table: _present_columns(table, life.job, where, wanted),
+        lambda table: _present_columns(table, history.job, where, wanted),
     )
     return rows[0] if rows else {}
 
@@ -322,15 +324,15 @@ class MoveFilter:
 
 
 def moves_page(
-    life: Life, plan_id: str, wanted: MoveFilter, order: str, after: Key | None, limit: int
+    history: JobHistory, plan_id: str, wanted: MoveFilter, order: str, after: Key | None, limit: int
 ) -> Page:
     """A page of the moves of a plan."""
     if order not in ORDERS:
         raise InvalidInput(f"order is {order[:40]!r}", value=order, allowed=", ".join(ORDERS))
-    page = life.shelf.guarded(
+    page = history.cache.guarded(
         "plans.assignments",
         lambda table: read_page(
-            table, life.job,
+            table, history.job,
             where=[("plan_id", "=", plan_id), *wanted.filters()],
             condition=pc.field("node_id") != pc.field("previous_node_id"),
             order=ORDERS[order], after=after, limit=limit,

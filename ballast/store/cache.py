@@ -1,7 +1,7 @@
-"""Rows of small tables, kept between reads: a file of a Delta table never changes.
+"""Rows of small tables, cached between reads: a file of a Delta table never changes.
 
 A table of plans has a file a version, and opening hundreds of them takes longer than a person
-waits. What was read of a file is kept, so that a read looks at the files that came since.
+waits. What was read of a file is cached, so that a read looks at the files that came since.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from ballast.contracts.tables import TABLES
 from ballast.store.tables import Filter, dataset_of, open_table, rows_of
 
 Row = Any  # TRANSITION: typed records take its place
-MOST_KEPT = 512
+MAX_CACHED = 512
 # Long texts that a list never shows; read with the one plan they belong to.
 LONG_COLUMNS = {"plans.plans": ("trace_json", "target_json", "held_back_json")}
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _CachedRows:
     """The rows of the files of one job."""
 
     files: frozenset[str]
     rows: pa.Table
 
 
-class Shelf:
+class TableCache:
     """Tables of one warehouse, for a process that reads them again and again, in many threads."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._kept: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
+        self._cached: OrderedDict[tuple[str, str], _CachedRows] = OrderedDict()
         self._lock = threading.Lock()
 
     def open(self, name: str) -> DeltaTable | None:
@@ -85,20 +85,20 @@ class Shelf:
         uris = table.file_uris(file_pruning_predicate=[("job", "=", job)])
         files = frozenset(_file_name(uri) for uri in uris)
         with self._lock:
-            kept = self._kept.get((name, job))
-            if kept is None or not kept.files <= files:
-                kept = _Kept(frozenset(), _nullable(_schema(name)).empty_table())
-            if kept.files != files:
-                fresh = _read_files(name, dataset_of(table, job), files - kept.files)
-                kept = _Kept(files, pa.concat_tables([kept.rows, fresh]))
-            self._keep((name, job), kept)
-        return kept.rows
+            cached = self._cached.get((name, job))
+            if cached is None or not cached.files <= files:
+                cached = _CachedRows(frozenset(), _nullable(_schema(name)).empty_table())
+            if cached.files != files:
+                fresh = _read_files(name, dataset_of(table, job), files - cached.files)
+                cached = _CachedRows(files, pa.concat_tables([cached.rows, fresh]))
+            self._store((name, job), cached)
+        return cached.rows
 
-    def _keep(self, key: tuple[str, str], kept: _Kept) -> None:
-        self._kept[key] = kept
-        self._kept.move_to_end(key)
-        while len(self._kept) > MOST_KEPT:
-            self._kept.popitem(last=False)
+    def _store(self, key: tuple[str, str], cached: _CachedRows) -> None:
+        self._cached[key] = cached
+        self._cached.move_to_end(key)
+        while len(self._cached) > MAX_CACHED:
+            self._cached.popitem(last=False)
 
     def _whole(self, name: str, action: Callable[[], Any]) -> Any:
         try:

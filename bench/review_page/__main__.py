@@ -22,7 +22,7 @@ from fastapi import Request
 from fastapi.testclient import TestClient
 
 from ballast.contracts.settings import Settings, load_settings
-from ballast.store.cache import Shelf
+from ballast.store.cache import TableCache
 from bench.review_page.warehouse import World, job_policy, write_job
 from plugins.review.app import build_app
 
@@ -115,7 +115,7 @@ def measure(settings: Settings, versions: int, requests: int) -> Iterator[Timing
     """Each route by itself, after one request that fills the cache."""
     for job, name, url in routes(versions):
         # A new app knows nothing yet: its first request reads every file.
-        client = TestClient(build_app(Shelf(settings), Everyone()))
+        client = TestClient(build_app(TableCache(settings), Everyone()))
         first, size = timed(lambda client=client, url=url: client.get(url))
         count = requests if job != "million" else max(5, requests // 4)
         rest = [timed(lambda client=client, url=url: client.get(url))[0] for _ in range(count)]

@@ -12,10 +12,10 @@ from fastapi import Depends, FastAPI, HTTPException, Request, Response
 
 from ballast.contracts.errors import BallastError
 from ballast.readmodel.plans import read_ahead
-from ballast.store.cache import Shelf
+from ballast.store.cache import TableCache
 from plugins.review.assets import Asset, load_assets
 from plugins.review.headers import SecurityHeaders
-from plugins.review.json_response import Answer, explain
+from plugins.review.json_response import ReviewJsonResponse, explain
 from plugins.review.routes import job_routes, jobs_route
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class Rights(Protocol):
         """Whether they may see the plans of a job."""
 
 
-def build_app(shelf: Shelf, rights: Rights) -> FastAPI:
+def build_app(cache: TableCache, rights: Rights) -> FastAPI:
     """The app, for ``AirflowPlugin.fastapi_apps``, which mounts it bare: nothing guards it but
     itself."""
     app = FastAPI(
@@ -42,8 +42,8 @@ def build_app(shelf: Shelf, rights: Rights) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
         dependencies=[Depends(rights.login)],
-        default_response_class=Answer,
-        lifespan=_reading_ahead(shelf),
+        default_response_class=ReviewJsonResponse,
+        lifespan=_lifespan(cache),
     )
     app.add_middleware(SecurityHeaders)
     app.add_exception_handler(BallastError, explain)
@@ -60,25 +60,25 @@ def build_app(shelf: Shelf, rights: Rights) -> FastAPI:
             raise HTTPException(404, "there is no such file")
         return _send(request, assets[name])
 
-    app.include_router(jobs_route(shelf, rights.may_see))
-    app.include_router(job_routes(shelf, rights.may_see))
+    app.include_router(jobs_route(cache, rights.may_see))
+    app.include_router(job_routes(cache, rights.may_see))
     return app
 
 
-def _reading_ahead(shelf: Shelf) -> Any:
+def _lifespan(cache: TableCache) -> Any:
     """Beside the start of the server, which does not wait for it."""
 
     @asynccontextmanager
-    async def life(_app: FastAPI) -> AsyncIterator[None]:
-        threading.Thread(target=_read_ahead, args=(shelf,), daemon=True).start()
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        threading.Thread(target=_read_ahead, args=(cache,), daemon=True).start()
         yield
 
-    return life
+    return lifespan
 
 
-def _read_ahead(shelf: Shelf) -> None:
+def _read_ahead(cache: TableCache) -> None:
     try:
-        read_ahead(shelf)
+        read_ahead(cache)
     except BallastError as error:
         # The page says the same to whoever opens it.
         log.warning("%s", error)

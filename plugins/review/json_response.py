@@ -15,7 +15,7 @@ from ballast.contracts.errors import BrokenTable, InvalidInput, NotFound
 log = logging.getLogger(__name__)
 
 
-class Answer(JSONResponse):
+class ReviewJsonResponse(JSONResponse):
     """JSON with times in ISO 8601."""
 
     def render(self, content: Any) -> bytes:
@@ -35,13 +35,15 @@ def explain(_request: Request, error: Exception) -> Response:
         # The cause may name addresses of the storage: for the log, not for the page.
         log.error("%s", error)
         said = f"table {error.table} cannot be read"
-        return Answer(_body("broken_table", said, None, error.remedy), status_code=503)
+        return ReviewJsonResponse(_body("broken_table", said, None, error.remedy), status_code=503)
     if isinstance(error, NotFound):
-        return Answer(_body("not_found", *_parts(error)), status_code=404)
+        return ReviewJsonResponse(_body("not_found", *_parts(error)), status_code=404)
     if isinstance(error, InvalidInput):
-        return Answer(_body("invalid", *_parts(error)), status_code=400)
+        return ReviewJsonResponse(_body("invalid", *_parts(error)), status_code=400)
     log.error("%s", error)
-    return Answer(_body("error", "this cannot be shown", None, "see the log"), status_code=500)
+    return ReviewJsonResponse(
+        _body("error", "this cannot be shown", None, "see the log"), status_code=500
+    )
 
 
 def _parts(error: InvalidInput) -> tuple[str, str | None, str | None]:

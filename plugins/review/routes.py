@@ -18,20 +18,20 @@ from ballast.readmodel.changes import (
 )
 from ballast.readmodel.placement import difference, node_loads, node_traffic
 from ballast.readmodel.plans import (
-    Life,
+    JobHistory,
     MoveFilter,
     drafts,
+    find_plan,
     glance,
     known_jobs,
     moves_page,
-    named_plan,
     plan_detail,
     plan_of_run,
     timeline,
 )
-from ballast.store.cache import Shelf
+from ballast.store.cache import TableCache
 from ballast.store.paging import Key
-from plugins.review.json_response import Answer
+from plugins.review.json_response import ReviewJsonResponse
 
 MaySee = Callable[[Request, str], bool]
 Name = Annotated[str | None, Query(min_length=1, max_length=300)]
@@ -41,19 +41,19 @@ Offset = Annotated[int, Query(ge=0, le=100_000_000)]
 MOST_DRAFTS = 20
 
 
-def jobs_route(shelf: Shelf, may_see: MaySee) -> APIRouter:
+def jobs_route(cache: TableCache, may_see: MaySee) -> APIRouter:
     """All jobs that the person may see."""
     router = APIRouter()
 
     @router.get("/api/jobs")
     def jobs(request: Request) -> Any:
-        visible = [job for job in known_jobs(shelf) if may_see(request, job)]
-        return Answer({"jobs": [glance(Life(shelf, job)) for job in visible]})
+        visible = [job for job in known_jobs(cache) if may_see(request, job)]
+        return ReviewJsonResponse({"jobs": [glance(JobHistory(cache, job)) for job in visible]})
 
     return router
 
 
-def job_routes(shelf: Shelf, may_see: MaySee) -> APIRouter:
+def job_routes(cache: TableCache, may_see: MaySee) -> APIRouter:
     """One job; its name is checked, and then the person's right to see this very job."""
 
     def check(request: Request, job: str) -> None:
@@ -64,45 +64,45 @@ def job_routes(shelf: Shelf, may_see: MaySee) -> APIRouter:
 
     @router.get("")
     def job_page(job: str) -> Any:
-        life = Life(shelf, job)
-        parts = {"versions": timeline(life), "drafts": drafts(life, MOST_DRAFTS)}
-        return Answer({"job": glance(life), **parts})
+        history = JobHistory(cache, job)
+        parts = {"versions": timeline(history), "drafts": drafts(history, MOST_DRAFTS)}
+        return ReviewJsonResponse({"job": glance(history), **parts})
 
     @router.get("/log")
     def log(job: str, offset: Offset = 0, limit: Limit = 100) -> Any:
-        rows = Life(shelf, job).log[::-1]
-        return Answer({"rows": rows[offset : offset + limit], "total": len(rows)})
+        rows = JobHistory(cache, job).log[::-1]
+        return ReviewJsonResponse({"rows": rows[offset : offset + limit], "total": len(rows)})
 
     @router.get("/run")
     def run(job: str, run_id: Annotated[str, Query(max_length=300)]) -> Any:
-        life = Life(shelf, job)
-        events = [row for row in life.log if row["run_id"] == run_id]
-        return Answer({"plan_id": plan_of_run(life, run_id), "log": events})
+        history = JobHistory(cache, job)
+        events = [row for row in history.log if row["run_id"] == run_id]
+        return ReviewJsonResponse({"plan_id": plan_of_run(history, run_id), "log": events})
 
-    _add_plan_routes(router, shelf)
+    _add_plan_routes(router, cache)
     return router
 
 
-def _add_plan_routes(router: APIRouter, shelf: Shelf) -> None:
+def _add_plan_routes(router: APIRouter, cache: TableCache) -> None:
     """One plan of the job, by its version or its id."""
 
     @router.get("/plans/{plan}")
     def plan_page(job: str, plan: str) -> Any:
-        life = Life(shelf, job)
-        detail = plan_detail(life, plan)
+        history = JobHistory(cache, job)
+        detail = plan_detail(history, plan)
         beside = {
-            "scaling": node_plan(life, detail["plan"]),
-            "weights": weight_rows(life, detail["plan"]["plan_id"]),
+            "scaling": node_plan(history, detail["plan"]),
+            "weights": weight_rows(history, detail["plan"]["plan_id"]),
         }
-        return Answer({**detail, **beside})
+        return ReviewJsonResponse({**detail, **beside})
 
     @router.get("/plans/{plan}/nodes")
     def nodes(job: str, plan: str) -> Any:
-        return Answer(node_loads(Life(shelf, job), plan))
+        return ReviewJsonResponse(node_loads(JobHistory(cache, job), plan))
 
     @router.get("/plans/{plan}/traffic")
     def traffic(job: str, plan: str) -> Any:
-        return Answer(node_traffic(Life(shelf, job), plan))
+        return ReviewJsonResponse(node_traffic(JobHistory(cache, job), plan))
 
     @router.get("/plans/{plan}/moves")
     def moves(
@@ -115,13 +115,13 @@ def _add_plan_routes(router: APIRouter, shelf: Shelf) -> None:
         after: Annotated[str | None, Query(max_length=400)] = None,
         limit: Limit = 100,
     ) -> Any:
-        life = Life(shelf, job)
-        found = named_plan(life, plan)
+        history = JobHistory(cache, job)
+        found = find_plan(history, plan)
         wanted = MoveFilter(operator, from_node, to_node)
         place = None if after is None else place_of(after, order)
-        page = moves_page(life, found.plan_id, wanted, order, place, limit)
+        page = moves_page(history, found.plan_id, wanted, order, place, limit)
         rows_after = None if page.after is None else text_of(page.after)
-        return Answer({"rows": page.rows, "after": rows_after})
+        return ReviewJsonResponse({"rows": page.rows, "after": rows_after})
 
     @router.get("/plans/{plan}/difference")
     def differences(
@@ -135,17 +135,19 @@ def _add_plan_routes(router: APIRouter, shelf: Shelf) -> None:
         limit: Limit = 100,
     ) -> Any:
         wanted = MoveFilter(operator, from_node, to_node)
-        return Answer(difference(Life(shelf, job), against, plan, wanted, offset, limit))
+        return ReviewJsonResponse(
+            difference(JobHistory(cache, job), against, plan, wanted, offset, limit)
+        )
 
     @router.get("/plans/{plan}/node_difference")
     def differences_of_nodes(job: str, plan: str, against: Against) -> Any:
-        life = Life(shelf, job)
-        nodes = node_difference(life, against, plan)
-        return Answer({**nodes, "weights": weight_difference(life, against, plan)})
+        history = JobHistory(cache, job)
+        nodes = node_difference(history, against, plan)
+        return ReviewJsonResponse({**nodes, "weights": weight_difference(history, against, plan)})
 
     @router.get("/plans/{plan}/route_difference")
     def differences_of_routes(job: str, plan: str, against: Against, limit: Limit = 100) -> Any:
-        return Answer(route_difference(Life(shelf, job), against, plan, limit))
+        return ReviewJsonResponse(route_difference(JobHistory(cache, job), against, plan, limit))
 
 
 def text_of(place: Key) -> str:

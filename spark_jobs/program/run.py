@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from ballast.contracts.errors import BallastError, InvalidInput
 from ballast.contracts.settings import Settings, load_settings
-from ballast.contracts.task_result import hand_on_refusal
+from ballast.contracts.task_result import write_task_refusal
 from spark_jobs.program.arguments import add_settings_arguments, override
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def run_program(
     except BallastError as error:
         message = " ".join(str(error).split())
         print(f"{name}: {type(error).__name__}: {message}", file=sys.stderr, flush=True)
-        hand_on_refusal(error, message)
+        write_task_refusal(error, message)
         return error.exit_code
     return 0
 
@@ -58,7 +58,7 @@ class _Parser(ArgumentParser):
     """A parser whose refusal the task is handed as well: to try again would not help."""
 
     def error(self, message: str) -> NoReturn:
-        hand_on_refusal(InvalidInput(message), message)
+        write_task_refusal(InvalidInput(message), message)
         super().error(message)
 
 

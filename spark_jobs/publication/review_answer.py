@@ -9,7 +9,7 @@ from __future__ import annotations
 from ballast.contracts.errors import VerificationFailed
 from ballast.contracts.records import Head
 from ballast.contracts.settings import Settings
-from ballast.contracts.task_result import hand_on
+from ballast.contracts.task_result import write_task_result
 from spark_jobs.draft.lookup import find_snapshot, read_content, required_draft
 from spark_jobs.draft.plan_rows import content_hash_of
 from spark_jobs.draft.problem import Row
@@ -40,7 +40,7 @@ def publish_reviewed(
     log_answer(settings, draft, answer)
     if answer.word != APPROVED:
         progress.info("plan %s: %s", draft["plan_id"], answer.in_words)
-        hand_on(outcome=answer.word, plan_id=draft["plan_id"], text=answer.in_words)
+        write_task_result(outcome=answer.word, plan_id=draft["plan_id"], text=answer.in_words)
         return None
     wanted = head_of(draft, answer.at)
     check_is_approved(settings, draft, wanted, answer)

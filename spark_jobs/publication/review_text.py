@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pyarrow as pa
 
-from ballast.contracts import plan_text as words
+from ballast.contracts import plan_text
 from ballast.contracts.review import benefit_pct
 from ballast.contracts.scaling import ADD, DRAIN, REMOVE, node_actions, scaled
 from solvers.model.metrics import node_loads
@@ -113,7 +113,7 @@ def _what(plan: Row) -> str:
         f"bytes, which is reckoned to pause the job for {plan['pause_s']:.2f} s, to bring the load "
         f"distance from {plan['load_distance_before_pct']:.2f} % to "
         f"{plan['load_distance_pct']:.2f} % of the mean, a gain of {gain:.2f}. It would replace "
-        f"version {plan['parent_version']}.\n\nWhy: {escaped(words.why(plan))}"
+        f"version {plan['parent_version']}.\n\nWhy: {escaped(plan_text.plan_reason(plan))}"
     )
 
 
@@ -136,7 +136,7 @@ def _figures(plan: Row) -> str:
         ["pause, s", plan["pause_s"], plan["budget_pause_s"]],
         ["keys routed anew", plan["rerouted_keys"], None],
     ]
-    quality = words.quality(plan["bound_pct"], plan["gap_pct"])
+    quality = plan_text.quality_text(plan["bound_pct"], plan["gap_pct"])
     proof = (
         f"Bound {plan['bound_pct']:.2f} %, gap {plan['gap_pct']:.2f}: {quality}. Solved by "
         f"{escaped(plan['method'])} in {plan['solver_seconds']:.1f} s."
@@ -184,8 +184,8 @@ def _held_back(plan: Row) -> str:
     found = json.loads(plan["held_back_json"] or "[]")
     if not found:
         return ""
-    summed = "\n".join(f"- {escaped(line)}" for line in words.held_back(found))
-    each = words.held_back_each(found)
+    summed = "\n".join(f"- {escaped(line)}" for line in plan_text.held_back_summary(found))
+    each = plan_text.held_back_lines(found)
     listed = "\n".join(f"- {escaped(line)}" for line in each[:SHOWN_HELD_BACK])
     more = _more(each, SHOWN_HELD_BACK)
     return f"### Held back, because it does not pay\n\n{summed}\n\nOne by one:\n\n{listed}{more}"

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from ballast.contracts.errors import InvalidInput, PlanStale, PublishConflict, VerificationFailed
 from ballast.contracts.records import Head
 from ballast.contracts.settings import Settings
-from ballast.contracts.task_result import hand_on
+from ballast.contracts.task_result import write_task_result
 from ballast.store.plans import read_head, read_log, read_plans, waiting_plans
 from ballast.store.tables import ensure_tables
 from spark_jobs.draft.lookup import read_content, read_round
@@ -171,7 +171,7 @@ def stale(settings: Settings, wanted: Head, reasons: Sequence[str]) -> PlanStale
 def hand_on_published(head: Head) -> None:
     """Tell the task which version is in force by this run."""
     text = f"plan {head.plan_id} of job {head.job} is in force as version {head.version}"
-    hand_on(
+    write_task_result(
         outcome="published", version=head.version, plan_id=head.plan_id,
         content_hash=head.content_hash, notice={"kind": "published", "text": text},
     )  # fmt: skip

@@ -50,8 +50,8 @@ def handing(fails: bool = False, **values: Any) -> Any:
     return submit
 
 
-def refusal(may_heal: bool) -> dict[str, Any]:
-    return {"error": "GateFailed", "message": "node-1 is silent", "may_heal": may_heal}
+def refusal(is_retryable: bool) -> dict[str, Any]:
+    return {"error": "GateFailed", "message": "node-1 is silent", "is_retryable": is_retryable}
 
 
 def test_what_a_program_hands_on_is_the_tasks_xcom(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,14 +62,14 @@ def test_what_a_program_hands_on_is_the_tasks_xcom(monkeypatch: pytest.MonkeyPat
     assert ti.pushed == {"notice": notice}
 
 
-@pytest.mark.parametrize(("may_heal", "is_final"), [(True, False), (False, True)])
+@pytest.mark.parametrize(("is_retryable", "is_final"), [(True, False), (False, True)])
 def test_a_refusal_keeps_its_words_and_is_tried_again_only_if_it_may_heal(
-    monkeypatch: pytest.MonkeyPatch, may_heal: bool, is_final: bool
+    monkeypatch: pytest.MonkeyPatch, is_retryable: bool, is_final: bool
 ) -> None:
     from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
     ti = Ti()
-    task = operator(monkeypatch, handing(fails=True, refusal=refusal(may_heal)))
+    task = operator(monkeypatch, handing(fails=True, refusal=refusal(is_retryable)))
     with pytest.raises(AirflowException, match=r"^GateFailed: node-1 is silent$") as refused:
         task.execute({"ti": ti})
     assert isinstance(refused.value, AirflowFailException) is is_final

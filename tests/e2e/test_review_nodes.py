@@ -19,9 +19,9 @@ from fastapi import FastAPI
 from playwright.sync_api import Page, Route, expect, sync_playwright
 
 from ballast.contracts.settings import Settings, load_settings
-from ballast.contracts.task_result import VARIABLE, read_handoff
-from ballast.readmodel.plans import Life
-from ballast.store.cache import Shelf
+from ballast.contracts.task_result import RESULT_FILE_VARIABLE, read_task_result
+from ballast.readmodel.plans import JobHistory
+from ballast.store.cache import TableCache
 from ballast.store.tables import append, ensure_tables
 from bench.review_page.__main__ import Everyone
 from bench.review_page.warehouse import World, job_policy, write_job
@@ -52,9 +52,9 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 def write_weights(settings: Settings) -> None:
     """Shares of an ordered region in the last two versions, the newest of which is taken up."""
     ensure_tables(settings, ["plans.weights", "plans.acks"])
-    life = Life(Shelf(settings), JOB)
+    history = JobHistory(TableCache(settings), JOB)
     for version, fast in ((DRAINS, 500), (REMOVES, 900)):
-        plan_id = life.versions[version]["plan_id"]
+        plan_id = history.versions[version]["plan_id"]
         units = {"worker-a": fast, "worker-b": 1000 - fast}
         rows = [weight_row(JOB, plan_id, "enrich", name, n) for name, n in units.items()]
         append(settings, "plans.weights", rows)
@@ -69,7 +69,7 @@ def write_weights(settings: Settings) -> None:
 @pytest.fixture(scope="module")
 def address(settings: Settings) -> Iterator[str]:
     app, port = FastAPI(), free_port()
-    app.mount("/ballast", build_app(Shelf(settings), Everyone()))
+    app.mount("/ballast", build_app(TableCache(settings), Everyone()))
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -163,11 +163,11 @@ def test_a_version_says_which_worker_of_a_region_gets_how_much(page: Page, addre
 def test_the_answer_to_a_question_is_shown_side_by_side(
     page: Page, address: str, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "handoff.json"))
+    monkeypatch.setenv(RESULT_FILE_VARIABLE, str(tmp_path / "handoff.json"))
     asked = ["--without", "node-01", "--add", "1", "--hold-pct", "70", "--frontier", "true"]
     common = ["--job", JOB, "--run-id", "asked", "--warehouse", settings.warehouse]
     assert what_if([*common, *asked, "--seconds", "0.3"]) == 0
-    handed = read_handoff(tmp_path / "handoff.json")
+    handed = read_task_result(tmp_path / "handoff.json")
     conf = {"without": "node-01", "add": 1, "hold_pct": 70, "frontier": True}
 
     def answer(route: Route) -> None:

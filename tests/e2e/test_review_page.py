@@ -29,8 +29,8 @@ from playwright.sync_api import (
 
 from ballast.contracts.records import Head
 from ballast.contracts.settings import Settings, load_settings
-from ballast.readmodel.plans import Life
-from ballast.store.cache import Shelf
+from ballast.readmodel.plans import JobHistory
+from ballast.store.cache import TableCache
 from ballast.store.plans import read_head, read_log
 from ballast.store.tables import append
 from bench.review_page.warehouse import START, World, ids_of, job_policy, write_job
@@ -141,8 +141,8 @@ def started(stack: EmbeddedAirflow, settings: Settings, refused: str) -> dict[st
 
 def content_of(settings: Settings, version: int) -> str:
     """Hash of what a version of the job has."""
-    life = Life(Shelf(settings), LIVE)
-    return str(life.plans[life.versions[version]["plan_id"]]["content_hash"])
+    history = JobHistory(TableCache(settings), LIVE)
+    return str(history.plans[history.versions[version]["plan_id"]]["content_hash"])
 
 
 def head_of_live(settings: Settings) -> Head:
@@ -232,7 +232,7 @@ def test_a_dag_has_a_tab_with_its_versions(page: Page, stack: EmbeddedAirflow) -
 def test_a_version_shows_loads_moves_traffic_and_outcome(
     page: Page, stack: EmbeddedAirflow, settings: Settings
 ) -> None:
-    plan = Life(Shelf(settings), JOB).plans[ids_of(JOB, 5)[2]]
+    plan = JobHistory(TableCache(settings), JOB).plans[ids_of(JOB, 5)[2]]
     page.goto(f"{stack.url}/ballast/?job={JOB}&plan=5")
     expect(page.get_by_role("heading", name=f"{JOB}, version 5")).to_be_visible()
     expect(page.locator(".uplot")).to_be_visible()
@@ -304,7 +304,7 @@ def draft(stack: EmbeddedAirflow, settings: Settings, started: dict[str, Any]) -
     """The plan of the run, once its review can be answered."""
     client, run_id = stack.client(), started["dag_run_id"]
     assert client.wait_for_run(f"reoptimize__{LIVE}", run_id, timeout_s=360) == "success"
-    plans = Life(Shelf(settings), LIVE).plans.values()
+    plans = JobHistory(TableCache(settings), LIVE).plans.values()
     (made,) = [plan for plan in plans if plan["run_id"] == run_id]
     question = wait_for_question(client, LIVE, f"review__{made['plan_id']}")
     assert made["content_hash"] in question["body"]

@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 
 from ballast.cli.approve import WAITING
 from ballast.contracts.settings import Settings, load_settings
-from ballast.store.cache import Shelf
+from ballast.store.cache import TableCache
 from bench.review_page.warehouse import World, ids_of, job_policy, write_job
 from plugins.review.app import build_app
 from plugins.review.assets import WEB
@@ -47,7 +47,9 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 @pytest.fixture(scope="module")
 def client(settings: Settings) -> TestClient:
-    made = TestClient(build_app(Shelf(settings), Chosen()), headers={"x-user": f"{JOB},orders"})
+    made = TestClient(
+        build_app(TableCache(settings), Chosen()), headers={"x-user": f"{JOB},orders"}
+    )
     made.follow_redirects = False
     return made
 
@@ -145,7 +147,7 @@ def test_a_broken_table_is_named_without_its_address(
     log = Path(broken.warehouse, "plans", "log", "_delta_log")
     log.mkdir(parents=True)
     (log / "00000000000000000000.json").write_text("{")
-    answer = TestClient(build_app(Shelf(broken), Chosen()), headers={"x-user": JOB}).get(
+    answer = TestClient(build_app(TableCache(broken), Chosen()), headers={"x-user": JOB}).get(
         "/api/jobs"
     )
     assert answer.status_code == 503
@@ -188,10 +190,10 @@ def test_places_survive_names_with_dots() -> None:
 
 
 def test_a_server_reads_ahead_when_it_starts(settings: Settings) -> None:
-    shelf = Shelf(settings)
-    with TestClient(build_app(shelf, Chosen())):
+    cache = TableCache(settings)
+    with TestClient(build_app(cache, Chosen())):
         deadline = time.monotonic() + 20
-        while ("snapshots.snapshots", JOB) not in shelf._kept:
+        while ("snapshots.snapshots", JOB) not in cache._cached:
             assert time.monotonic() < deadline
             time.sleep(0.01)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ballast.contracts.task_result import VARIABLE, read_handoff
+from ballast.contracts.task_result import RESULT_FILE_VARIABLE, read_task_result
 from ballast.store.plans import read_log
 from spark_jobs.measure import Applied, tell_if_broken
 from tests.support.policies import small_policy
@@ -22,14 +22,14 @@ def outcome(measured: float) -> list[dict[str, Any]]:
 def test_a_broken_promise_is_told_once_however_many_runs_see_it(
     settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "handoff.json"))
+    monkeypatch.setenv(RESULT_FILE_VARIABLE, str(tmp_path / "handoff.json"))
     applied = Applied(PLAN, {"version": 3}, small_policy(), None, None)
     tell_if_broken(settings, applied, outcome(15.0), "run-1")
     assert read_log(settings, "probe") == []
     tell_if_broken(settings, applied, outcome(20.0), "run-2")
-    assert read_handoff(tmp_path / "handoff.json")["notice"]["kind"] == "promise_broken"
+    assert read_task_result(tmp_path / "handoff.json")["notice"]["kind"] == "promise_broken"
     (tmp_path / "handoff.json").unlink()
     tell_if_broken(settings, applied, outcome(21.0), "run-3")
-    assert read_handoff(tmp_path / "handoff.json") == {}
+    assert read_task_result(tmp_path / "handoff.json") == {}
     events = [(row["event"], row["version"], row["run_id"]) for row in read_log(settings, "probe")]
     assert events == [("promise_broken", 3, "run-2")]

@@ -8,7 +8,7 @@ import pytest
 
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
-from ballast.contracts.task_result import VARIABLE, read_handoff
+from ballast.contracts.task_result import RESULT_FILE_VARIABLE, read_task_result
 from ballast.store.plans import read_head
 from ballast.store.tables import open_table
 from spark_jobs.publish import publish_plan
@@ -22,7 +22,7 @@ POLICY = small_policy(JOB, operators={"parse": 12, "count": 12}, nodes=10)
 
 @pytest.fixture
 def handoff(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "handoff.json"))
+    monkeypatch.setenv(RESULT_FILE_VARIABLE, str(tmp_path / "handoff.json"))
     return tmp_path / "handoff.json"
 
 
@@ -36,7 +36,7 @@ def test_two_of_ten_nodes_gone_and_no_table_has_changed(settings, handoff):
     head = publish_plan(settings, JOB, "run-1")
     before = {name: open_table(settings, name).history() for name in TABLES}
     assert ask(settings, "--without", "node-0,node-1", "--hold-pct", "70", "--frontier=true") == 0
-    handed = read_handoff(handoff)
+    handed = read_task_result(handoff)
     assert (handed["today"]["nodes"], handed["asked"]["nodes"]) == (10, 8)
     assert handed["asked"]["forced_moves"] > 0
     assert handed["asked"]["load_distance_pct"] is not None
@@ -55,13 +55,13 @@ def test_an_unknown_node_an_empty_warehouse_and_a_question_without_a_plan_are_re
     settings, handoff
 ):
     assert ask(settings) == 2
-    assert "no snapshot" in read_handoff(handoff)["refusal"]["message"]
+    assert "no snapshot" in read_task_result(handoff)["refusal"]["message"]
     write_snapshot(settings, POLICY, "run-1")
     assert ask(settings, "--without", "node-99") == 2
-    assert "there is no node 'node-99'" in read_handoff(handoff)["refusal"]["message"]
+    assert "there is no node 'node-99'" in read_task_result(handoff)["refusal"]["message"]
     everyone = ",".join(node.id for node in POLICY.nodes)
     assert ask(settings, "--without", everyone) == 3
-    assert "has no plan" in read_handoff(handoff)["refusal"]["message"]
+    assert "has no plan" in read_task_result(handoff)["refusal"]["message"]
 
 
 @pytest.mark.parametrize(

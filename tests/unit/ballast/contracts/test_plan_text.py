@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from ballast.contracts import plan_text as words
+from ballast.contracts import plan_text
 
 
 def test_a_gap_of_nothing_is_a_proof() -> None:
-    assert words.quality(4.2, 0.0).startswith("proven optimal")
+    assert plan_text.quality_text(4.2, 0.0).startswith("proven optimal")
 
 
 def test_a_gap_says_how_far_the_best_possible_can_be() -> None:
-    said = words.quality(1.5, 0.5)
+    said = plan_text.quality_text(1.5, 0.5)
     assert said.startswith("at most 0.50 points from the best possible")
     assert "no plan within the budget is below 1.50 %" in said
 
 
 def test_a_small_gap_is_not_rounded_away() -> None:
-    assert "at most 0.0003 points" in words.quality(0.0, 0.0003)
+    assert "at most 0.0003 points" in plan_text.quality_text(0.0, 0.0003)
 
 
 PLAN = {
@@ -28,48 +28,55 @@ PLAN = {
 
 
 def test_why_a_plan_moves_is_told_by_what_was_wrong() -> None:
-    assert words.why(PLAN) == (
+    assert plan_text.plan_reason(PLAN) == (
         "The load of the node farthest from the mean is off by 40.00 % of it, and by 3.00 % with "
         "the plan."
     )
     lost = PLAN | {"forced_moves": 7, "due_moves": 2, "load_distance_pct": 50.0}
-    assert words.why(lost) == (
+    assert plan_text.plan_reason(lost) == (
         "7 key groups have to leave dead nodes; 2 have to leave draining nodes in this round."
     )
     traffic = {"collocation_factor_before_pct": 20.0, "collocation_factor_pct": 80.0}
-    assert "20.0 % of the traffic stays" in words.why(PLAN | traffic | {"objective": "joint"})
-    assert "traffic" not in words.why(PLAN | traffic)
+    assert "20.0 % of the traffic stays" in plan_text.plan_reason(
+        PLAN | traffic | {"objective": "joint"}
+    )
+    assert "traffic" not in plan_text.plan_reason(PLAN | traffic)
 
 
 def test_a_plan_that_moves_nothing_says_what_else_it_is_for() -> None:
     still = PLAN | {"load_distance_pct": 40.0, "reason": "the load distance is good enough"}
-    assert words.why(still) == "The load distance is good enough."
+    assert plan_text.plan_reason(still) == "The load distance is good enough."
     weighed = still | {"scaling_reason": None, "weights_reason": "region tag: a from 1 to 2"}
-    assert words.why(weighed) == "Region tag: a from 1 to 2; the load distance is good enough."
-    assert words.why(still | {"scaling_reason": "adds n3"}).startswith("Adds n3; ")
+    assert (
+        plan_text.plan_reason(weighed)
+        == "Region tag: a from 1 to 2; the load distance is good enough."
+    )
+    assert plan_text.plan_reason(still | {"scaling_reason": "adds n3"}).startswith("Adds n3; ")
 
 
 def test_a_rollback_and_a_plan_that_changes_nothing_have_their_own_reason() -> None:
     for words_of_its_own in ({"method": "rollback"}, {"status": "unchanged"}):
-        assert words.why(PLAN | words_of_its_own | {"reason": "it is so."}) == "It is so."
-    assert words.why(PLAN | {"status": "unchanged", "reason": ""}) == ""
+        assert (
+            plan_text.plan_reason(PLAN | words_of_its_own | {"reason": "it is so."}) == "It is so."
+        )
+    assert plan_text.plan_reason(PLAN | {"status": "unchanged", "reason": ""}) == ""
 
 
 def test_progress_names_the_steps_that_helped() -> None:
     trace = [[0.0, "start", 40.0], [0.5, "search", 2.0], [0.7, "milp", 9.0], [0.9, "milp", 1.0]]
-    assert words.progress(trace) == (
+    assert plan_text.progress_text(trace) == (
         "40.00 % after 0.00 s (start), 2.00 % after 0.50 s (search), 1.00 % after 0.90 s (milp)"
     )
-    assert words.progress([]) == ""
+    assert plan_text.progress_text([]) == ""
 
 
 def test_small_steps_of_a_progress_can_be_told_apart() -> None:
-    said = words.progress([[0.1, "search", 0.0042], [0.2, "search", 0.00067]])
+    said = plan_text.progress_text([[0.1, "search", 0.0042], [0.2, "search", 0.00067]])
     assert said == "0.0042 % after 0.10 s (search), 0.00067 % after 0.20 s (search)"
 
 
 def test_a_long_progress_keeps_its_start_and_its_end() -> None:
-    said = words.progress([[s, "search", 100.0 - s] for s in range(50)])
+    said = plan_text.progress_text([[s, "search", 100.0 - s] for s in range(50)])
     assert said.startswith("100.00 % after 0.00 s")
     assert said.endswith("51.00 % after 49.00 s (search)")
     assert said.count(" % ") == 5
@@ -88,20 +95,20 @@ def test_what_was_held_back_is_summed_by_kind_and_named_one_by_one() -> None:
         held(kind="key", what=["'k' of a"], count=1),
         held(kind="key", what=[], count=1200, reason="and 1200 more"),
     ]
-    assert words.held_back(found) == [
+    assert plan_text.held_back_summary(found) == [
         "9 key groups of clusters that would save 4.5 records a second, such as a/0, b/1: why",
         "1,201 keys that would save 6 records a second, such as 'k' of a: saves 1, costs 2",
     ]
-    assert words.held_back_each(found) == [
+    assert plan_text.held_back_lines(found) == [
         "cluster a/0, b/1: why",
         "cluster a/2 and 6 more: saves 1, costs 2",
         "key 'k' of a: saves 1, costs 2",
         "1,200 keys of lesser gain, 3 records a second together",
     ]
-    assert words.held_back([]) == words.held_back_each([]) == []
+    assert plan_text.held_back_summary([]) == plan_text.held_back_lines([]) == []
 
 
 def test_rows_of_an_earlier_version_held_clusters_back() -> None:
     old = {"what": ["a/0", "b/1"], "saved_rate": 3.0, "bytes": 9, "reason": "does not pay"}
-    assert words.held_back([old])[0].startswith("2 key groups of clusters")
-    assert words.held_back_each([old]) == ["cluster a/0, b/1: does not pay"]
+    assert plan_text.held_back_summary([old])[0].startswith("2 key groups of clusters")
+    assert plan_text.held_back_lines([old]) == ["cluster a/0, b/1: does not pay"]

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 PROGRAM = (
-    "import sys; from ballast.contracts.process_exit import leave; print('said'); leave({code})"
+    "from ballast.contracts.process_exit import exit_now; import sys; "
+    "print('said'); exit_now({code})"
 )
 
 

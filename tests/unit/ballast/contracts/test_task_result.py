@@ -8,39 +8,39 @@ import pytest
 
 from ballast.contracts.errors import GateFailed, NotFound
 from ballast.contracts.task_result import (
-    VARIABLE,
+    RESULT_FILE_VARIABLE,
     Refusal,
-    hand_on,
-    hand_on_refusal,
-    read_handoff,
-    refusal_in,
+    read_task_result,
+    refusal_of,
+    write_task_refusal,
+    write_task_result,
 )
 
 
 @pytest.fixture
 def handoff(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "handoff.json"
-    monkeypatch.setenv(VARIABLE, str(path))
+    monkeypatch.setenv(RESULT_FILE_VARIABLE, str(path))
     return path
 
 
 def test_values_are_added_to_what_was_handed_on_before(handoff: Path) -> None:
-    hand_on(outcome="waiting")
-    hand_on(plan_id="p", reasons=["noon"])
-    assert read_handoff(handoff) == {"outcome": "waiting", "plan_id": "p", "reasons": ["noon"]}
+    write_task_result(outcome="waiting")
+    write_task_result(plan_id="p", reasons=["noon"])
+    assert read_task_result(handoff) == {"outcome": "waiting", "plan_id": "p", "reasons": ["noon"]}
     assert list(handoff.parent.iterdir()) == [handoff]
 
 
 def test_a_refusal_says_whether_waiting_may_cure_it(handoff: Path) -> None:
-    hand_on_refusal(GateFailed("node-1 is silent"), "node-1 is silent")
-    assert refusal_in(read_handoff(handoff)) == Refusal("GateFailed", "node-1 is silent", True)
-    hand_on_refusal(NotFound("no version 9"), "no version 9")
-    assert refusal_in(read_handoff(handoff)) == Refusal("NotFound", "no version 9", False)
+    write_task_refusal(GateFailed("node-1 is silent"), "node-1 is silent")
+    assert refusal_of(read_task_result(handoff)) == Refusal("GateFailed", "node-1 is silent", True)
+    write_task_refusal(NotFound("no version 9"), "no version 9")
+    assert refusal_of(read_task_result(handoff)) == Refusal("NotFound", "no version 9", False)
 
 
 def test_without_a_task_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
-    hand_on(outcome="published")
+    monkeypatch.delenv(RESULT_FILE_VARIABLE, raising=False)
+    write_task_result(outcome="published")
 
 
 @pytest.mark.parametrize("text", [None, "", "[1]", '{"half'])
@@ -48,5 +48,5 @@ def test_a_program_that_died_has_handed_nothing_on(tmp_path: Path, text: str | N
     path = tmp_path / "handoff.json"
     if text is not None:
         path.write_text(text)
-    assert read_handoff(path) == {}
-    assert refusal_in({}) is None
+    assert read_task_result(path) == {}
+    assert refusal_of({}) is None

@@ -11,16 +11,16 @@ from ballast.contracts.errors import NotFound
 from ballast.contracts.settings import Settings, load_settings
 from ballast.readmodel.changes import (
     cluster_under,
+    node_change_label,
     node_difference,
     node_plan,
     route_difference,
     weight_difference,
     weight_rows,
-    what_becomes_of,
 )
 from ballast.readmodel.placement import node_loads
-from ballast.readmodel.plans import Life
-from ballast.store.cache import Shelf
+from ballast.readmodel.plans import JobHistory
+from ballast.store.cache import TableCache
 from ballast.store.plans import read_routes
 from ballast.store.tables import address, append, ensure_tables, open_table
 from bench.review_page.warehouse import World, ids_of, job_policy, write_job
@@ -41,12 +41,12 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 
 @pytest.fixture
-def life(settings: Settings) -> Life:
-    return Life(Shelf(settings), JOB)
+def history(settings: Settings) -> JobHistory:
+    return JobHistory(TableCache(settings), JOB)
 
 
-def plan_of(life: Life, version: str) -> dict:
-    return life.plans[life.versions[int(version)]["plan_id"]]
+def plan_of(history: JobHistory, version: str) -> dict:
+    return history.plans[history.versions[int(version)]["plan_id"]]
 
 
 @pytest.mark.parametrize(
@@ -59,9 +59,9 @@ def plan_of(life: Life, version: str) -> dict:
     ],
 )
 def test_a_plan_says_which_nodes_it_changes_and_why(
-    life: Life, version: str, changes: list[tuple[str, str]], before: int, wanted: int
+    history: JobHistory, version: str, changes: list[tuple[str, str]], before: int, wanted: int
 ) -> None:
-    said = node_plan(life, plan_of(life, version))
+    said = node_plan(history, plan_of(history, version))
     assert said is not None
     assert [(row["node_id"], row["change"]) for row in said["changes"]] == changes
     assert (said["before"], said["wanted"]) == (before, wanted)
@@ -71,9 +71,9 @@ def test_a_plan_says_which_nodes_it_changes_and_why(
 
 
 def test_a_job_that_is_not_scaled_has_no_decision_on_nodes(settings: Settings) -> None:
-    life = Life(Shelf(settings), "still")
-    assert node_plan(life, plan_of(life, "2")) is None
-    found = node_difference(life, "0", "2")
+    history = JobHistory(TableCache(settings), "still")
+    assert node_plan(history, plan_of(history, "2")) is None
+    found = node_difference(history, "0", "2")
     assert (found["nodes"], found["nodes_in_use"], found["operators"]) == ([], [3, 3], [])
 
 
@@ -84,10 +84,10 @@ def test_a_warehouse_from_before_scaling_and_routes_has_neither(
     old = load_settings({"BALLAST_HOME": str(tmp_path / "home")})
     for name in ("plans.scaling", "plans.routes"):
         shutil.rmtree(address(old, name))
-    life = Life(Shelf(old), JOB)
-    assert node_plan(life, plan_of(life, ADDS)) is None
-    assert route_difference(life, "1", "2", 10) == {"total": 0, "routes": [0, 0], "rows": []}
-    assert LAST in [row["node_id"] for row in node_loads(life, ADDS)["resources"][0]["nodes"]]
+    history = JobHistory(TableCache(old), JOB)
+    assert node_plan(history, plan_of(history, ADDS)) is None
+    assert route_difference(history, "1", "2", 10) == {"total": 0, "routes": [0, 0], "rows": []}
+    assert LAST in [row["node_id"] for row in node_loads(history, ADDS)["resources"][0]["nodes"]]
 
 
 def test_a_difference_of_weights_names_workers_with_another_share(
@@ -95,7 +95,7 @@ def test_a_difference_of_weights_names_workers_with_another_share(
 ) -> None:
     shutil.copytree(settings.home, tmp_path / "home")
     copy = load_settings({"BALLAST_HOME": str(tmp_path / "home")})
-    weighed = Life(Shelf(copy), "still")
+    weighed = JobHistory(TableCache(copy), "still")
     first, second = (plan_of(weighed, version)["plan_id"] for version in ("1", "2"))
     ensure_tables(copy, ["plans.weights"])
     assert weight_difference(weighed, "1", "2") == []
@@ -113,14 +113,14 @@ def test_a_warehouse_from_before_weights_has_none(settings: Settings, tmp_path: 
     shutil.copytree(settings.home, tmp_path / "home")
     old = load_settings({"BALLAST_HOME": str(tmp_path / "home")})
     shutil.rmtree(address(old, "plans.weights"), ignore_errors=True)
-    life = Life(Shelf(old), JOB)
-    assert weight_rows(life, plan_of(life, ADDS)["plan_id"]) == []
-    assert weight_difference(life, "1", "2") == []
+    history = JobHistory(TableCache(old), JOB)
+    assert weight_rows(history, plan_of(history, ADDS)["plan_id"]) == []
+    assert weight_difference(history, "1", "2") == []
 
 
-def test_a_difference_of_nodes_names_old_and_new_state(life: Life) -> None:
+def test_a_difference_of_nodes_names_old_and_new_state(history: JobHistory) -> None:
     def between(old: str, new: str) -> list[tuple[str, str]]:
-        rows = node_difference(life, old, new)["nodes"]
+        rows = node_difference(history, old, new)["nodes"]
         assert {row["node_id"] for row in rows} <= {LAST}
         return [(row["old"], row["new"]) for row in rows]
 
@@ -131,8 +131,8 @@ def test_a_difference_of_nodes_names_old_and_new_state(life: Life) -> None:
     assert between("0", REMOVES) == []
 
 
-def test_a_dead_node_that_a_plan_keeps_is_dead(life: Life, tmp_path: Path) -> None:
-    shutil.copytree(life.shelf.settings.home, tmp_path / "home")
+def test_a_dead_node_that_a_plan_keeps_is_dead(history: JobHistory, tmp_path: Path) -> None:
+    shutil.copytree(history.cache.settings.home, tmp_path / "home")
     copy = load_settings({"BALLAST_HOME": str(tmp_path / "home")})
     rows = open_table(copy, "snapshots.nodes").to_pyarrow_table().to_pylist()
     gone = {"snapshot_id": ids_of(JOB, 3)[1], "node_id": "node-01"}
@@ -141,14 +141,14 @@ def test_a_dead_node_that_a_plan_keeps_is_dead(life: Life, tmp_path: Path) -> No
     is_gone = [all(row[name] == value for name, value in gone.items()) for row in rows]
     pairs = zip(rows, is_gone, strict=True)
     append(copy, "snapshots.nodes", [row | ({"state": "dead"} if it else {}) for row, it in pairs])
-    changed = Life(Shelf(copy), JOB)
+    changed = JobHistory(TableCache(copy), JOB)
     assert cluster_under(changed, HELD).nodes["node-01"] == "dead"
     loads = node_loads(changed, HELD)["resources"][0]["nodes"]
     assert {row["node_id"]: row["state"] for row in loads}["node-01"] == "dead"
 
 
-def test_a_new_node_has_a_promised_load_by_its_capacity_in_the_policy(life: Life) -> None:
-    rows = {row["node_id"]: row for row in node_loads(life, ADDS)["resources"][0]["nodes"]}
+def test_a_new_node_has_a_promised_load_by_its_capacity_in_the_policy(history: JobHistory) -> None:
+    rows = {row["node_id"]: row for row in node_loads(history, ADDS)["resources"][0]["nodes"]}
     assert (rows[LAST]["state"], rows[LAST]["before"]) == ("new", None)
     assert rows[LAST]["promised"] > 0
     assert rows[LAST]["measured"] > 0
@@ -157,9 +157,9 @@ def test_a_new_node_has_a_promised_load_by_its_capacity_in_the_policy(life: Life
 
 @pytest.mark.parametrize(("version", "state"), [(DRAINS, "draining"), (REMOVES, "removed")])
 def test_a_node_that_goes_is_marked_and_promised_to_be_empty(
-    life: Life, version: str, state: str
+    history: JobHistory, version: str, state: str
 ) -> None:
-    rows = {row["node_id"]: row for row in node_loads(life, version)["resources"][0]["nodes"]}
+    rows = {row["node_id"]: row for row in node_loads(history, version)["resources"][0]["nodes"]}
     assert (rows[LAST]["state"], rows[LAST]["promised"]) == (state, 0)
 
 
@@ -173,7 +173,7 @@ def test_a_node_that_goes_is_marked_and_promised_to_be_empty(
 def test_what_becomes_of_a_node_depends_on_what_it_was(
     action: str, before: str | None, said: str | None
 ) -> None:
-    assert what_becomes_of(action, before) == said
+    assert node_change_label(action, before) == said
 
 
 def test_a_version_whose_plan_has_no_row_is_not_found(settings: Settings, tmp_path: Path) -> None:
@@ -183,14 +183,14 @@ def test_a_version_whose_plan_has_no_row_is_not_found(settings: Settings, tmp_pa
     shutil.rmtree(address(copy, "plans.plans"))
     ensure_tables(copy, ["plans.plans"])
     append(copy, "plans.plans", [row for row in rows if row["plan_id"] != ids_of(JOB, 2)[2]])
-    life = Life(Shelf(copy), JOB)
-    for ask in (lambda: node_difference(life, "1", "2"), lambda: node_loads(life, "2")):
+    history = JobHistory(TableCache(copy), JOB)
+    for ask in (lambda: node_difference(history, "1", "2"), lambda: node_loads(history, "2")):
         with pytest.raises(NotFound, match=r"missing from plans\.plans"):
             ask()
 
 
 def test_a_difference_of_routes_counts_every_key_and_shows_the_first(
-    settings: Settings, life: Life
+    settings: Settings, history: JobHistory
 ) -> None:
     old, new = (
         {(operator, key): group for operator, key, group in read_routes(settings, JOB, plan_id)}
@@ -198,13 +198,13 @@ def test_a_difference_of_routes_counts_every_key_and_shows_the_first(
     )
     different = sorted(key for key in old if old[key] != new[key])
     assert len(different) > 2
-    found = route_difference(life, "1", "2", 2)
+    found = route_difference(history, "1", "2", 2)
     assert (found["total"], found["routes"]) == (len(different), [40, 40])
     assert [(row["operator_id"], row["key"]) for row in found["rows"]] == different[:2]
     assert [(row["old_key_group"], row["new_key_group"]) for row in found["rows"]] == [
         (old[key], new[key]) for key in different[:2]
     ]
-    by_hash = route_difference(life, "0", "2", 500)
+    by_hash = route_difference(history, "0", "2", 500)
     assert by_hash["total"] == 40
     assert {row["old_key_group"] for row in by_hash["rows"]} == {None}
 
@@ -212,4 +212,4 @@ def test_a_difference_of_routes_counts_every_key_and_shows_the_first(
 def test_before_the_first_plan_is_not_there_without_a_version(tmp_path: Path) -> None:
     empty = load_settings({"BALLAST_HOME": str(tmp_path), "BALLAST_POLICIES": str(tmp_path)})
     with pytest.raises(NotFound, match="no version yet"):
-        cluster_under(Life(Shelf(empty), "nobody"), "0")
+        cluster_under(JobHistory(TableCache(empty), "nobody"), "0")

@@ -15,18 +15,18 @@ from ballast.contracts.errors import BrokenTable, InvalidInput, NotFound
 from ballast.contracts.settings import Settings, load_settings
 from ballast.readmodel.placement import difference, node_loads, node_traffic
 from ballast.readmodel.plans import (
-    Life,
+    JobHistory,
     MoveFilter,
     drafts,
+    find_plan,
     glance,
     known_jobs,
     moves_page,
-    named_plan,
     plan_detail,
     plan_of_run,
     timeline,
 )
-from ballast.store.cache import Shelf
+from ballast.store.cache import TableCache
 from ballast.store.plans import read_assignment
 from ballast.store.snapshots import read_snapshot, snapshot_of_run
 from ballast.store.tables import append, open_table
@@ -46,8 +46,8 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 
 @pytest.fixture
-def life(settings: Settings) -> Life:
-    return Life(Shelf(settings), JOB)
+def history(settings: Settings) -> JobHistory:
+    return JobHistory(TableCache(settings), JOB)
 
 
 @pytest.fixture
@@ -57,8 +57,8 @@ def copy(settings: Settings, tmp_path: Path) -> Settings:
     return load_settings({"BALLAST_HOME": str(tmp_path / "home")})
 
 
-def test_a_glance_shows_version_promise_and_what_was_measured(life: Life) -> None:
-    line = glance(life)
+def test_a_glance_shows_version_promise_and_what_was_measured(history: JobHistory) -> None:
+    line = glance(history)
     assert (line["version"], line["take_up"], line["plans"]) == (VERSIONS, "applied", VERSIONS)
     assert line["load_distance_measured_pct"] == pytest.approx(
         1.08 * line["load_distance_promised_pct"]
@@ -67,31 +67,31 @@ def test_a_glance_shows_version_promise_and_what_was_measured(life: Life) -> Non
     assert line["last_refusal"] is None
 
 
-def test_the_timeline_has_every_version_with_its_approver(life: Life) -> None:
-    lines = timeline(life)
+def test_the_timeline_has_every_version_with_its_approver(history: JobHistory) -> None:
+    lines = timeline(history)
     assert [line["version"] for line in lines] == [1, 2, 3, 4]
     assert [line["in_force"] for line in lines] == [False, False, False, True]
     assert {line["approved_by"] for line in lines} == {"ada"}
 
 
 def test_a_refusal_and_a_draft_that_never_came_into_force_are_seen_at_once(copy: Settings) -> None:
-    shelf = Shelf(copy)
-    assert drafts(Life(shelf, JOB), 10) == []
-    plan = shelf.read("plans.plans", JOB, [("plan_id", "=", ids_of(JOB, 1)[2])]).to_pylist()[0]
+    cache = TableCache(copy)
+    assert drafts(JobHistory(cache, JOB), 10) == []
+    plan = cache.read("plans.plans", JOB, [("plan_id", "=", ids_of(JOB, 1)[2])]).to_pylist()[0]
     append(copy, "plans.plans", [plan | {"plan_id": "f" * 16, "run_id": "dry"}])
     refused = {
         "job": JOB, "at": datetime(2027, 1, 1, tzinfo=UTC), "event": "refused", "version": None,
         "plan_id": "f" * 16, "run_id": "dry", "actor": "publish", "reason": "stale",
     }  # fmt: skip
     append(copy, "plans.log", [refused])
-    life = Life(shelf, JOB)
-    assert [row["last_event"] for row in drafts(life, 10)] == ["refused"]
-    last = glance(life)["last_refusal"]
+    history = JobHistory(cache, JOB)
+    assert [row["last_event"] for row in drafts(history, 10)] == ["refused"]
+    last = glance(history)["last_refusal"]
     assert (last["reason"], last["over_since"]) == ("stale", None)
-    assert plan_of_run(life, "dry") == "f" * 16
+    assert plan_of_run(history, "dry") == "f" * 16
     later = refused["at"] + timedelta(minutes=10)
     append(copy, "plans.log", [refused | {"event": "unchanged", "run_id": "next", "at": later}])
-    assert glance(Life(shelf, JOB))["last_refusal"]["over_since"] == later
+    assert glance(JobHistory(cache, JOB))["last_refusal"]["over_since"] == later
 
 
 def test_the_plan_of_a_run_is_not_one_that_it_superseded_or_found_to_break_its_promise(
@@ -107,43 +107,43 @@ def test_the_plan_of_a_run_is_not_one_that_it_superseded_or_found_to_break_its_p
         said | {"event": "superseded", "run_id": "answered", "plan_id": own[2],
                 "at": at + timedelta(seconds=1)},
     ])  # fmt: skip
-    life = Life(Shelf(copy), JOB)
-    found = [plan_of_run(life, run_id) for run_id in (own[0], "looked", "answered")]
+    history = JobHistory(TableCache(copy), JOB)
+    found = [plan_of_run(history, run_id) for run_id in (own[0], "looked", "answered")]
     assert found == [own[2], None, other]
 
 
 def test_kept_rows_are_those_of_a_fresh_look_after_the_files_were_rewritten(copy: Settings) -> None:
-    shelf = Shelf(copy)
-    before = Life(shelf, JOB).log
+    cache = TableCache(copy)
+    before = JobHistory(cache, JOB).log
     open_table(copy, "plans.log").optimize.compact()
-    assert Life(shelf, JOB).log == before == Life(Shelf(copy), JOB).log
+    assert JobHistory(cache, JOB).log == before == JobHistory(TableCache(copy), JOB).log
 
 
 def test_a_table_of_an_earlier_version_has_null_in_what_it_lacks(copy: Settings) -> None:
     short = open_table(copy, "plans.plans").to_pyarrow_table().drop_columns(["routes"])
     shutil.rmtree(Path(copy.warehouse, "plans", "plans"))
     write_deltalake(Path(copy.warehouse, "plans", "plans"), short, partition_by=["job"])
-    plans = Life(Shelf(copy), JOB).plans.values()
+    plans = JobHistory(TableCache(copy), JOB).plans.values()
     assert len(plans) == VERSIONS
     assert {plan["routes"] for plan in plans} == {None}
 
 
-def test_a_plan_is_found_by_its_version_and_by_its_id(life: Life) -> None:
+def test_a_plan_is_found_by_its_version_and_by_its_id(history: JobHistory) -> None:
     plan_id = ids_of(JOB, 2)[2]
-    assert named_plan(life, "2") == named_plan(life, plan_id)
-    assert plan_detail(life, "2")["plan"]["plan_id"] == plan_id
-    assert plan_of_run(life, ids_of(JOB, 2)[0]) == plan_id
-    assert plan_of_run(life, "no such run") is None
+    assert find_plan(history, "2") == find_plan(history, plan_id)
+    assert plan_detail(history, "2")["plan"]["plan_id"] == plan_id
+    assert plan_of_run(history, ids_of(JOB, 2)[0]) == plan_id
+    assert plan_of_run(history, "no such run") is None
 
 
 @pytest.mark.parametrize("name", ["9", "0", "../x", "9" * 40, "1 OR 1=1", "²"])
-def test_a_plan_that_is_not_there_is_not_found(life: Life, name: str) -> None:
+def test_a_plan_that_is_not_there_is_not_found(history: JobHistory, name: str) -> None:
     with pytest.raises(NotFound):
-        named_plan(life, name)
+        find_plan(history, name)
 
 
-def test_a_plans_page_says_how_good_it_is_and_what_came_of_it(life: Life) -> None:
-    detail = plan_detail(life, "3")
+def test_a_plans_page_says_how_good_it_is_and_what_came_of_it(history: JobHistory) -> None:
+    detail = plan_detail(history, "3")
     assert "points from the best possible" in detail["quality"]
     assert "after 1.20 s (search)" in detail["progress"]
     assert {row["figure"] for row in detail["outcomes"]} >= {"load_distance_pct", "pause_s"}
@@ -166,14 +166,14 @@ def test_a_plans_page_names_what_was_held_back_in_the_words_of_the_report(copy: 
         rows.set_column(at, "held_back_json", texts),
         partition_by=["job"],
     )
-    assert plan_detail(Life(Shelf(copy), JOB), "3")["held_back"] == [
+    assert plan_detail(JobHistory(TableCache(copy), JOB), "3")["held_back"] == [
         "key 'k' of a and 2 more: saves 1, costs 2",
         "12 keys of lesser gain, 4 records a second together",
     ]
 
 
 def test_loads_per_node_are_those_of_the_problem_before_and_with_the_plan(
-    settings: Settings, life: Life
+    settings: Settings, history: JobHistory
 ) -> None:
     snapshot = snapshot_of_run(settings, JOB, ids_of(JOB, 3)[0])
     assert snapshot is not None
@@ -184,50 +184,52 @@ def test_loads_per_node_are_those_of_the_problem_before_and_with_the_plan(
     for load, at, row in zip(columns["load"][:, 0], columns["current"], rows, strict=True):
         before[columns["node_ids"][at]] += 100 * load
         promised[row["node_id"]] += 100 * load
-    answer = node_loads(life, "3")["resources"][0]
+    answer = node_loads(history, "3")["resources"][0]
     assert answer["resource"] == "cpu"
     found = {row["node_id"]: row for row in answer["nodes"]}
     assert {k: v["before"] for k, v in found.items()} == pytest.approx(before)
     assert {k: v["promised"] for k, v in found.items()} == pytest.approx(promised)
 
 
-def test_what_was_measured_is_the_next_snapshot_under_the_version(life: Life) -> None:
-    under_3 = node_loads(life, "3")["resources"][0]["nodes"]
-    before_4 = node_loads(life, "4")["resources"][0]["nodes"]
+def test_what_was_measured_is_the_next_snapshot_under_the_version(history: JobHistory) -> None:
+    under_3 = node_loads(history, "3")["resources"][0]["nodes"]
+    before_4 = node_loads(history, "4")["resources"][0]["nodes"]
     assert [row["measured"] for row in under_3] == [row["before"] for row in before_4]
-    last = node_loads(life, "4")
+    last = node_loads(history, "4")
     assert last["measured_at"] is None
     assert all(row["measured"] is None for row in last["resources"][0]["nodes"])
 
 
 def test_a_snapshot_that_a_rollback_derived_is_no_measurement(copy: Settings) -> None:
-    shelf = Shelf(copy)
-    newest = max(shelf.rows("snapshots.snapshots", JOB), key=lambda row: row["period_end_at"])
+    cache = TableCache(copy)
+    newest = max(cache.rows("snapshots.snapshots", JOB), key=lambda row: row["period_end_at"])
     derived = newest | {
         "run_id": "back-1", "head_version": VERSIONS, "head_plan_id": ids_of(JOB, VERSIONS)[2],
     }  # fmt: skip
     append(copy, "snapshots.snapshots", [derived | {"applied_plan_id": ids_of(JOB, 3)[2]}])
-    assert node_loads(Life(shelf, JOB), str(VERSIONS))["measured_at"] is None
+    assert node_loads(JobHistory(cache, JOB), str(VERSIONS))["measured_at"] is None
     append(copy, "snapshots.snapshots", [derived | {"applied_plan_id": ids_of(JOB, VERSIONS)[2]}])
-    assert node_loads(Life(shelf, JOB), str(VERSIONS))["measured_at"] is not None
+    assert node_loads(JobHistory(cache, JOB), str(VERSIONS))["measured_at"] is not None
 
 
 def test_traffic_between_nodes_adds_up_to_the_same_before_and_after(
-    settings: Settings, life: Life
+    settings: Settings, history: JobHistory
 ) -> None:
-    answer = node_traffic(life, "2")
-    shelf = Shelf(settings)
+    answer = node_traffic(history, "2")
+    cache = TableCache(settings)
     where = [("snapshot_id", "=", ids_of(JOB, 2)[1])]
-    rates = sum(shelf.read("snapshots.traffic", JOB, where)["records_per_s"].to_pylist())
+    rates = sum(cache.read("snapshots.traffic", JOB, where)["records_per_s"].to_pylist())
     for when in ("before", "after"):
         assert sum(map(sum, answer[when])) == pytest.approx(rates)
     assert answer["before"] != answer["after"]
 
 
-def every_move(life: Life, plan_id: str, wanted: MoveFilter, order: str, limit: int) -> list[dict]:
+def every_move(
+    history: JobHistory, plan_id: str, wanted: MoveFilter, order: str, limit: int
+) -> list[dict]:
     rows, after = [], None
     while True:
-        page = moves_page(life, plan_id, wanted, order, after, limit)
+        page = moves_page(history, plan_id, wanted, order, after, limit)
         rows += page.rows
         assert len(page.rows) <= limit
         if page.after is None:
@@ -243,75 +245,79 @@ def expected_moves(settings: Settings, plan_id: str) -> list[dict]:
 @pytest.mark.parametrize("limit", [1, 4, 6, 100])
 @pytest.mark.parametrize("order", ["key", "bytes"])
 def test_pages_hold_every_move_once_and_in_order(
-    settings: Settings, life: Life, order: str, limit: int
+    settings: Settings, history: JobHistory, order: str, limit: int
 ) -> None:
     plan_id = ids_of(JOB, 3)[2]
     expected = expected_moves(settings, plan_id)
     if order == "bytes":
         expected.sort(key=lambda r: (-r["state_bytes"], r["operator_id"], r["key_group"]))
-    found = every_move(life, plan_id, ANY, order, limit)
+    found = every_move(history, plan_id, ANY, order, limit)
     assert [(r["operator_id"], r["key_group"]) for r in found] == [
         (r["operator_id"], r["key_group"]) for r in expected
     ]
 
 
-def test_moves_are_filtered_by_operator_and_nodes(settings: Settings, life: Life) -> None:
+def test_moves_are_filtered_by_operator_and_nodes(settings: Settings, history: JobHistory) -> None:
     plan_id = ids_of(JOB, 1)[2]
     one = expected_moves(settings, plan_id)[0]
     wanted = MoveFilter(one["operator_id"], one["previous_node_id"], one["node_id"])
-    found = every_move(life, plan_id, wanted, "key", 10)
+    found = every_move(history, plan_id, wanted, "key", 10)
     assert one["key_group"] in [row["key_group"] for row in found]
     assert {row["operator_id"] for row in found} == {one["operator_id"]}
-    assert every_move(life, plan_id, MoveFilter("x' OR '1'='1"), "key", 10) == []
+    assert every_move(history, plan_id, MoveFilter("x' OR '1'='1"), "key", 10) == []
 
 
-def test_an_unknown_order_of_moves_is_refused(life: Life) -> None:
+def test_an_unknown_order_of_moves_is_refused(history: JobHistory) -> None:
     with pytest.raises(InvalidInput, match="key, bytes"):
-        moves_page(life, ids_of(JOB, 1)[2], ANY, "color", None, 10)
+        moves_page(history, ids_of(JOB, 1)[2], ANY, "color", None, 10)
 
 
-def test_a_difference_is_that_of_the_two_placements(settings: Settings, life: Life) -> None:
+def test_a_difference_is_that_of_the_two_placements(
+    settings: Settings, history: JobHistory
+) -> None:
     placements = [
         {(r["operator_id"], r["key_group"]): r["node_id"]
          for r in read_assignment(settings, JOB, ids_of(JOB, version)[2])}
         for version in (1, 4)
     ]  # fmt: skip
     expected = [key for key in sorted(placements[0]) if placements[0][key] != placements[1][key]]
-    answer = difference(life, "1", "4", ANY, 0, 500)
+    answer = difference(history, "1", "4", ANY, 0, 500)
     assert [(r["operator_id"], r["key_group"]) for r in answer["rows"]] == expected
     assert answer["total"] == len(expected) > 0
-    second = difference(life, "1", "4", ANY, 3, 2)
+    second = difference(history, "1", "4", ANY, 3, 2)
     assert second["rows"] == answer["rows"][3:5]
 
 
-def test_version_0_is_the_placement_before_the_first_plan(settings: Settings, life: Life) -> None:
-    answer = difference(life, "0", "1", ANY, 0, 500)
+def test_version_0_is_the_placement_before_the_first_plan(
+    settings: Settings, history: JobHistory
+) -> None:
+    answer = difference(history, "0", "1", ANY, 0, 500)
     assert answer["total"] == len(expected_moves(settings, ids_of(JOB, 1)[2]))
-    assert difference(life, "2", "2", ANY, 0, 10)["total"] == 0
+    assert difference(history, "2", "2", ANY, 0, 10)["total"] == 0
     nowhere = MoveFilter(to_node_id="no such node")
-    assert difference(life, "0", "1", nowhere, 0, 10)["total"] == 0
+    assert difference(history, "0", "1", nowhere, 0, 10)["total"] == 0
 
 
 def test_jobs_are_those_with_a_policy_or_with_plans(settings: Settings) -> None:
     settings.policies.mkdir(exist_ok=True)
     for name in ("orders.yaml", "Not A Job.yaml"):
         (settings.policies / name).write_text("not read")
-    assert known_jobs(Shelf(settings)) == [JOB, "orders"]
+    assert known_jobs(TableCache(settings)) == [JOB, "orders"]
 
 
 def test_an_empty_warehouse_and_a_job_without_plans_are_no_errors(tmp_path: Path) -> None:
     empty = load_settings({"BALLAST_HOME": str(tmp_path), "BALLAST_POLICIES": str(tmp_path)})
-    shelf = Shelf(empty)
-    assert known_jobs(shelf) == []
-    life = Life(shelf, "nobody")
-    assert (glance(life)["version"], timeline(life), drafts(life, 5)) == (0, [], [])
+    cache = TableCache(empty)
+    assert known_jobs(cache) == []
+    history = JobHistory(cache, "nobody")
+    assert (glance(history)["version"], timeline(history), drafts(history, 5)) == (0, [], [])
 
 
 def test_a_table_whose_files_are_gone_is_broken_and_named(copy: Settings) -> None:
     for file in Path(copy.warehouse, "plans", "log").rglob("*.parquet"):
         file.unlink()
     with pytest.raises(BrokenTable, match=r"plans\.log") as broken:
-        _ = Life(Shelf(copy), JOB).log
+        _ = JobHistory(TableCache(copy), JOB).log
     assert "restore" in broken.value.remedy
 
 
@@ -319,4 +325,4 @@ def test_a_table_whose_log_is_cut_is_broken_and_named(copy: Settings) -> None:
     for file in Path(copy.warehouse, "plans", "heads", "_delta_log").glob("*.json"):
         file.write_text("{")
     with pytest.raises(BrokenTable, match=r"plans\.heads"):
-        _ = Life(Shelf(copy), JOB).head
+        _ = JobHistory(TableCache(copy), JOB).head

@@ -12,7 +12,7 @@ import pytest
 
 from ballast.contracts.errors import InvalidInput, NotFound, PlanStale, VerificationFailed
 from ballast.contracts.settings import Settings
-from ballast.contracts.task_result import VARIABLE, read_handoff
+from ballast.contracts.task_result import RESULT_FILE_VARIABLE, read_task_result
 from ballast.store.plans import read_head, read_log, waiting_plans
 from ballast.store.tables import append, open_table
 from spark_jobs.draft.lookup import read_content
@@ -62,7 +62,7 @@ def events(settings: Settings) -> list[str]:
 
 @pytest.fixture
 def handoff(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "handoff.json"))
+    monkeypatch.setenv(RESULT_FILE_VARIABLE, str(tmp_path / "handoff.json"))
     return tmp_path / "handoff.json"
 
 
@@ -73,7 +73,7 @@ def test_what_a_person_must_see_waits_with_the_reason_and_leaves_the_head(settin
     assert read_head(settings, JOB) is None
     assert [row["plan_id"] for row in waiting_plans(read_log(settings, JOB))] == [draft["plan_id"]]
     assert events(settings) == ["waiting"]
-    handed = read_handoff(handoff)
+    handed = read_task_result(handoff)
     assert (handed["outcome"], handed["plan_id"]) == ("waiting", draft["plan_id"])
     assert (handed["run_id"], handed["content_hash"]) == ("run-1", draft["content_hash"])
 
@@ -101,7 +101,7 @@ def test_an_approved_plan_is_published_with_the_name_of_who_approved(settings, h
     assert sorted(events(settings)) == ["approved", "published", "waiting"]
     said = {row["event"]: row for row in read_log(settings, JOB)}["approved"]
     assert (said["actor"], said["at"]) == ("Ada", AT)
-    assert read_handoff(handoff)["outcome"] == "published"
+    assert read_task_result(handoff)["outcome"] == "published"
 
 
 @pytest.mark.parametrize("word", [REJECTED, TIMED_OUT])
@@ -114,7 +114,7 @@ def test_reject_and_time_out_leave_the_old_plan_in_force_and_are_logged(settings
     assert read_head(settings, JOB).plan_id == first["plan_id"]
     assert word in events(settings)
     assert waiting_plans(read_log(settings, JOB)) == []
-    assert read_handoff(handoff)["outcome"] == word
+    assert read_task_result(handoff)["outcome"] == word
 
 
 @pytest.mark.parametrize("word", [REJECTED, TIMED_OUT])
@@ -127,7 +127,7 @@ def test_a_publish_that_comes_again_does_not_overrule_a_no(settings, word, hando
     publish_reviewed(settings, JOB, "run-1", answer(draft, word))
     assert publish_plan(settings, JOB, "run-1", now=at_night) is None
     assert read_head(settings, JOB) is None
-    handed = read_handoff(handoff)
+    handed = read_task_result(handoff)
     assert handed["outcome"] == word
     assert f"its review ended with {word}" in handed["text"]
     yes = answer(draft, review_run_id="asked again")
@@ -299,8 +299,8 @@ def test_a_review_of_something_else_than_the_draft_is_refused(settings):
 def test_arguments_are_matched_whole(option, value, handoff, capsys):
     with pytest.raises(SystemExit):
         main(["--job", JOB, "--run-id", "run-1", option, value])
-    refusal = read_handoff(handoff)["refusal"]
-    assert (refusal["error"], refusal["may_heal"]) == ("InvalidInput", False)
+    refusal = read_task_result(handoff)["refusal"]
+    assert (refusal["error"], refusal["is_retryable"]) == ("InvalidInput", False)
     assert option in refusal["message"]
 
 
