@@ -23,7 +23,7 @@ CODE_SPAN = re.compile(r"`([^`\n]+)`")
 REPOSITORY_PATH = re.compile(rf"(?<![\w./-])(?:{'|'.join((*CODE, 'docs'))})/[\w./-]+")
 MODULE = re.compile(
     r"(?:ballast|solvers|spark_jobs|orchestration|expectations|embedded|examples|bench|plugins)"
-    r"(?:\.\w+)+"
+    r"(?:\.(?!md\b)\w+)+"
 )
 
 
@@ -45,7 +45,8 @@ def text_of(path: Path) -> str:
 
 
 def pages() -> list[Path]:
-    return sorted([*DOCS.glob("*.md"), *(DOCS / "adr").glob("*.md")])
+    found = [*DOCS.glob("*.md"), *(DOCS / "adr").glob("*.md"), ROOT / "bench" / "README.md"]
+    return sorted([*found, ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
 
 
 def name_of(path: Path) -> str:
