@@ -302,18 +302,13 @@ def _in_force(settings: Settings, request: Request, found: Found) -> Row:
     return row
 
 
-class _GateEvent(Event):
-    """A failed gate: logged once for a run and a reason, for a retry may fail for another."""
-
-    @property
-    def write_id(self) -> str:
-        return f"{super().write_id}:{digest(self.reason)}"
-
-
 def _gate_event(request: Request, reason: str) -> Event:
-    return _GateEvent(
-        request.job, "gate_failed", request.run_id, f"condense of run {request.run_id}", reason
-    )
+    """A failed gate: logged once for a run and a reason, because a retry may fail for another."""
+    run_id = request.run_id
+    return Event(
+        request.job, "gate_failed", run_id, f"condense of run {run_id}", reason,
+        unique_by=f"{run_id}:None:None:{digest(reason)}",
+    )  # fmt: skip
 
 
 def _imported_meanwhile() -> Validate:

@@ -122,22 +122,15 @@ def measure_plan(
     return rows
 
 
-class _Broken(Event):
-    """A promise is broken once, however many runs see it."""
-
-    @property
-    def write_id(self) -> str:
-        return f"{self.job}:{self.event}:{self.version}"
-
-
 def tell_if_broken(settings: Settings, applied: Applied, rows: Sequence[Row], run_id: str) -> None:
     """Write down, once a version, that it does worse than it promised, and have it told."""
     said = broken_promise(rows, applied.policy.thresholds.broken_promise_pct)
     if said is None:
         return
     job, version = applied.plan["job"], applied.ack["version"]
-    event = _Broken(job, "promise_broken", run_id, f"measure of run {run_id}", said, version,
-                    applied.plan["plan_id"])  # fmt: skip
+    # Logged once for each version, however many runs find it.
+    event = Event(job, "promise_broken", run_id, f"measure of run {run_id}", said, version,
+                  applied.plan["plan_id"], unique_by=str(version))  # fmt: skip
     if append_event(settings, event):
         progress.info("the promise is broken: %s", said)
         write_task_result(notice={"kind": "promise_broken", "text": f"job {job}: {said}"})

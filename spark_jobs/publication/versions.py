@@ -22,7 +22,12 @@ from spark_jobs.program.fault_points import fault_point
 from spark_jobs.program.run import progress
 from spark_jobs.publication.answer_arguments import REJECTED, TIMED_OUT
 from spark_jobs.publication.heads import compare_and_set, is_same, when_in_force
-from spark_jobs.warehouse.plan_log import Event, append_event, published_event, says_published
+from spark_jobs.warehouse.plan_log import (
+    Event,
+    append_event,
+    is_logged_as_published,
+    published_event,
+)
 
 
 def head_of(draft: Row, at: datetime) -> Head:
@@ -47,7 +52,7 @@ def already_published(settings: Settings, wanted: Head) -> bool:
         progress.info("plan %s is in force as version %d", head.plan_id, head.version)
         return True
     at = when_in_force(settings, wanted)
-    if at is None and not says_published(settings, wanted):
+    if at is None and not is_logged_as_published(settings, wanted):
         return False
     log_published(settings, wanted, "found in the history of the heads", at)
     progress.info(

@@ -10,7 +10,12 @@ import pytest
 from ballast.contracts.records import Head
 from ballast.contracts.settings import load_settings
 from ballast.store.plans import read_log
-from spark_jobs.warehouse.plan_log import Event, append_event, published_event, says_published
+from spark_jobs.warehouse.plan_log import (
+    Event,
+    append_event,
+    is_logged_as_published,
+    published_event,
+)
 
 HEAD = Head("probe", 3, "plan-a", "hash", "run-1", datetime(2026, 11, 16, tzinfo=UTC))
 
@@ -42,9 +47,9 @@ def test_a_version_is_published_once_even_by_writers_at_the_same_moment(settings
     assert len([row for row in read_log(settings, "probe") if row["event"] == "published"]) == 1
 
 
-def test_the_log_says_published_of_the_winner_alone(settings):
-    assert not says_published(settings, HEAD)
+def test_the_log_is_logged_as_published_of_the_winner_alone(settings):
+    assert not is_logged_as_published(settings, HEAD)
     append_event(settings, published_event(HEAD, "won"))
-    assert says_published(settings, HEAD)
+    assert is_logged_as_published(settings, HEAD)
     loser = Head("probe", 3, "plan-b", "hash", "run-2", HEAD.published_at)
-    assert not says_published(settings, loser)
+    assert not is_logged_as_published(settings, loser)
