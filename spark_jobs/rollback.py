@@ -35,8 +35,7 @@ from ballast.store.plans import (
     versions_of,
 )
 from ballast.store.snapshots import snapshot_of_run
-from solvers.key_routing.rerouting import problem_after
-from solvers.key_routing.route_planner import under_plan
+from solvers.key_routing.routing_effect import problem_after, problem_under_plan
 from solvers.model.budget import Budget
 from solvers.model.key_statistics import Routing
 from solvers.model.problem import IntArray
@@ -304,7 +303,7 @@ def _with_figures(given: Round, assignment: IntArray, routing: Routing, wish: Wi
     problem = given.problem
     after = problem_after(problem, given.statistics, given.routing, routing)
     if given.objective.is_joint:
-        after = under_plan(given.objective, problem, assignment, after)
+        after = problem_under_plan(given.objective, problem, assignment, after)
     # Always a change: a version whose content is in force was refused before.
     result = make_result(
         problem, assignment, method=ROLLBACK, bound=0.0, seconds=0.0, reason=wish.in_words,

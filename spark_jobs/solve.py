@@ -24,14 +24,14 @@ from ballast.contracts.process_exit import exit_now
 from ballast.contracts.settings import Settings
 from ballast.store.tables import append_once, ensure_tables
 from solvers.collocate.target_memory import TargetMemory
-from solvers.key_routing.rerouting import problem_after
-from solvers.key_routing.route_planner import with_routes
+from solvers.key_routing.routed_plan import RoutingRequest
+from solvers.key_routing.routing_effect import problem_after
 from solvers.model import metrics
 from solvers.model.budget import Budget
 from solvers.model.objective import JOINT, WEIGHTED
 from solvers.model.problem import Problem
 from solvers.model.result import Result, Status, make_result
-from solvers.planner.allocation import Allocation, plan_for
+from solvers.planner.allocation import Allocation, plan_for, route_keys
 from solvers.planner.round import RoundPlan, plan_round
 from spark_jobs.draft.lookup import (
     find_draft,
@@ -98,10 +98,18 @@ def make_draft(settings: Settings, snapshot: Row, choice: Choice) -> tuple[Row, 
         progress.info("scaling: %s", in_words(policy, nodes))
     else:
         planned = solver.plan(problem, budget)
-    planned = with_routes(
-        given.objective, given.problem, planned, given.statistics, given.routing,
-        given.routing_options, budget, seed,
-    )  # fmt: skip
+    planned = route_keys(
+        planned,
+        RoutingRequest(
+            given.objective,
+            given.problem,
+            given.statistics,
+            given.routing,
+            given.routing_options,
+            budget,
+            seed,
+        ),
+    )
     result = planned.result
     progress.info("solved in %.1f s: %s by %s", result.seconds, result.status, result.method)
     if not result.is_solved:

@@ -13,13 +13,8 @@ from solvers.key_routing.decayed_statistics import DecayCandidate, DecayedStatis
 from solvers.key_routing.key_graph import LEFT, KeyGraph
 from solvers.key_routing.metis_routes import match_labels, metis_routes
 from solvers.key_routing.pair_statistics import PairStatistics
-from solvers.key_routing.sticky_search import StickyParams, sticky_routes
-from solvers.model.amortisation import (
-    RECORDS_PER_BYTE,
-    WATCHED_PLANS,
-    AmortisationGate,
-    AmortisationMemory,
-)
+from solvers.key_routing.sticky_search import CurrentServers, StickyParams, sticky_routes
+from solvers.model.amortisation import RECORDS_PER_BYTE, WATCHED_PLANS, AmortisationGate, AmortisationMemory
 from solvers.model.problem import IntArray
 
 HASH, ONCE, PAPER, DECAYED = "hash", "offline once", "the paper's", "the paper's, decayed"
@@ -150,9 +145,7 @@ class Ours(Method):
         before = self.world.place[ids]
         plan = sticky_routes(
             graph,
-            before,
-            before != NOWHERE,
-            known.n_servers,
+            CurrentServers(before, before != NOWHERE, known.n_servers),
             StickyParams(gate=self._gate(best)),
             seed=known.seed,
             fresh=best.fresh_plan,

@@ -17,7 +17,7 @@ from solvers.key_routing.decayed_statistics import routed_by
 from solvers.key_routing.key_graph import KeyGraph
 from solvers.key_routing.metis_routes import Routes, metis_routes
 from solvers.key_routing.route_quality import quality
-from solvers.key_routing.sticky_search import StickyParams, sticky_routes
+from solvers.key_routing.sticky_search import CurrentServers, StickyParams, sticky_routes
 from solvers.model.problem import IntArray
 
 SERVERS = (1, 2, 3, 4, 5, 6)
@@ -61,7 +61,9 @@ def cell(servers: int, locality: float, seed: int) -> Cell:
     graph = KeyGraph.of(learned)
     by_hash = Routes.hashed(servers).servers_of(graph)
     new = np.zeros(graph.n_vertices, dtype=bool)
-    ours = sticky_routes(graph, by_hash, new, servers, StickyParams(), seed=seed).server
+    ours = sticky_routes(
+        graph, CurrentServers(by_hash, new, servers), StickyParams(), seed=seed
+    ).server
     pairs = pairs_alone(learned)
     papers = metis_routes(pairs, servers, seed=seed)
 

@@ -9,16 +9,14 @@ import numpy as np
 
 from solvers.key_routing.feasible_moves import KeyPartners, LoadLimits, MoveEffects, select_feasible
 from solvers.key_routing.key_graph import LEFT, RIGHT, KeyGraph
+from solvers.key_routing.key_map import KeyMap, KeyMoves, key_group_rows
 from solvers.key_routing.key_memory import KeyMemory
-from solvers.key_routing.rerouting import KeyMap, KeyMove, KeyShares, key_group_rows
+from solvers.key_routing.key_shares import KeyShares
 from solvers.key_routing.stage_balance import StageBalance
 from solvers.model import metrics
 from solvers.model.amortisation import AmortisationGate
 from solvers.model.key_statistics import RoutedEdge
 from solvers.model.problem import IntArray, Problem
-
-KeyMoves = tuple[KeyMove, ...]
-"""Of one key: one at each operator that follows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ class KeyMoveSelector:
     in_force: KeyShares
     """What keys take along, by where they are before the plan."""
 
-    def select_feasible(self, wanted: Sequence[KeyMoves]) -> Sequence[KeyMoves]:
+    def select(self, wanted: Sequence[KeyMoves]) -> Sequence[KeyMoves]:
         """Those that may move: load distance, caps and stages stay as they have to."""
         vertices = self._vertices(wanted)
         before = self.assignment[key_group_rows(self._graph, self.now, self.edge)]

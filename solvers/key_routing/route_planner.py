@@ -1,4 +1,4 @@
-"""A plan's routes: keys that come to other key groups after the key groups have been placed."""
+"""Adds routes for keys to a plan whose key groups are placed already."""
 
 from __future__ import annotations
 
@@ -7,244 +7,239 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from solvers.key_routing.key_map import KeyMap, KeyMove, KeyMoves
 from solvers.key_routing.key_memory import KeyMemory
-from solvers.key_routing.key_move_selector import KeyMoves, KeyMoveSelector
+from solvers.key_routing.key_move_selector import KeyMoveSelector
+from solvers.key_routing.key_shares import KeyShares
 from solvers.key_routing.rerouting import (
-    KeyMap,
-    KeyMove,
-    KeyShares,
+    PlacedEdge,
     fullest_shares,
-    problem_after,
     reroute,
-    routing_after,
-    why_not,
+    rerouting_obstacle,
 )
 from solvers.key_routing.route_budget import RouteBudget
+from solvers.key_routing.routed_plan import RoutedPlan, RoutingRequest
+from solvers.key_routing.routing_effect import problem_after, problem_under_plan, routing_after
 from solvers.model import metrics
-from solvers.model.budget import Budget
-from solvers.model.key_statistics import KeyStatistics, RoutedEdge, Routing
+from solvers.model.key_statistics import RoutedEdge
 from solvers.model.objective import Objective
 from solvers.model.problem import IntArray, Problem
 from solvers.model.result import make_result
-from solvers.model.traffic_costs import predicted_load, traffic_price
-from solvers.model.traffic_graph import TrafficGraph
-from solvers.planner.allocation import Allocation
+from solvers.model.traffic_costs import traffic_price
 
 ROUTE_SHARES = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05)
-"""Of the keys that gain and that the budget pays for, the best so many: what nodes cannot bear has
-gone back by then, and prices between racks or a trade by weights may still speak against them."""
+"""Shares of the affordable keys to try, best keys first. The nodes' limits are kept by then; rack
+prices or the weights of the objective may still reject the larger sets."""
 
 ROUNDING = 1e-9
 """Relative: sums of the same rates in another order differ by less."""
 
 
-@dataclass(frozen=True, slots=True)
-class RoutingOptions:
-    """``edges`` whose keys are routed; ``max_routes`` an operator; ``imbalance`` of a stage."""
+def plan_key_routes(plan: RoutedPlan, request: RoutingRequest) -> RoutedPlan:
+    """Return the plan with the routes in force, and with new routes that bring keys together.
 
-    edges: tuple[RoutedEdge, ...] = ()
-    max_routes: int = 100_000
-    imbalance: float = 1.1
+    All periods of the statistics, decayed by the best back-tested rate, decide which keys belong
+    together. The newest period alone gives the figures of the plan. Keys move only while the load
+    distance stays within the objective and the rest of the budget pays for them.
 
+    Args:
+        plan: The placement of the key groups; its own routing is replaced.
+        request: What decides which keys are routed.
 
-def with_routes(
-    objective: Objective,
-    problem: Problem,
-    planned: Allocation,
-    statistics: KeyStatistics,
-    routing: Routing,
-    options: RoutingOptions,
-    budget: Budget,
-    seed: int = 0,
-) -> Allocation:
-    """The plan with its keys routed: the routes in force, and those that bring keys together.
-
-    Which keys belong together is said by all the periods of the statistics, as fast as forgetting
-    served best; what a plan promises is said by the newest alone. Keys move only where the load
-    distance stays as allowed and what is left of the budget pays.
+    Returns:
+        The plan with its routes. Where an edge gets none, the reason of the result says why.
     """
-    kept = replace(planned, routing=routing)
-    if not objective.is_joint or objective.gate is None or not planned.result.is_solved:
-        return kept
-    router = _Router(objective, problem, statistics, routing, options, budget, seed)
-    now = problem
-    for edge in options.edges:
-        kept, now = router.with_edge(kept, now, edge)
-    return kept
+    plan = replace(plan, routing=request.routing)
+    objective = request.objective
+    if not objective.is_joint or objective.gate is None or not plan.result.is_solved:
+        return plan
+    state = _PlanState(plan, request.problem)
+    for edge in request.options.edges:
+        state = _with_edge(state, request, edge)
+    return state.plan
 
 
-def _with_words(planned: Allocation, words: str) -> Allocation:
-    """The plan with this added to its reason."""
-    said = "; ".join(part for part in (planned.result.reason, words) if part)
-    return replace(planned, result=replace(planned.result, reason=said))
+@dataclass(frozen=True, eq=False, slots=True)
+class _PlanState:
+    """A plan, and the problem with loads and traffic under it."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Router:
-    """Routes the keys of one edge after the other, each beside what the plan has by then.
-
-    ``kept`` is the plan so far and ``now`` the problem with loads and traffic under it;
-    ``routing`` is what is in force before the plan.
-    """
-
-    objective: Objective
+    plan: RoutedPlan
     problem: Problem
-    statistics: KeyStatistics
-    routing: Routing
-    options: RoutingOptions
-    budget: Budget
-    seed: int
 
-    def with_edge(
-        self, kept: Allocation, now: Problem, edge: RoutedEdge
-    ) -> tuple[Allocation, Problem]:
-        """The plan and its problem, with keys of this edge routed or words on why they are not."""
-        problem, options = self.problem, self.options
-        assignment, gate = kept.result.assignment, self.objective.gate
-        reason = why_not(problem, assignment, self.statistics, edge)
-        if reason is not None or gate is None:
-            return _with_words(kept, reason or ""), now
-        memory = KeyMemory.of(
-            self.statistics, edge, problem.n_nodes, options.imbalance, seed=self.seed
-        )
-        found = reroute(
-            problem, assignment, self.statistics, kept.routing, edge, gate,
-            memory, imbalance=options.imbalance, seed=self.seed,
-        )  # fmt: skip
-        kept = replace(kept, held_back=(*kept.held_back, *found.held))
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _EdgeRouter:
+    """Routes the keys of one edge on top of the plan so far."""
+
+    state: _PlanState
+    request: RoutingRequest
+    edge: RoutedEdge
+    memory: KeyMemory
+
+    def routed(self) -> _PlanState:
+        """Return the plan with keys of this edge routed, or with the reason why none is."""
+        request, plan = self.request, self.state.plan
+        gate = request.objective.gate
+        if gate is None:
+            return self.state
+        placed = _placed_edge(plan, request, self.edge)
+        imbalance = request.options.imbalance
+        found = reroute(placed, gate, self.memory, imbalance=imbalance, seed=request.seed)
+        state = replace(self.state, plan=replace(plan, held_back=(*plan.held_back, *found.held)))
         first_obstacle = None
-        for moves, candidate_obstacle in self._sets(kept, memory, edge, found.moves):
-            obstacle = candidate_obstacle
+        for moves, set_obstacle in self._move_sets(found.moves):
+            obstacle = set_obstacle
             if obstacle is None:
-                candidate, after = self._routed(kept, (*kept.route_moves, *moves))
-                obstacle = self._obstacle(candidate, after, kept, now, memory, edge)
+                candidate = self._candidate(state.plan, (*plan.route_moves, *moves))
+                obstacle = self._obstacle(candidate)
                 if obstacle is None:
-                    words = str(memory) if memory.periods > 1 else ""
-                    return _with_words(candidate, words), after
+                    return self._with_history(candidate)
             first_obstacle = first_obstacle or obstacle
-        if first_obstacle is not None:
-            ends = f"{len(found.moves):,} keys from {edge.ends[0]} to {edge.ends[1]}"
-            kept = _with_words(kept, f"{ends} would gain by a route and get none: {first_obstacle}")
-        return kept, now
+        if first_obstacle is None:
+            return state
+        ends = f"{len(found.moves):,} keys from {self.edge.ends[0]} to {self.edge.ends[1]}"
+        reason = f"{ends} would gain by a route and get none: {first_obstacle}"
+        return replace(state, plan=_with_reason(state.plan, reason))
 
-    def _sets(
-        self, kept: Allocation, memory: KeyMemory, edge: RoutedEdge, found: Sequence[KeyMoves]
-    ) -> Iterator[tuple[list[KeyMove], str | None]]:
-        """Moves to try, most first, or what stands against there being any."""
+    def _with_history(self, candidate: _PlanState) -> _PlanState:
+        reason = str(self.memory) if self.memory.periods > 1 else ""
+        return replace(candidate, plan=_with_reason(candidate.plan, reason))
+
+    def _move_sets(self, found: Sequence[KeyMoves]) -> Iterator[tuple[list[KeyMove], str | None]]:
+        """Yield sets of moves to try, largest first, each with the obstacle to it if known."""
         if not found:
             return
-        route_budget = RouteBudget(self.problem, kept, self.options.max_routes, self.budget)
-        affordable, beyond = route_budget.affordable(found)
+        request = self.request
+        budget = RouteBudget(
+            request.problem, self.state.plan, request.options.max_routes, request.budget
+        )
+        affordable, violation = budget.affordable(found)
         if not affordable:
-            yield [], beyond
+            yield [], violation
             return
-        selector = self._selector(kept, memory, edge)
+        selector = self._selector()
         for share in ROUTE_SHARES:
             wanted = affordable[: max(1, round(share * len(affordable)))]
-            chosen = [move for moves in selector.select_feasible(wanted) for move in moves]
-            yield chosen, None if chosen else "no node could bear them"
+            chosen = [move for moves in selector.select(wanted) for move in moves]
+            yield chosen, None if chosen else "no node has room for them"
 
-    def _selector(self, kept: Allocation, memory: KeyMemory, edge: RoutedEdge) -> KeyMoveSelector:
-        """What the nodes bear beside the plan as it is so far, with keys of other edges routed."""
-        objective, problem, statistics = self.objective, self.problem, self.statistics
-        keyed = problem_after(problem, statistics, self.routing, kept.routing)
-        assignment, distance = kept.result.assignment, kept.result.load_distance
+    def _selector(self) -> KeyMoveSelector:
+        """Return the limits of the nodes under the plan so far."""
+        request, plan = self.request, self.state.plan
+        objective, problem, statistics = request.objective, request.problem, request.statistics
+        rerouted = problem_after(problem, statistics, request.routing, plan.routing)
+        assignment, distance = plan.result.assignment, plan.result.load_distance
         allowed = np.inf if objective.is_weighted else max(objective.max_load_distance, distance)
         return KeyMoveSelector(
-            under_plan(objective, problem, assignment, keyed), assignment, allowed, objective.gate,
-            memory, edge, self.options.imbalance,
-            now=KeyMap(problem, kept.routing),
-            in_force=KeyShares(statistics, KeyMap(problem, self.routing)),
-        )  # fmt: skip
+            problem=problem_under_plan(objective, problem, assignment, rerouted),
+            assignment=assignment,
+            allowed_distance=allowed,
+            gate=objective.gate,
+            memory=self.memory,
+            edge=self.edge,
+            imbalance=request.options.imbalance,
+            now=KeyMap(problem, plan.routing),
+            in_force=KeyShares(statistics, KeyMap(problem, request.routing)),
+        )
 
-    def _routed(self, kept: Allocation, moves: tuple[KeyMove, ...]) -> tuple[Allocation, Problem]:
-        """The plan with these moves, and the problem with loads and traffic under it."""
-        problem, before = self.problem, kept.result
-        will_be = routing_after(problem, self.routing, moves)
-        keyed = problem_after(problem, self.statistics, self.routing, will_be)
-        after = under_plan(self.objective, problem, before.assignment, keyed)
+    def _candidate(self, plan: RoutedPlan, moves: tuple[KeyMove, ...]) -> _PlanState:
+        """Return the plan with these key moves, and the problem under it."""
+        request, before = self.request, plan.result
+        problem = request.problem
+        routing = routing_after(problem, request.routing, moves)
+        rerouted = problem_after(problem, request.statistics, request.routing, routing)
+        after = problem_under_plan(request.objective, problem, before.assignment, rerouted)
         result = make_result(
             problem,
             before.assignment.copy(),
             method=before.method,
-            bound=0.0,  # of the load as it is: with keys elsewhere it says nothing
+            bound=0.0,  # The bound holds for the measured loads, not for those after the routes.
             seconds=before.seconds,
             trace=before.trace,
             reason=before.reason,
             after=after,
             is_changed=True,
         )
-        return replace(kept, result=result, routing=will_be, route_moves=moves), after
+        return _PlanState(replace(plan, result=result, routing=routing, route_moves=moves), after)
 
-    def _obstacle(
-        self,
-        candidate: Allocation,
-        after: Problem,
-        kept: Allocation,
-        now: Problem,
-        memory: KeyMemory,
-        edge: RoutedEdge,
-    ) -> str | None:
-        """What a candidate breaks, in words; None where it is allowed."""
-        problem, assignment = self.problem, candidate.result.assignment
-        if not _is_good_trade(self.objective, candidate, after, kept, now):
-            distance = f"{candidate.result.load_distance:.2f} %"
-            if self.objective.is_weighted:
+    def _obstacle(self, candidate: _PlanState) -> str | None:
+        """Return the rule that a candidate breaks; None where it is allowed."""
+        request, before = self.request, self.state
+        objective, assignment = request.objective, candidate.plan.result.assignment
+        if not _is_good_trade(objective, candidate, before):
+            distance = f"{candidate.plan.result.load_distance:.2f} %"
+            if objective.is_weighted:
                 return f"by the weights, what they save is not worth a load distance of {distance}"
             return f"the load distance would be {distance}"
-        if not _is_cheaper(self.objective, assignment, now, after):
+        if not _is_cheaper(objective, assignment, before.problem, candidate.problem):
             return "the traffic would not become cheaper"
-        if metrics.over_cap(problem, assignment, after.load).any():
+        if metrics.over_cap(request.problem, assignment, candidate.problem.load).any():
             return "a node would carry more than its cap"
-        if not _is_level(problem, candidate, kept, memory, edge, self.options.imbalance):
+        if not self._is_level(candidate.plan):
             return "a stage would be less level than allowed"
-        route_budget = RouteBudget(problem, candidate, self.options.max_routes, self.budget)
-        return route_budget.violation(kept.routing)
+        budget = RouteBudget(
+            request.problem, candidate.plan, request.options.max_routes, request.budget
+        )
+        return budget.violation(before.plan.routing)
+
+    def _is_level(self, candidate: RoutedPlan) -> bool:
+        """Check that both stages keep their bound, or are no worse than before, in every view.
+
+        A part of the moves that were found together may be less level than all of them.
+        """
+        request = self.request
+        before, after = (
+            fullest_shares(
+                request.problem, plan.result.assignment, self.memory, plan.routing, self.edge,
+                request.options.imbalance,
+            )
+            for plan in (self.state.plan, candidate)
+        )  # fmt: skip
+        return bool((after <= np.maximum(1.0, before) * (1 + ROUNDING)).all())
 
 
-def under_plan(
-    objective: Objective, problem: Problem, assignment: IntArray, rerouted: Problem
-) -> Problem:
-    """Loads and traffic under a plan: what is serialised then, and what keys took along."""
-    load = predicted_load(problem, TrafficGraph.of(problem), objective.costs, assignment)
-    return replace(rerouted, load=np.maximum(0.0, load + (rerouted.load - problem.load)))
+def _with_edge(state: _PlanState, request: RoutingRequest, edge: RoutedEdge) -> _PlanState:
+    """Return the plan with keys of this edge routed, or with the reason why none is."""
+    reason = rerouting_obstacle(_placed_edge(state.plan, request, edge))
+    if reason is not None:
+        return replace(state, plan=_with_reason(state.plan, reason))
+    memory = KeyMemory.of(
+        request.statistics, edge, request.problem.n_nodes, request.options.imbalance,
+        seed=request.seed,
+    )  # fmt: skip
+    return _EdgeRouter(state, request, edge, memory).routed()
 
 
-def _is_good_trade(
-    objective: Objective, candidate: Allocation, after: Problem, kept: Allocation, now: Problem
-) -> bool:
-    """Load is as level as it has to be; by weights, what the traffic gains is worth its load."""
-    distance, was = candidate.result.load_distance, kept.result.load_distance
+def _placed_edge(plan: RoutedPlan, request: RoutingRequest, edge: RoutedEdge) -> PlacedEdge:
+    return PlacedEdge(
+        request.problem, plan.result.assignment, request.statistics, plan.routing, edge
+    )
+
+
+def _with_reason(plan: RoutedPlan, reason: str) -> RoutedPlan:
+    """Return the plan with a text added to its reason."""
+    joined = "; ".join(part for part in (plan.result.reason, reason) if part)
+    return replace(plan, result=replace(plan.result, reason=joined))
+
+
+def _is_good_trade(objective: Objective, candidate: _PlanState, before: _PlanState) -> bool:
+    """Check that the load stays level enough, or by weights that saved traffic is worth it."""
+    distance, was = (state.plan.result.load_distance for state in (candidate, before))
     if not objective.is_weighted or objective.weights is None:
         return distance <= max(objective.max_load_distance, was) * (1 + ROUNDING)
     costs = objective.costs
     saved_before, saved = (
-        metrics.saved_traffic(of, plan.result.assignment, costs.within_rack, costs.between_racks)
-        for of, plan in ((now, kept), (after, candidate))
+        metrics.saved_traffic(
+            state.problem, state.plan.result.assignment, costs.within_rack, costs.between_racks
+        )
+        for state in (before, candidate)
     )
     weights = objective.weights
-    before = weights.score(saved_before or 0.0, was)
-    return weights.score(saved or 0.0, distance) >= before - ROUNDING * abs(before)
-
-
-def _is_level(
-    problem: Problem,
-    candidate: Allocation,
-    kept: Allocation,
-    memory: KeyMemory,
-    edge: RoutedEdge,
-    imbalance: float,
-) -> bool:
-    """Either stage is within its bound in every memory, or no worse than it was: a share of the
-    moves that were found together need not be as level as all of them."""
-    before, after = (
-        fullest_shares(problem, plan.result.assignment, memory, plan.routing, edge, imbalance)
-        for plan in (kept, candidate)
-    )
-    return bool((after <= np.maximum(1.0, before) * (1 + ROUNDING)).all())
+    score_before = weights.score(saved_before or 0.0, was)
+    return weights.score(saved or 0.0, distance) >= score_before - ROUNDING * abs(score_before)
 
 
 def _is_cheaper(objective: Objective, assignment: IntArray, now: Problem, after: Problem) -> bool:
-    """Keys that come together may leave the racks of other partners: the whole price falls."""
+    """Check that the price of all traffic falls: a key may leave the rack of other partners."""
     before = traffic_price(now, assignment, objective.costs)
     return traffic_price(after, assignment, objective.costs) < before * (1 - ROUNDING)

@@ -56,11 +56,29 @@ class StickyPlan:
     excess: float = 0.0
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class CurrentServers:
+    """Where the keys of a graph are routed before the search.
+
+    Attributes:
+        server: [vertices] Server of each key.
+        known: [vertices] Whether the key has state there; a new key has none.
+        count: Number of servers.
+    """
+
+    server: IntArray
+    known: BoolArray
+    count: int
+
+    @classmethod
+    def all_known(cls, server: IntArray, count: int) -> CurrentServers:
+        """Return these servers where every key has its state."""
+        return cls(server, np.ones(len(server), dtype=bool), count)
+
+
 def sticky_routes(
     graph: KeyGraph,
-    before: IntArray,
-    known: BoolArray,
-    n_servers: int,
+    current: CurrentServers,
     params: StickyParams,
     *,
     seed: int = 0,
@@ -71,9 +89,10 @@ def sticky_routes(
     and go where their heaviest partner is. ``fresh`` is a plan from nothing, if there is one
     already; unless given, METIS makes one. The balance bound holds in each of the ``views`` of
     the load (balance.py), which are the graph's weights alone unless given."""
+    n_servers = current.count
     balance = StageBalance.of(graph, n_servers, params.imbalance, views)
-    start = place_new_keys(graph, before, known, balance)
-    state = np.where(known, graph.state, 0.0)
+    start = place_new_keys(graph, current.server, current.known, balance)
+    state = np.where(current.known, graph.state, 0.0)
     plans = [_refined(graph, balance, start, start, state, params, "kept")]
     if params.try_fresh and n_servers > 1:
         cut = metis_routes(graph, n_servers, seed=seed) if fresh is None else fresh

@@ -10,7 +10,9 @@ from ballast.contracts.errors import InvalidInput
 from solvers.collocate import joint
 from solvers.collocate.joint_params import JointParams
 from solvers.collocate.target_memory import TargetMemory
-from solvers.key_routing.rerouting import KeyMove
+from solvers.key_routing.key_map import KeyMove
+from solvers.key_routing.route_planner import plan_key_routes
+from solvers.key_routing.routed_plan import RoutedPlan, RoutingRequest
 from solvers.model.amortisation import HeldBack
 from solvers.model.budget import Budget
 from solvers.model.key_statistics import Routing
@@ -87,6 +89,19 @@ def plan_for(
         ),
     )
     return Allocation(made.result, made.target, made.held_back)
+
+
+def route_keys(allocation: Allocation, request: RoutingRequest) -> Allocation:
+    """Return the allocation with routes for keys, where the objective and the budget allow them."""
+    plan = RoutedPlan(allocation.result, held_back=allocation.held_back)
+    routed = plan_key_routes(plan, request)
+    return replace(
+        allocation,
+        result=routed.result,
+        held_back=routed.held_back,
+        routing=routed.routing,
+        route_moves=routed.route_moves,
+    )
 
 
 def _refuse_objective(params: Mapping[str, Any]) -> None:

@@ -32,9 +32,12 @@ from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.tables import TABLES
 from ballast.store.snapshots import key_group_names
 from solvers.collocate.component_advice import advice_from_traffic
-from solvers.key_routing.rerouting import moves_between, problem_after
-from solvers.key_routing.route_budget import route_cost
-from solvers.key_routing.route_planner import under_plan
+from solvers.key_routing.routing_effect import (
+    moves_between,
+    problem_after,
+    problem_under_plan,
+    route_cost,
+)
 from solvers.model.amortisation import shortened
 from solvers.model.budget import Budget
 from solvers.model.key_statistics import Routing
@@ -165,7 +168,7 @@ def promised_cpu(given: Round, planned: Allocation) -> dict[str, float]:
     after, assignment = problem, planned.result.assignment
     if given.objective.is_joint and problem.traffic_rate is not None:
         rerouted = problem_after(problem, given.statistics, given.routing, planned.routing)
-        after = under_plan(given.objective, problem, assignment, rerouted)
+        after = problem_under_plan(given.objective, problem, assignment, rerouted)
     load = after.load[:, problem.resources.index(CPU)]
     sums = np.bincount(assignment, weights=load, minlength=problem.n_nodes)
     return dict(zip(problem.node_ids, sums.tolist(), strict=True))

@@ -14,7 +14,7 @@ from ballast.contracts.identity import is_routable
 from ballast.contracts.policy import JobPolicy
 from ballast.store.snapshots import key_group_names
 from solvers.key_routing.decayed_statistics import CANDIDATES
-from solvers.key_routing.route_planner import RoutingOptions
+from solvers.key_routing.routed_plan import RoutingOptions
 from solvers.model.amortisation import AmortisationGate
 from solvers.model.key_statistics import EarlierPeriod, Ends, KeyStatistics, RoutedEdge, Routing
 from solvers.model.objective import Objective, objective_of_policy

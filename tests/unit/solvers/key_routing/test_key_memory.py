@@ -11,15 +11,15 @@ from ballast.contracts.errors import InvalidInput
 from solvers.key_routing.decayed_statistics import CANDIDATES
 from solvers.key_routing.key_graph import LEFT
 from solvers.key_routing.key_memory import KeyMemory
-from solvers.key_routing.rerouting import problem_after
-from solvers.key_routing.route_planner import RoutingOptions, with_routes
+from solvers.key_routing.routed_plan import RoutingOptions, RoutingRequest
+from solvers.key_routing.routing_effect import problem_after
 from solvers.model import metrics
 from solvers.model.amortisation import AmortisationGate
 from solvers.model.budget import Budget
 from solvers.model.key_statistics import EarlierPeriod, KeyStatistics, RoutedEdge
 from solvers.model.objective import Objective
 from solvers.model.stop import Stop
-from solvers.planner.allocation import Allocation, plan_for
+from solvers.planner.allocation import Allocation, plan_for, route_keys
 from tests.unit.solvers.key_routing.test_rerouting import EDGE as WORLD_EDGE
 from tests.unit.solvers.key_routing.test_rerouting import world
 
@@ -164,7 +164,9 @@ def routed(statistics: KeyStatistics) -> tuple[Allocation, float]:
     objective = Objective("joint", 60.0, gate=AmortisationGate(records_per_byte=0.0))
     planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
     options = RoutingOptions((WORLD_EDGE,), imbalance=1.3)
-    made = with_routes(objective, problem, planned, statistics, {}, options, Budget())
+    made = route_keys(
+        planned, RoutingRequest(objective, problem, statistics, {}, options, Budget())
+    )
     after = problem_after(problem, whole, {}, made.routing)
     return made, metrics.collocation_factor(after, made.result.assignment)
 

@@ -8,19 +8,16 @@ import numpy as np
 import pytest
 
 from ballast.contracts.identity import hashed_key_group
+from solvers.key_routing.key_map import KeyMap, KeyMove
 from solvers.key_routing.key_memory import KeyMemory
-from solvers.key_routing.rerouting import (
-    KeyMap,
-    KeyMove,
-    ReroutingResult,
-    fullest_shares,
+from solvers.key_routing.rerouting import PlacedEdge, ReroutingResult, fullest_shares, reroute
+from solvers.key_routing.routed_plan import RoutingOptions, RoutingRequest
+from solvers.key_routing.routing_effect import (
     moves_between,
     problem_after,
-    reroute,
+    route_cost,
     routing_after,
 )
-from solvers.key_routing.route_budget import route_cost
-from solvers.key_routing.route_planner import RoutingOptions, with_routes
 from solvers.model import metrics
 from solvers.model.amortisation import AmortisationGate
 from solvers.model.budget import Budget
@@ -29,7 +26,7 @@ from solvers.model.objective import Objective, Weights
 from solvers.model.problem import Problem
 from solvers.model.stop import Stop
 from solvers.model.traffic_costs import TrafficCosts, traffic_price
-from solvers.planner.allocation import Allocation, plan_for
+from solvers.planner.allocation import Allocation, plan_for, route_keys
 from solvers.verify.assignment import verify
 from tests.unit.solvers.instances import names
 
@@ -89,7 +86,7 @@ def all_moves(found):
 
 def test_every_pair_comes_together_and_followers_follow() -> None:
     problem, statistics = world()
-    found = reroute(problem, problem.current, statistics, {}, EDGE, FREE, imbalance=1.3)
+    found = reroute(PlacedEdge(problem, problem.current, statistics, {}, EDGE), FREE, imbalance=1.3)
     moves = all_moves(found)
     routing = routing_after(problem, {}, moves)
     after = problem_after(problem, statistics, {}, routing)
@@ -103,7 +100,7 @@ def test_every_pair_comes_together_and_followers_follow() -> None:
 
 def test_loads_and_traffic_are_moved_and_never_made() -> None:
     problem, statistics = world()
-    found = reroute(problem, problem.current, statistics, {}, EDGE, FREE, imbalance=1.3)
+    found = reroute(PlacedEdge(problem, problem.current, statistics, {}, EDGE), FREE, imbalance=1.3)
     routing = routing_after(problem, {}, all_moves(found))
     after = problem_after(problem, statistics, {}, routing)
     assert after.load.sum() == pytest.approx(problem.load.sum())
@@ -114,7 +111,7 @@ def test_loads_and_traffic_are_moved_and_never_made() -> None:
 
 def test_a_key_that_is_back_where_its_hash_is_needs_no_route() -> None:
     problem, statistics = world()
-    found = reroute(problem, problem.current, statistics, {}, EDGE, FREE, imbalance=1.3)
+    found = reroute(PlacedEdge(problem, problem.current, statistics, {}, EDGE), FREE, imbalance=1.3)
     routing = routing_after(problem, {}, all_moves(found))
     back = moves_between(problem, statistics, routing, {})
     assert len(back) == len(moves_between(problem, statistics, {}, routing)) > 0
@@ -123,7 +120,7 @@ def test_a_key_that_is_back_where_its_hash_is_needs_no_route() -> None:
 
 def test_a_key_that_was_not_kept_weighs_what_its_pairs_do() -> None:
     problem, statistics = world()
-    found = reroute(problem, problem.current, statistics, {}, EDGE, FREE, imbalance=1.3)
+    found = reroute(PlacedEdge(problem, problem.current, statistics, {}, EDGE), FREE, imbalance=1.3)
     routing = routing_after(problem, {}, all_moves(found))
     known = moves_between(problem, statistics, {}, routing)
     not_kept = replace(statistics, keys={})
@@ -131,7 +128,7 @@ def test_a_key_that_was_not_kept_weighs_what_its_pairs_do() -> None:
     assert known
     assert [move.bytes for move in unknown] == pytest.approx([move.bytes for move in known])
     dear = AmortisationGate(records_per_byte=1e6, life=1.0)
-    assert reroute(problem, problem.current, not_kept, {}, EDGE, dear).moves == ()
+    assert reroute(PlacedEdge(problem, problem.current, not_kept, {}, EDGE), dear).moves == ()
 
 
 def test_what_may_have_been_missed_of_a_key_counts_as_bytes_and_not_as_load() -> None:
@@ -149,7 +146,7 @@ def test_what_may_have_been_missed_of_a_key_counts_as_bytes_and_not_as_load() ->
 def test_a_price_that_no_key_earns_leaves_all_where_they_are() -> None:
     problem, statistics = world()
     dear = AmortisationGate(records_per_byte=1e6, life=1.0)
-    assert reroute(problem, problem.current, statistics, {}, EDGE, dear).moves == ()
+    assert reroute(PlacedEdge(problem, problem.current, statistics, {}, EDGE), dear).moves == ()
 
 
 @pytest.mark.parametrize(
@@ -163,12 +160,12 @@ def test_a_price_that_no_key_earns_leaves_all_where_they_are() -> None:
 def test_what_cannot_be_routed_is_said(change, said) -> None:
     problem, statistics = world()
     changed = replace(problem, **change)
-    found = reroute(changed, changed.current, statistics, {}, EDGE, FREE)
+    found = reroute(PlacedEdge(changed, changed.current, statistics, {}, EDGE), FREE)
     assert found.moves == ()
     assert said in found.reason
     assert (
         "no pairs of keys"
-        in reroute(problem, problem.current, KeyStatistics(), {}, EDGE, FREE).reason
+        in reroute(PlacedEdge(problem, problem.current, KeyStatistics(), {}, EDGE), FREE).reason
     )
 
 
@@ -177,7 +174,7 @@ def routed(budget: Budget, max_load_distance: float = 30.0, **options) -> Alloca
     objective = Objective("joint", max_load_distance, gate=FREE)
     planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
     given = RoutingOptions((EDGE,), imbalance=1.3, **options)
-    made = with_routes(objective, problem, planned, statistics, {}, given, budget)
+    made = route_keys(planned, RoutingRequest(objective, problem, statistics, {}, given, budget))
     after = problem_after(problem, statistics, {}, made.routing) if made.routing else None
     placed = names(problem, made.result.assignment)
     assert verify(problem, Budget(moves=0), placed, made.result.to_dict(), objective, after) == []
@@ -208,8 +205,9 @@ def test_routes_in_force_stay_where_nothing_is_to_be_gained() -> None:
     problem, statistics = world()
     before = {"count": {"b1": (hashed_key_group("b1", GROUPS) + 2) % GROUPS}}  # the same node
     balance = plan_for(Objective(), problem, Budget(moves=0), Stop(steps=5))
-    made = with_routes(
-        Objective(), problem, balance, statistics, before, RoutingOptions(), Budget()
+    made = route_keys(
+        balance,
+        RoutingRequest(Objective(), problem, statistics, before, RoutingOptions(), Budget()),
     )
     assert made.routing == before
     assert made.result is balance.result
@@ -220,7 +218,7 @@ def test_more_routes_in_force_than_allowed_bar_no_others_and_do_not_grow(
     monkeypatch, operator: str, is_routed: bool
 ) -> None:
     problem, statistics = world()
-    found = reroute(problem, problem.current, statistics, {}, EDGE, FREE, imbalance=1.3)
+    found = reroute(PlacedEdge(problem, problem.current, statistics, {}, EDGE), FREE, imbalance=1.3)
     monkeypatch.setattr(
         "solvers.key_routing.route_planner.reroute",
         lambda *_, **__: ReroutingResult(found.moves[:1]),
@@ -229,7 +227,9 @@ def test_more_routes_in_force_than_allowed_bar_no_others_and_do_not_grow(
     objective = Objective("joint", 60.0, gate=FREE)
     planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
     options = RoutingOptions((EDGE,), max_routes=1, imbalance=2.0)
-    made = with_routes(objective, problem, planned, statistics, in_force, options, Budget())
+    made = route_keys(
+        planned, RoutingRequest(objective, problem, statistics, in_force, options, Budget())
+    )
     assert bool(made.route_moves) == is_routed
     assert made.routing[operator] == in_force[operator]
 
@@ -238,7 +238,9 @@ def routed_in(problem: Problem, statistics: KeyStatistics, objective: Objective)
     """Routed without a limit to moves of keys, and found to keep its promises."""
     planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
     options = RoutingOptions((EDGE,), imbalance=1.3)
-    made = with_routes(objective, problem, planned, statistics, {}, options, Budget())
+    made = route_keys(
+        planned, RoutingRequest(objective, problem, statistics, {}, options, Budget())
+    )
     after = problem_after(problem, statistics, {}, made.routing) if made.routing else None
     placed = names(problem, made.result.assignment)
     assert verify(problem, Budget(moves=0), placed, made.result.to_dict(), objective, after) == []
@@ -261,7 +263,9 @@ def test_a_plan_says_why_keys_that_would_gain_get_no_route() -> None:
     objective = Objective("joint", 30.0, gate=FREE)
     planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
     options = RoutingOptions((EDGE,), imbalance=1.3)
-    made = with_routes(objective, problem, planned, statistics, {}, options, Budget(bytes=1))
+    made = route_keys(
+        planned, RoutingRequest(objective, problem, statistics, {}, options, Budget(bytes=1))
+    )
     assert made.route_moves == ()
     assert "keys from parse to count would gain by a route and get none" in made.result.reason
     assert "bytes would move, and the budget is 1" in made.result.reason
@@ -276,9 +280,11 @@ def test_as_many_keys_move_as_the_budget_pays_for(budget: Budget, max_routes: in
     objective = Objective("joint", 30.0, gate=FREE)
     planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
     options = RoutingOptions((EDGE,), max_routes=max_routes, imbalance=1.3)
-    made = with_routes(objective, problem, planned, statistics, {}, options, budget)
+    made = route_keys(planned, RoutingRequest(objective, problem, statistics, {}, options, budget))
     roomy = replace(options, max_routes=100)
-    everything = with_routes(objective, problem, planned, statistics, {}, roomy, Budget())
+    everything = route_keys(
+        planned, RoutingRequest(objective, problem, statistics, {}, roomy, Budget())
+    )
     assert 0 < len(made.route_moves) < len(everything.route_moves)
     n_bytes, pause_s = route_cost(problem, made.route_moves)
     assert budget.bytes is None or 0.5 * budget.bytes < n_bytes <= budget.bytes
@@ -289,7 +295,7 @@ def test_as_many_keys_move_as_the_budget_pays_for(budget: Budget, max_routes: in
 def test_by_weights_a_plan_says_what_its_keys_are_not_worth(monkeypatch) -> None:
     """All keys found are to come to the fuller node, and load counts a million times more."""
     problem, statistics = world()
-    found = reroute(problem, problem.current, statistics, {}, EDGE, FREE, imbalance=1.3)
+    found = reroute(PlacedEdge(problem, problem.current, statistics, {}, EDGE), FREE, imbalance=1.3)
     fuller = int(metrics.node_loads(problem, problem.current)[:, 0].argmax())
     to_it = tuple(m for m in found.moves if problem.current[m[0].target] == fuller)
     monkeypatch.setattr(
@@ -298,7 +304,7 @@ def test_by_weights_a_plan_says_what_its_keys_are_not_worth(monkeypatch) -> None
     dear = Objective("joint", 30.0, gate=FREE, weights=Weights(1e-6, 1.0))
     planned = plan_for(dear, problem, Budget(moves=0), Stop(steps=5))
     options = RoutingOptions((EDGE,), imbalance=2.0)
-    made = with_routes(dear, problem, planned, statistics, {}, options, Budget())
+    made = route_keys(planned, RoutingRequest(dear, problem, statistics, {}, options, Budget()))
     assert made.route_moves == ()
     assert "by the weights, what they save is not worth a load distance of" in made.result.reason
 
@@ -358,7 +364,7 @@ def test_keys_that_come_together_do_not_drive_others_out_of_their_rack(monkeypat
 def test_a_share_of_the_moves_keeps_the_bound_of_a_stage(monkeypatch) -> None:
     """All keys found are to come to one node: few enough of them do."""
     problem, statistics = world()
-    found = reroute(problem, problem.current, statistics, {}, EDGE, FREE, imbalance=1.3)
+    found = reroute(PlacedEdge(problem, problem.current, statistics, {}, EDGE), FREE, imbalance=1.3)
     to_first = tuple(m for m in found.moves if problem.current[m[0].target] == 0)
     monkeypatch.setattr(
         "solvers.key_routing.route_planner.reroute", lambda *_, **__: ReroutingResult(to_first)
@@ -372,7 +378,9 @@ def test_a_share_of_the_moves_keeps_the_bound_of_a_stage(monkeypatch) -> None:
         return fullest_shares(*given).tolist()
 
     options = RoutingOptions((EDGE,), imbalance=1.05)
-    made = with_routes(objective, problem, planned, statistics, {}, options, Budget())
+    made = route_keys(
+        planned, RoutingRequest(objective, problem, statistics, {}, options, Budget())
+    )
     everything = routing_after(problem, {}, [move for moves in to_first for move in moves])
     assert max(fullest(everything)) > max(1.0, *fullest({}))
     assert max(fullest(made.routing)) <= max(1.0, *fullest({}))
@@ -381,10 +389,8 @@ def test_a_share_of_the_moves_keeps_the_bound_of_a_stage(monkeypatch) -> None:
 
 def test_keys_that_do_not_pay_are_named_with_both_figures() -> None:
     problem, statistics = world()
-    dear = AmortisationGate(
-        records_per_byte=1.0
-    )  # a key of 10 records a second holds 1,000 bytes an operator
-    found = reroute(problem, problem.current, statistics, {}, EDGE, dear, imbalance=1.3)
+    dear = AmortisationGate(records_per_byte=1.0)  # a key of 10 records a second holds 1,000 bytes an operator
+    found = reroute(PlacedEdge(problem, problem.current, statistics, {}, EDGE), dear, imbalance=1.3)
     assert found.moves == ()
     apart = [
         i
@@ -397,12 +403,19 @@ def test_keys_that_do_not_pay_are_named_with_both_figures() -> None:
     of_left = next(held for held in found.held if held.what[0].endswith("of parse"))
     assert of_left.reason == "saves 10 remote records over its life, costs the worth of 2000"
     planned = plan_for(Objective("joint", 30.0, gate=dear), problem, Budget(moves=0), Stop(steps=5))
-    made = with_routes(
-        Objective("joint", 30.0, gate=dear), problem, planned, statistics, {},
-        RoutingOptions((EDGE,), imbalance=1.3), Budget(),
-    )  # fmt: skip
+    made = route_keys(
+        planned,
+        RoutingRequest(
+            Objective("joint", 30.0, gate=dear),
+            problem,
+            statistics,
+            {},
+            RoutingOptions((EDGE,), imbalance=1.3),
+            Budget(),
+        ),
+    )
     assert {held.what for held in found.held} <= {held.what for held in made.held_back}
-    free = reroute(problem, problem.current, statistics, {}, EDGE, FREE, imbalance=1.3)
+    free = reroute(PlacedEdge(problem, problem.current, statistics, {}, EDGE), FREE, imbalance=1.3)
     assert free.held == ()
 
 
@@ -411,6 +424,6 @@ def test_a_long_key_is_cut_where_it_is_shown() -> None:
     long = "x" * 1000
     pairs = {("parse", "count"): {(long, "b0"): 5.0, (long, "b1"): 4.0, (long, "b2"): 3.0}}
     found = reroute(
-        problem, problem.current, replace(statistics, pairs=pairs), {}, EDGE, AmortisationGate(1e9)
+        PlacedEdge(problem, problem.current, replace(statistics, pairs=pairs), {}, EDGE), AmortisationGate(1e9)
     )
     assert all(len(held.what[0]) < 60 for held in found.held)

@@ -12,7 +12,12 @@ from solvers.key_routing.decayed_statistics import DecayedStatistics
 from solvers.key_routing.key_graph import LEFT, RIGHT, KeyGraph
 from solvers.key_routing.pair_statistics import PairStatistics
 from solvers.key_routing.stage_balance import StageBalance
-from solvers.key_routing.sticky_search import StickyParams, fresh_routes, sticky_routes
+from solvers.key_routing.sticky_search import (
+    CurrentServers,
+    StickyParams,
+    fresh_routes,
+    sticky_routes,
+)
 from solvers.model.amortisation import AmortisationGate
 from solvers.model.problem import FloatArray, IntArray
 
@@ -43,10 +48,10 @@ def test_a_load_that_shifted_is_levelled_though_a_longer_memory_has_it_level() -
     views = np.stack([graph.weight, lately], axis=1)
     known = np.ones(graph.n_vertices, dtype=bool)
     params = StickyParams(imbalance=1.25, gate=DEAR, try_fresh=False)
-    blind = sticky_routes(graph, before, known, 2, params)
+    blind = sticky_routes(graph, CurrentServers(before, known, 2), params)
     assert blind.moved_state == 0
     assert max(imbalances(graph, blind.server, views, 2)) == pytest.approx(1.5)
-    plan = sticky_routes(graph, before, known, 2, params, views=views)
+    plan = sticky_routes(graph, CurrentServers(before, known, 2), params, views=views)
     assert max(imbalances(graph, plan.server, views, 2)) <= 1.25 + 1e-9
     assert plan.excess == 0.0
     # The bound is kept at any price of a byte, and by no more moves than it takes.
@@ -58,7 +63,9 @@ def test_keys_change_places_where_no_single_move_levels_the_load() -> None:
     graph = KeyGraph.from_counts([(key, b"x", n) for key, n in weights.items()], right={b"x": 0.0})
     before = np.array([0, 0, 1, 1, 0])
     known = np.ones(5, dtype=bool)
-    plan = sticky_routes(graph, before, known, 2, StickyParams(1.0, DEAR, try_fresh=False))
+    plan = sticky_routes(
+        graph, CurrentServers(before, known, 2), StickyParams(1.0, DEAR, try_fresh=False)
+    )
     assert plan.excess == pytest.approx(0.0, abs=1e-9)
     loads = np.bincount(plan.server[:4], weights=graph.weight[:4], minlength=2)
     assert loads.tolist() == [7.0, 7.0]
@@ -77,7 +84,9 @@ def test_a_plan_never_exceeds_a_bound_that_it_was_not_above(
     views = np.array([*loads, *loads], dtype=np.float64)
     before = np.random.default_rng(seed).integers(0, servers, graph.n_vertices)
     known = np.ones(graph.n_vertices, dtype=bool)
-    plan = sticky_routes(graph, before, known, servers, StickyParams(1.1), views=views)
+    plan = sticky_routes(
+        graph, CurrentServers(before, known, servers), StickyParams(1.1), views=views
+    )
     was = StageBalance.of(graph, servers, 1.1, views).excess(graph, before)
     assert plan.excess <= round(was, 2) + 0.01
 

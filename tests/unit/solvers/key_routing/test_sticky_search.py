@@ -15,7 +15,12 @@ from solvers.key_routing.metis_routes import Routes, match_labels, metis_routes
 from solvers.key_routing.pair_statistics import PairStatistics
 from solvers.key_routing.route_quality import quality, route_quality
 from solvers.key_routing.routing_table import RoutingTable, hash_server, moved_keys
-from solvers.key_routing.sticky_search import StickyParams, fresh_routes, sticky_routes
+from solvers.key_routing.sticky_search import (
+    CurrentServers,
+    StickyParams,
+    fresh_routes,
+    sticky_routes,
+)
 from solvers.key_routing.two_choices import TwoChoices, run_two_choices, two_choices
 from solvers.model.amortisation import (
     LEAST_TRUST,
@@ -170,7 +175,7 @@ def test_a_start_within_the_balance_bound_stays_within_it_and_loses_no_locality(
     before = np.array([data.draw(st.integers(0, servers - 1)) for _ in range(n)])
     was = quality(graph, before, servers)
     params = StickyParams(imbalance=max(1.05, was.imbalance), try_fresh=data.draw(st.booleans()))
-    plan = sticky_routes(graph, before, np.ones(n, dtype=bool), servers, params)
+    plan = sticky_routes(graph, CurrentServers(before, np.ones(n, dtype=bool), servers), params)
     now = quality(graph, plan.server, servers)
     assert now.locality >= was.locality - 1e-9
     heaviest = max(
@@ -195,7 +200,9 @@ def test_the_gate_decides_key_by_key_what_moves() -> None:
             graph.keys, graph.n_left, graph.weight, heavy,
             graph.edge_left, graph.edge_right, graph.edge_weight,
         )  # fmt: skip
-        plan = sticky_routes(held, before, np.ones(len(names), dtype=bool), 2, params)
+        plan = sticky_routes(
+            held, CurrentServers(before, np.ones(len(names), dtype=bool), 2), params
+        )
         changed = {
             key for key, old, new in zip(names, before, plan.server, strict=True) if old != new
         }
@@ -208,10 +215,8 @@ def test_a_new_key_goes_where_its_partner_is() -> None:
     names = list(graph.keys)
     before = np.array([{b"old": 2, b"x": 2, b"other": 0, b"y": 0}.get(k, 1) for k in names])
     known = np.array([k != b"new" for k in names])
-    params = StickyParams(
-        imbalance=3.0, gate=AmortisationGate(records_per_byte=1e9), try_fresh=False
-    )
-    plan = sticky_routes(graph, before, known, 3, params)
+    params = StickyParams(imbalance=3.0, gate=AmortisationGate(records_per_byte=1e9), try_fresh=False)
+    plan = sticky_routes(graph, CurrentServers(before, known, 3), params)
     assert plan.server[names.index(b"new")] == 2
     assert plan.moved_state == 0.0
 
@@ -221,7 +226,9 @@ def test_a_server_over_its_bound_sheds_keys() -> None:
     graph = KeyGraph.from_counts(pairs)
     before = np.zeros(graph.n_vertices, dtype=np.int64)
     plan = sticky_routes(
-        graph, before, np.ones(graph.n_vertices, dtype=bool), 3, StickyParams(imbalance=1.0)
+        graph,
+        CurrentServers(before, np.ones(graph.n_vertices, dtype=bool), 3),
+        StickyParams(imbalance=1.0),
     )
     assert quality(graph, plan.server, 3).imbalance == pytest.approx(1.0)
     assert quality(graph, plan.server, 3).locality == pytest.approx(100.0)
@@ -326,7 +333,7 @@ def test_a_plan_from_nothing_is_the_start_that_the_search_would_make(
     before = np.zeros(graph.n_vertices, dtype=np.int64)
     known = np.ones(graph.n_vertices, dtype=bool)
     params = StickyParams(imbalance=float(servers))
-    given_it = sticky_routes(graph, before, known, servers, params, fresh=fresh)
+    given_it = sticky_routes(graph, CurrentServers(before, known, servers), params, fresh=fresh)
     assert given_it.local_weight >= graph.local_weight(fresh) - 1e-9
 
 

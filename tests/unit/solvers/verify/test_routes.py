@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from ballast.contracts.identity import hashed_key_group
 from solvers.key_routing.decayed_statistics import CANDIDATES
 from solvers.key_routing.key_memory import KeyMemory
-from solvers.key_routing.rerouting import fullest_shares, moves_between, problem_after
-from solvers.key_routing.route_budget import route_cost
+from solvers.key_routing.rerouting import fullest_shares
+from solvers.key_routing.routing_effect import moves_between, problem_after, route_cost
 from solvers.model.budget import Budget
 from solvers.model.key_statistics import EarlierPeriod, KeyStatistics, RoutedEdge
 from solvers.model.problem import Problem
