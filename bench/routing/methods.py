@@ -14,7 +14,12 @@ from solvers.key_routing.key_graph import LEFT, KeyGraph
 from solvers.key_routing.metis_routes import match_labels, metis_routes
 from solvers.key_routing.pair_statistics import PairStatistics
 from solvers.key_routing.sticky_search import CurrentServers, StickyParams, sticky_routes
-from solvers.model.amortisation import RECORDS_PER_BYTE, WATCHED_PLANS, AmortisationGate, AmortisationMemory
+from solvers.model.amortisation import (
+    RECORDS_PER_BYTE,
+    WATCHED_PLANS,
+    AmortisationGate,
+    AmortisationMemory,
+)
 from solvers.model.problem import IntArray
 
 HASH, ONCE, PAPER, DECAYED = "hash", "offline once", "the paper's", "the paper's, decayed"

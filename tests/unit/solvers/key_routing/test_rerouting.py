@@ -389,7 +389,9 @@ def test_a_share_of_the_moves_keeps_the_bound_of_a_stage(monkeypatch) -> None:
 
 def test_keys_that_do_not_pay_are_named_with_both_figures() -> None:
     problem, statistics = world()
-    dear = AmortisationGate(records_per_byte=1.0)  # a key of 10 records a second holds 1,000 bytes an operator
+    dear = AmortisationGate(
+        records_per_byte=1.0
+    )  # a key of 10 records a second holds 1,000 bytes an operator
     found = reroute(PlacedEdge(problem, problem.current, statistics, {}, EDGE), dear, imbalance=1.3)
     assert found.moves == ()
     apart = [
@@ -424,6 +426,7 @@ def test_a_long_key_is_cut_where_it_is_shown() -> None:
     long = "x" * 1000
     pairs = {("parse", "count"): {(long, "b0"): 5.0, (long, "b1"): 4.0, (long, "b2"): 3.0}}
     found = reroute(
-        PlacedEdge(problem, problem.current, replace(statistics, pairs=pairs), {}, EDGE), AmortisationGate(1e9)
+        PlacedEdge(problem, problem.current, replace(statistics, pairs=pairs), {}, EDGE),
+        AmortisationGate(1e9),
     )
     assert all(len(held.what[0]) < 60 for held in found.held)

@@ -215,7 +215,9 @@ def test_a_new_key_goes_where_its_partner_is() -> None:
     names = list(graph.keys)
     before = np.array([{b"old": 2, b"x": 2, b"other": 0, b"y": 0}.get(k, 1) for k in names])
     known = np.array([k != b"new" for k in names])
-    params = StickyParams(imbalance=3.0, gate=AmortisationGate(records_per_byte=1e9), try_fresh=False)
+    params = StickyParams(
+        imbalance=3.0, gate=AmortisationGate(records_per_byte=1e9), try_fresh=False
+    )
     plan = sticky_routes(graph, CurrentServers(before, known, 3), params)
     assert plan.server[names.index(b"new")] == 2
     assert plan.moved_state == 0.0
