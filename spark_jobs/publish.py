@@ -75,7 +75,7 @@ def publish_plan(
     check_parent(settings, wanted)
     check_not_superseded(settings, wanted)
     supersede_waiting(settings, draft)
-    verdict = review_verdict(draft, policy_from_json(snapshot["policy_json"]).review, at)
+    verdict = review_verdict(draft.to_row(), policy_from_json(snapshot["policy_json"]).review, at)
     if not verdict.publish:
         wait_for_person(settings, wanted, verdict)
         return None

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from ballast.contracts import scaling as words
 from ballast.contracts.errors import NotFound
 from ballast.contracts.policy import ScalingPolicy, policy_from_json
+from ballast.contracts.records import Draft, Snapshot
 from ballast.contracts.settings import Settings
 from ballast.store.plans import (
     read_acks,
@@ -35,7 +36,7 @@ LOOKED_AT = (
 """Columns of plans.scaling that later rounds look at; texts of reasons are not among them."""
 
 
-def find_snapshot(settings: Settings, job: str, run_id: str) -> Row:
+def find_snapshot(settings: Settings, job: str, run_id: str) -> Snapshot:
     """The snapshot that ``condense`` took for the run."""
     snapshot = snapshot_of_run(settings, job, run_id)
     if snapshot is None:
@@ -47,18 +48,14 @@ def find_snapshot(settings: Settings, job: str, run_id: str) -> Row:
     return snapshot
 
 
-def find_draft(settings: Settings, snapshot: Row) -> Row | None:
+def find_draft(settings: Settings, snapshot: Row) -> Draft | None:
     """The draft that ``solve`` made from the snapshot, if it has."""
-    return _first(
-        settings,
-        "plans.plans",
-        snapshot["job"],
-        run_id=snapshot["run_id"],
-        snapshot_id=snapshot["snapshot_id"],
+    return _first_draft(
+        settings, snapshot["job"], run_id=snapshot["run_id"], snapshot_id=snapshot["snapshot_id"]
     )
 
 
-def required_draft(settings: Settings, snapshot: Row) -> Row:
+def required_draft(settings: Settings, snapshot: Row) -> Draft:
     """The draft that ``solve`` made from the snapshot, or an error that says to make one."""
     draft = find_draft(settings, snapshot)
     if draft is None:
@@ -246,9 +243,9 @@ def target_in_force(settings: Settings, snapshot: Row) -> TargetMemory | None:
     return TargetMemory.from_json(found["target_json"])
 
 
-def _head_plan(settings: Settings, snapshot: Row) -> Row | None:
+def _head_plan(settings: Settings, snapshot: Row) -> Draft | None:
     plan_id = snapshot["head_plan_id"]
-    return _first(settings, "plans.plans", snapshot["job"], plan_id=plan_id) if plan_id else None
+    return _first_draft(settings, snapshot["job"], plan_id=plan_id) if plan_id else None
 
 
 def _drafts_since_head(settings: Settings, snapshot: Row) -> list[Row]:
@@ -276,9 +273,11 @@ def read_content(
     return assignments, routes, scaling, read_weights(settings, job, plan_id)
 
 
-def _first(settings: Settings, table: str, job: str, **where: str) -> Row | None:
-    if not table_exists(settings, table):
+def _first_draft(settings: Settings, job: str, **where: str) -> Draft | None:
+    """The oldest draft of a job that has these values."""
+    if not table_exists(settings, "plans.plans"):
         return None
     filters = [(column, "=", value) for column, value in where.items()]
-    rows: list[Row] = read_rows(settings, table, job=job, where=filters).to_pylist()
-    return min(rows, key=lambda row: row["created_at"], default=None)
+    rows = read_rows(settings, "plans.plans", job=job, where=filters).to_pylist()
+    drafts = [Draft.from_row(row) for row in rows]
+    return min(drafts, key=lambda draft: draft.created_at, default=None)

@@ -84,16 +84,16 @@ def test_a_rollback_takes_version_reason_and_force_nodes(dags: dict[str, Any]) -
 def test_a_question_reaches_its_program_and_an_empty_one_asks_for_today(
     dags: dict[str, Any],
 ) -> None:
-    from spark_jobs.what_if import wanted_of
+    from spark_jobs.what_if import request_of
 
     dag = dags["what_if__flights"]
-    nothing = wanted_of(parsed("what_if", rendered(dag, "what_if")))
+    nothing = request_of(parsed("what_if", rendered(dag, "what_if")))
     assert (nothing.moves, nothing.load_of, nothing.hold_pct, nothing.frontier) == (
         None, None, None, False)  # fmt: skip
     params = {"without": "node-1,node-2", "add": 2, "resize": "node-0=2", "racks": "node-0=r9",
               "scale": "*=1.3", "moves": "none", "hold_pct": 70.0, "frontier": True,
               "objective": "joint", "load_of": "run-1"}  # fmt: skip
-    asked = wanted_of(parsed("what_if", rendered(dag, "what_if", **params)))
+    asked = request_of(parsed("what_if", rendered(dag, "what_if", **params)))
     assert asked.question.gone == ("node-1", "node-2")
     assert asked.question.racks == {"node-0": "r9"}
     assert (asked.question.added, asked.question.scaled) == (2, {"*": 1.3})

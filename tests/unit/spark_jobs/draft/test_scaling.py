@@ -28,7 +28,7 @@ from spark_jobs.outcome.figures import node_figures
 from spark_jobs.prepare import prepare_review
 from spark_jobs.publication.answer_arguments import APPROVED, ReviewAnswer
 from spark_jobs.publication.review_answer import publish_reviewed
-from spark_jobs.publication.staleness import lost_nodes
+from spark_jobs.publication.staleness import unusable_nodes
 from spark_jobs.publish import publish_plan
 from spark_jobs.restore.fit import Wish
 from spark_jobs.rollback import roll_back
@@ -463,7 +463,7 @@ def test_a_node_that_a_plan_added_is_missed_when_it_falls_silent(rounds: Rounds)
     run_id = rounds.snapshot(0.16)
     rounds.heartbeats(run_id, "ab")
     snapshot = find_snapshot(rounds.settings, JOB, run_id)
-    lost = lost_nodes(rounds.settings, rounds.policy, snapshot)
+    lost = unusable_nodes(rounds.settings, rounds.policy, snapshot)
     assert {node: of.state for node, of in lost.items()} == {"c": "dead"}
 
 
