@@ -32,7 +32,8 @@ from solvers.model.stop import Stop
 from solvers.planner.allocation import plan_for
 from solvers.rebalance import METHODS as REBALANCE_METHODS
 from solvers.rebalance.bound import counting_bound
-from solvers.verify.assignment import verify, verify_infeasible
+from solvers.verify.assignment import verify
+from solvers.verify.infeasible import verify_infeasible
 
 SIZES = ((4, 10), (12, 80), (40, 400))
 """Most nodes and most key groups of a tiny, a small and a middling cluster."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from solvers.model.objective import Objective
     from solvers.model.problem import Problem
     from solvers.model.result import Result
-    from solvers.verify.assignment import Violation
+    from solvers.verify.violation import Violation
 
 EXIT_SOLVED = 0
 EXIT_INFEASIBLE = 3
@@ -134,7 +134,9 @@ def _assignment(folder: ProblemFolder, result: Result) -> tuple[Any, Any] | None
 def _violations(
     problem: Problem, budget: Budget, result: ResultFolder, objective: Objective
 ) -> list[Violation]:
-    from solvers.verify.assignment import Violation, verify, verify_infeasible
+    from solvers.verify.assignment import verify
+    from solvers.verify.infeasible import verify_infeasible
+    from solvers.verify.violation import Violation
 
     status = result.figures.get("status")
     if result.assignment is not None:

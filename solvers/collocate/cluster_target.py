@@ -16,8 +16,9 @@ from solvers.collocate.clusters import connected_sets, heavy_mask, split_to_fit
 from solvers.collocate.partition import cut_off
 from solvers.model.budget import Budget
 from solvers.model.metrics import forced_mask, move_pause_s
+from solvers.model.predicted_load import predicted_load
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
-from solvers.model.traffic_costs import TrafficCosts, predicted_load
+from solvers.model.traffic_costs import TrafficCosts
 from solvers.model.traffic_graph import TrafficGraph
 
 NOWHERE = -1

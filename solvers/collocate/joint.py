@@ -26,10 +26,10 @@ from solvers.model.amortisation import KEY_GROUP, PLAN, HeldBack
 from solvers.model.budget import Budget
 from solvers.model.objective import WEIGHTED
 from solvers.model.parameter_checks import options_of
+from solvers.model.predicted_load import predicted_load
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.model.result import Result, TraceStep, infeasible_result, make_result
 from solvers.model.stop import SolverClock, Stop
-from solvers.model.traffic_costs import predicted_load
 from solvers.model.traffic_graph import TrafficGraph
 from solvers.rebalance import flux
 from solvers.rebalance.bound import counting_bound

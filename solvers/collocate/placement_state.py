@@ -15,8 +15,9 @@ import numpy.typing as npt
 from solvers.collocate.load_extremes import LoadExtremes
 from solvers.model.budget import Budget
 from solvers.model.metrics import CAP_TOLERANCE, forced_mask, move_pause_s
+from solvers.model.predicted_load import serialisation_costs
 from solvers.model.problem import IntArray, Problem
-from solvers.model.traffic_costs import TrafficCosts, serialisation_costs
+from solvers.model.traffic_costs import TrafficCosts
 from solvers.model.traffic_graph import TrafficGraph
 
 TINY = 1e-9

@@ -23,9 +23,9 @@ from solvers.key_routing.routing_effect import problem_after, problem_under_plan
 from solvers.model import metrics
 from solvers.model.key_statistics import RoutedEdge
 from solvers.model.objective import Objective
+from solvers.model.predicted_load import traffic_price
 from solvers.model.problem import IntArray, Problem
 from solvers.model.result import make_result
-from solvers.model.traffic_costs import traffic_price
 
 ROUTE_SHARES = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05)
 """Shares of the affordable keys to try, best keys first. The nodes' limits are kept by then; rack

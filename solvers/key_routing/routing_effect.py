@@ -13,8 +13,8 @@ from solvers.key_routing.key_map import KeyMap, KeyMove
 from solvers.key_routing.key_shares import KeyShares
 from solvers.model.key_statistics import KeyStatistics, Routing
 from solvers.model.objective import Objective
+from solvers.model.predicted_load import predicted_load
 from solvers.model.problem import FloatArray, IntArray, Problem
-from solvers.model.traffic_costs import predicted_load
 from solvers.model.traffic_graph import TrafficGraph
 
 Flow = tuple[int, int]

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
-from solvers.model.problem import FloatArray, IntArray, Problem
-from solvers.model.traffic_graph import TrafficGraph
+from solvers.model.problem import FloatArray, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,49 +70,3 @@ def _filled(name: str, values: tuple[float, ...], problem: Problem) -> FloatArra
             allowed=f"one per resource, {problem.n_resources}",
         )
     return np.array(values)
-
-
-def serialisation_costs(
-    problem: Problem, graph: TrafficGraph, costs: TrafficCosts
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """([G, R], [G, R], [G, R]): load without serialisation, load per record sent, per received.
-
-    Measured loads contain the serialisation of what is remote now. Where the costs say more than
-    the key group's whole load, they are scaled down for it, so that no load is negative and the
-    current placement has exactly the measured load.
-    """
-    send, receive = costs.per_resource(problem)
-    rows = graph.rows()
-    remote = problem.current[rows] != problem.current[graph.partner]
-    out = np.bincount(rows, weights=graph.rate_out * remote, minlength=graph.n_vertices)
-    into = np.bincount(rows, weights=graph.rate_in * remote, minlength=graph.n_vertices)
-    contained = out[:, None] * send + into[:, None] * receive
-    share = np.ones_like(contained)
-    np.divide(problem.load, contained, out=share, where=contained > problem.load)
-    base: FloatArray = np.maximum(0.0, problem.load - share * contained)
-    return base, share * send, share * receive
-
-
-def predicted_load(
-    problem: Problem, graph: TrafficGraph, costs: TrafficCosts, assignment: IntArray
-) -> FloatArray:
-    """[G, R]: the loads under another assignment, written apart from the incremental search."""
-    base, send, receive = serialisation_costs(problem, graph, costs)
-    rows = graph.rows()
-    remote = assignment[rows] != assignment[graph.partner]
-    out = np.bincount(rows, weights=graph.rate_out * remote, minlength=graph.n_vertices)
-    into = np.bincount(rows, weights=graph.rate_in * remote, minlength=graph.n_vertices)
-    load: FloatArray = base + out[:, None] * send + into[:, None] * receive
-    return load
-
-
-def traffic_price(problem: Problem, assignment: IntArray, costs: TrafficCosts) -> float:
-    """What all records of a unit of time cost by how far they go; 0 without traffic."""
-    if problem.traffic_from is None or problem.traffic_to is None or problem.traffic_rate is None:
-        return 0.0
-    source, target = assignment[problem.traffic_from], assignment[problem.traffic_to]
-    racks = np.unique(problem.rack, return_inverse=True)[1] if problem.rack else None
-    is_near = np.ones(len(source), bool) if racks is None else racks[source] == racks[target]
-    price = np.where(is_near, costs.within_rack, costs.between_racks)
-    price = np.where(source == target, costs.within_node, price)
-    return float(price @ problem.traffic_rate)

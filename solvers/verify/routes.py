@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ballast.contracts.identity import hashed_key_group, split_key_group_name
-from solvers.verify.assignment import Violation
+from solvers.verify.violation import Violation
 
 if TYPE_CHECKING:
     from solvers.model.budget import Budget

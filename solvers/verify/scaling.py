@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from solvers.model.problem import AllowedNodes, Problem
-from solvers.verify.assignment import Violation
+from solvers.verify.violation import Violation
 
 Row = Mapping[str, Any]
 IN_PROBLEM = ("keep", "drain", "remove")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from solvers.verify.assignment import Violation
+from solvers.verify.violation import Violation
 
 Row = Mapping[str, Any]
 ALL_UNITS = 1000

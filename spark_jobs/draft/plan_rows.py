@@ -46,9 +46,10 @@ from solvers.model.objective import LEXICOGRAPHIC, Objective
 from solvers.model.problem import Problem
 from solvers.model.result import Result
 from solvers.planner.allocation import Allocation
-from solvers.verify.assignment import Violation, node_sums, verify
+from solvers.verify.assignment import node_sums, verify
 from solvers.verify.routes import RoutedFacts, budget_violations, row_violations
 from solvers.verify.scaling import scaled_problem, scaling_violations
+from solvers.verify.violation import Violation
 from solvers.verify.weights import weight_violations
 from spark_jobs.draft.problem import Row
 from spark_jobs.draft.round import Round, Route, routing_of

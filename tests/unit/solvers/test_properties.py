@@ -16,7 +16,8 @@ from solvers.model.stop import Stop
 from solvers.rebalance import METHODS as REBALANCE_METHODS
 from solvers.rebalance.bound import counting_bound
 from solvers.rebalance.solve import solve
-from solvers.verify.assignment import verify, verify_infeasible
+from solvers.verify.assignment import verify
+from solvers.verify.infeasible import verify_infeasible
 from tests.unit.solvers.instances import (
     breaks_a_cap,
     budgets,

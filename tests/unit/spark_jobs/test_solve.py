@@ -9,7 +9,7 @@ import pytest
 import spark_jobs.solve
 from ballast.contracts.errors import Infeasible, InvalidInput, NotFound, VerificationFailed
 from ballast.store.plans import read_assignment, read_log, read_plans
-from solvers.verify.assignment import Violation
+from solvers.verify.violation import Violation
 from spark_jobs.draft.lookup import read_content, target_in_force
 from spark_jobs.draft.plan_rows import content_hash_of
 from spark_jobs.draft.solve_arguments import Choice

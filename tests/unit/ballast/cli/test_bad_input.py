@@ -17,7 +17,8 @@ from solvers.model.budget import Budget
 from solvers.model.stop import Stop
 from solvers.rebalance import METHODS as REBALANCE_METHODS
 from solvers.rebalance.solve import solve
-from solvers.verify.assignment import verify, verify_infeasible
+from solvers.verify.assignment import verify
+from solvers.verify.infeasible import verify_infeasible
 from tests.unit.solvers.instances import make, names
 
 Spoil = Callable[[Path], None]

@@ -17,10 +17,11 @@ from solvers.model import metrics
 from solvers.model.amortisation import AmortisationGate
 from solvers.model.budget import Budget
 from solvers.model.objective import Objective
+from solvers.model.predicted_load import predicted_load
 from solvers.model.problem import Problem
 from solvers.model.result import Status
 from solvers.model.stop import Stop
-from solvers.model.traffic_costs import TrafficCosts, predicted_load
+from solvers.model.traffic_costs import TrafficCosts
 from solvers.model.traffic_graph import TrafficGraph
 from solvers.rebalance.start import place_must_moves, why_infeasible
 from solvers.verify.assignment import verify

@@ -23,9 +23,10 @@ from solvers.model.amortisation import AmortisationGate
 from solvers.model.budget import Budget
 from solvers.model.key_statistics import KeyStatistics, RoutedEdge, Routing
 from solvers.model.objective import Objective, Weights
+from solvers.model.predicted_load import traffic_price
 from solvers.model.problem import Problem
 from solvers.model.stop import Stop
-from solvers.model.traffic_costs import TrafficCosts, traffic_price
+from solvers.model.traffic_costs import TrafficCosts
 from solvers.planner.allocation import Allocation, plan_for, route_keys
 from solvers.verify.assignment import verify
 from tests.unit.solvers.instances import names

@@ -16,8 +16,9 @@ from solvers.collocate.partition import cut_off, partition
 from solvers.collocate.placement_state import PlacementState
 from solvers.model import metrics
 from solvers.model.budget import Budget
+from solvers.model.predicted_load import predicted_load
 from solvers.model.problem import Problem
-from solvers.model.traffic_costs import TrafficCosts, predicted_load
+from solvers.model.traffic_costs import TrafficCosts
 from solvers.model.traffic_graph import TrafficGraph, edges_from_names
 from tests.unit.solvers.collocate.instances import (
     collocated_rate,
