@@ -30,20 +30,16 @@ from statistics import median
 import numpy as np
 
 from ballast.contracts.policy import load_policy
-from ballast.streaming.figures import (
-    BatchFigures,
-    Measured,
-    MetricsWindow,
-    key_pair_rows,
-    measured_batch,
-)
+from ballast.streaming.batch_figures import BatchFigures, figures_of_batch
+from ballast.streaming.metrics_window import MetricsWindow
+from ballast.streaming.metrics_writer import key_pair_rows
 from ballast.streaming.node import (
     SOURCE,
+    BatchWork,
     Delivery,
     Group,
     NodeReport,
     Pair,
-    Work,
     _Outlet,
     run_node,
     unpack,
@@ -83,7 +79,7 @@ def statistics_cost(batches: int) -> None:
     node_ids = tuple(node.id for node in policy.nodes)
     lines = flight_lines()
     with tempfile.TemporaryDirectory() as folder:
-        work = Work(topology, node_indexes(placement, topology, node_ids), node_ids, 0, folder)
+        work = BatchWork(topology, node_indexes(placement, topology, node_ids), node_ids, 0, folder)
         plain, counted, driver, seen = [], [], [], []
         for number in range(WARM_UP + batches):
             start = number * RECORDS % (len(lines) - RECORDS)
@@ -96,7 +92,9 @@ def statistics_cost(batches: int) -> None:
                 times.append(time.thread_time() - began)
                 if counts:
                     driver.append(driver_seconds(reports, topology, placement, node_ids))
-                    seen.append(measured_batch(number, reports, topology, placement, node_ids, {}))
+                    seen.append(
+                        figures_of_batch(number, reports, topology, placement, node_ids, {})
+                    )
     plain, counted, driver = plain[WARM_UP:], counted[WARM_UP:], driver[WARM_UP:]
     ratios = np.array(counted) / np.array(plain) - 1
     print(f"{batches} batches of {RECORDS:,} flights, six nodes, medians of CPU time")
@@ -109,7 +107,7 @@ def statistics_cost(batches: int) -> None:
     print_window(seen[-WINDOW_BATCHES:])
 
 
-def source(topology: Topology, work: Work, lines: Sequence[str]) -> Inboxes:
+def source(topology: Topology, work: BatchWork, lines: Sequence[str]) -> Inboxes:
     """The records as the source's shuffle brings them to the nodes."""
     groups: dict[Group, list[Pair]] = {}
     for line in lines:
@@ -123,7 +121,7 @@ def source(topology: Topology, work: Work, lines: Sequence[str]) -> Inboxes:
     return inboxes
 
 
-def run_batch(work: Work, inboxes: Inboxes) -> list[NodeReport]:
+def run_batch(work: BatchWork, inboxes: Inboxes) -> list[NodeReport]:
     """All stages of a batch, one node after another."""
     reports = []
     for stage in range(work.topology.stages):
@@ -149,22 +147,15 @@ def driver_seconds(
     seconds = []
     for some in (bare, reports):
         began = time.thread_time()
-        measured = measured_batch(0, some, topology, placement, node_ids, {})
-        json.dumps(batch_of(measured).to_json(), separators=(",", ":"))
+        measured = figures_of_batch(0, some, topology, placement, node_ids, {})
+        json.dumps(measured.to_json(), separators=(",", ":"))
         seconds.append(time.thread_time() - began)
     return seconds[1] - seconds[0]
 
 
-def batch_of(measured: Measured) -> BatchFigures:
-    return BatchFigures(
-        measured.batch_id, 0, 0, False, 0, measured.groups, measured.traffic, measured.nodes,
-        measured.keys, measured.pairs,
-    )  # fmt: skip
-
-
-def print_window(measured: Sequence[Measured]) -> None:
+def print_window(measured: Sequence[BatchFigures]) -> None:
     """Print what the last window's rows cost and how much of the traffic they know exactly."""
-    batches = tuple(map(batch_of, measured))
+    batches = tuple(measured)
     window = MetricsWindow(0, 1, batches, batches[-1])
     began = time.thread_time()
     rows = key_pair_rows("flights", window, datetime.now(UTC))
@@ -236,7 +227,7 @@ def source_cost() -> None:
     topology = build_topology("flights", FLIGHTS.operators, policy)
     hashed = first_placement(topology, policy)
     node_ids = tuple(node.id for node in policy.nodes)
-    work = Work(topology, node_indexes(hashed, topology, node_ids), node_ids, 0, "")
+    work = BatchWork(topology, node_indexes(hashed, topology, node_ids), node_ids, 0, "")
     builder = SparkSession.builder
     for key, value in spark_conf(load_settings()).items():
         builder = builder.config(key, value)

@@ -28,7 +28,7 @@ from ballast.contracts.records import Head
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.plans import read_acks, read_head, read_log, read_outcomes, read_plan
 from ballast.store.tables import read_rows, table_exists
-from ballast.streaming.lock import JobLock
+from ballast.streaming.job_lock import JobLock
 from embedded import checks
 from embedded.airflow import ADMIN, ROOT, EmbeddedAirflow
 from embedded.errors import EmbeddedError, WaitedTooLong

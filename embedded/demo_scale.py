@@ -31,7 +31,7 @@ from ballast.store.plans import (
     read_scaling,
 )
 from ballast.store.tables import read_rows
-from ballast.streaming.inspect import job_folder
+from ballast.streaming.job_state import job_folder
 from embedded.demo import (
     DAG_ID,
     JOB,

@@ -10,17 +10,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ballast.streaming.inspect import read_states
-    from ballast.streaming.job import RunningJob, StreamingJob, stop_on_signals
+    from ballast.streaming.job import QueryOptions, RunningJob, StreamingJob, stop_on_signals
+    from ballast.streaming.job_state import read_states
     from ballast.streaming.operators import Operator
 
-__all__ = ["Operator", "RunningJob", "StreamingJob", "read_states", "stop_on_signals"]
+__all__ = [
+    "Operator",
+    "QueryOptions",
+    "RunningJob",
+    "StreamingJob",
+    "read_states",
+    "stop_on_signals",
+]
 
 _HOME = {
     "Operator": "ballast.streaming.operators",
+    "QueryOptions": "ballast.streaming.job",
     "RunningJob": "ballast.streaming.job",
     "StreamingJob": "ballast.streaming.job",
-    "read_states": "ballast.streaming.inspect",
+    "read_states": "ballast.streaming.job_state",
     "stop_on_signals": "ballast.streaming.job",
 }
 

@@ -20,8 +20,8 @@ from typing import Any
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import ACK_STATUSES
 from ballast.store.tables import append_once
+from ballast.streaming.atomic_files import read_json, write_json
 from ballast.streaming.decisions import MoveFigures
-from ballast.streaming.files import read_json, write_json
 from ballast.streaming.routing import FIRST_VERSION
 
 log = logging.getLogger("ballast.streaming")

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ballast.contracts.errors import InvalidInput
-from ballast.streaming.files import read_json, write_json
+from ballast.streaming.atomic_files import read_json, write_json
 from ballast.streaming.operators import Topology
 from ballast.streaming.routing import Placement
 

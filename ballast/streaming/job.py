@@ -19,9 +19,9 @@ from ballast.contracts.errors import BallastError
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings, check_job_name
 from ballast.store.tables import ensure_tables
-from ballast.streaming.inspect import job_folder
+from ballast.streaming.job_lock import JobLock
+from ballast.streaming.job_state import job_folder
 from ballast.streaming.ledger import Flusher
-from ballast.streaming.lock import JobLock
 from ballast.streaming.operators import Operator, build_topology
 from ballast.streaming.runtime import Backlog, JobRuntime
 
@@ -38,11 +38,29 @@ class _StopRequested(Exception):
 
 
 @dataclass(frozen=True)
-class StreamingJob:
-    """A job's name, the SQL expression of its source's key, and its operators.
+class QueryOptions:
+    """How Spark runs the job's query."""
 
-    ``backlog`` tells how many records wait at the source when a batch ends that took so many;
-    without it the job cannot be scaled. What ``advise`` says of the policy is logged at the start.
+    trigger_s: float = 1.0
+    """Seconds between the starts of two batches, at least."""
+    checkpoint: Path | str | None = None
+    """Folder of Spark's checkpoint; None is the job's own folder."""
+
+
+DEFAULT_OPTIONS = QueryOptions()
+
+
+@dataclass(frozen=True)
+class StreamingJob:
+    """A streaming job as its author declares it.
+
+    Attributes:
+        job: name of the job and of its policy.
+        source_key: SQL expression of the key of a record of the source.
+        operators: the operators of the job.
+        backlog: gives the records that wait at the source when a batch ends; it gets the number
+            of records that the batch took. Without it the job cannot be scaled.
+        advise: gives lines of advice on a policy, which are logged at the start.
     """
 
     job: str
@@ -59,11 +77,13 @@ class StreamingJob:
         stream: DataFrame,
         settings: Settings,
         policy: JobPolicy,
-        *,
-        checkpoint: Path | str | None = None,
-        trigger_s: float = 1.0,
+        options: QueryOptions = DEFAULT_OPTIONS,
     ) -> RunningJob:
-        """Start the job; it runs beside the caller until :meth:`RunningJob.stop`."""
+        """Starts the job, which then runs until :meth:`RunningJob.stop`.
+
+        Raises:
+            InvalidInput: the operators do not fit the policy, or the job already runs.
+        """
         topology = build_topology(self.job, self.operators, policy)
         for line in self.advise(policy) if self.advise else ():
             log.info("advice: %s", line)
@@ -73,8 +93,8 @@ class StreamingJob:
         try:
             ensure_tables(settings, JOB_TABLES)
             runtime = JobRuntime(topology, self.source_key, settings, policy, folder, self.backlog)
-            return RunningJob(lock, runtime, stream, str(checkpoint or folder / "checkpoint"),
-                              trigger_s)  # fmt: skip
+            checkpoint = str(options.checkpoint or folder / "checkpoint")
+            return RunningJob(lock, runtime, stream, checkpoint, options.trigger_s)
         except BaseException:
             lock.__exit__(None, None, None)
             raise
@@ -84,18 +104,28 @@ class StreamingJob:
         stream: DataFrame,
         settings: Settings,
         policy: JobPolicy,
+        options: QueryOptions = DEFAULT_OPTIONS,
         *,
-        checkpoint: Path | str | None = None,
-        trigger_s: float = 1.0,
         stop: threading.Event | None = None,
         drain: bool = False,
     ) -> None:
-        """Run until SIGTERM, SIGINT or ``stop``; with ``drain`` all input present is counted."""
+        """Runs the job until SIGTERM, SIGINT or ``stop``.
+
+        Args:
+            stream: the source as a streaming data frame.
+            settings: where tables and folders are.
+            policy: the job's policy.
+            options: how Spark runs the query.
+            stop: an event that stops the job when it is set.
+            drain: whether to process all input that is present before stopping.
+
+        Raises:
+            InvalidInput: the operators do not fit the policy, or the job already runs.
+            BallastError: a batch failed.
+        """
         with (
             stop_on_signals(stop) as stopping,
-            self.start(
-                stream, settings, policy, checkpoint=checkpoint, trigger_s=trigger_s
-            ) as running,
+            self.start(stream, settings, policy, options) as running,
         ):
             running.wait(stopping)
             if drain:
@@ -116,7 +146,7 @@ class RunningJob:
         self.runtime = runtime
         self._lock = lock
         self._stopping = threading.Event()
-        self.flusher = Flusher(runtime.ledger, runtime.log_window)
+        self.flusher = Flusher(runtime.ledger, runtime.metrics.log_window)
         self.query: StreamingQuery = (
             stream.writeStream.queryName(f"ballast_{runtime.policy.job}")
             .foreachBatch(self._on_batch)

@@ -13,9 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ballast.streaming.figures import BatchFigures, Measured, MetricsWindow
-from ballast.streaming.files import read_json, write_json
-from ballast.streaming.windows import (
+from ballast.streaming.atomic_files import read_json, write_json
+from ballast.streaming.batch_figures import BatchFigures
+from ballast.streaming.metrics_window import (
+    CountedBatch,
+    MetricsWindow,
     build_windows,
     covered_windows,
     first_open_window,
@@ -56,35 +58,24 @@ class Ledger:
         found = read_json(folder / "mark.json")
         self.mark = Mark(**found | {"starts": tuple(found["starts"])}) if found else Mark()
         self.batches = {
-            batch.batch_id: batch for batch in map(_read_batch, sorted(folder.glob("batch-*.json")))
+            batch.figures.batch_id: batch
+            for batch in map(_read_batch, sorted(folder.glob("batch-*.json")))
         }
 
     def has(self, batch_id: int) -> bool:
         """Whether the batch was counted before; a replay is not counted again."""
         return bool(self.batches) and batch_id <= max(self.batches)
 
-    def record(self, measured: Measured) -> None:
-        """Stamp the batch with the time of its end and make its figures durable."""
+    def record(self, figures: BatchFigures) -> None:
+        """Counts a batch in the window of the present time and makes that durable."""
         with self.lock:
-            if not self.has(measured.batch_id):
-                # Under the lock: no window can be closed between the stamp and the entry.
+            if not self.has(figures.batch_id):
+                # Under the lock: no window can be closed between the time and the entry.
                 ended = self.clock()
-                batch = BatchFigures(
-                    measured.batch_id,
-                    ended,
-                    max(window_start(ended, self.length_ms), self._open_from()),
-                    self.live_from is None,
-                    measured.plan_version,
-                    measured.groups,
-                    measured.traffic,
-                    measured.nodes,
-                    measured.keys,
-                    measured.pairs,
-                    measured.arrived,
-                    measured.backlog,
-                )
-                write_json(self._path(batch.batch_id), batch.to_json())
-                self.batches[batch.batch_id] = batch
+                window = max(window_start(ended, self.length_ms), self._open_from())
+                batch = CountedBatch(figures, ended, window, self.live_from is None)
+                write_json(self._path(figures.batch_id), batch.to_json())
+                self.batches[figures.batch_id] = batch
                 if self.live_from is None:
                     self.live_from = batch.window_ms
 
@@ -174,5 +165,5 @@ class Flusher(threading.Thread):
         return (window_start(now, length) + length - now) / 1000 + 0.05
 
 
-def _read_batch(path: Path) -> BatchFigures:
-    return BatchFigures.from_json(read_json(path) or {})
+def _read_batch(path: Path) -> CountedBatch:
+    return CountedBatch.from_json(read_json(path) or {})

@@ -20,8 +20,8 @@ from typing import Any
 from pyspark import cloudpickle
 
 from ballast.contracts.errors import InvalidInput
+from ballast.streaming.heavy_keys import KeyCounter, Summary
 from ballast.streaming.operators import KeyOf, Topology
-from ballast.streaming.pairs import KeyCounter, Summary
 from ballast.streaming.processor_speed import ProcessorSpeed, probe_ns
 from ballast.streaming.routing import NO_ROUTES, Routes, key_group_of
 from ballast.streaming.state import Slot
@@ -89,7 +89,7 @@ def no_routes() -> Mapping[str, Routes]:
 
 
 @dataclass(frozen=True)
-class Work:
+class BatchWork:
     """Everything a task needs to know of a batch; sent to every task."""
 
     topology: Topology
@@ -151,7 +151,7 @@ def _is_plain_named_tuple(kind: type) -> bool:
 
 
 def run_node(
-    work: Work, node: int, stage: int, inbox: dict[Group, list[Delivery]]
+    work: BatchWork, node: int, stage: int, inbox: dict[Group, list[Delivery]]
 ) -> tuple[NodeReport, list[Block]]:
     """Process what came for the node's key groups, and what follows from it on the same node."""
     _check_owner(work, node, inbox)
@@ -161,19 +161,18 @@ def run_node(
 
 
 def _run_operators(
-    work: Work, node: int, stage: int, inbox: dict[Group, list[Delivery]]
+    work: BatchWork, node: int, stage: int, inbox: dict[Group, list[Delivery]]
 ) -> tuple[NodeReport, list[Block]]:
     report = NodeReport(node, stage)
     blocks: list[Block] = []
     pending = dict(inbox)
     speed = ProcessorSpeed()
-    counters = _Counters(work)
+    task = _Task(work, node, stage, _Counters(work))
     for operator in range(len(work.topology.operators)):
-        outlets = _outlets(work, operator, counters)
+        outlets = _outlets(work, operator, task.counters)
         for group in sorted(group for group in pending if group[0] == operator):
             deliveries = sorted(pending.pop(group), key=lambda delivery: delivery.sender)
-            keys = counters.keys.get(operator)
-            use, sent = _run_group(work, node, stage, group, deliveries, outlets, keys)
+            use, sent = _run_group(task, group, deliveries, outlets)
             speed.add(use.cpu_ns)
             report.groups[group] = use
             for target, (count, content) in sent.items():
@@ -185,11 +184,11 @@ def _run_operators(
                     pending.setdefault(target, []).append(_local(group, content))
     for use, probe in zip(report.groups.values(), speed.probes_by_key_group(), strict=True):
         use.probe_ns = probe
-    report.keys, report.pairs = counters.summaries()
+    report.keys, report.pairs = task.counters.summaries()
     return report, blocks
 
 
-def _warm_up(work: Work, node: int, stage: int, inbox: dict[Group, list[Delivery]]) -> None:
+def _warm_up(work: BatchWork, node: int, stage: int, inbox: dict[Group, list[Delivery]]) -> None:
     """Do the first key group's reading once unmeasured.
 
     A task starts with cold caches; the key group that comes first would pay for all of them, by
@@ -223,7 +222,7 @@ def _collector_off() -> Iterator[None]:
 class _Counters:
     """Counters of one task, for the edges and operators whose keys a plan could route."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: BatchWork) -> None:
         edges = work.topology.edges_by_key if work.counts_keys else []
         self.pairs = {edge: KeyCounter() for edge in edges}
         self.keys = {operator: KeyCounter() for edge in edges for operator in edge}
@@ -274,7 +273,17 @@ class _Outlet:
             self.pairs.clear()
 
 
-def _outlets(work: Work, operator: int, counters: _Counters) -> list[_Outlet]:
+@dataclass(frozen=True)
+class _Task:
+    """One node's part of one stage of a batch."""
+
+    work: BatchWork
+    node: int
+    stage: int
+    counters: _Counters
+
+
+def _outlets(work: BatchWork, operator: int, counters: _Counters) -> list[_Outlet]:
     topology, routes = work.topology, work.routes()
     outlets = []
     for target in topology.downstream[operator]:
@@ -287,16 +296,12 @@ def _outlets(work: Work, operator: int, counters: _Counters) -> list[_Outlet]:
 
 
 def _run_group(
-    work: Work,
-    node: int,
-    stage: int,
-    group: Group,
-    deliveries: list[Delivery],
-    outlets: list[_Outlet],
-    keys: KeyCounter | None,
+    task: _Task, group: Group, deliveries: list[Delivery], outlets: list[_Outlet]
 ) -> tuple[GroupUse, dict[Group, tuple[int, list[Pair] | bytes]]]:
+    """Processes the records of one key group; returns what it used and what it sends."""
+    work, keys = task.work, task.counters.keys.get(group[0])
     cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
-    slot = work.slot(node, group, stage)
+    slot = work.slot(task.node, group, task.stage)
     state, stored, names = slot.load()
     use = GroupUse(bytes_in=sum(delivery.wire_bytes for delivery in deliveries))
     sent: dict[Group, list[Pair]] = {}
@@ -312,7 +317,7 @@ def _run_group(
                 _send(key, produced, outlets, sent, work.topology.ids[group[0]])
     for outlet in outlets:
         outlet.count_pairs()
-    content = _sealed(work, node, sent, use)
+    content = _sealed(work, task.node, sent, use)
     use.bytes_out = sum(len(data) for _, data in content.values() if isinstance(data, bytes))
     use.state_bytes = slot.save(state, stored, names)
     use.cpu_ns = time.thread_time_ns() - cpu
@@ -358,7 +363,7 @@ def _send(
 
 
 def _sealed(
-    work: Work, node: int, sent: dict[Group, list[Pair]], use: GroupUse
+    work: BatchWork, node: int, sent: dict[Group, list[Pair]], use: GroupUse
 ) -> dict[Group, tuple[int, list[Pair] | bytes]]:
     """What stays on the node as it is, what leaves it serialised, in the order it was sent."""
     content: dict[Group, tuple[int, list[Pair] | bytes]] = {
@@ -377,7 +382,7 @@ def _local(sender: Group, content: list[Pair]) -> Delivery:
     return Delivery(sender, lambda: content)
 
 
-def _check_owner(work: Work, node: int, inbox: dict[Group, list[Delivery]]) -> None:
+def _check_owner(work: BatchWork, node: int, inbox: dict[Group, list[Delivery]]) -> None:
     """No record may be processed by a node that does not own its key group."""
     for group in inbox:
         if work.owner(group) != node:

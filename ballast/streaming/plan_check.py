@@ -1,50 +1,53 @@
-"""Check a published plan against the job's own world before anything is changed by it.
+"""Checks a published plan against the job's operators and nodes before the job follows it.
 
-Nothing that comes from a table is trusted: a plan that does not fit is refused with the reason,
-and the job keeps the one it has.
+Nothing that comes from a table is trusted: a plan that does not fit is refused with a reason, and
+the job keeps the plan that it has.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from ballast.contracts.errors import InvalidInput, PlanRefused
-from ballast.contracts.identity import Scaled, content_hash, is_routable
+from ballast.contracts.identity import Scaled, is_routable
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Head
-from ballast.contracts.regions import Weighted
 from ballast.contracts.scaling import DRAINING, IN_USE, node_actions, nodes_in_use
 from ballast.contracts.tables import LONGEST_ROUTED_KEY_BYTES
 from ballast.streaming.operators import Topology
+from ballast.streaming.plan_content import Assigned, PublishedContent, Route
 from ballast.streaming.routing import Placement, key_transfers_between, moves_between
 
-Route = tuple[str, str, int]
-"""A row of ``plans.routes``: operator, key, key group."""
 SHOWN_KEY = 40
 
 
 def checked_placement(
     head: Head,
-    rows: Sequence[Any],
+    content: PublishedContent,
     topology: Topology,
     policy: JobPolicy,
     current: Placement,
-    routes: Sequence[Route] = (),
-    scaling: Sequence[Scaled] = (),
-    weights: Sequence[Weighted] = (),
 ) -> Placement:
-    """The placement that a plan's content describes, or :class:`PlanRefused` with the reason.
+    """The placement that a plan's content describes.
 
-    Weights are part of the content and of its hash; what they say is for their regions to check.
+    The weights of ordered regions are kept with it; the regions check what the weights say.
+
+    Args:
+        head: the published version.
+        content: the plan's content as the tables have it.
+        topology: the job's operators and key groups.
+        policy: the job's policy, with its nodes.
+        current: the placement in force, to see what would move.
+
+    Raises:
+        PlanRefused: the content is not what was published, or does not fit the job.
     """
-    content = [(str(r["operator_id"]), int(r["key_group"]), str(r["node_id"])) for r in rows]
-    check_hash(head, content, routes, scaling, weights)
-    _check_key_groups(content, topology)
-    _check_nodes(content, policy, scaling)
-    _check_routes(routes, topology)
-    owner = {(operator, group): node for operator, group, node in content}
+    content.check_hash(head)
+    _check_key_groups(content.assignment, topology)
+    _check_nodes(content.assignment, policy, content.scaling)
+    _check_routes(content.routes, topology)
+    owner = {(operator, group): node for operator, group, node in content.assignment}
     placement = Placement(
         head.version,
         head.plan_id,
@@ -52,16 +55,16 @@ def checked_placement(
             operator: tuple(owner[operator, group] for group in range(groups))
             for operator, groups in zip(topology.ids, topology.key_groups, strict=True)
         },
-        _by_operator(routes),
-        tuple(scaling),
-        tuple(weights),
+        _by_operator(content.routes),
+        tuple(content.scaling),
+        tuple(content.weights),
     )
     _check_draining(current, placement, topology, policy)
     return placement
 
 
 def check_keeps_routes(placement: Placement, topology: Topology) -> None:
-    """Routes in force need operators that keep their state by key, also after a restart."""
+    """Checks after a restart that operators with routes in force still keep their state by key."""
     for operator in topology.operators:
         if placement.routes_of(operator.id) and not operator.state_by_key:
             raise InvalidInput(
@@ -72,25 +75,8 @@ def check_keeps_routes(placement: Placement, topology: Topology) -> None:
             )  # fmt: skip
 
 
-def check_hash(
-    head: Head,
-    content: Sequence[tuple[str, int, str]],
-    routes: Sequence[Route],
-    scaling: Sequence[Scaled],
-    weights: Sequence[Weighted],
-) -> None:
-    """Refuse rows that are not the content that was published."""
-    found = content_hash(content, routes, scaling, weights)
-    if found != head.content_hash:
-        raise PlanRefused(
-            f"content hash of plan {head.plan_id} is {found[:16]} over {len(content)} rows, "
-            f"{len(routes)} routes, {len(scaling)} rows of scaling and {len(weights)} of weights, "
-            f"the head promises {head.content_hash[:16]}; publish the plan again"
-        )
-
-
-def _check_key_groups(content: list[tuple[str, int, str]], topology: Topology) -> None:
-    counted = Counter((operator, group) for operator, group, _ in content)
+def _check_key_groups(assignment: Sequence[Assigned], topology: Topology) -> None:
+    counted = Counter((operator, group) for operator, group, _ in assignment)
     wanted = set(topology.all_key_groups)
     twice = sorted(name for name, count in counted.items() if count > 1)
     unknown = sorted(counted.keys() - wanted)
@@ -104,7 +90,7 @@ def _check_key_groups(content: list[tuple[str, int, str]], topology: Topology) -
 
 
 def _check_nodes(
-    content: list[tuple[str, int, str]], policy: JobPolicy, scaling: Sequence[Scaled]
+    assignment: Sequence[Assigned], policy: JobPolicy, scaling: Sequence[Scaled]
 ) -> None:
     known = [node.id for node in policy.nodes]
     used = {name for name, action in node_actions(scaling).items() if action in IN_USE}
@@ -114,14 +100,14 @@ def _check_nodes(
             f"the plan adds or keeps the unknown node {', '.join(strange)}; the job's policy has "
             f"{', '.join(known)}: add the node to the policy and restart the job, or plan again"
         )
-    placed = {node for _, _, node in content} & set(known)
+    placed = {node for _, _, node in assignment} & set(known)
     unused = sorted(placed - nodes_in_use(policy, scaling).keys())
     if unused:
         raise PlanRefused(
             f"the plan places key groups on node {', '.join(unused)}, which it does not use (a "
             "spare node, or one it removes): plan again"
         )
-    unknown = sorted({node for _, _, node in content} - set(known))
+    unknown = sorted({node for _, _, node in assignment} - set(known))
     if unknown:
         raise PlanRefused(
             f"the plan uses the unknown node {', '.join(unknown)}; the job's policy has "
@@ -130,7 +116,7 @@ def _check_nodes(
 
 
 def _check_routes(routes: Sequence[Route], topology: Topology) -> None:
-    """Every route is of an operator that can be routed, and names a key once and a key group."""
+    """Every route names an operator with state by key, a key group of it, and a key once."""
     key_groups = dict(zip(topology.ids, topology.key_groups, strict=True))
     by_key = {operator.id for operator in topology.operators if operator.state_by_key}
     seen = set()

@@ -10,40 +10,26 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from ballast.contracts.errors import PlanRefused
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Head
-from ballast.contracts.regions import weighted
-from ballast.contracts.scaling import nodes_in_use, scaled
+from ballast.contracts.scaling import nodes_in_use
 from ballast.contracts.settings import Settings
-from ballast.store.plans import read_assignment, read_head, read_routes, read_scaling, read_weights
-from ballast.store.tables import append_once
+from ballast.store.plans import read_head
 from ballast.streaming.acks import AckBook
+from ballast.streaming.batch_figures import BatchFigures, KeyGroup, figures_of_batch
 from ballast.streaming.decisions import DecisionLog, MoveFigures, VersionDecision
-from ballast.streaming.faults import fault_point
-from ballast.streaming.figures import (
-    KeyGroup,
-    Measured,
-    MetricsWindow,
-    Row,
-    key_group_rows,
-    key_pair_rows,
-    load_distance_pct,
-    measured_batch,
-    node_rows,
-    source_rows,
-    traffic_rows,
-)
+from ballast.streaming.fault_points import fault_point
 from ballast.streaming.ledger import Ledger
-from ballast.streaming.node import NodeReport, Work, no_routes
+from ballast.streaming.metrics_writer import MetricsWriter
+from ballast.streaming.node import BatchWork, NodeReport, no_routes
 from ballast.streaming.operators import Topology
 from ballast.streaming.plan_check import check_keeps_routes, checked_placement
+from ballast.streaming.plan_content import read_content
 from ballast.streaming.routing import (
     Placement,
     first_placement,
@@ -85,10 +71,9 @@ class JobRuntime:
         self.decisions.check_topology(topology)
         self.state = StateStore(folder / "state")
         self.acks = AckBook(folder / "acks", settings, policy.job)
-        clock = steady_clock()
-        self.ledger = Ledger(
-            folder / "metrics", round(policy.window_s * 1000), clock, self._publish
-        )
+        self.metrics = MetricsWriter(settings, policy, topology.ids[0], self._node_states)
+        window_ms = round(policy.window_s * 1000)
+        self.ledger = Ledger(folder / "metrics", window_ms, steady_clock(), self.metrics.write)
         self.refused: set[int] = set()
         self.placements: dict[int, Placement] = {}
         self.sent_routes: SentRoutes | None = None
@@ -155,17 +140,12 @@ class JobRuntime:
             head = read_head(self.settings, self.policy.job)
             if head is None or head.version <= current.version or head.version in self.refused:
                 return None
-            rows = read_assignment(self.settings, self.policy.job, head.plan_id)
-            routes = read_routes(self.settings, self.policy.job, head.plan_id)
-            scaling = scaled(read_scaling(self.settings, self.policy.job, head.plan_id))
-            weights = weighted(read_weights(self.settings, self.policy.job, head.plan_id))
+            content = read_content(self.settings, self.policy.job, head.plan_id)
         except Exception as error:  # noqa: BLE001 - whatever ails the tables, the job goes on
             log.warning("the plan could not be read, keeping v%d: %s", current.version, error)
             return None
         try:
-            return checked_placement(
-                head, rows, self.topology, self.policy, current, routes, scaling, weights
-            )
+            return checked_placement(head, content, self.topology, self.policy, current)
         except PlanRefused as refusal:
             self._refuse(head, current, str(refusal), batch_id)
             return None
@@ -229,9 +209,9 @@ class JobRuntime:
             self.sent_routes = SentRoutes(frame.sparkSession, placement, self.topology.ids[0])
         return self.sent_routes
 
-    def _work(self, batch_id: int, placement: Placement, sent: SentRoutes | None) -> Work:
+    def _work(self, batch_id: int, placement: Placement, sent: SentRoutes | None) -> BatchWork:
         node_ids = taking_turns(self._nodes(placement), batch_id)
-        return Work(
+        return BatchWork(
             self.topology,
             node_indexes(placement, self.topology, node_ids),
             node_ids,
@@ -242,8 +222,8 @@ class JobRuntime:
 
     def _measured(
         self, batch_id: int, placement: Placement, reports: Sequence[NodeReport]
-    ) -> Measured:
-        measured = measured_batch(
+    ) -> BatchFigures:
+        measured = figures_of_batch(
             batch_id,
             reports,
             self.topology,
@@ -254,9 +234,9 @@ class JobRuntime:
         self.state_bytes = {name: group.state_bytes for name, group in measured.groups.items()}
         return self._with_arrivals(measured)
 
-    def _with_arrivals(self, measured: Measured) -> Measured:
+    def _with_arrivals(self, measured: BatchFigures) -> BatchFigures:
         """What waits at the source, and what came to it since the batch before."""
-        taken = measured.taken(self.topology.ids[0])
+        taken = measured.records_of(self.topology.ids[0])
         before, self.last_backlog = self.last_backlog, self._waiting(taken)
         if before is None or self.last_backlog is None:
             return replace(measured, backlog=self.last_backlog)
@@ -274,7 +254,7 @@ class JobRuntime:
         """The nodes in use under a placement, in the policy's order."""
         return tuple(nodes_in_use(self.policy, placement.scaling))
 
-    def _states(self, version: int) -> dict[str, str]:
+    def _node_states(self, version: int) -> dict[str, str]:
         """Nodes in use under a version, and which of them drain; by the policy if it is gone."""
         placement = self.placements.get(version) or self.decisions.placement(version)
         return nodes_in_use(self.policy, placement.scaling if placement else ())
@@ -295,42 +275,6 @@ class JobRuntime:
             placement = self._placement(latest.version)
             node_indexes(placement, self.topology, self._nodes(placement))
             check_keeps_routes(placement, self.topology)
-
-    def _publish(self, windows: Sequence[MetricsWindow], number: int) -> None:
-        """Append the windows' rows, one commit per table."""
-        job, now = self.policy.job, datetime.now(UTC)
-        pairs = [key_pair_rows(job, window, now) for window in windows]
-        tables: dict[str, list[Row] | pa.Table] = {
-            "metrics.key_pairs": pa.concat_tables(pairs) if pairs else [],
-            "metrics.traffic": [row for w in windows for row in traffic_rows(job, w, now)],
-            "metrics.key_groups": [row for w in windows for row in key_group_rows(job, w, now)],
-            "metrics.sources": [
-                row for w in windows for row in source_rows(job, w, self.topology.ids[0], now)
-            ],
-            "metrics.nodes": [
-                row
-                for w in windows
-                for row in node_rows(job, w, self.policy, now, self._states(w.last.plan_version))
-            ],
-        }
-        for table, rows in tables.items():
-            if len(rows):
-                append_once(
-                    self.settings, table, rows, app_id=f"ballast.{table}/{job}", app_version=number
-                )
-
-    def log_window(self, window: MetricsWindow) -> None:
-        """One plain line of progress."""
-        cpu = {node: use[2] for node, use in window.node_use().items()}
-        seconds = (window.end_ms - window.start_ms) / 1000
-        log.info(
-            "window %s: %.0f records/s, load distance %.1f %%, plan v%d, %d batches",
-            datetime.fromtimestamp(window.end_ms / 1000, UTC).strftime("%H:%M:%S"),
-            window.records / seconds,
-            load_distance_pct(cpu, self.policy, self._states(window.last.plan_version)),
-            window.last.plan_version,
-            len(window.batches),
-        )
 
 
 def steady_clock() -> SteadyClock:

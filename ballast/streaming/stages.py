@@ -17,7 +17,16 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 
 from ballast.contracts.errors import InvalidInput
-from ballast.streaming.node import SOURCE, Block, Delivery, Group, NodeReport, Pair, Work, run_node
+from ballast.streaming.node import (
+    SOURCE,
+    BatchWork,
+    Block,
+    Delivery,
+    Group,
+    NodeReport,
+    Pair,
+    run_node,
+)
 from ballast.streaming.node import unpack as unpack_pairs
 from ballast.streaming.routing import Placement, Routes
 
@@ -75,7 +84,7 @@ def _route_table(spark: SparkSession, routes: Routes) -> DataFrame:
 
 
 def run_stages(
-    frame: DataFrame, source_key: str, work: Work, source_routes: DataFrame | None = None
+    frame: DataFrame, source_key: str, work: BatchWork, source_routes: DataFrame | None = None
 ) -> list[NodeReport]:
     """Process one batch; the nodes' reports of all stages come back to the driver."""
     nodes = len(work.node_ids)
@@ -94,7 +103,7 @@ def run_stages(
 
 
 def routed_source(
-    frame: DataFrame, source_key: str, work: Work, routes: DataFrame | None = None
+    frame: DataFrame, source_key: str, work: BatchWork, routes: DataFrame | None = None
 ) -> DataFrame:
     """The source with key, key group and node of each record, and an order to process them in.
 
@@ -123,7 +132,9 @@ def _node_of(route: tuple[int, ...]) -> Column:
 Batches = Iterable[pa.RecordBatch]
 
 
-def _first_stage(work: Work, columns: list[str]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def _first_stage(
+    work: BatchWork, columns: list[str]
+) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
         node = _this_node()
         inbox = source_inbox(list(batches), columns, node)
@@ -132,7 +143,7 @@ def _first_stage(work: Work, columns: list[str]) -> Callable[[Batches], Iterator
     return stage
 
 
-def _later_stage(work: Work, stage: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def _later_stage(work: BatchWork, stage: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         node = _this_node()
         inbox, reports = wire_inbox(batches, node)
@@ -182,7 +193,7 @@ def wire_inbox(batches: Batches, node: int) -> tuple[dict[Group, list[Delivery]]
 
 
 def wire_batch(
-    work: Work, report: NodeReport, blocks: list[Block], reports: list[bytes]
+    work: BatchWork, report: NodeReport, blocks: list[Block], reports: list[bytes]
 ) -> pa.RecordBatch:
     """What a task hands on: blocks to the nodes that own their key groups, reports to itself."""
     own = [*reports, pickle.dumps(report, protocol=5)]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ballast.contracts.errors import InvalidInput
-from ballast.streaming.files import TEMPORARY_PREFIX, write_atomically
+from ballast.streaming.atomic_files import TEMPORARY_PREFIX, write_atomically
 from ballast.streaming.operators import State
 
 SUFFIX = ".json"

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 
 from ballast.contracts.policy import JobPolicy
 from ballast.streaming import StreamingJob
-from ballast.streaming.figures import KeyGroup, Link, Measured, measured_batch
-from ballast.streaming.node import NodeReport, Work
+from ballast.streaming.batch_figures import BatchFigures, KeyGroup, Link, figures_of_batch
+from ballast.streaming.node import BatchWork, NodeReport
 from ballast.streaming.operators import Topology, build_topology
 from ballast.streaming.processor_speed import LEAST, MOST
 from ballast.streaming.routing import Placement, moves_between, node_indexes, taking_turns
@@ -94,7 +94,9 @@ class Cluster:
         """Run these batches of the input one after another, and add up what they used."""
         return self._added_up([self._run_batch([number]) for number in numbers])
 
-    def _added_up(self, parts: Sequence[tuple[Measured, float, ShuffleFigures]]) -> RoundFigures:
+    def _added_up(
+        self, parts: Sequence[tuple[BatchFigures, float, ShuffleFigures]]
+    ) -> RoundFigures:
         cpu, traffic = Counter[KeyGroup](), Counter[Link]()
         for measured, _, _ in parts:
             cpu.update({name: figures.cpu_ms for name, figures in measured.groups.items()})
@@ -115,16 +117,16 @@ class Cluster:
             spark=spark,
         )
 
-    def _run_batch(self, numbers: Sequence[int]) -> tuple[Measured, float, ShuffleFigures]:
+    def _run_batch(self, numbers: Sequence[int]) -> tuple[BatchFigures, float, ShuffleFigures]:
         batch_id = self.next_batch
         node_ids = taking_turns(self.node_ids, batch_id)
         routes = node_indexes(self.placement, self.topology, node_ids)
-        work = Work(self.topology, routes, node_ids, batch_id, str(self.state.root))
+        work = BatchWork(self.topology, routes, node_ids, batch_id, str(self.state.root))
         watch = Watch(self.spark, f"{self.folder.name}-{batch_id}")
         with watch.watching():
             frame = self.spark.read.text([str(self.batches[number]) for number in numbers])
             reports = run_stages(frame, self.job.source_key, work)
-        measured = measured_batch(
+        measured = figures_of_batch(
             batch_id, reports, self.topology, self.placement, node_ids, self.state_bytes
         )
         self.state_bytes = {name: group.state_bytes for name, group in measured.groups.items()}

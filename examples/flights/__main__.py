@@ -18,8 +18,8 @@ from ballast.contracts.errors import BallastError, InvalidInput
 from ballast.contracts.policy import JobPolicy, load_policy
 from ballast.contracts.settings import Settings, load_settings
 from ballast.contracts.spark import SHORT_LIVED_JVM, spark_conf
-from ballast.streaming import RunningJob, stop_on_signals
-from ballast.streaming.inspect import job_folder
+from ballast.streaming import QueryOptions, RunningJob, stop_on_signals
+from ballast.streaming.job_state import job_folder
 from examples.flights.feed import CHUNK_RECORDS, Feeder, FlightsFolder
 from examples.flights.operators import FLIGHTS
 from examples.flights.real_jobs import REAL_JOB_4, REAL_JOBS, real_job_policy
@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> None:
     with (
         stop_on_signals() as stop,
         replace(job, backlog=folder.waiting, advise=advice_before_metrics).start(
-            stream, settings, policy, trigger_s=options.trigger
+            stream, settings, policy, QueryOptions(trigger_s=options.trigger)
         ) as running,
     ):
         _feed(feeder, running, stop, options.duration)

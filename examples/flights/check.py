@@ -17,8 +17,8 @@ import pandas as pd
 
 from ballast.contracts.errors import BallastError
 from ballast.contracts.settings import Settings, load_settings
-from ballast.streaming.inspect import job_folder, read_states
-from ballast.streaming.lock import JobLock
+from ballast.streaming.job_lock import JobLock
+from ballast.streaming.job_state import job_folder, read_states
 from examples.flights.feed import FlightsFolder, chunk_files
 
 COLUMNS = {0: "year", 8: "arr_delay", 11: "tailnum", 13: "dest"}

@@ -17,8 +17,8 @@ import pandas as pd
 
 from ballast.contracts.errors import BallastError
 from ballast.contracts.settings import Settings, load_settings
-from ballast.streaming.inspect import job_folder
-from ballast.streaming.lock import JobLock
+from ballast.streaming.job_lock import JobLock
+from ballast.streaming.job_state import job_folder
 from examples.flights.check import differences, input_files
 from examples.flights.feed import FlightsFolder
 from examples.flights.results import Rows, read_results

@@ -17,7 +17,7 @@ from ballast.contracts.errors import NotFound
 from ballast.contracts.settings import Settings
 from ballast.streaming import StreamingJob, read_states
 from ballast.streaming.decisions import DecisionLog
-from ballast.streaming.inspect import job_folder
+from ballast.streaming.job_state import job_folder
 
 SUMS = ("flights", "arrived", "delay")
 KEYS = {

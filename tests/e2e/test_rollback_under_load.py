@@ -26,7 +26,7 @@ from ballast.contracts.settings import Settings, load_settings
 from ballast.store.plans import read_acks, read_head, read_log
 from ballast.store.tables import ensure_tables, read_rows
 from ballast.streaming.decisions import DecisionLog
-from ballast.streaming.inspect import job_folder, placement_in_force
+from ballast.streaming.job_state import job_folder, placement_in_force
 from embedded.rest import wait_until
 from examples.flights.check import SumsReport, check_sums
 from spark_jobs.publish import publish_plan

@@ -12,9 +12,9 @@ from typing import Any
 
 from ballast.contracts.settings import Settings, load_settings
 from ballast.streaming import runtime
-from ballast.streaming.faults import VARIABLE
-from ballast.streaming.inspect import job_folder
-from ballast.streaming.node import SOURCE, Delivery, NodeReport, Work, run_node, unpack
+from ballast.streaming.fault_points import VARIABLE
+from ballast.streaming.job_state import job_folder
+from ballast.streaming.node import SOURCE, BatchWork, Delivery, NodeReport, run_node, unpack
 from ballast.streaming.routing import Placement, key_group_of
 from tests.support.streaming_parts import JOB, policy_of, topology_by_key
 
@@ -66,7 +66,7 @@ class Frame:
     sparkSession = None  # noqa: N815 - Spark's name
 
 
-def run_stages(_frame: object, _key: str, work: Work, _routes: object) -> list[NodeReport]:
+def run_stages(_frame: object, _key: str, work: BatchWork, _routes: object) -> list[NodeReport]:
     """What Spark would run, one node after another."""
     routed = work.routes().get("parse", {})
     inboxes: list[dict[Any, list[Delivery]]] = [{} for _ in work.node_ids]

@@ -29,8 +29,8 @@ from ballast.contracts.policy import JobPolicy, load_policy
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.plans import read_acks
 from ballast.store.tables import ensure_tables, read_rows
-from ballast.streaming.faults import POINTS, VARIABLE
-from ballast.streaming.inspect import job_folder, placement_in_force, read_states
+from ballast.streaming.fault_points import POINTS, VARIABLE
+from ballast.streaming.job_state import job_folder, placement_in_force, read_states
 from examples.flights.check import SumsReport, check_sums
 from examples.flights.feed import FlightsFolder
 from tests.support.streaming_plans import publish

@@ -19,8 +19,8 @@ import pytest
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.plans import read_acks
 from ballast.store.tables import ensure_tables, read_rows
-from ballast.streaming.faults import POINTS
-from ballast.streaming.inspect import placement_in_force, read_states
+from ballast.streaming.fault_points import POINTS
+from ballast.streaming.job_state import placement_in_force, read_states
 from tests.faults.routed_job import POLICY, WORDS, committed, live
 from tests.support.streaming_parts import JOB
 from tests.support.streaming_plans import publish

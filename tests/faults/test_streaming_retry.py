@@ -41,7 +41,7 @@ def run_job(home: Path) -> dict[str, int]:
     from ballast.contracts.settings import load_settings
     from ballast.contracts.spark import SHORT_LIVED_JVM, spark_conf
     from ballast.store.tables import ensure_tables
-    from ballast.streaming import Operator, StreamingJob, read_states
+    from ballast.streaming import Operator, QueryOptions, StreamingJob, read_states
     from tests.support.streaming_parts import JOB, OPERATORS, policy_of
 
     settings = load_settings({"BALLAST_HOME": str(home)})
@@ -61,7 +61,7 @@ def run_job(home: Path) -> dict[str, int]:
     (home / "input").mkdir()
     job = StreamingJob(JOB, source_key="value", operators=operators)
     stream = spark.readStream.text(str(home / "input"))
-    with job.start(stream, settings, policy_of(3), trigger_s=0.1) as running:
+    with job.start(stream, settings, policy_of(3), QueryOptions(trigger_s=0.1)) as running:
         for batch in range(BATCHES):
             hidden = home / "input" / f".{batch}"
             hidden.write_text("\n".join(WORDS))

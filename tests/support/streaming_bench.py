@@ -14,7 +14,7 @@ from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_acks
 from ballast.store.tables import read_rows
-from ballast.streaming import Operator, RunningJob, StreamingJob, read_states
+from ballast.streaming import Operator, QueryOptions, RunningJob, StreamingJob, read_states
 from tests.support.streaming_parts import JOB, policy_of
 
 POLICY = policy_of(3, window_s=1, statistics_period_s=10)
@@ -42,7 +42,7 @@ class Bench:
 
     def start(self, policy: JobPolicy = POLICY) -> RunningJob:
         stream = self.spark.readStream.text(str(self.input))
-        return self.job.start(stream, self.settings, policy, trigger_s=0.1)
+        return self.job.start(stream, self.settings, policy, QueryOptions(trigger_s=0.1))
 
     def feed(self, words: Sequence[str] = WORDS) -> None:
         self.feed_bytes("".join(f"{word}\n" for word in words).encode())

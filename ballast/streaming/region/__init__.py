@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ballast.contracts.regions import UNITS
-    from ballast.streaming.region.follow import PlanFollower
-    from ballast.streaming.region.measure import RegionMeasurement
-    from ballast.streaming.region.processes import RegionFailed
+    from ballast.streaming.region.measurement import RegionMeasurement
+    from ballast.streaming.region.metrics_writer import WindowWriter
+    from ballast.streaming.region.plan_follower import PlanFollower
     from ballast.streaming.region.region import OrderedRegion
     from ballast.streaming.region.settings import RegionSettings
-    from ballast.streaming.region.shares import even_weights
-    from ballast.streaming.region.write import WindowWriter
+    from ballast.streaming.region.weights import even_weights
+    from ballast.streaming.region.worker_processes import RegionFailed
 
 __all__ = [
     "UNITS",
@@ -31,14 +31,14 @@ __all__ = [
 ]
 
 _HOME = {
-    "UNITS": "shares",
+    "UNITS": "weights",
     "OrderedRegion": "region",
-    "PlanFollower": "follow",
-    "RegionFailed": "processes",
+    "PlanFollower": "plan_follower",
+    "RegionFailed": "worker_processes",
     "RegionSettings": "settings",
-    "RegionMeasurement": "measure",
-    "WindowWriter": "write",
-    "even_weights": "shares",
+    "RegionMeasurement": "measurement",
+    "WindowWriter": "metrics_writer",
+    "even_weights": "weights",
 }
 
 

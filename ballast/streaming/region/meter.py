@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from ballast.contracts.errors import BallastError
 from ballast.streaming.region.clock import ForwardClock
-from ballast.streaming.region.measure import Reading, RegionMeasurement, window_between
-from ballast.streaming.region.pending import InFlight
+from ballast.streaming.region.in_flight import InFlight
+from ballast.streaming.region.measurement import Reading, RegionMeasurement, window_between
 from ballast.streaming.region.settings import RegionSettings
 
 log = logging.getLogger(__name__)

@@ -21,13 +21,18 @@ from ballast.contracts.regions import UNITS, worker_names
 from ballast.streaming.region.clock import ForwardClock
 from ballast.streaming.region.connection import SLICE_MS, Connection
 from ballast.streaming.region.frames import FAILURE, RECORD, FrameReader, packed
-from ballast.streaming.region.measure import Reading, RegionMeasurement
+from ballast.streaming.region.in_flight import InFlight
+from ballast.streaming.region.measurement import Reading, RegionMeasurement
 from ballast.streaming.region.meter import Control, Meter, WeightTime
-from ballast.streaming.region.pending import InFlight
-from ballast.streaming.region.processes import END_S, RegionFailed, end_workers, start_workers
 from ballast.streaming.region.settings import RegionSettings
-from ballast.streaming.region.shares import checked, even_weights
+from ballast.streaming.region.weights import checked, even_weights
 from ballast.streaming.region.worker import Work
+from ballast.streaming.region.worker_processes import (
+    END_S,
+    RegionFailed,
+    end_workers,
+    start_workers,
+)
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +52,6 @@ class OrderedRegion:
         settings: RegionSettings | None = None,
         control: Control | None = None,
         on_window: Callable[[RegionMeasurement], None] | None = None,
-        clock: ForwardClock | None = None,
     ) -> None:
         self.connection_ids = worker_names(workers)
         count = len(self.connection_ids)
@@ -57,7 +61,7 @@ class OrderedRegion:
             )
         self.settings = settings or RegionSettings()
         self._work = work
-        self._clock = clock or ForwardClock()
+        self._clock = ForwardClock(self.settings.read_clock)
         start = checked(even_weights(count) if weights is None else weights, count)
         self._flight = InFlight(start, self.settings.max_in_flight, self._clock)
         self._connections: list[Connection] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ballast.contracts.errors import InvalidInput
@@ -21,6 +23,8 @@ class RegionSettings:
     """A record that so many workers had in their hands when they died is what kills them."""
     reroute: bool = False
     """Send a record elsewhere rather than block [MW16-REGIONS, 4.4]: a baseline, not advice."""
+    read_clock: Callable[[], float] = time.monotonic
+    """Gives seconds; the region's own clock never goes back, even if this one does."""
 
     def __post_init__(self) -> None:
         for name in ("send_buffer", "receive_buffer", "max_in_flight", "max_deaths"):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from ballast.streaming import QueryOptions
 from ballast.streaming.operators import build_topology
 from ballast.streaming.routing import Placement
 from bench.real_jobs.blocks import source_key_of
@@ -80,7 +81,7 @@ def test_real_job_4_runs_as_a_streaming_job_and_stores_its_results(
         (folder.input / f"flights-{number:010d}.csv").write_text("".join(part))
     stream = spark.readStream.option("maxFilesPerTrigger", 1).text(str(folder.input))
     policy = real_job_policy(REAL_JOB_4, NODES, PER_NODE)
-    with REAL_JOB_4.start(stream, settings, policy, trigger_s=0.1) as running:
+    with REAL_JOB_4.start(stream, settings, policy, QueryOptions(trigger_s=0.1)) as running:
         running.drain()
     store_results(settings, REAL_JOB_4)
     text, equal = check(settings, REAL_JOB_4.job)

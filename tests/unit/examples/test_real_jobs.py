@@ -9,7 +9,7 @@ from unittest.mock import ANY
 import pytest
 
 from ballast.contracts.errors import NotFound
-from ballast.streaming.node import SOURCE, Delivery, Work, run_node, unpack
+from ballast.streaming.node import SOURCE, BatchWork, Delivery, run_node, unpack
 from ballast.streaming.operators import build_topology
 from ballast.streaming.routing import first_placement, key_group_of, node_indexes
 from ballast.streaming.state import StateStore
@@ -210,7 +210,7 @@ def stored_after(folder, batches, nodes=3):
     for batch_id, lines in batches:
         store_of_states.discard_from(batch_id)
         routes = node_indexes(placement, topology, node_ids)
-        run_batch(Work(topology, routes, node_ids, batch_id, str(folder)), lines)
+        run_batch(BatchWork(topology, routes, node_ids, batch_id, str(folder)), lines)
     return results.rows_of(
         {
             operator: [

@@ -13,7 +13,7 @@ import pytest
 from ballast.contracts.errors import BallastError, InvalidInput
 from ballast.store.plans import read_acks
 from ballast.streaming import Operator
-from ballast.streaming.inspect import job_folder, placement_in_force
+from ballast.streaming.job_state import job_folder, placement_in_force
 from tests.support.streaming_bench import POLICY, WORDS, Bench
 from tests.support.streaming_parts import JOB, OPERATORS, count, policy_of
 from tests.support.streaming_plans import publish

@@ -10,8 +10,8 @@ import pytest
 from ballast.contracts.errors import BallastError
 from ballast.store.plans import read_acks
 from ballast.streaming import Operator
-from ballast.streaming.inspect import placement_in_force, read_states
-from ballast.streaming.node import Work
+from ballast.streaming.job_state import placement_in_force, read_states
+from ballast.streaming.node import BatchWork
 from ballast.streaming.routing import first_placement, key_group_of, node_indexes
 from ballast.streaming.stages import SentRoutes, routed_source
 from tests.support.streaming_bench import POLICY, WORDS, Bench
@@ -142,7 +142,9 @@ def test_text_that_is_not_utf8_is_a_clear_error_with_a_remedy(spark, settings, t
 
 def work_of(placement):
     nodes = ("node-0", "node-1", "node-2")
-    return Work(topology_by_key(), node_indexes(placement, topology_by_key(), nodes), nodes, 0, "")
+    return BatchWork(
+        topology_by_key(), node_indexes(placement, topology_by_key(), nodes), nodes, 0, ""
+    )
 
 
 def plan_of(frame):

@@ -10,10 +10,10 @@ import pytest
 
 from ballast.contracts.errors import InvalidInput, NotFound
 from ballast.contracts.settings import load_settings
+from ballast.streaming.atomic_files import write_json
 from ballast.streaming.decisions import DecisionLog, MoveFigures, VersionDecision
-from ballast.streaming.files import write_json
-from ballast.streaming.inspect import read_states
-from ballast.streaming.lock import JobLock
+from ballast.streaming.job_lock import JobLock
+from ballast.streaming.job_state import read_states
 from ballast.streaming.operators import Operator, build_topology
 from ballast.streaming.routing import first_placement
 from tests.support.streaming_parts import policy_of, topology_of

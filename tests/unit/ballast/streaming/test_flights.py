@@ -10,7 +10,7 @@ import pytest
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.settings import load_settings
 from ballast.streaming.decisions import DecisionLog, VersionDecision
-from ballast.streaming.inspect import job_folder
+from ballast.streaming.job_state import job_folder
 from ballast.streaming.routing import Placement, key_group_of
 from ballast.streaming.state import StateStore
 from examples.flights.__main__ import parse

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import pytest
 
 from ballast.contracts.errors import InvalidInput
-from ballast.streaming.figures import measured_batch
-from ballast.streaming.node import SOURCE, Delivery, Work, pack, run_node, unpack
+from ballast.streaming.batch_figures import figures_of_batch
+from ballast.streaming.node import SOURCE, BatchWork, Delivery, pack, run_node, unpack
 from ballast.streaming.operators import Operator, build_topology
 from ballast.streaming.routing import first_placement, key_group_of, node_indexes
 from ballast.streaming.state import StateStore
@@ -91,7 +91,7 @@ def work_of(tmp_path, batch_id=0, nodes=3):
     policy = policy_of(nodes)
     ids = tuple(node.id for node in policy.nodes)
     routes = node_indexes(first_placement(topology_of(), policy), topology_of(), ids)
-    return Work(topology_of(), routes, ids, batch_id, str(tmp_path))
+    return BatchWork(topology_of(), routes, ids, batch_id, str(tmp_path))
 
 
 def source(work, words):
@@ -204,7 +204,7 @@ def test_a_node_without_records_still_answers(tmp_path):
 def test_records_sent_where_no_edge_leads_are_not_dropped_silently(tmp_path):
     operators = [*OPERATORS[:2], Operator("total", lambda *_: [1], key=OPERATORS[2].key)]
     topology = build_topology(JOB, operators, policy_of(1))
-    work = Work(topology, ((0,) * 4, (0,) * 6, (0,) * 2), ("node-0",), 0, str(tmp_path))
+    work = BatchWork(topology, ((0,) * 4, (0,) * 6, (0,) * 2), ("node-0",), 0, str(tmp_path))
     with pytest.raises(InvalidInput, match="no edge leaves"):
         run_node(work, 0, 0, source(work, ["a1"])[0])
 
@@ -245,7 +245,7 @@ def test_odd_keys_are_counted_once_and_broken_or_long_ones_go_by_hash(tmp_path):
 def figures_of(work, reports):
     policy = policy_of(len(work.node_ids))
     placement = first_placement(work.topology, policy)
-    return measured_batch(0, reports, work.topology, placement, work.node_ids, {})
+    return figures_of_batch(0, reports, work.topology, placement, work.node_ids, {})
 
 
 def test_keys_and_pairs_are_counted_on_every_edge_between_operators_by_key(tmp_path):

@@ -11,6 +11,7 @@ from ballast.contracts.errors import InvalidInput, PlanRefused
 from ballast.contracts.identity import content_hash
 from ballast.contracts.records import Head
 from ballast.streaming.plan_check import check_keeps_routes, checked_placement
+from ballast.streaming.plan_content import PublishedContent
 from ballast.streaming.routing import Placement, first_placement, key_group_of
 from tests.support.streaming_parts import JOB, policy_of, topology_by_key, topology_of
 
@@ -22,11 +23,11 @@ CURRENT = first_placement(TOPOLOGY, POLICY)
 def plan(change=lambda rows: rows):
     rows = change([(o, g, "node-1") for o, g in TOPOLOGY.all_key_groups])
     head = Head(JOB, 3, "plan", content_hash(rows), "run", datetime.now(UTC))
-    return head, [{"operator_id": o, "key_group": g, "node_id": n} for o, g, n in rows]
+    return head, rows
 
 
 def check(head, rows, policy=POLICY):
-    return checked_placement(head, rows, TOPOLOGY, policy, CURRENT)
+    return checked_placement(head, PublishedContent(rows), TOPOLOGY, policy, CURRENT)
 
 
 def test_a_whole_plan_is_taken_with_its_version():
@@ -58,7 +59,7 @@ def test_a_content_that_is_not_what_the_head_promises_is_refused():
     with pytest.raises(PlanRefused, match="content hash"):
         check(replace(head, content_hash="0" * 64), rows)
     with pytest.raises(PlanRefused, match="content hash"):
-        check(head, [{**rows[0], "node_id": "node-2"}, *rows[1:]])
+        check(head, [(*rows[0][:2], "node-2"), *rows[1:]])
 
 
 def test_nothing_new_goes_to_a_draining_node():
@@ -72,9 +73,8 @@ BY_KEY = topology_by_key()
 
 def check_routes(routes, topology=BY_KEY, policy=POLICY):
     head, rows = plan()
-    content = [(r["operator_id"], r["key_group"], r["node_id"]) for r in rows]
-    head = replace(head, content_hash=content_hash(content, routes))
-    return checked_placement(head, rows, topology, policy, CURRENT, routes)
+    head = replace(head, content_hash=content_hash(rows, routes))
+    return checked_placement(head, PublishedContent(rows, routes), topology, policy, CURRENT)
 
 
 def test_routes_are_taken_with_the_plan_whatever_their_keys():
@@ -107,8 +107,9 @@ def test_routes_of_an_operator_that_keeps_more_than_state_by_key_are_refused():
 
 def test_routes_that_the_head_does_not_promise_are_refused():
     head, rows = plan()
+    content = PublishedContent(rows, [("count", "a", 0)])
     with pytest.raises(PlanRefused, match="content hash"):
-        checked_placement(head, rows, BY_KEY, POLICY, CURRENT, [("count", "a", 0)])
+        checked_placement(head, content, BY_KEY, POLICY, CURRENT)
 
 
 def test_no_key_is_routed_onto_a_draining_node():
@@ -122,15 +123,11 @@ def test_no_key_is_routed_onto_a_draining_node():
                     for n, g in groups if n == name)
         for name in BY_KEY.ids
     })  # fmt: skip
-    rows = [
-        {"operator_id": name, "key_group": g, "node_id": current.node_of(name, g)}
-        for name, g in groups
-    ]
+    rows = [(name, g, current.node_of(name, g)) for name, g in groups]
     routes = [("count", "k", other)]
-    content = [(r["operator_id"], r["key_group"], r["node_id"]) for r in rows]
-    head = Head(JOB, 3, "plan", content_hash(content, routes), "run", datetime.now(UTC))
+    head = Head(JOB, 3, "plan", content_hash(rows, routes), "run", datetime.now(UTC))
     with pytest.raises(PlanRefused, match="key 'k' of count onto the draining node node-0"):
-        checked_placement(head, rows, BY_KEY, policy, current, routes)
+        checked_placement(head, PublishedContent(rows, routes), BY_KEY, policy, current)
 
 
 def test_an_operator_may_not_stop_keeping_its_state_by_key_while_its_keys_are_routed():
@@ -148,14 +145,13 @@ def scaled_check(node_of, actions, current=None):
     policy = policy_of(3, **SCALED, scaling={})
     topology = topology_of(policy)
     rows = [
-        {"operator_id": operator, "key_group": group, "node_id": node_of(operator, group)}
-        for operator, group in topology.all_key_groups
+        (operator, group, node_of(operator, group)) for operator, group in topology.all_key_groups
     ]
-    content = [(r["operator_id"], r["key_group"], r["node_id"]) for r in rows]
     scaling = [("node", name, action, None) for name, action in actions.items()]
-    head = Head(JOB, 3, "plan", content_hash(content, (), scaling), "run", datetime.now(UTC))
+    head = Head(JOB, 3, "plan", content_hash(rows, (), scaling), "run", datetime.now(UTC))
     before = current or first_placement(topology, policy)
-    return checked_placement(head, rows, topology, policy, before, (), scaling)
+    content = PublishedContent(rows, scaling=scaling)
+    return checked_placement(head, content, topology, policy, before)
 
 
 def test_a_plan_may_add_a_spare_node_and_place_on_it():
@@ -180,15 +176,13 @@ def test_a_plan_that_places_on_nodes_it_does_not_use_is_refused(node, action, wo
         scaled_check(lambda operator, group: f"node-{group % 3}", actions)
 
 
-def test_what_becomes_of_nodes_is_part_of_the_hash_that_the_job_checks():
+def test_scaling_is_part_of_the_hash_that_the_job_checks():
     policy = policy_of(3)
     topology = topology_of(policy)
     placement = first_placement(topology, policy)
-    rows = [
-        {"operator_id": o, "key_group": g, "node_id": placement.node_of(o, g)}
-        for o, g in topology.all_key_groups
-    ]
+    rows = [(o, g, placement.node_of(o, g)) for o, g in topology.all_key_groups]
     head = Head(JOB, 3, "plan", placement.content_hash, "run", datetime.now(UTC))
     scaling = [("node", "node-0", "drain", None)]
+    content = PublishedContent(rows, scaling=scaling)
     with pytest.raises(PlanRefused, match="content hash"):
-        checked_placement(head, rows, topology, policy, placement, (), scaling)
+        checked_placement(head, content, topology, policy, placement)

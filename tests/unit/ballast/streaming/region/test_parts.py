@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ballast.streaming.region.busy import BusyTimes
+from ballast.streaming.region.busy_times import BusyTimes
 from ballast.streaming.region.clock import ForwardClock
 from ballast.streaming.region.frames import LARGEST, RECORD, FrameReader, packed
-from ballast.streaming.region.measure import Reading, window_between
-from ballast.streaming.region.pending import InFlight
-from ballast.streaming.region.shares import UNITS, Turns, among_the_living, even_weights, rounded
+from ballast.streaming.region.in_flight import InFlight
+from ballast.streaming.region.measurement import Reading, window_between
+from ballast.streaming.region.metrics_writer import connection_rows
+from ballast.streaming.region.weights import UNITS, Turns, among_the_living, even_weights, rounded
 
 QUICK = settings(max_examples=80, deadline=None, derandomize=True)
 
@@ -132,7 +133,7 @@ def test_a_dead_connection_says_so_and_has_no_blocking_rate() -> None:
     window = window_between(("a", "b"), reading(0.0, weight_s=[0, 0]), after)
     assert window.blocking[0] == 0.5
     assert np.isnan(window.blocking[1])
-    rows = window.rows("j", "r", 0)
+    rows = connection_rows(window, "j", "r", 0)
     assert [(row["worker_id"], row["state"]) for row in rows] == [("a", "alive"), ("b", "dead")]
 
 

@@ -16,7 +16,7 @@ import pytest
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.tables import TABLES
 from ballast.streaming.region import OrderedRegion, RegionFailed, RegionMeasurement, RegionSettings
-from ballast.streaming.region.clock import ForwardClock
+from ballast.streaming.region.metrics_writer import connection_rows
 from tests.unit.ballast.streaming.region import works
 
 SMALL = RegionSettings(send_buffer=4096, receive_buffer=2048)
@@ -176,7 +176,7 @@ def test_windows_become_rows_of_the_metrics_and_follow_each_other() -> None:
         list(region.run(_until(lambda: len(seen) >= 3)))
     for before, after in itertools.pairwise(seen):
         assert after.start >= before.end - 1e-6
-    row = seen[0].rows("words", "tag", 4)[0]
+    row = connection_rows(seen[0], "words", "tag", 4)[0]
     assert set(row) == set(TABLES["metrics.connections"].column_names)
     assert (row["job"], row["region_id"], row["worker_id"]) == ("words", "tag", "worker-0")
     assert row["weight"] == 500
@@ -193,15 +193,13 @@ def test_a_clock_that_goes_back_makes_no_time_negative_and_no_window_twice() -> 
 
     seen: list[RegionMeasurement] = []
     looks: list[RegionMeasurement] = []
-    settings = replace(SMALL, window_s=0.1, control_s=0.05)
-    clock = ForwardClock(jumpy)
+    settings = replace(SMALL, window_s=0.1, control_s=0.05, read_clock=jumpy)
     with OrderedRegion(
         works.slow_first,
         2,
         settings=settings,
         control=looks.append,
         on_window=seen.append,
-        clock=clock,
     ) as region:
         assert len(list(region.run([RECORD] * 100))) == 100
     for window in [*seen, *looks]:

@@ -6,16 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ballast.contracts.regions import ALIVE, DEAD
-from ballast.streaming.region.shares import Units, rounded
-
-Row = Any  # TRANSITION: typed records take its place
+from ballast.streaming.region.weights import Units, rounded
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,31 +58,6 @@ class RegionMeasurement:
         rate = self.blocked_s / self.seconds
         no_turn = (self.weights > 0) & (self.sent == 0) & (self.blocked_s == 0)
         return np.where(self.alive & ~no_turn, rate, np.nan)
-
-    def rows(self, job: str, region_id: str, plan_version: int) -> list[Row]:
-        """Rows for ``metrics.connections``; that of a worker that died says so."""
-        start, end = (datetime.fromtimestamp(at, UTC) for at in (self.start, self.end))
-        return [
-            {
-                "job": job,
-                "region_id": region_id,
-                "worker_id": name,
-                "window_date": end.date(),
-                "window_start_at": start,
-                "window_end_at": end,
-                "first_batch_id": None,
-                "last_batch_id": None,
-                "plan_version": plan_version,
-                "emitted_at": datetime.now(UTC),
-                "state": ALIVE if self.alive[j] else DEAD,
-                "sent": int(self.sent[j]),
-                "blocked_ms": 1000.0 * float(self.blocked_s[j]),
-                "weight": int(self.weights[j]),
-                "done": int(self.done[j]),
-                "busy_ms": 1000.0 * float(self.busy_s[j]),
-            }
-            for j, name in enumerate(self.connection_ids)
-        ]
 
 
 def window_between(names: Sequence[str], before: Reading, after: Reading) -> RegionMeasurement:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.streaming import pairs
-from ballast.streaming.pairs import (
+from ballast.streaming import heavy_keys
+from ballast.streaming.heavy_keys import (
     KeyCounter,
     Summary,
     added,
@@ -56,8 +56,8 @@ def test_what_stays_after_one_cut_is_exact_and_the_heaviest_stay():
 
 
 def test_a_heavy_item_is_found_among_many_light_ones_in_bounded_memory(monkeypatch):
-    monkeypatch.setattr(pairs, "CHUNK", 50)
-    monkeypatch.setattr(pairs, "KEPT_IN_BATCH", 20)
+    monkeypatch.setattr(heavy_keys, "CHUNK", 50)
+    monkeypatch.setattr(heavy_keys, "KEPT_IN_BATCH", 20)
     counter, stream = KeyCounter(), []
     for number in range(40):
         some = [("light", f"{number}-{n}") for n in range(30)] + [("heavy", "x")] * 5

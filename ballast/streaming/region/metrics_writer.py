@@ -10,11 +10,15 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
+from ballast.contracts.regions import ALIVE, DEAD
 from ballast.contracts.settings import Settings
 from ballast.store.tables import append_once, ensure_tables
-from ballast.streaming.region.measure import RegionMeasurement, Row
+from ballast.streaming.region.measurement import RegionMeasurement
+
+Row = dict[str, Any]
 
 log = logging.getLogger("ballast.streaming")
 TABLE = "metrics.connections"
@@ -49,7 +53,9 @@ class WindowWriter:
     def __call__(self, window: RegionMeasurement) -> None:
         # Windows of a region follow each other, so that their ends number its writes.
         number = round(window.end * 1000)
-        self._queue.put((number, window.rows(self.job, self.region_id, self._version())))
+        self._queue.put(
+            (number, connection_rows(window, self.job, self.region_id, self._version()))
+        )
 
     def _run(self) -> None:
         while (written := self._queue.get()) is not None:
@@ -78,3 +84,31 @@ class WindowWriter:
                     "another process run the region?", self.region_id, number,
                 )  # fmt: skip
             self._waiting.popleft()
+
+
+def connection_rows(
+    window: RegionMeasurement, job: str, region_id: str, plan_version: int
+) -> list[Row]:
+    """Rows of ``metrics.connections`` for a window, one for each worker."""
+    start, end = (datetime.fromtimestamp(at, UTC) for at in (window.start, window.end))
+    return [
+        {
+            "job": job,
+            "region_id": region_id,
+            "worker_id": name,
+            "window_date": end.date(),
+            "window_start_at": start,
+            "window_end_at": end,
+            "first_batch_id": None,
+            "last_batch_id": None,
+            "plan_version": plan_version,
+            "emitted_at": datetime.now(UTC),
+            "state": ALIVE if window.alive[j] else DEAD,
+            "sent": int(window.sent[j]),
+            "blocked_ms": 1000.0 * float(window.blocked_s[j]),
+            "weight": int(window.weights[j]),
+            "done": int(window.done[j]),
+            "busy_ms": 1000.0 * float(window.busy_s[j]),
+        }
+        for j, name in enumerate(window.connection_ids)
+    ]

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from ballast.streaming.figures import (
-    BatchFigures,
-    GroupFigures,
-    Measured,
+from ballast.streaming.batch_figures import BatchFigures, GroupFigures
+from ballast.streaming.heavy_keys import KEPT_IN_WINDOW, Summary, exact
+from ballast.streaming.ledger import Flusher, Ledger
+from ballast.streaming.metrics_window import (
+    CountedBatch,
     MetricsWindow,
+    covered_windows,
+    first_open_window,
+    window_start,
+)
+from ballast.streaming.metrics_writer import (
     key_group_rows,
     key_pair_rows,
     load_distance_pct,
     node_rows,
     traffic_rows,
 )
-from ballast.streaming.ledger import Flusher, Ledger
-from ballast.streaming.pairs import KEPT_IN_WINDOW, Summary, exact
-from ballast.streaming.windows import covered_windows, first_open_window, window_start
 from tests.support.streaming_parts import policy_of
 
 W = 5000
@@ -41,7 +45,7 @@ def measured(batch_id, records=10, version=0, node="node-0"):
     traffic = {("parse", 0, "count", 1): (records, 9)}
     keys = {"parse": exact({"": 2, "o'x": records})}
     pairs = {("parse", "count"): Summary({("o'x", "two\nlines"): records}, {}, 1, records + 3)}
-    return Measured(batch_id, version, groups, traffic, ("node-0", "node-1"), keys, pairs)
+    return BatchFigures(batch_id, version, groups, traffic, ("node-0", "node-1"), keys, pairs)
 
 
 @pytest.fixture
@@ -165,15 +169,12 @@ def test_tables_that_cannot_be_reached_do_not_stop_the_job(life):
 
 
 def test_figures_survive_the_disk():
-    ledger_batch = BatchFigures(
-        3, 500, 0, True, 2, measured(3).groups, measured(3).traffic, ("node-0",),
-        measured(3).keys, measured(3).pairs,
-    )  # fmt: skip
-    assert BatchFigures.from_json(json.loads(json.dumps(ledger_batch.to_json()))) == ledger_batch
+    batch = CountedBatch(replace(measured(3, version=2), nodes=("node-0",)), 500, 0, True)
+    assert CountedBatch.from_json(json.loads(json.dumps(batch.to_json()))) == batch
 
 
 def test_figures_of_an_earlier_version_are_read():
-    found = BatchFigures(3, 5, 0, True, 2, measured(3).groups, {}, ()).to_json()
+    found = BatchFigures(3, 2, measured(3).groups, {}, ()).to_json()
     del found["keys"], found["pairs"]
     found["groups"] = [group[:-1] for group in found["groups"]]
     batch = BatchFigures.from_json(found)
@@ -208,7 +209,7 @@ def test_rows_of_key_pairs_are_the_sums_of_the_window_with_their_bounds(life):
 
 def test_rows_of_key_pairs_are_bounded():
     many = exact({(f"k{n}", "x"): 1 + n % 3 for n in range(3 * KEPT_IN_WINDOW)})
-    batch = BatchFigures(0, 0, 0, True, 0, {}, {}, (), {}, {("parse", "count"): many})
+    batch = BatchFigures(0, 0, {}, {}, (), {}, {("parse", "count"): many})
     rows = key_pair_rows(
         "diamond", MetricsWindow(0, W, (batch,), batch), datetime.now(UTC)
     ).to_pylist()
@@ -243,8 +244,9 @@ def test_rows_have_every_key_group_and_the_state_at_the_end(life):
 
 
 def test_windows_of_two_lives_do_not_fill_the_gap_between_them():
-    def batch(batch_id, window, opens_life):
-        return BatchFigures(batch_id, window * W, window * W, opens_life, 0, {}, {}, ())
+    def batch(batch_id, window, first_of_process):
+        figures = BatchFigures(batch_id, 0, {}, {}, ())
+        return CountedBatch(figures, window * W, window * W, first_of_process)
 
     pending = [batch(0, 3, True), batch(1, 5, False), batch(2, 9, True)]
     starts = covered_windows(pending, 0, W, (9 * W, 11 * W))

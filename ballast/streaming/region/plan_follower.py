@@ -14,25 +14,17 @@ from typing import Protocol
 from ballast.contracts.errors import InvalidInput, PlanRefused
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Head
-from ballast.contracts.regions import UNITS, RegionPolicy, Weighted, weighted, weights_of
-from ballast.contracts.scaling import scaled
+from ballast.contracts.regions import UNITS, RegionPolicy, Weighted, weights_of
 from ballast.contracts.settings import Settings
-from ballast.store.plans import (
-    read_acks,
-    read_assignment,
-    read_head,
-    read_routes,
-    read_scaling,
-    read_weights,
-)
+from ballast.store.plans import read_acks, read_head
 from ballast.store.tables import ensure_tables
 from ballast.streaming.acks import AckBook
-from ballast.streaming.inspect import job_folder
-from ballast.streaming.plan_check import check_hash
-from ballast.streaming.region.measure import RegionMeasurement
+from ballast.streaming.job_state import job_folder
+from ballast.streaming.plan_content import read_content
+from ballast.streaming.region.measurement import RegionMeasurement
 from ballast.streaming.region.meter import Control
 from ballast.streaming.region.settings import RegionSettings
-from ballast.streaming.region.shares import checked, near
+from ballast.streaming.region.weights import checked, near
 
 log = logging.getLogger("ballast.streaming")
 LOOK_EVERY_S = 5.0
@@ -132,7 +124,7 @@ class PlanFollower:
 
     def _take_up(self, head: Head, region: Region) -> None:
         try:
-            units = fitting_weights(self.policy, self._checked_content(head))
+            units = fitting_weights(self.policy, self._checked_weights(head))
         except PlanRefused as refusal:
             reason = str(refusal)
             log.warning("plan v%d refused, keeping v%d: %s", head.version, self.version, reason)
@@ -149,23 +141,19 @@ class PlanFollower:
 
     def _acknowledge(self, head: Head, status: str, reason: str = "") -> None:
         """Once, unless the region has said something else since: its last word counts."""
-        said = read_acks(self.settings, self.job, head.version, self.policy.id)
-        if not said or said[-1]["status"] != status:
+        recorded = read_acks(self.settings, self.job, head.version, self.policy.id)
+        if not recorded or recorded[-1].status != status:
             self._acks.record(head.version, head.plan_id, status, NO_BATCH, reason=reason)
 
-    def _checked_content(self, head: Head) -> list[Weighted]:
-        """The weights of the head's plan, if all that was published is what was promised."""
-        job, plan_id = self.job, head.plan_id
-        content = [
-            (str(r["operator_id"]), int(r["key_group"]), str(r["node_id"]))
-            for r in read_assignment(self.settings, job, plan_id)
-        ]
-        weights = weighted(read_weights(self.settings, job, plan_id))
-        routes = read_routes(self.settings, job, plan_id)
-        check_hash(
-            head, content, routes, scaled(read_scaling(self.settings, job, plan_id)), weights
-        )
-        return weights
+    def _checked_weights(self, head: Head) -> Sequence[Weighted]:
+        """The weights of the head's plan.
+
+        Raises:
+            PlanRefused: the plan's content is not what was published.
+        """
+        content = read_content(self.settings, self.job, head.plan_id)
+        content.check_hash(head)
+        return content.weights
 
 
 def fitting_weights(region: RegionPolicy, rows: Sequence[Weighted]) -> list[int] | None:

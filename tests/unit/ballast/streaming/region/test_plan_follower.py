@@ -25,8 +25,8 @@ from ballast.streaming.region import (
     RegionSettings,
     WindowWriter,
 )
-from ballast.streaming.region.follow import fitting_weights
-from ballast.streaming.region.shares import near
+from ballast.streaming.region.plan_follower import fitting_weights
+from ballast.streaming.region.weights import near
 from tests.support.policies import small_policy
 from tests.support.streaming_plans import publish
 from tests.unit.ballast.streaming.region import works
@@ -166,7 +166,7 @@ def test_tables_that_cannot_be_read_leave_the_weights(
         raise OSError("storage is gone")
 
     with monkeypatch.context() as gone:
-        gone.setattr("ballast.streaming.region.follow.read_assignment", broken)
+        gone.setattr("ballast.streaming.plan_content.read_assignment", broken)
         follower.look(region)
     assert region.given == []
     assert "storage is gone" in caplog.text
@@ -304,7 +304,7 @@ def test_a_window_is_written_once_and_waits_while_the_table_is_away(
             raise OSError("storage is gone")
         return append_once(*arguments, **named)
 
-    monkeypatch.setattr("ballast.streaming.region.write.append_once", sometimes)
+    monkeypatch.setattr("ballast.streaming.region.metrics_writer.append_once", sometimes)
     with WindowWriter(settings, JOB, REGION, lambda: 0) as writer:
         writer(window(100.0))
         writer(window(105.0))

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ballast.streaming.region.busy import BusyTimes
+from ballast.streaming.region.busy_times import BusyTimes
 from ballast.streaming.region.clock import ForwardClock
-from ballast.streaming.region.shares import Turns, Units, among_the_living, checked
+from ballast.streaming.region.weights import Turns, Units, among_the_living, checked
 
 
 @dataclass(slots=True)
