@@ -10,7 +10,6 @@ and as ``ballast.streaming.processor_speed`` evens them out, and what the probes
 
 from __future__ import annotations
 
-import argparse
 import gc
 import multiprocessing
 import os
@@ -24,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ballast.streaming.processor_speed import PROBE_EVERY_NS, ProcessorSpeed, evened, probe_ns
+from bench.common.runner import short_parser
 from examples.flights.operators import extract_delays
 
 TASKS, KEY_GROUPS, RECORDS = 6, 30, 150
@@ -37,7 +37,7 @@ Times = npt.NDArray[np.float64]
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = short_parser(__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="for each of the two parts")
     seconds = parser.parse_args(argv).seconds
     neighbours = os.cpu_count() or 1

@@ -19,6 +19,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench.common.runner import short_parser
 from solvers.model.problem import FloatArray
 from solvers.scale.forecast import FORECASTERS, forecast
 
@@ -42,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = short_parser(__doc__)
     parser.add_argument("--days", type=int, default=28, help="days of each series")
     parser.add_argument("--seed", type=int, default=0)
     return parser

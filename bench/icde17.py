@@ -9,15 +9,14 @@ claims about who is better are tested by it, absolute figures are comparable onl
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from bench.common.runner import Stopwatch, short_parser
 from bench.rebalance.cells import icde17_cell, problem_of
 from bench.simulator import scale_in
 from bench.simulator.cluster import Balancer, Cluster, Migration, PauseModel
@@ -293,13 +292,13 @@ def _budget_lines(runs: dict[str, Course]) -> Iterator[Line]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = short_parser(__doc__)
     parser.add_argument("--seed", type=int, default=17)
     parser.add_argument("--periods", type=int, default=30)
     parser.add_argument("--seconds", type=float, default=1.0, help="for each of our solves")
     parser.add_argument("--only", choices=("quality", "scale-in", "job"))
     args = parser.parse_args(arguments)
-    started = time.monotonic()
+    watch = Stopwatch()
     parts = {
         "quality": solver_performance(args.seed, args.seconds),
         "scale-in": scale_in_lines(args.seed, args.seconds),
@@ -312,7 +311,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for line in lines:
                 print(line.text(), flush=True)
                 all_hold = all_hold and line.holds is not False
-    print(f"\nseed {args.seed}, {time.monotonic() - started:.0f} s")
+    print(f"\nseed {args.seed}, {watch.seconds:.0f} s")
     return 0 if all_hold else 1
 
 

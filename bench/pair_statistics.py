@@ -13,7 +13,6 @@ With ``--spark`` also what a batch of the source takes with tables of several si
 
 from __future__ import annotations
 
-import argparse
 import json
 import pickle
 import random
@@ -46,6 +45,7 @@ from ballast.streaming.node import (
 )
 from ballast.streaming.operators import Topology, build_topology
 from ballast.streaming.routing import Placement, first_placement, key_group_of, node_indexes
+from bench.common.runner import short_parser
 from examples.flights.operators import FLIGHTS, Delay
 from examples.flights.weather import flight_lines
 
@@ -59,7 +59,7 @@ Inboxes = list[dict[Group, list[Delivery]]]
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = short_parser(__doc__)
     parser.add_argument("--batches", type=int, default=40, help="pairs of batches")
     parser.add_argument("--spark", action="store_true", help="also the join of the source")
     arguments = parser.parse_args(argv)

@@ -8,7 +8,6 @@ evenly, which is the worst for caches, and by Zipf's law; both routes have to ha
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import time
@@ -16,6 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from bench.common.runner import short_parser
 from solvers.key_routing.key_bytes import fingerprint
 from solvers.key_routing.routing_table import RoutingTable
 
@@ -48,7 +48,7 @@ def nanoseconds_a_record(route: Callable[[], object], n_records: int) -> float:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = short_parser(__doc__)
     parser.add_argument("--keys", type=int, default=1_000_000)
     parser.add_argument("--records", type=int, default=500_000)
     args = parser.parse_args(arguments)

@@ -14,9 +14,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
-import os
-import platform
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -29,8 +26,19 @@ from bench.collocation.methods import ALBIC, METHODS, OURS, WORDS, Setting, step
 from bench.collocation.rounds import History, Round, Run, run_of, simulate
 from bench.collocation.settings import ROUNDS, SHAPES, SIZES, settings_of
 from bench.collocation.verdicts import Verdict, verdicts
-from bench.common.seeds import ROOT, base_of, commit, seed_of
+from bench.common.runner import (
+    Benchmark,
+    Revision,
+    Stopwatch,
+    add_out,
+    add_seed_base,
+    conclude,
+    machine,
+    write_results,
+)
+from bench.common.seeds import seed_of
 
+BENCHMARK = Benchmark("collocation", "Collocation round by round", __doc__)
 SEEDS = 2
 WORKERS = 2
 
@@ -133,11 +141,11 @@ PRINTED = (
 )
 
 
-def _words(command: str, at: str, base: int, seeds: int, seconds: float) -> str:
+def _words(command: str, revision: Revision, seeds: int, minutes: float) -> str:
     caps = ", ".join(f"{WORDS[method]} {rounds}" for method, rounds in ROUNDS.items())
     return (
-        f"Made by `{command}` at commit {at[:12]}, seed base {base:x}, {seeds} seeds, "
-        f"{os.cpu_count()} cores, Python {platform.python_version()}, {seconds / 60:.0f} minutes. "
+        f"Made by `{command}` at commit {revision.short_commit}, seed base {revision.seed_name}, "
+        f"{seeds} seeds, {machine()}, {minutes:.0f} minutes. "
         "Setting of [ICDE17, 5.3]: 20 key groups a node, 20/40/60 nodes with 10/20/30 operators, "
         "20 % of the nodes +-2 % a round; 10, 20 and 20 moves a round (M); load distance at most "
         f"10 % of the mean. Rounds at most: {caps}. COLA has no budget."
@@ -145,53 +153,43 @@ def _words(command: str, at: str, base: int, seeds: int, seconds: float) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench.collocation", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser = BENCHMARK.parser()
     add = parser.add_argument
-    add("--seed-base", help="hexadecimal; the commit's hash unless given")
+    add_seed_base(parser)
     add("--seeds", type=int, default=SEEDS, help="instances a setting")
     add("--nodes", type=int, nargs="+", choices=SIZES, help="some of the sizes")
     add("--shapes", nargs="+", choices=list(SHAPES), help="some shapes, at every size named")
     add("--workers", type=int, default=WORKERS, help="processes")
-    add("--out", type=Path, help="folder for results.json, rounds.csv, table.md and plot.svg")
-    add("--docs", action="store_true", help="write docs/bench-collocation.md and its picture")
+    add_out(parser, "results.json, rounds.csv, table.md and plot.svg")
+    BENCHMARK.add_docs(parser)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     args = _parser().parse_args(arguments)
-    # Asked once: others may commit while this runs.
-    at = commit()
-    base = base_of(args.seed_base or at)
-    out = args.out or ROOT / ".ballast" / "bench-collocation" / f"{base:x}"
-    out.mkdir(parents=True, exist_ok=True)
-    started = time.monotonic()
-    tasks = tasks_of(settings_of(args.nodes, args.shapes), args.seeds, base)
+    revision = Revision.of(args.seed_base)
+    out = args.out or BENCHMARK.results / revision.seed_name
+    watch = Stopwatch()
+    tasks = tasks_of(settings_of(args.nodes, args.shapes), args.seeds, revision.seed_base)
     runs = measure(tasks, args.workers)
     found = verdicts(runs)
     named = " ".join(["python -m bench.collocation", *arguments])
     command = "make bench-collocation" if not arguments else named
-    words = _words(command, at, base, args.seeds, time.monotonic() - started)
-    text = report(runs, found, words)
-    _write(out, at, base, runs, text)
+    text = report(runs, found, _words(command, revision, args.seeds, watch.minutes))
+    _write(out, revision, runs, text)
     if args.docs:
         _write_docs(runs, text)
-    holds = all(v.holds for v in found)
-    print(
-        f"\n{text}\n{'every verdict holds' if holds else 'A VERDICT DOES NOT HOLD'}; files: {out}"
-    )
-    return 0 if holds else 1
+    return conclude(text, holds=all(v.holds for v in found), folder=out)
 
 
-def _write(out: Path, at: str, base: int, runs: Sequence[Run], text: str) -> None:
+def _write(out: Path, revision: Revision, runs: Sequence[Run], text: str) -> None:
     content = {
-        "commit": at,
-        "seed_base": f"{base:x}",
+        "commit": revision.commit,
+        "seed_base": revision.seed_name,
         "runs": [run.to_dict() for run in runs],
     }
-    (out / "results.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
-    (out / "table.md").write_text(text, encoding="utf-8")
+    write_results(out, content, text)
     with (out / "rounds.csv").open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(["setting", "seed", "method", "round", *(f.name for f in fields(Round))])
@@ -203,16 +201,14 @@ def _write(out: Path, at: str, base: int, runs: Sequence[Run], text: str) -> Non
 
 
 def _write_docs(runs: Sequence[Run], text: str) -> None:
-    docs = ROOT / "docs"
-    picture = "images/bench-collocation.svg"
-    page = f"# Collocation round by round\n\n{text}"
-    if plots.draw(runs, docs / picture):
-        page += (
-            f"\n![Collocation, load distance and moves by round]({picture})\n\n"
+    if plots.draw(runs, BENCHMARK.picture):
+        picture = BENCHMARK.picture_link("Collocation, load distance and moves by round")
+        text += (
+            f"\n{picture}\n\n"
             "First seed of each. Dotted: what is wanted, and the load bound; dashed: the proven "
             "lower bound on rounds.\n"
         )
-    (docs / "bench-collocation.md").write_text(page, encoding="utf-8")
+    BENCHMARK.write_page(text)
 
 
 if __name__ == "__main__":

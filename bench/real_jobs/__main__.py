@@ -13,29 +13,28 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ballast.contracts.settings import load_settings
 from ballast.streaming import StreamingJob
+from bench.common.runner import Benchmark, Revision, Stopwatch, machine
+from bench.common.seeds import ROOT
 from bench.real_jobs import plots, report
 from bench.real_jobs.methods import METHODS, Rules
 from bench.real_jobs.notes import NOTES
 from bench.real_jobs.rounds import JobRun, Setting, run_job
-from bench.rebalance.__main__ import commit
 from bench.serialise import flow_of_job, measure
 from examples.flights.__main__ import build_session
 from examples.flights.real_jobs import REAL_JOB_4, REAL_JOBS, real_job_policy
 from examples.flights.weather import flight_lines, merged_lines
 from solvers.model.traffic_costs import TrafficCosts
 
-ROOT = Path(__file__).resolve().parents[2]
-OUT = ROOT / ".ballast" / "bench-real-jobs"
+BENCHMARK = Benchmark("real_jobs", "Real Jobs 2, 3 and 4 on the streaming library", __doc__)
+OUT = BENCHMARK.results
 ROUNDS = {"2": 12, "3": 12, "4": 20}
 """Plans a job: at ten moves each, enough for every pair that can be together."""
 ONE_TO_ONE = ("extract_delays", "sum_by_airplane")
@@ -43,8 +42,7 @@ COST_REPEAT = 9
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.real_jobs", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser = BENCHMARK.parser()
     add = parser.add_argument
     add("--jobs", default="2,3,4", help="some of them (%(default)s)")
     add("--rounds", type=int, help="plans a job (12, 12 and 20)")
@@ -57,7 +55,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--cola-rounds", type=int, default=2, help="rounds of COLA (%(default)s)")
     add("--seed-base", type=int, default=1)
     add("--reuse", action="store_true", help="run nothing: take the results of the last run")
-    add("--docs", action="store_true", help="write docs/bench-real-jobs.md and its picture")
+    BENCHMARK.add_docs(parser)
     options = parser.parse_args(arguments)
     for given, known in ((options.jobs, ROUNDS), (options.methods, METHODS)):
         unknown = [name for name in given.split(",") if name not in known]
@@ -93,12 +91,12 @@ def run_all(options: argparse.Namespace) -> None:
             costs = sending_costs(job, lines, options.nodes, options.batch_records)
             rules = Rules(options.moves, options.bound, costs)
             rounds = options.rounds or ROUNDS[number]
-            started = time.monotonic()
+            watch = Stopwatch()
             run = run_job(
                 spark, job, lines, replace(setting, rounds=rounds), rules,
                 Path(work) / job.job, _say,
             )  # fmt: skip
-            save(run, words_of(options, rounds, time.monotonic() - started))
+            save(run, words_of(options, rounds, watch.minutes))
         spark.stop()
 
 
@@ -106,14 +104,13 @@ def _say(text: str) -> None:
     print(text, flush=True)
 
 
-def words_of(options: argparse.Namespace, rounds: int, seconds: float) -> str:
+def words_of(options: argparse.Namespace, rounds: int, minutes: float) -> str:
     return (
         f"{rounds} plans, {options.batches} batches of {options.batch_records} lines a round, "
         f"{options.nodes} logical nodes, 5 key groups per operator and node, at most "
         f"{options.moves} moves a plan, load distance at most {options.bound:g} % of the mean, "
         f"seed {options.seed_base}; COLA has no budget of moves and {options.cola_rounds} plans. "
-        f"Commit {commit()[:12]}, {os.cpu_count()} cores, Python {platform.python_version()}, "
-        f"{seconds / 60:.0f} minutes."
+        f"Commit {Revision.of(None).short_commit}, {machine()}, {minutes:.0f} minutes."
     )
 
 
@@ -138,8 +135,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runs = [run for run, _ in found]
     words = "\n".join(f"- {report.title(run)}: {text}" for run, text in found)
     if options.docs:
-        (ROOT / "docs" / "bench-real-jobs.md").write_text(report.document(runs, words, NOTES))
-        plots.draw(runs, ROOT / "docs" / "images" / "bench-real-jobs.svg")
+        BENCHMARK.write_page(report.document(runs, words, NOTES))
+        plots.draw(runs, BENCHMARK.picture)
     print(f"\n{words}\n\n{report.beside_print(runs)}\n\n{report.summary(runs)}")
     print(f"\n{report.serialisation_table(runs)}\n\nresults: {OUT}")
     is_exact = all(run.is_exact for run in runs)

@@ -171,9 +171,8 @@ def serialisation_table(runs: Sequence[JobRun]) -> str:
 
 
 def document(runs: Sequence[JobRun], words: str, notes: str) -> str:
-    """The page in docs/."""
+    """The page in docs/, below its title."""
     parts = [
-        "# Real Jobs 2, 3 and 4 on the streaming library",
         "Written by `make bench-real-jobs` (`python -m bench.real_jobs --docs`).",
         words,
         "## Beside the print",

@@ -13,14 +13,21 @@ import argparse
 import json
 import math
 import os
-import platform
-import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.common.runner import (
+    Benchmark,
+    Revision,
+    Stopwatch,
+    add_out,
+    add_seed_base,
+    conclude,
+    machine,
+    write_results,
+)
 from bench.rebalance import environments, plots, table
 from bench.rebalance.cells import BY_NAME, LARGE_CELLS, TEN_CELLS, Cell
 from bench.rebalance.measure import (
@@ -34,6 +41,7 @@ from bench.rebalance.measure import (
     no_outcome,
 )
 
+BENCHMARK = Benchmark("rebalance", "Rebalance beside its peers", __doc__)
 LIMIT_S = 1.0
 LONG_LIMIT_S = 20.0
 LARGE_LIMIT_S = 15.0
@@ -48,7 +56,7 @@ class Plan:
     cells: tuple[Cell, ...]
     peers: tuple[Peer, ...]
     seeds: int
-    seed_base: int
+    revision: Revision
     is_full: bool
     build_s: float
 
@@ -101,7 +109,7 @@ def run_cell(plan: Plan, cell: Cell, journal: Journal) -> list[Outcome]:
     outcomes: list[Outcome] = []
     given_up: set[str] = set()
     for index in range(plan.instances_of(cell)):
-        instance, seed = cell.draw(plan.seed_base, index)
+        instance, seed = cell.draw(plan.revision.seed_base, index)
         task = Task(cell.name, index, seed, instance)
         for peers in _side_by_side(plan.peers_of(cell)):
             rows = _run_peers(plan, cell, peers, task, journal, given_up)
@@ -192,39 +200,26 @@ def _columns(
     return [key for key in wanted if key in seen and not (key[0] == OURS and key[1] != limit)]
 
 
-def _words(plan: Plan, command: str, seconds: float) -> str:
+def _words(plan: Plan, command: str, minutes: float) -> str:
     peers = "; ".join(f"{peer.name}: {peer.words}" for peer in plan.peers)
     return (
-        f"Made by `{command}` at commit {commit()[:12]}, seed base {plan.seed_base:x}, "
-        f"{plan.seeds} seeds, {os.cpu_count()} cores, Python {platform.python_version()}, "
-        f"{seconds / 60:.0f} minutes. Load distance in percent of the mean, median over the "
-        f"seeds; lower is better. {peers}."
+        f"Made by `{command}` at commit {plan.revision.short_commit}, seed base "
+        f"{plan.revision.seed_name}, {plan.seeds} seeds, {machine()}, {minutes:.0f} minutes. "
+        f"Load distance in percent of the mean, median over the seeds; lower is better. {peers}."
     )
-
-
-def commit() -> str:
-    done = subprocess.run(
-        ["git", "rev-parse", "HEAD"],
-        cwd=environments.ROOT,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    return done.stdout.strip() or "0"
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench.rebalance", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser = BENCHMARK.parser()
     add = parser.add_argument
     add("--full", action="store_true", help="peers also at 20 s, 5 seeds, large instances")
-    add("--seed-base", help="hexadecimal; the commit's hash unless given")
+    add_seed_base(parser)
     add("--seeds", type=int, help="instances a cell")
     add("--cells", help="some of them, such as 1,4,10")
     add("--peers", help="some of them, such as ours,meta")
-    add("--out", type=Path, help="folder for results.json, table.md and plot.svg")
+    add_out(parser, "results.json, table.md and plot.svg")
     add("--resume", action="store_true", help="keep what an earlier run with these seeds measured")
-    add("--docs", action="store_true", help="write docs/bench-rebalance.md and its picture")
+    BENCHMARK.add_docs(parser)
     return parser
 
 
@@ -240,13 +235,12 @@ def _named(
 
 
 def plan_of(args: argparse.Namespace) -> Plan:
-    base = args.seed_base or commit()
     cells = (*TEN_CELLS, *LARGE_CELLS) if args.full else TEN_CELLS
     return Plan(
         cells=_named(args.cells, dict(BY_NAME), cells),  # type: ignore[arg-type]
         peers=_named(args.peers, {p.name: p for p in PEERS}, PEERS),  # type: ignore[arg-type]
         seeds=args.seeds or (5 if args.full else 3),
-        seed_base=int(base[:16], 16),
+        revision=Revision.of(args.seed_base),
         is_full=args.full,
         build_s=60.0 if args.full else 30.0,
     )
@@ -256,43 +250,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(arguments)
     plan = plan_of(args)
     kind = "full" if plan.is_full else "quick"
-    out = (
-        args.out
-        or environments.ROOT / ".ballast" / "bench-rebalance" / f"{kind}-{plan.seed_base:x}"
-    )
+    out = args.out or BENCHMARK.results / f"{kind}-{plan.revision.seed_name}"
     try:
         environments.make_all()
     except environments.NoEnvironment as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    started = time.monotonic()
+    watch = Stopwatch()
     journal = Journal(out, resume=args.resume)
     outcomes = [row for cell in plan.cells for row in run_cell(plan, cell, journal)]
     command = "make bench-rebalance-full" if plan.is_full else "make bench-rebalance"
-    text, holds = report(plan, outcomes, _words(plan, command, time.monotonic() - started))
-    _write(plan, out, outcomes, text)
+    text, holds = report(plan, outcomes, _words(plan, command, watch.minutes))
+    content = {
+        "commit": plan.revision.commit,
+        "seed_base": plan.revision.seed_name,
+        "outcomes": [row.to_dict() for row in outcomes],
+    }
+    write_results(out, content, text)
+    plots.draw(plan.cells, outcomes, out / "plot.svg")
     if args.docs:
         _write_docs(plan, outcomes, text)
-    print(
-        f"\n{text}\n{'every verdict holds' if holds else 'A VERDICT DOES NOT HOLD'}; files: {out}"
-    )
-    return 0 if holds else 1
-
-
-def _write(plan: Plan, out: Path, outcomes: Sequence[Outcome], text: str) -> None:
-    rows = [row.to_dict() for row in outcomes]
-    content = {"commit": commit(), "seed_base": f"{plan.seed_base:x}", "outcomes": rows}
-    (out / "results.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
-    (out / "table.md").write_text(text, encoding="utf-8")
-    plots.draw(plan.cells, outcomes, out / "plot.svg")
+    return conclude(text, holds=holds, folder=out)
 
 
 def _write_docs(plan: Plan, outcomes: Sequence[Outcome], text: str) -> None:
-    docs = environments.ROOT / "docs"
-    picture = "images/bench-rebalance.svg"
-    plots.draw(plan.cells, outcomes, docs / picture)
-    page = f"# Rebalance beside its peers\n\n{text}\n![Quality over time]({picture})\n"
-    (docs / "bench-rebalance.md").write_text(page, encoding="utf-8")
+    plots.draw(plan.cells, outcomes, BENCHMARK.picture)
+    BENCHMARK.write_page(f"{text}\n{BENCHMARK.picture_link('Quality over time')}\n")
 
 
 if __name__ == "__main__":

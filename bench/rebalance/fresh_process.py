@@ -8,7 +8,6 @@ Exit 1 above three seconds. Nothing is warmed up but what an earlier run leaves 
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.common.runner import short_parser
 from bench.rebalance.environments import ROOT
 
 ALLOWED_S = 3.0
@@ -35,7 +35,7 @@ def seconds_beyond(folder: Path, index: int, seconds: float) -> float:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = short_parser(__doc__)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--cold", action="store_true")

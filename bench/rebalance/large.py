@@ -21,7 +21,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
-from bench.rebalance.__main__ import commit
+from bench.common.runner import short_parser
+from bench.common.seeds import commit
 from bench.rebalance.cells import LARGE_CAPACITIES, Cell, lognormal_cell, problem_of
 from bench.rebalance.environments import ROOT
 
@@ -191,7 +192,7 @@ def _ratio(distance: float, bound: float) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = short_parser(__doc__)
     add = parser.add_argument
     add("--runs", type=int, default=3)
     add("--seconds", type=float, default=13.0)

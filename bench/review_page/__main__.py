@@ -9,7 +9,6 @@ takes for every route of Airflow's.
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import statistics
 import sys
@@ -23,6 +22,7 @@ from fastapi.testclient import TestClient
 
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.cache import TableCache
+from bench.common.runner import short_parser
 from bench.review_page.warehouse import World, job_policy, write_job
 from plugins.review.app import build_app
 
@@ -54,7 +54,7 @@ class Timing:
 
 def main() -> int:
     """Write the warehouse, time the routes, print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = short_parser(__doc__)
     parser.add_argument("--requests", type=int, default=40)
     parser.add_argument("--versions", type=int, default=100)
     parser.add_argument("--home", type=Path, default=load_settings().home / "bench-review-page")

@@ -11,24 +11,31 @@ Exit 0: every verdict holds; 1: one does not.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
 import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-from bench.common.seeds import ROOT, base_of, commit
+from bench.common.runner import (
+    Benchmark,
+    Revision,
+    Stopwatch,
+    add_out,
+    add_seed_base,
+    conclude,
+    machine,
+    verdict_rows,
+    write_results,
+)
 from bench.scaling import dodo, draining, placing, plots, report, streams, verdicts
 from bench.scaling.dodo import Trial
 from bench.scaling.draining import Drain
 from bench.scaling.streams import Outcome
 from bench.simulator.substreams import LAWS
 
+BENCHMARK = Benchmark("scaling", "Scaling and placing", __doc__)
 SEEDS = 4
 PROCESSES = 2
 PARTS = ("scale-in", "dodo", "substreams")
@@ -100,30 +107,32 @@ def _timed(function: Callable[..., Any], *given: Any) -> Any:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(arguments)
-    # Asked once: others may commit while this runs.
-    at = commit()
-    base = base_of(args.seed_base or at)
-    started = time.monotonic()
-    found = measure(tasks_of(args.only, args.seeds, base), args.processes)
+    revision = Revision.of(args.seed_base)
+    watch = Stopwatch()
+    found = measure(tasks_of(args.only, args.seeds, revision.seed_base), args.processes)
     judged = found.verdicts()
-    words = _words(at, base, args.seeds, (time.monotonic() - started) / 60)
+    words = _words(revision, args.seeds, watch.minutes)
     text = report.page(words, found.drains, found.trials, found.outcomes, judged)
-    out = args.out or ROOT / ".ballast" / "bench-scaling" / f"{base:x}"
-    _write(out, at, found, judged, text)
+    out = args.out or BENCHMARK.results / revision.seed_name
+    content = {
+        "commit": revision.commit,
+        "scale_in": [asdict(d) for d in found.drains],
+        "dodo": [asdict(t) for t in found.trials],
+        "substreams": [o.to_dict() for o in found.outcomes],
+        "verdicts": verdict_rows(judged),
+    }
+    write_results(out, content, text)
+    plots.draw(found.drains, found.trials, found.outcomes, out / "plot.svg")
     if args.docs:
         _write_docs(found, text)
-    holds = all(v.holds for v in judged)
-    print(
-        f"\n{text}\n{'every verdict holds' if holds else 'A VERDICT DOES NOT HOLD'}; files: {out}"
-    )
-    return 0 if holds else 1
+    return conclude(text, holds=all(v.holds for v in judged), folder=out)
 
 
-def _words(at: str, base: int, seeds: int, minutes: float) -> str:
+def _words(revision: Revision, seeds: int, minutes: float) -> str:
     return (
-        f"Made by `make bench-scaling` (`python -m bench.scaling --docs`) at commit {at[:12]}, "
-        f"seed base {base:x}, {seeds} seeds, {os.cpu_count()} cores, Python "
-        f"{platform.python_version()}, {minutes:.0f} minutes. Everything runs in the simulator "
+        "Made by `make bench-scaling` (`python -m bench.scaling --docs`) at commit "
+        f"{revision.short_commit}, seed base {revision.seed_name}, {seeds} seeds, {machine()}, "
+        f"{minutes:.0f} minutes. Everything runs in the simulator "
         "(`bench/simulator`), is seeded and stops after steps, so the same seeds give the same "
         "figures on any machine. Our plans for [ICDE17] and [DODO] went through `solvers.verify` "
         "before they came into force. What of a paper's setting is not in print is named in the "
@@ -132,39 +141,21 @@ def _words(at: str, base: int, seeds: int, minutes: float) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench.scaling", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser = BENCHMARK.parser()
     add = parser.add_argument
-    add("--seed-base", help="hexadecimal; the commit's hash unless given")
+    add_seed_base(parser)
     add("--seeds", type=int, default=SEEDS, help="instances of each setting")
     add("--only", nargs="+", choices=PARTS, default=list(PARTS), help="some of the parts")
     add("--processes", type=int, default=PROCESSES)
-    add("--out", type=Path, help="folder for results.json, table.md and plot.svg")
-    add("--docs", action="store_true", help="write docs/bench-scaling.md and its picture")
+    add_out(parser, "results.json, table.md and plot.svg")
+    BENCHMARK.add_docs(parser)
     return parser
 
 
-def _write(out: Path, at: str, found: Found, judged: Sequence[verdicts.Verdict], text: str) -> None:
-    out.mkdir(parents=True, exist_ok=True)
-    content = {
-        "commit": at,
-        "scale_in": [asdict(d) for d in found.drains],
-        "dodo": [asdict(t) for t in found.trials],
-        "substreams": [o.to_dict() for o in found.outcomes],
-        "verdicts": [{**asdict(v), "holds": v.holds} for v in judged],
-    }
-    (out / "results.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
-    (out / "table.md").write_text(text, encoding="utf-8")
-    plots.draw(found.drains, found.trials, found.outcomes, out / "plot.svg")
-
-
 def _write_docs(found: Found, text: str) -> None:
-    docs = ROOT / "docs"
-    picture = "images/bench-scaling.svg"
-    plots.draw(found.drains, found.trials, found.outcomes, docs / picture)
+    plots.draw(found.drains, found.trials, found.outcomes, BENCHMARK.picture)
     caption = "Load distance by round, throughput under the ramps, imbalance against state moved"
-    page = f"# Scaling and placing\n\n{text}\n![{caption}]({picture})\n"
-    (docs / "bench-scaling.md").write_text(page, encoding="utf-8")
+    BENCHMARK.write_page(f"{text}\n{BENCHMARK.picture_link(caption)}\n")
 
 
 if __name__ == "__main__":
