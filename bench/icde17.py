@@ -24,8 +24,8 @@ from bench.simulator.potc import Potc
 from bench.simulator.real_job_1 import MINUTES, Period, RealJob1
 from solvers.model.budget import Budget
 from solvers.model.problem import IntArray, Problem
-from solvers.model.result import Result
 from solvers.model.stop import Stop
+from solvers.planner.allocation import Allocation
 from solvers.planner.round import Allocate
 from solvers.rebalance.solve import solve
 
@@ -55,8 +55,8 @@ class Line:
 
 
 def allocator(method: str, stop: Stop, seed: int) -> Allocate:
-    def allocate(problem: Problem, budget: Budget) -> Result:
-        return solve(problem, budget, stop, seed=seed, method=method)
+    def allocate(problem: Problem, budget: Budget) -> Allocation:
+        return Allocation(solve(problem, budget, stop, seed=seed, method=method))
 
     return allocate
 
@@ -65,7 +65,7 @@ def balancer(method: str, stop: Stop, seed: int) -> Balancer:
     allocate = allocator(method, stop, seed)
 
     def balance(problem: Problem, budget: Budget) -> IntArray:
-        return allocate(problem, budget).assignment.copy()
+        return allocate(problem, budget).result.assignment.copy()
 
     return balance
 

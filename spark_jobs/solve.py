@@ -15,24 +15,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-import numpy as np
-
 from ballast.contracts import identity, plan_text
 from ballast.contracts.errors import Infeasible, VerificationFailed
-from ballast.contracts.policy import JobPolicy, TrafficPolicy
 from ballast.contracts.process_exit import exit_now
 from ballast.contracts.settings import Settings
 from ballast.store.tables import append_once, ensure_tables
-from solvers.collocate.target_memory import TargetMemory
-from solvers.key_routing.routed_plan import RoutingRequest
-from solvers.key_routing.routing_effect import problem_after
-from solvers.model import metrics
 from solvers.model.budget import Budget
 from solvers.model.objective import JOINT, WEIGHTED
-from solvers.model.problem import Problem
-from solvers.model.result import Result, Status, make_result
-from solvers.planner.allocation import Allocation, plan_for, route_keys
-from solvers.planner.round import RoundPlan, plan_round
+from solvers.model.result import Status
+from solvers.planner.allocation import Allocation
+from solvers.planner.plan import KeyRouting, PlanRequest
+from solvers.planner.plan import plan as make_plan
+from solvers.planner.round import RoundPlan, ScalingRequest
 from spark_jobs.draft.lookup import (
     find_draft,
     find_snapshot,
@@ -88,29 +82,28 @@ def make_draft(settings: Settings, snapshot: Row, choice: Choice) -> tuple[Row, 
     )  # fmt: skip
     budget = choice.budget(policy, snapshot["head_version"])
     seed = policy.solver.seed if choice.seed is None else choice.seed
-    solver = Solver(given, choice, seed, target_in_force(settings, snapshot))
-    nodes = None
-    if given.is_scaled:
-        nodes = solver.plan_nodes(settings, budget)
-        # Everything from here on is about the nodes there will be.
-        given = replace(given, problem=nodes.problem)
-        planned = solver.made[id(nodes.result)]
-        progress.info("scaling: %s", in_words(policy, nodes))
-    else:
-        planned = solver.plan(problem, budget)
-    planned = route_keys(
-        planned,
-        RoutingRequest(
-            given.objective,
-            given.problem,
-            given.statistics,
-            given.routing,
-            given.routing_options,
-            budget,
-            seed,
-        ),
+    regions = [weigh(region) for region in given.regions]
+    plan = make_plan(
+        PlanRequest(
+            problem=problem,
+            objective=given.objective,
+            policy=policy,
+            budget=budget,
+            stop=choice.stop(policy),
+            seed=seed,
+            method=choice.method or policy.solver.method,
+            memory=target_in_force(settings, snapshot),
+            is_first=given.is_first,
+            keys=KeyRouting(given.statistics, given.routing, given.routing_options),
+            scaling=_scaling_request(settings, given) if given.is_scaled else None,
+            has_other_change=any(region.is_change for region in regions),
+        )
     )
-    result = planned.result
+    nodes, result = plan.nodes, plan.result
+    # Everything from here on is about the nodes there will be.
+    given = replace(given, problem=plan.problem)
+    if nodes is not None:
+        progress.info("scaling: %s", in_words(policy, nodes))
     progress.info("solved in %.1f s: %s by %s", result.seconds, result.status, result.method)
     if not result.is_solved:
         _refuse(settings, snapshot, None, f"infeasible: {result.reason}")
@@ -118,172 +111,19 @@ def make_draft(settings: Settings, snapshot: Row, choice: Choice) -> tuple[Row, 
             f"no plan for job {snapshot['job']} keeps every rule: {result.reason}; "
             "to fix it: raise the budget, or add nodes to the policy"
         )
-    plan = decided(given, planned, nodes)
-    weighed = [weigh(region) for region in given.regions]
-    if any(region.is_change for region in weighed):
-        plan = replace(plan, result=_as_change(plan.result))
-    return _verified(settings, given, plan, budget, seed, nodes, weighed)
+    planned = Allocation(result, plan.memory, plan.held_back, plan.routing)
+    return _verified(settings, given, planned, budget, seed, nodes, regions)
 
 
-class Solver:
-    """Solves problems of one round, and keeps what a joint search hands back beside the result."""
-
-    def __init__(
-        self, given: Round, choice: Choice, seed: int, memory: TargetMemory | None
-    ) -> None:
-        self.given, self.choice, self.seed, self.memory = given, choice, seed, memory
-        self.made: dict[int, Allocation] = {}
-
-    def plan(self, problem: Problem, budget: Budget) -> Allocation:
-        """One allocation, by the policy's objective."""
-        policy = self.given.policy
-        planned = plan_for(
-            self.given.objective,
-            problem,
-            budget,
-            self.choice.stop(policy),
-            self.seed,
-            self.choice.method or policy.solver.method,
-            memory=self.memory,
-            is_first=self.given.is_first,
-        )
-        self.made[id(planned.result)] = planned
-        return planned
-
-    def plan_nodes(self, settings: Settings, budget: Budget) -> RoundPlan:
-        """Allocation and scaling under one budget ([ICDE17], Algorithm 1)."""
-        given, policy = self.given, self.given.policy
-        looked = read_looked(settings, given.snapshot)
-        at = given.snapshot["period_end_at"]
-        return plan_round(
-            given.problem,
-            budget,
-            lambda problem, within: self.plan(problem, within).result,
-            scaling_of(policy, given.problem, looked, at),
-            drains=drains_of(given.problem, looked),
-            spares=spares_of(policy, given.problem),
-            clusters=Clusters.of(policy).by_node(),
-            rules=rules_of(policy),
-        )
-
-
-def decided(given: Round, planned: Allocation, nodes: RoundPlan | None = None) -> Allocation:
-    """The plan, or everything as it is where the plan is not worth its moves.
-
-    Nodes that come, go or begin to drain are a change, moves or not.
-    """
-    if nodes is not None and (nodes.added or nodes.marked or nodes.revived):
-        return replace(planned, result=_as_change(planned.result))
-    after = problem_after(given.problem, given.statistics, given.routing, planned.routing)
-    result = decide(given.problem, planned.result, given.policy, after)
-    if nodes is not None and nodes.ended:
-        result = _as_change(result)
-    if result is planned.result:
-        return planned
-    return replace(planned, result=result, routing=given.routing, route_moves=())
-
-
-def _as_change(result: Result) -> Result:
-    """The same where it moves nothing and is a change nevertheless."""
-    if result.status is not Status.UNCHANGED:
-        return result
-    return replace(result, status=Status.FEASIBLE if result.gap else Status.OPTIMAL)
-
-
-def decide(
-    problem: Problem, result: Result, policy: JobPolicy, after: Problem | None = None
-) -> Result:
-    """The result, or the placement as it is where the result is not worth its moves.
-
-    ``after`` has the traffic as the plan's routes change it; the same unless given.
-    """
-    reason = why_unchanged(problem, result, policy, after)
-    if reason is None:
-        return result
-    return make_result(
-        problem,
-        problem.current.copy(),
-        method=result.method,
-        bound=result.bound or 0.0,
-        seconds=result.seconds,
-        trace=result.trace,
-        reason=reason,
-    )
-
-
-def why_unchanged(
-    problem: Problem, result: Result, policy: JobPolicy, after: Problem | None = None
-) -> str | None:
-    """Why nothing is to be moved, or None where the plan is worth it.
-
-    What leaves a dead or a draining node is not weighed against a gain in balance: the last key
-    group of a draining node weighs little, and the node could never go.
-    """
-    if result.status is Status.UNCHANGED:
-        return "no plan within the budget is better than leaving everything where it is"
-    if _frees_a_node(problem, result):
-        return None
-    if policy.objective.kind == JOINT:
-        gain = _traffic_gain(problem, after or problem, result, policy.traffic)
-        if policy.objective.trade == WEIGHTED:
-            return _why_not_weighted(result, policy, gain)
-        return _why_not_joint(result, policy, gain)
-    thresholds = policy.thresholds
-    before, gain = result.load_distance_before, result.load_distance_before - result.load_distance
-    if before <= thresholds.good_enough_pct:
-        return (
-            f"the load distance, {before:.2f} % of the mean, is good enough "
-            f"(good_enough_pct is {thresholds.good_enough_pct:g})"
-        )
-    if gain < thresholds.min_improvement_pct:
-        return (
-            f"the best plan lowers the load distance by {gain:.2f} points of percent, from "
-            f"{before:.2f} % (min_improvement_pct is {thresholds.min_improvement_pct:g})"
-        )
-    return None
-
-
-def _traffic_gain(problem: Problem, after: Problem, result: Result, prices: TrafficPolicy) -> float:
-    """Percent of the traffic, by its price, that the plan saves; 0 where none was measured."""
-    within, between = prices.within_rack_price, prices.between_racks_price
-    was = metrics.saved_traffic(problem, problem.current, within, between)
-    will_be = metrics.saved_traffic(after, result.assignment, within, between)
-    return 0.0 if was is None or will_be is None else will_be - was
-
-
-def _why_not_joint(result: Result, policy: JobPolicy, gain: float) -> str | None:
-    """A joint plan is worth it for the load it levels, or else for the traffic it saves."""
-    allowed, thresholds = policy.objective.max_load_distance_pct, policy.thresholds
-    before = result.load_distance_before
-    lowered = before - result.load_distance
-    if before > allowed and lowered >= thresholds.min_improvement_pct:
-        return None
-    if gain >= thresholds.min_collocation_gain_pct:
-        return None
-    prices = policy.traffic
-    saves = f"brings {gain:.2f} percent more of the traffic within nodes"
-    if prices.within_rack_price < prices.between_racks_price:
-        saves = f"saves {gain:.2f} percent of the traffic by its price within and between racks"
-    return (
-        f"the best plan {saves} "
-        f"(min_collocation_gain_pct is {thresholds.min_collocation_gain_pct:g}) and the load "
-        f"distance from {before:.2f} % to {result.load_distance:.2f} % (max_load_distance_pct is "
-        f"{allowed:g})"
-    )
-
-
-def _why_not_weighted(result: Result, policy: JobPolicy, gain: float) -> str | None:
-    """A plan that is weighed is worth it for what it gains by the weights, all in all."""
-    aim, least = policy.objective, policy.thresholds.min_weighted_gain
-    lowered = result.load_distance_before - result.load_distance
-    weighed = aim.traffic_weight * gain + aim.load_weight * lowered
-    if weighed >= least:
-        return None
-    return (
-        f"the best plan gains {weighed:.2f} by the weights (min_weighted_gain is {least:g}): "
-        f"traffic saved {gain:+.2f} percent at {aim.traffic_weight:g} each, load distance from "
-        f"{result.load_distance_before:.2f} % to {result.load_distance:.2f} % at "
-        f"{aim.load_weight:g} a percent"
+def _scaling_request(settings: Settings, given: Round) -> ScalingRequest:
+    """How the job's policy scales, with what earlier rounds did."""
+    policy, problem, looked = given.policy, given.problem, read_looked(settings, given.snapshot)
+    return ScalingRequest(
+        scaling_of(policy, problem, looked, given.snapshot["period_end_at"]),
+        drains=drains_of(problem, looked),
+        spares=spares_of(policy, problem),
+        clusters=Clusters.of(policy).by_node(),
+        rules=rules_of(policy),
     )
 
 
@@ -326,7 +166,7 @@ def drafted_event(draft: Row) -> Event:
 
 
 def report(draft: Row) -> list[str]:
-    """What the draft promises and costs, in words."""
+    """What the draft promises and costs, in plan_text."""
     head = f"plan {draft['plan_id']} against version {draft['parent_version']}"
     before = f"{draft['load_distance_before_pct']:.2f} %"
     quality = plan_text.quality_text(draft["bound_pct"], draft["gap_pct"])
@@ -482,12 +322,6 @@ def _refuse(settings: Settings, snapshot: Row, plan_id: str | None, reason: str)
     run_id = snapshot["run_id"]
     event = Event(snapshot["job"], "refused", run_id, actor(run_id), reason, plan_id=plan_id)
     append_event(settings, event)
-
-
-def _frees_a_node(problem: Problem, result: Result) -> bool:
-    before = int(np.count_nonzero(problem.draining[problem.current]))
-    after = int(np.count_nonzero(problem.draining[result.assignment]))
-    return result.forced_moves > 0 or after < before
 
 
 def body(arguments: Namespace, settings: Settings) -> None:

@@ -21,7 +21,7 @@ from solvers.model.objective import OBJECTIVES, Objective
 from solvers.model.problem import Problem
 from solvers.model.result import Result
 from solvers.model.stop import Stop
-from solvers.planner.allocation import plan_for
+from solvers.planner.allocation import AllocationOptions, allocate
 from solvers.planner.frontier import FrontierPoint, sweep
 from solvers.planner.what_if import WhatIfQuestion, apply_question, nodes_that_hold, with_load_of
 from solvers.planner.what_if_figures import factors, limit, names, pairs
@@ -87,7 +87,9 @@ def _planned(
 ) -> ComparedPlan:
     progress.info("planning for %s: %d key groups on %d nodes, at most %g s", name,
                   problem.n_key_groups, problem.n_nodes, stop.seconds)  # fmt: skip
-    return ComparedPlan(problem, plan_for(objective, problem, budget, stop, 0, method).result)
+    return ComparedPlan(
+        problem, allocate(objective, problem, budget, stop, AllocationOptions(method=method)).result
+    )
 
 
 def _newest_round(settings: Settings, job: str) -> Round:

@@ -29,7 +29,7 @@ from solvers.model.budget import Budget
 from solvers.model.objective import BALANCE, JOINT, OBJECTIVES, WEIGHTED, Objective, TradeWeights
 from solvers.model.problem import AllowedNodes, Problem
 from solvers.model.stop import Stop
-from solvers.planner.allocation import plan_for
+from solvers.planner.allocation import AllocationOptions, allocate
 from solvers.rebalance import METHODS as REBALANCE_METHODS
 from solvers.rebalance.bound import counting_bound
 from solvers.verify.assignment import verify
@@ -242,7 +242,7 @@ def check(
     kinds = kinds_of(problem, budget)
     began = time.monotonic()
     try:
-        result = plan_for(aim, problem, budget, stop, number, method).result
+        result = allocate(aim, problem, budget, stop, AllocationOptions(number, method)).result
     except Exception as error:  # noqa: BLE001 - an instance is good input: anything raised is a bug
         return InstanceFinding(
             number, "raised", method, kinds, (f"{type(error).__name__}: {error}",)

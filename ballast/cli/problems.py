@@ -73,7 +73,7 @@ def run_solve(args: argparse.Namespace) -> int:
     from ballast.problems import read_problem, write_result
     from ballast.problems.results import check_target
     from solvers.model.stop import Stop
-    from solvers.planner.allocation import plan_for
+    from solvers.planner.allocation import AllocationOptions, allocate
 
     stop = Stop(_seconds(args), args.steps)
     check_target(args.out)
@@ -81,7 +81,9 @@ def run_solve(args: argparse.Namespace) -> int:
     objective = to_objective(folder)
     problem, budget = to_problem(folder)
     params = _params(folder, args.method)
-    result = plan_for(objective, problem, budget, stop, args.seed, args.method, params).result
+    result = allocate(
+        objective, problem, budget, stop, AllocationOptions(args.seed, args.method, params)
+    ).result
     figures = result.to_dict()
     write_result(args.out, figures, _assignment(folder, result))
     print(json.dumps(figures, indent=2) if args.json else _summary(result, args.out))

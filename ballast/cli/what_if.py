@@ -153,14 +153,13 @@ def _frontier(target: Target, stop: Stop, seed: int) -> list[FrontierPoint]:
 
 
 def _planned(name: str, target: Target, stop: Stop, seed: int) -> Result:
-    from solvers.planner.allocation import plan_for
+    from solvers.planner.allocation import AllocationOptions, allocate
 
     problem = target.problem
     _say(f"planning for {name}: {problem.n_key_groups} key groups on {problem.n_nodes} nodes, "
          f"at most {stop.seconds:g} s")  # fmt: skip
-    result = plan_for(
-        target.objective, target.problem, target.budget, stop, seed, target.method, target.params
-    ).result
+    options = AllocationOptions(seed, target.method, target.params)
+    result = allocate(target.objective, problem, target.budget, stop, options).result
     _say(f"{result.status.value} by {result.method} in {result.seconds:.1f} s")
     return result
 

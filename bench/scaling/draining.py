@@ -9,8 +9,8 @@ from bench.simulator import scale_in
 from bench.simulator.scale_in import Rounds
 from solvers.model.budget import Budget
 from solvers.model.problem import Problem
-from solvers.model.result import Result
 from solvers.model.stop import Stop
+from solvers.planner.allocation import Allocation
 from solvers.planner.round import Allocate
 from solvers.rebalance.solve import solve
 
@@ -58,7 +58,7 @@ def drain_of(seed_base: int, overloaded: int, index: int) -> Drain:
 
 
 def allocator(seed: int) -> Allocate:
-    def allocate(problem: Problem, budget: Budget) -> Result:
-        return solve(problem, budget, Stop(steps=STEPS), seed, "search")
+    def allocate(problem: Problem, budget: Budget) -> Allocation:
+        return Allocation(solve(problem, budget, Stop(steps=STEPS), seed, "search"))
 
     return allocate

@@ -20,11 +20,17 @@ from bench.simulator.scale_in import no_scaling
 from solvers.model.budget import Budget
 from solvers.model.node_set import NodeSpec
 from solvers.model.problem import FloatArray, IntArray, Problem
-from solvers.model.result import Result
 from solvers.model.stop import Stop
 from solvers.place import least_state_moved
-from solvers.planner.node_changes import Rules
-from solvers.planner.round import RoundPlan, Scaling, plan_round, scaling_by_policy
+from solvers.planner.allocation import Allocation
+from solvers.planner.node_changes import NodeChangeRules
+from solvers.planner.round import (
+    DecideScaling,
+    RoundPlan,
+    ScalingRequest,
+    plan_round,
+    scaling_by_policy,
+)
 from solvers.scale import NodeSample, Observation, Policy, ScalingHistory
 
 WITHIN = 1.0
@@ -85,17 +91,19 @@ class World:
             problem,
             BUDGET,
             self._allocate,
-            self._scaling(problem, passed, now_s, policy),
-            drains=self.drains,
-            spares=spares,
-            rules=Rules(fill_new_nodes=self.experiment.launch_s == 0),
+            ScalingRequest(
+                self._scaling(problem, passed, now_s, policy),
+                drains=self.drains,
+                spares=spares,
+                rules=NodeChangeRules(fill_new_nodes=self.experiment.launch_s == 0),
+            ),
         )
         if policy is not None:
             self.history = self.history.remember(now_s, plan.decision, policy.memory_rounds)
         self._follow(plan, float(passed[-1]), now_s)
 
-    def _allocate(self, problem: Problem, budget: Budget) -> Result:
-        return least_state_moved(problem, WITHIN, budget, Stop(steps=1), self.seed)
+    def _allocate(self, problem: Problem, budget: Budget) -> Allocation:
+        return Allocation(least_state_moved(problem, WITHIN, budget, Stop(steps=1), self.seed))
 
     def cluster(self, now_s: float) -> Cluster:
         """The nodes that are up, and who is on them."""
@@ -112,7 +120,7 @@ class World:
 
     def _scaling(
         self, problem: Problem, passed: FloatArray, now_s: float, policy: Policy | None
-    ) -> Scaling:
+    ) -> DecideScaling:
         if policy is None:
             return no_scaling
         by_group = np.outer(self.topology.work_s, passed)

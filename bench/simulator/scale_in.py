@@ -20,8 +20,8 @@ from bench.simulator.cluster import Cluster
 from solvers.model.budget import Budget
 from solvers.model.problem import FloatArray, IntArray, Problem
 from solvers.model.result import Result
-from solvers.planner.node_changes import Rules
-from solvers.planner.round import Allocate, plan_round
+from solvers.planner.node_changes import NodeChangeRules
+from solvers.planner.round import Allocate, ScalingRequest, plan_round
 from solvers.scale import HotNode, ScalingAction, ScalingDecision
 
 NODES = 60
@@ -76,9 +76,11 @@ def run_integrated(cluster: Cluster, load: FloatArray, rounds: int, allocate: Al
             cluster.problem(load, _bytes(load)),
             budget,
             allocate,
-            no_scaling,
-            drains=drains,
-            rules=Rules(max_drain_rounds=DRAIN_ROUNDS),
+            ScalingRequest(
+                no_scaling,
+                drains=drains,
+                rules=NodeChangeRules(max_drain_rounds=DRAIN_ROUNDS),
+            ),
         )
         drains = dict(plan.drains)
         return _in_numbers(plan.problem, budget, plan.result, cluster)
@@ -93,7 +95,7 @@ def run_apart(cluster: Cluster, load: FloatArray, rounds: int, allocate: Allocat
         if cluster.draining_groups():
             return spread_draining(cluster, load, MOVES)
         problem = cluster.problem(load, _bytes(load))
-        return _in_numbers(problem, budget, allocate(problem, budget), cluster)
+        return _in_numbers(problem, budget, allocate(problem, budget).result, cluster)
 
     return _run(cluster, load, rounds, step)
 

@@ -1,4 +1,4 @@
-"""One round for an objective: the rebalance methods, or load and traffic searched together."""
+"""Assign key groups to nodes by the job's objective: load alone, or load and traffic."""
 
 from __future__ import annotations
 
@@ -25,70 +25,107 @@ from solvers.rebalance.solve import solve
 
 AUTO = "auto"
 OF_THE_OBJECTIVE = ("max_load_distance", "objective", "traffic_weight", "load_weight")
-"""Parameters of the joint search that the objective decides: the verifier knows only that."""
+"""Parameters of the joint search that the objective sets. The verifier checks the objective."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Allocation:
-    """The result, what the next round of a joint search is to know, and what did not pay."""
+    """An assignment of key groups to nodes, and what a joint search returns beside it."""
 
     result: Result
     memory: TargetMemory | None = None
+    """What the next round of a joint search needs."""
     held_back: tuple[HeldBack, ...] = ()
+    """Moves that would save traffic and do not pay for their cost."""
     routing: Routing = field(default_factory=dict)
     """Keys that do not go by hash under this plan."""
     route_moves: tuple[KeyMove, ...] = ()
-    """Keys that come to another key group by it."""
+    """Keys that the plan moves to another key group."""
 
 
-def plan_for(
+@dataclass(frozen=True, slots=True)
+class AllocationOptions:
+    """How an allocation is searched for."""
+
+    seed: int = 0
+    method: str = AUTO
+    """A rebalance method, ``joint``, or ``auto``."""
+    params: Mapping[str, Any] | None = None
+    """Parameters of the method; with ``auto``, parameters of each method by its name."""
+    memory: TargetMemory | None = None
+    """The target that earlier rounds of a joint search moved to."""
+    is_first: bool = False
+    """Whether this is the job's first plan, with a budget for it. A joint search may then place
+    everything from scratch."""
+
+
+def allocate(
     objective: Objective,
     problem: Problem,
     budget: Budget,
     stop: Stop,
-    seed: int = 0,
-    method: str = AUTO,
-    params: Mapping[str, Any] | None = None,
-    memory: TargetMemory | None = None,
-    *,
-    is_first: bool = False,
+    options: AllocationOptions | None = None,
 ) -> Allocation:
-    """Plan a round. ``params`` are those of the method, or with ``auto`` those of each by name.
+    """Assign key groups to nodes by the objective.
 
-    ``is_first``: a first plan, with a budget for it. A joint one may then begin from nothing.
+    Args:
+        objective: balance alone, or load and traffic together.
+        problem: nodes, key groups, loads and traffic.
+        budget: what the moves may cost.
+        stop: when the search stops.
+        options: seed, method and its parameters.
+
+    Returns:
+        The allocation. Its result says why if no assignment keeps every rule.
+
+    Raises:
+        InvalidInput: the method cannot search for a joint objective, or a parameter is unknown
+            or is set by the objective.
     """
-    if not objective.is_joint:
-        return Allocation(solve(problem, budget, stop, seed, method, params))
+    options = options or AllocationOptions()
+    if objective.is_joint:
+        return _allocate_jointly(objective, problem, budget, stop, options)
+    return Allocation(solve(problem, budget, stop, options.seed, options.method, options.params))
+
+
+def _allocate_jointly(
+    objective: Objective,
+    problem: Problem,
+    budget: Budget,
+    stop: Stop,
+    options: AllocationOptions,
+) -> Allocation:
+    method, seed = options.method, options.seed
     if method not in (AUTO, joint.NAME):
         raise InvalidInput(
             f"method {method!r} knows nothing of traffic",
             value=method,
             allowed=f"{AUTO} or {joint.NAME} where the objective is joint",
         )
-    given = dict(params or {})
-    own = given.get(joint.NAME, {}) if method == AUTO else given
+    params = dict(options.params or {})
+    own = params.get(joint.NAME, {}) if method == AUTO else params
     _refuse_objective(own)
-    options = options_of(JointParams, joint.NAME, own)
+    joint_params = options_of(JointParams, joint.NAME, own)
     if problem.traffic_rate is None or not problem.traffic_rate.any():
-        others = {name: of for name, of in given.items() if name != joint.NAME}
+        others = {name: of for name, of in params.items() if name != joint.NAME}
         result = solve(problem, budget, stop, seed, AUTO, others if method == AUTO else {})
         reason = f"no traffic was measured, so only the load was levelled; {result.reason}"
-        return Allocation(replace(result, reason=reason), memory)
-    made = joint.plan(
+        return Allocation(replace(result, reason=reason), options.memory)
+    found = joint.plan(
         problem,
         budget,
         stop,
         seed,
         replace(
-            options,
+            joint_params,
             **_aim(objective),
             costs=objective.costs,
             gate=objective.gate,
-            target=memory,
-            from_scratch=is_first,
+            target=options.memory,
+            from_scratch=options.is_first,
         ),
     )
-    return Allocation(made.result, made.target, made.held_back)
+    return Allocation(found.result, found.target, found.held_back)
 
 
 def route_keys(allocation: Allocation, request: RoutingRequest) -> Allocation:
@@ -105,7 +142,7 @@ def route_keys(allocation: Allocation, request: RoutingRequest) -> Allocation:
 
 
 def _refuse_objective(params: Mapping[str, Any]) -> None:
-    """A search for something else than the verifier looks for would be refused after the work."""
+    """Refuse parameters that the objective sets: the verifier would refuse the plan afterwards."""
     named = next((name for name in OF_THE_OBJECTIVE if name in params), None)
     if named is not None:
         raise InvalidInput(

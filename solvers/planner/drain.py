@@ -1,8 +1,8 @@
-"""Draining nodes over several rounds: which may go, and what must leave them in this round.
+"""Drain nodes over several rounds: choose them, and name the key groups that must leave now.
 
-Drain and balance compete under one budget and neither has priority [ICDE17, 4.1], but a policy
-bounds the rounds that a drain may take. Enough has to leave in each round for the rest to fit
-into the rounds that are left; everything beyond that is the allocation's own choice.
+Draining and balancing compete under one budget and neither has priority [ICDE17, 4.1], but the
+policy bounds the rounds that a drain may take. In each round enough key groups must leave so that
+the rest fits into the rounds that are left. The allocation decides about all other moves.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from operator import add, truediv
 
 import numpy as np
@@ -22,7 +23,7 @@ from solvers.model.problem import DRAINING, BoolArray, FloatArray, IntArray, Pro
 SLACK = 1e-9
 """Seconds of pause are sums of floats."""
 LOOK_AT = 4
-"""Of the emptiest nodes, how many are compared for each key group."""
+"""How many of the emptiest nodes are compared for each key group."""
 
 
 def cost_table(problem: Problem) -> FloatArray:
@@ -37,14 +38,14 @@ def cost_table(problem: Problem) -> FloatArray:
 
 
 def limits_of(budget: Budget) -> FloatArray:
-    """[3]: the budget in the same order; infinite where nothing limits."""
+    """[3]: the budget in the same order; infinite where the budget has no limit."""
     return np.array(
         [math.inf if b is None else float(b) for b in (budget.moves, budget.bytes, budget.pause_s)]
     )
 
 
 def can_leave(problem: Problem, budget: Budget) -> BoolArray:
-    """[G]: not pinned, with somewhere to go, and no larger than a whole round's budget."""
+    """[G]: is not pinned, has a node to go to, and costs no more than the budget of a round."""
     fits = (cost_table(problem) <= limits_of(budget) + SLACK).all(axis=1)
     leaves = fits & ~problem.pinned_mask
     if problem.allowed is not None:
@@ -56,10 +57,19 @@ def can_leave(problem: Problem, budget: Budget) -> BoolArray:
 def due_now(
     problem: Problem, budget: Budget, drains: Mapping[str, int], max_rounds: int
 ) -> IntArray:
-    """Key groups that have to leave draining nodes in this round, earliest deadline first.
+    """Key groups that must leave draining nodes in this round.
 
-    ``drains`` has the rounds that each node has been draining before this one. The rounds after
-    this one can take their budgets' worth until each deadline; the rest is due now.
+    Each later round until a node's deadline can take as much as its budget allows. The rest is
+    due now.
+
+    Args:
+        problem: the nodes now, and where key groups are.
+        budget: the budget of each round.
+        drains: rounds that each node has been draining before this one.
+        max_rounds: rounds within which a draining node must be empty.
+
+    Returns:
+        Indices of key groups, in ascending order.
     """
     left = _rounds_left(problem, drains, max_rounds)
     on_draining = np.flatnonzero(problem.draining[problem.current] & can_leave(problem, budget))
@@ -78,10 +88,10 @@ def due_now(
 def _overflow(
     groups: IntArray, costs: FloatArray, rounds_left: IntArray, limits: FloatArray
 ) -> list[int]:
-    """What does not fit into the rounds after this one: first fit, earliest deadline first.
+    """Key groups that do not fit into later rounds: first fit, earliest deadline first.
 
-    Exact for a budget of moves. For bytes and seconds it is first-fit decreasing, so a drain that
-    was found to fit still does when the key groups named here have left.
+    The result is exact for a budget of moves. For bytes and seconds it is first-fit decreasing. A
+    drain that fitted when it was chosen therefore still fits when these key groups have left.
     """
     order = sorted(groups.tolist(), key=lambda k: (rounds_left[k], *(-costs[k]), k))
     later: list[FloatArray] = []
@@ -100,48 +110,61 @@ def _overflow(
 
 
 def _rounds_left(problem: Problem, drains: Mapping[str, int], max_rounds: int) -> IntArray:
-    """[N]: rounds that a draining node still has, this one included; at least this one."""
+    """[N]: rounds that are left to a draining node, with this one; at least 1."""
     done = [drains.get(name, 0) for name in problem.node_ids]
     return np.maximum(1, max_rounds - np.array(done, dtype=np.int64))
 
 
 def _misplaced(problem: Problem) -> IntArray:
-    """Key groups that have to move anyway, and take their part of the budget first."""
+    """Key groups that must move for other reasons. The budget pays for them first."""
     groups = np.arange(problem.n_key_groups)
     out = ~problem.permits(groups, problem.current) & ~problem.dead[problem.current]
     return np.flatnonzero(out)
 
 
-def choose_to_drain(
-    problem: Problem,
-    candidates: Sequence[str],
-    count: int,
-    budget: Budget,
-    *,
-    max_rounds: int,
-    upper: float,
-) -> tuple[tuple[str, ...], str]:
-    """Up to ``count`` nodes that can be drained in time and whose load the others can carry.
+@dataclass(frozen=True, slots=True)
+class DrainLimits:
+    """The budget of a round, the rounds of a drain, and the utilisation of the other nodes."""
 
-    The cheapest to drain first: rounds that the budget makes necessary, then bytes, then key
-    groups. Fewer, or none, with the reason.
+    budget: Budget
+    max_rounds: int
+    upper: float
+
+
+def choose_to_drain(
+    problem: Problem, candidates: Sequence[str], count: int, limits: DrainLimits
+) -> tuple[tuple[str, ...], str]:
+    """Choose nodes that can be drained in time and whose load the other nodes can carry.
+
+    The nodes that are cheapest to drain come first: fewest rounds within the budget, then fewest
+    bytes, then fewest key groups.
+
+    Args:
+        problem: the nodes now, and where key groups are.
+        candidates: names of the nodes that may be drained.
+        count: how many nodes should be drained.
+        limits: the budget of a round and the bounds that the policy sets.
+
+    Returns:
+        At most ``count`` names, and the reason if there are fewer.
     """
+    budget, max_rounds, upper = limits.budget, limits.max_rounds, limits.upper
     index = {name: i for i, name in enumerate(problem.node_ids)}
     leaves = can_leave(problem, budget)
     stuck = set(problem.current[~leaves].tolist())
     free = [name for name in candidates if name in index and index[name] not in stuck]
-    costs, limits = cost_table(problem), limits_of(budget)
+    costs, bounds = cost_table(problem), limits_of(budget)
 
     def price(name: str) -> tuple[float, float, float, str]:
         moves, n_bytes, pause_s = costs[problem.current == index[name]].sum(axis=0)
-        rounds = _fewest_rounds(np.array([moves, n_bytes, pause_s]), limits)
+        rounds = _fewest_rounds(np.array([moves, n_bytes, pause_s]), bounds)
         return rounds, float(n_bytes), float(moves), name
 
     order = sorted(free, key=price)
     why = "" if len(free) >= count else _why_stuck(problem, leaves, candidates)
     possible, impossible = 0, min(count, len(free)) + 1
     n = impossible - 1
-    # Fewer nodes are never harder to let go; each trial levels the whole load, so halve.
+    # Fewer nodes are never harder to drain. A trial is expensive, so the search halves the range.
     while possible < n < impossible:
         states = dict.fromkeys(order[:n], DRAINING)
         obstacle = _obstacle(with_states(problem, states), budget, max_rounds, upper)
@@ -155,7 +178,7 @@ def choose_to_drain(
 
 
 def _fewest_rounds(cost: FloatArray, limits: FloatArray) -> float:
-    """Rounds below which so much cannot be done within the budget, whatever fits into each."""
+    """A lower bound on the rounds that this cost takes within the budget."""
     with np.errstate(divide="ignore", invalid="ignore"):
         rounds = np.where(cost > 0, cost / limits, 0.0)
     return float(np.ceil(rounds.max() - SLACK))
@@ -186,9 +209,10 @@ def _obstacle(problem: Problem, budget: Budget, max_rounds: int, upper: float) -
 
 
 def levelled(problem: Problem) -> float:
-    """The fullest staying node's utilisation if moves cost nothing: largest first, emptiest node.
+    """Utilisation of the fullest staying node if moves cost nothing.
 
-    A plan that exists, so never better than what could be reached; pins and allowed nodes kept.
+    Key groups are placed largest first on the emptiest node. Pins and lists of allowed nodes hold.
+    The value is that of an existing plan, so the best plan is at least as good.
     """
     staying = np.flatnonzero(problem.staying)
     if not len(staying):
@@ -198,7 +222,7 @@ def levelled(problem: Problem) -> float:
     np.add.at(sums, problem.current[fixed], problem.load[fixed])
     share = problem.load / problem.capacity[staying].mean(axis=0)
     order = np.flatnonzero(~fixed)[np.argsort(-share[~fixed].max(axis=1), kind="stable")]
-    # Plain lists: a few numbers at a time are ten times faster without numpy.
+    # For a few numbers at a time, plain lists are ten times faster than numpy.
     used, room, load = sums.tolist(), problem.capacity.tolist(), problem.load.tolist()
     heap: list[tuple[float, int]] = [
         (max(map(truediv, used[i], room[i])), i) for i in staying.tolist()
@@ -217,7 +241,7 @@ def levelled(problem: Problem) -> float:
 
 
 def _is_restricted(problem: Problem) -> BoolArray:
-    """[G]: has a list of nodes, and is taken to stay where it is (on a node that stays)."""
+    """[G]: has a list of allowed nodes and is on a staying node; it counts as fixed there."""
     if problem.allowed is None:
         return np.zeros(problem.n_key_groups, dtype=bool)
     return problem.allowed.restricted & problem.staying[problem.current]

@@ -21,7 +21,7 @@ from solvers.model.objective import Objective
 from solvers.model.problem import Problem
 from solvers.model.result import Result
 from solvers.model.stop import Stop
-from solvers.planner.allocation import plan_for
+from solvers.planner.allocation import AllocationOptions, allocate
 from solvers.rebalance.warm import make_ready
 
 Unit = Literal["moves", "bytes"]
@@ -99,8 +99,8 @@ def sweep(
         share = None if remaining is None else max(remaining / left, 1e-3)
         limits = replace(free, **{unit: limit})
         each = Stop(share, stop.steps)
-        planned = plan_for(aim, problem, limits, each, seed, "auto", params)
-        return FrontierPoint(unit, limit, planned.result)
+        found = allocate(aim, problem, limits, each, AllocationOptions(seed, params=params))
+        return FrontierPoint(unit, limit, found.result)
 
     tell = on_point or (lambda *_: None)
     last = solve(None, points)

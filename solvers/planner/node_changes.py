@@ -1,4 +1,4 @@
-"""A scaling decision as nodes by name: which are added, taken back, or marked for removal."""
+"""Choose the nodes that a scaling decision adds, takes back, or marks for removal."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from solvers.model.budget import Budget
 from solvers.model.node_set import NodeSpec, with_nodes
 from solvers.model.problem import Problem
 from solvers.model.result import Result
-from solvers.planner.drain import choose_to_drain, levelled
+from solvers.planner.drain import DrainLimits, choose_to_drain, levelled
 from solvers.scale import HotNode, ScalingAction, ScalingDecision
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """What scaling may do in a round besides what the policy decides."""
+class NodeChangeRules:
+    """Bounds on the nodes that one round may change, beside the scaling policy."""
 
     upper: float = 0.85
-    """Nodes that stay must be levelled at or below this utilisation after a scale-in."""
+    """After a scale-in it must be possible to level the other nodes at this utilisation."""
     max_drain_rounds: int = 10
+    """Rounds within which a draining node must be empty."""
     fill_new_nodes: bool = True
-    """False where a new node takes time to launch: it is filled once it reports."""
+    """False if new nodes take time to launch. The round after their first report fills them."""
     leaving: frozenset[str] = frozenset()
-    """Draining nodes that are not taken back: somebody else wants them gone."""
+    """Draining nodes that are never taken back, because the policy marks them as draining."""
 
     def __post_init__(self) -> None:
         if not 0 < self.upper <= 1:
@@ -39,65 +40,98 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class NodeChange:
-    """Nodes by name that are added, marked for removal, or taken back from it."""
+    """Nodes that are added, marked for removal, or taken back from removal."""
 
     added: tuple[NodeSpec, ...] = ()
     marked: tuple[str, ...] = ()
     revived: tuple[str, ...] = ()
     net: Mapping[str, int] = field(default_factory=dict)
+    """Change of the number of nodes of each cluster."""
     notes: tuple[str, ...] = ()
 
     @property
     def is_any(self) -> bool:
+        """Whether any node changes."""
         return bool(self.added or self.marked or self.revived)
+
+    def plus(self, other: NodeChange) -> NodeChange:
+        """Both changes together."""
+        return NodeChange(
+            self.added + other.added,
+            self.marked + other.marked,
+            self.revived + other.revived,
+            {**self.net, **other.net},
+            self.notes + other.notes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NodePool:
+    """Nodes that a job may add, the clusters of its nodes, and the rules for changing them."""
+
+    spares: Sequence[NodeSpec] = ()
+    clusters: Mapping[str, str] = field(default_factory=dict)
+    rules: NodeChangeRules = field(default_factory=NodeChangeRules)
 
 
 def change_of(
-    problem: Problem,
-    decision: ScalingDecision,
-    budget: Budget,
-    spares: Sequence[NodeSpec],
-    clusters: Mapping[str, str],
-    rules: Rules,
+    problem: Problem, decision: ScalingDecision, budget: Budget, pool: NodePool
 ) -> NodeChange:
-    """The decision as nodes by name: growing first takes draining nodes back, they have state."""
-    added: list[NodeSpec] = []
-    revived: list[str] = []
-    marked: list[str] = []
-    notes: list[str] = []
-    net: dict[str, int] = {}
+    """Choose the nodes that carry out a scaling decision.
+
+    Args:
+        problem: the nodes now, and where key groups are.
+        decision: how many nodes each cluster should have.
+        budget: what a round of a drain may cost.
+        pool: the nodes that may be added, and the rules.
+
+    Returns:
+        Nodes to add, to mark for removal and to take back, with a note for each cluster that
+        gets fewer changes than the decision wants.
+    """
+    total = NodeChange()
     for cluster in decision.after:
         wanted = decision.change(cluster)
         if wanted > 0:
-            draining = _draining_in(problem, cluster, clusters)
-            back = [name for name in draining if name not in rules.leaving][:wanted]
-            free = [s for s in spares if s.cluster == cluster and s.node_id not in problem.node_ids]
-            new = free[: wanted - len(back)]
-            revived += back
-            added += new
-            net[cluster] = len(back) + len(new)
-            if len(back) + len(new) < wanted:
-                missing = wanted - len(back) - len(new)
-                notes.append(f"{missing} more nodes are wanted and the job has none to add")
+            total = total.plus(_growth(problem, cluster, wanted, pool))
         elif wanted < 0:
-            candidates = [n for n in decision.removable if clusters.get(n, "") == cluster]
-            names, why = choose_to_drain(
-                problem,
-                candidates,
-                -wanted,
-                budget,
-                max_rounds=rules.max_drain_rounds,
-                upper=rules.upper,
+            candidates = [n for n in decision.removable if pool.clusters.get(n, "") == cluster]
+            total = total.plus(
+                _shrinkage(problem, cluster, -wanted, candidates, budget, pool.rules)
             )
-            marked += names
-            net[cluster] = -len(names)
-            if len(names) < -wanted:
-                notes.append(f"{len(names)} of {-wanted} nodes are drained, because {why}")
-    return NodeChange(tuple(added), tuple(marked), tuple(revived), net, tuple(notes))
+    return total
+
+
+def _growth(problem: Problem, cluster: str, wanted: int, pool: NodePool) -> NodeChange:
+    """Take draining nodes back first, because they still hold state; then add spare nodes."""
+    draining = _draining_in(problem, cluster, pool.clusters)
+    back = [name for name in draining if name not in pool.rules.leaving][:wanted]
+    free = [s for s in pool.spares if s.cluster == cluster and s.node_id not in problem.node_ids]
+    new = free[: wanted - len(back)]
+    missing = wanted - len(back) - len(new)
+    notes = [f"{missing} more nodes are wanted and the job has none to add"] if missing else []
+    net = {cluster: len(back) + len(new)}
+    return NodeChange(tuple(new), (), tuple(back), net, tuple(notes))
+
+
+def _shrinkage(
+    problem: Problem,
+    cluster: str,
+    wanted: int,
+    candidates: Sequence[str],
+    budget: Budget,
+    rules: NodeChangeRules,
+) -> NodeChange:
+    """Mark the nodes that are cheapest to drain."""
+    limits = DrainLimits(budget, rules.max_drain_rounds, rules.upper)
+    names, why = choose_to_drain(problem, candidates, wanted, limits)
+    is_short = len(names) < wanted
+    notes = [f"{len(names)} of {wanted} nodes are drained, because {why}"] if is_short else []
+    return NodeChange((), names, (), {cluster: -len(names)}, tuple(notes))
 
 
 def _draining_in(problem: Problem, cluster: str, clusters: Mapping[str, str]) -> list[str]:
-    """Draining nodes of a cluster, those with the most state left first."""
+    """Draining nodes of a cluster; nodes with the most state come first."""
     by_node = np.bincount(
         problem.current, weights=problem.state_bytes.astype(np.float64), minlength=problem.n_nodes
     )
@@ -109,8 +143,8 @@ def _draining_in(problem: Problem, cluster: str, clusters: Mapping[str, str]) ->
     return [name for _, name in sorted(names)]
 
 
-def carried_out(decision: ScalingDecision, change: NodeChange) -> ScalingDecision:
-    """The decision with the numbers that nodes could be found for."""
+def as_carried_out(decision: ScalingDecision, change: NodeChange) -> ScalingDecision:
+    """The decision with the numbers of nodes that the change reaches."""
     if not decision.scales:
         return decision
     after = {c: n + change.net.get(c, 0) for c, n in decision.before.items()}
@@ -123,7 +157,7 @@ def carried_out(decision: ScalingDecision, change: NodeChange) -> ScalingDecisio
 def hot_node(
     problem: Problem, plan: Result, upper: float, clusters: Mapping[str, str]
 ) -> HotNode | None:
-    """The fullest node of a plan, where it is above the boundary; else None."""
+    """The fullest node of a plan if it is above the boundary; else None."""
     loads = metrics.node_loads(problem, plan.assignment)
     loads[~problem.staying] = -1.0
     i, r = np.unravel_index(int(np.argmax(loads)), loads.shape)

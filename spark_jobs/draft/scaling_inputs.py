@@ -22,8 +22,8 @@ from ballast.store.snapshots import RESOURCES, key_group_names
 from solvers.model.node_set import NodeSpec
 from solvers.model.problem import DEAD, FloatArray, Problem
 from solvers.model.result import Result
-from solvers.planner.node_changes import Rules
-from solvers.planner.round import Scaling, scaling_by_policy
+from solvers.planner.node_changes import NodeChangeRules
+from solvers.planner.round import DecideScaling, scaling_by_policy
 from solvers.scale import (
     Boundaries,
     Edge,
@@ -92,7 +92,7 @@ class Clusters:
         return {node: self.inner(name) for node, name in self.of_node.items()}
 
 
-def scaling_of(policy: JobPolicy, problem: Problem, looked: Looked, at: datetime) -> Scaling:
+def scaling_of(policy: JobPolicy, problem: Problem, looked: Looked, at: datetime) -> DecideScaling:
     """How the round decides on the number of nodes."""
     if policy.scaling is None:
         off = "the nodes stay, because the policy has no scaling section"
@@ -119,13 +119,13 @@ def _held(reason: str, would_change: str) -> ScalingDecision:
     )
 
 
-def rules_of(policy: JobPolicy) -> Rules:
+def rules_of(policy: JobPolicy) -> NodeChangeRules:
     """What scaling may do in a round besides what is decided."""
     leaving = frozenset(node.id for node in policy.nodes if node.draining)
     if policy.scaling is None:
-        return Rules(leaving=leaving)
+        return NodeChangeRules(leaving=leaving)
     upper, rounds = policy.scaling.boundaries.upper, policy.scaling.max_drain_rounds
-    return Rules(upper, rounds, leaving=leaving)
+    return NodeChangeRules(upper, rounds, leaving=leaving)
 
 
 def spares_of(policy: JobPolicy, problem: Problem) -> list[NodeSpec]:

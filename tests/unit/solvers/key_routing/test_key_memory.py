@@ -19,7 +19,7 @@ from solvers.model.budget import Budget
 from solvers.model.key_statistics import EarlierPeriod, KeyStatistics, RoutedEdge
 from solvers.model.objective import Objective
 from solvers.model.stop import Stop
-from solvers.planner.allocation import Allocation, plan_for, route_keys
+from solvers.planner.allocation import Allocation, allocate, route_keys
 from tests.unit.solvers.key_routing.test_rerouting import EDGE as WORLD_EDGE
 from tests.unit.solvers.key_routing.test_rerouting import world
 
@@ -162,7 +162,7 @@ def routed(statistics: KeyStatistics) -> tuple[Allocation, float]:
     """The plan, and the traffic that it brings together of all there is."""
     problem, whole = world()
     objective = Objective("joint", 60.0, gate=AmortisationGate(records_per_byte=0.0))
-    planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
+    planned = allocate(objective, problem, Budget(moves=0), Stop(steps=5))
     options = RoutingOptions((WORLD_EDGE,), imbalance=1.3)
     made = route_keys(
         planned, RoutingRequest(objective, problem, statistics, {}, options, Budget())

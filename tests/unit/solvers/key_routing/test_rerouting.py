@@ -27,7 +27,7 @@ from solvers.model.predicted_load import traffic_price
 from solvers.model.problem import Problem
 from solvers.model.stop import Stop
 from solvers.model.traffic_costs import TrafficCosts
-from solvers.planner.allocation import Allocation, plan_for, route_keys
+from solvers.planner.allocation import Allocation, allocate, route_keys
 from solvers.verify.assignment import verify
 from tests.unit.solvers.instances import names
 
@@ -173,7 +173,7 @@ def test_what_cannot_be_routed_is_said(change, said) -> None:
 def routed(budget: Budget, max_load_distance: float = 30.0, **options) -> Allocation:
     problem, statistics = world()
     objective = Objective("joint", max_load_distance, gate=FREE)
-    planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
+    planned = allocate(objective, problem, Budget(moves=0), Stop(steps=5))
     given = RoutingOptions((EDGE,), imbalance=1.3, **options)
     made = route_keys(planned, RoutingRequest(objective, problem, statistics, {}, given, budget))
     after = problem_after(problem, statistics, {}, made.routing) if made.routing else None
@@ -205,7 +205,7 @@ def test_the_budget_of_bytes_and_the_number_of_routes_hold() -> None:
 def test_routes_in_force_stay_where_nothing_is_to_be_gained() -> None:
     problem, statistics = world()
     before = {"count": {"b1": (hashed_key_group("b1", GROUPS) + 2) % GROUPS}}  # the same node
-    balance = plan_for(Objective(), problem, Budget(moves=0), Stop(steps=5))
+    balance = allocate(Objective(), problem, Budget(moves=0), Stop(steps=5))
     made = route_keys(
         balance,
         RoutingRequest(Objective(), problem, statistics, before, RoutingOptions(), Budget()),
@@ -226,7 +226,7 @@ def test_more_routes_in_force_than_allowed_bar_no_others_and_do_not_grow(
     )
     in_force = {operator: {"not counted": 0, "nor this": 1}}
     objective = Objective("joint", 60.0, gate=FREE)
-    planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
+    planned = allocate(objective, problem, Budget(moves=0), Stop(steps=5))
     options = RoutingOptions((EDGE,), max_routes=1, imbalance=2.0)
     made = route_keys(
         planned, RoutingRequest(objective, problem, statistics, in_force, options, Budget())
@@ -237,7 +237,7 @@ def test_more_routes_in_force_than_allowed_bar_no_others_and_do_not_grow(
 
 def routed_in(problem: Problem, statistics: KeyStatistics, objective: Objective) -> Allocation:
     """Routed without a limit to moves of keys, and found to keep its promises."""
-    planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
+    planned = allocate(objective, problem, Budget(moves=0), Stop(steps=5))
     options = RoutingOptions((EDGE,), imbalance=1.3)
     made = route_keys(
         planned, RoutingRequest(objective, problem, statistics, {}, options, Budget())
@@ -262,7 +262,7 @@ def test_keys_are_sent_back_until_the_load_is_as_level_as_allowed() -> None:
 def test_a_plan_says_why_keys_that_would_gain_get_no_route() -> None:
     problem, statistics = world()
     objective = Objective("joint", 30.0, gate=FREE)
-    planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
+    planned = allocate(objective, problem, Budget(moves=0), Stop(steps=5))
     options = RoutingOptions((EDGE,), imbalance=1.3)
     made = route_keys(
         planned, RoutingRequest(objective, problem, statistics, {}, options, Budget(bytes=1))
@@ -279,7 +279,7 @@ def test_as_many_keys_move_as_the_budget_pays_for(budget: Budget, max_routes: in
     problem, statistics = world()
     problem = replace(problem, pause_c0_s=0.1)
     objective = Objective("joint", 30.0, gate=FREE)
-    planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
+    planned = allocate(objective, problem, Budget(moves=0), Stop(steps=5))
     options = RoutingOptions((EDGE,), max_routes=max_routes, imbalance=1.3)
     made = route_keys(planned, RoutingRequest(objective, problem, statistics, {}, options, budget))
     roomy = replace(options, max_routes=100)
@@ -303,7 +303,7 @@ def test_by_weights_a_plan_says_what_its_keys_are_not_worth(monkeypatch) -> None
         "solvers.key_routing.route_planner.reroute", lambda *_, **__: ReroutingResult(to_it)
     )
     dear = Objective("joint", 30.0, gate=FREE, weights=Weights(1e-6, 1.0))
-    planned = plan_for(dear, problem, Budget(moves=0), Stop(steps=5))
+    planned = allocate(dear, problem, Budget(moves=0), Stop(steps=5))
     options = RoutingOptions((EDGE,), imbalance=2.0)
     made = route_keys(planned, RoutingRequest(dear, problem, statistics, {}, options, Budget()))
     assert made.route_moves == ()
@@ -371,7 +371,7 @@ def test_a_share_of_the_moves_keeps_the_bound_of_a_stage(monkeypatch) -> None:
         "solvers.key_routing.route_planner.reroute", lambda *_, **__: ReroutingResult(to_first)
     )
     objective = Objective("joint", 200.0, gate=FREE)
-    planned = plan_for(objective, problem, Budget(moves=0), Stop(steps=5))
+    planned = allocate(objective, problem, Budget(moves=0), Stop(steps=5))
 
     def fullest(routing: Routing) -> list[float]:
         memory = KeyMemory.of(statistics, EDGE, NODES)
@@ -405,7 +405,7 @@ def test_keys_that_do_not_pay_are_named_with_both_figures() -> None:
     assert {(held.kind, held.count, held.saved_rate) for held in found.held} == {("key", 1, 10.0)}
     of_left = next(held for held in found.held if held.what[0].endswith("of parse"))
     assert of_left.reason == "saves 10 remote records over its life, costs the worth of 2000"
-    planned = plan_for(Objective("joint", 30.0, gate=dear), problem, Budget(moves=0), Stop(steps=5))
+    planned = allocate(Objective("joint", 30.0, gate=dear), problem, Budget(moves=0), Stop(steps=5))
     made = route_keys(
         planned,
         RoutingRequest(

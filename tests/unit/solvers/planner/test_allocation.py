@@ -15,7 +15,7 @@ from solvers.model.objective import Objective, TradeWeights
 from solvers.model.problem import Problem
 from solvers.model.stop import Stop
 from solvers.model.traffic_costs import TrafficCosts
-from solvers.planner.allocation import plan_for
+from solvers.planner.allocation import AllocationOptions, allocate
 from solvers.verify.assignment import verify
 from tests.unit.solvers.instances import make, names
 
@@ -42,7 +42,7 @@ def broken(problem: Problem, plan: Any, objective: Objective | None, **budget: A
 
 def test_a_joint_round_saves_traffic_within_its_load_bound() -> None:
     problem = pairs()
-    made = plan_for(JOINT, problem, Budget(moves=2), Stop(steps=5), seed=1)
+    made = allocate(JOINT, problem, Budget(moves=2), Stop(steps=5), AllocationOptions(seed=1))
     assert made.result.collocation_factor == pytest.approx(100 / 3)
     assert made.result.load_distance <= 30.0
     placed = names(problem, made.result.assignment)
@@ -53,7 +53,9 @@ def test_a_joint_round_saves_traffic_within_its_load_bound() -> None:
 def test_rounds_with_the_memory_of_the_last_bring_everything_together() -> None:
     problem, memory = pairs(), None
     for _ in range(4):
-        made = plan_for(JOINT, problem, Budget(moves=2), Stop(steps=5), seed=1, memory=memory)
+        made = allocate(
+            JOINT, problem, Budget(moves=2), Stop(steps=5), AllocationOptions(seed=1, memory=memory)
+        )
         problem, memory = replace(problem, current=made.result.assignment.copy()), made.memory
     assert made.result.collocation_factor == 100.0
 
@@ -79,20 +81,20 @@ def test_traffic_is_not_given_up_for_a_load_that_is_level_enough() -> None:
 
 
 def test_a_balance_round_is_what_it_always_was() -> None:
-    made = plan_for(Objective(), pairs(), Budget(moves=0), Stop(steps=5))
+    made = allocate(Objective(), pairs(), Budget(moves=0), Stop(steps=5))
     assert (made.result.moves, made.memory) == (0, None)
 
 
 def test_a_method_without_a_word_on_traffic_is_refused() -> None:
     with pytest.raises(InvalidInput, match="'milp' knows nothing of traffic"):
-        plan_for(JOINT, pairs(), Budget(), Stop(steps=1), method="milp")
+        allocate(JOINT, pairs(), Budget(), Stop(steps=1), AllocationOptions(method="milp"))
 
 
 @pytest.mark.parametrize("rates", [None, np.zeros(6)])
 def test_without_traffic_the_load_is_levelled(rates: Any) -> None:
     ends = {} if rates is not None else {"traffic_from": None, "traffic_to": None}
     problem = pairs(current=[0] * 12, traffic_rate=rates, **ends)
-    made = plan_for(JOINT, problem, Budget(), Stop(steps=20))
+    made = allocate(JOINT, problem, Budget(), Stop(steps=20))
     assert made.result.load_distance < 20
     assert made.result.reason.startswith("no traffic was measured")
 
@@ -114,7 +116,7 @@ def test_a_bad_objective_is_named(bad: dict[str, Any], message: str) -> None:
 def test_parameters_that_are_no_plain_numbers_are_refused_from_outside(name: str) -> None:
     params = {"joint": {name: {"a": 1}}}
     with pytest.raises(InvalidInput, match=f"joint.{name}"):
-        plan_for(JOINT, pairs(), Budget(), Stop(steps=1), params=params)
+        allocate(JOINT, pairs(), Budget(), Stop(steps=1), AllocationOptions(params=params))
 
 
 def test_a_cap_is_kept_while_traffic_is_saved() -> None:
@@ -125,7 +127,9 @@ def test_a_cap_is_kept_while_traffic_is_saved() -> None:
         capacity=np.array([[1.0, 5.0], [1.0, 4.0], [1.0, 4.0]]),
         balanced=np.array([True, False]),
     )
-    made = plan_for(Objective("joint", 80.0), problem, Budget(), Stop(steps=5), seed=1)
+    made = allocate(
+        Objective("joint", 80.0), problem, Budget(), Stop(steps=5), AllocationOptions(seed=1)
+    )
     on_node = np.bincount(made.result.assignment, minlength=3)
     assert on_node[0] <= 5
     assert on_node[1:].max() <= 4
@@ -138,7 +142,7 @@ def test_the_promise_knows_what_serialising_costs_and_the_verifier_agrees() -> N
     problem = pairs()
     costs = TrafficCosts(send=(0.01,), receive=(0.02,))
     objective = Objective("joint", max_load_distance=30.0, costs=costs)
-    made = plan_for(objective, problem, Budget(), Stop(steps=5), seed=1)
+    made = allocate(objective, problem, Budget(), Stop(steps=5), AllocationOptions(seed=1))
     assert made.result.collocation_factor == 100.0
     # Six edges of rate 10: 60 records at 0.03 are saved of a load of 10.8.
     assert made.result.load_index == pytest.approx(100.0 * (10.8 - 1.8) / 10.8)
@@ -153,7 +157,7 @@ def test_the_promise_knows_what_serialising_costs_and_the_verifier_agrees() -> N
 def test_costs_beyond_the_measured_load_are_cut_to_it() -> None:
     problem = pairs()
     objective = Objective("joint", 30.0, TrafficCosts(send=(5.0,), receive=(0.0,)))
-    made = plan_for(objective, problem, Budget(), Stop(steps=5), seed=1)
+    made = allocate(objective, problem, Budget(), Stop(steps=5), AllocationOptions(seed=1))
     placed = names(problem, made.result.assignment)
     assert verify(problem, Budget(), placed, made.result.to_dict(), objective) == []
     # The senders' load was all serialisation: only the receivers' 6 x 0.8 is left.
@@ -163,12 +167,12 @@ def test_costs_beyond_the_measured_load_are_cut_to_it() -> None:
 def test_the_gate_holds_back_what_does_not_pay_and_says_so() -> None:
     problem = pairs(state_bytes=[1000] * 12)
     dear = Objective("joint", 30.0, gate=AmortisationGate(records_per_byte=1.0, life=10.0))
-    held = plan_for(dear, problem, Budget(), Stop(steps=5), seed=1)
+    held = allocate(dear, problem, Budget(), Stop(steps=5), AllocationOptions(seed=1))
     assert held.result.moves == 0
     assert held.held_back
     assert "costs the worth of 1000" in held.held_back[0].reason
     cheap = Objective("joint", 30.0, gate=AmortisationGate(records_per_byte=0.05, life=10.0))
-    let_through = plan_for(cheap, problem, Budget(), Stop(steps=5), seed=1)
+    let_through = allocate(cheap, problem, Budget(), Stop(steps=5), AllocationOptions(seed=1))
     assert let_through.result.collocation_factor == 100.0
 
 
@@ -176,7 +180,7 @@ def test_traffic_may_move_nearer_by_racks_but_not_farther() -> None:
     problem = pairs(rack=("a", "a", "b"))
     near = TrafficCosts(within_node=0.0, within_rack=0.5, between_racks=1.0)
     objective = Objective("joint", 300.0, near)
-    made = plan_for(objective, problem, Budget(moves=1), Stop(steps=5), seed=1)
+    made = allocate(objective, problem, Budget(moves=1), Stop(steps=5), AllocationOptions(seed=1))
     placed = names(problem, made.result.assignment)
     assert verify(problem, Budget(moves=1), placed, made.result.to_dict(), objective) == []
     apart = problem.current.copy()
@@ -201,7 +205,7 @@ def test_weights_decide_what_is_given_up(traffic: float, load: float, collocated
     """Cut across all pairs the load is level; it is nearly so with three pairs on each node."""
     problem = pairs(load=[1.0] * 6 + [0.5] * 6, current=[0] * 12, nodes=2)
     objective = weighed(traffic, load)
-    made = plan_for(objective, problem, Budget(), Stop(steps=5), seed=1).result
+    made = allocate(objective, problem, Budget(), Stop(steps=5), AllocationOptions(seed=1)).result
     placed = names(problem, made.assignment)
     assert verify(problem, Budget(), placed, made.to_dict(), objective) == []
     assert made.load_distance < 100.0
@@ -215,9 +219,9 @@ def test_weights_know_no_bound_on_the_load_distance() -> None:
         load=[1.0, 1.0], current=[0, 1], nodes=2,
         traffic_from=np.array([0]), traffic_to=np.array([1]), traffic_rate=np.array([5.0]),
     )  # fmt: skip
-    dear_traffic = plan_for(weighed(2.0, 1.0), problem, Budget(), Stop(steps=5)).result
+    dear_traffic = allocate(weighed(2.0, 1.0), problem, Budget(), Stop(steps=5)).result
     assert (dear_traffic.collocation_factor, dear_traffic.load_distance) == (100.0, 100.0)
-    dear_load = plan_for(weighed(1.0, 2.0), problem, Budget(), Stop(steps=5)).result
+    dear_load = allocate(weighed(1.0, 2.0), problem, Budget(), Stop(steps=5)).result
     assert dear_load.moves == 0
 
 
@@ -260,7 +264,7 @@ def test_by_weights_a_drain_goes_on() -> None:
         current=[0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2], states=("alive", "alive", "draining")
     )
     objective = weighed(1.0, 1.0)
-    made = plan_for(objective, problem, Budget(), Stop(steps=5), seed=1).result
+    made = allocate(objective, problem, Budget(), Stop(steps=5), AllocationOptions(seed=1)).result
     assert np.count_nonzero(made.assignment == 2) == 0
     placed = names(problem, made.assignment)
     assert verify(problem, Budget(), placed, made.to_dict(), objective) == []
@@ -273,10 +277,10 @@ def test_by_weights_a_level_load_counts_at_the_gate_as_well() -> None:
         state_bytes=[300] * 12,
     )  # fmt: skip
     gate = AmortisationGate(records_per_byte=0.02, life=1.0)
-    moved = plan_for(weighed(1.0, 1.0, gate=gate), problem, Budget(), Stop(steps=5)).result
+    moved = allocate(weighed(1.0, 1.0, gate=gate), problem, Budget(), Stop(steps=5)).result
     assert (moved.moves, moved.load_distance) == (6, 0.0)
     dear = AmortisationGate(records_per_byte=0.04, life=1.0)
-    held = plan_for(weighed(1.0, 1.0, gate=dear), problem, Budget(), Stop(steps=5))
+    held = allocate(weighed(1.0, 1.0, gate=dear), problem, Budget(), Stop(steps=5))
     assert held.result.moves == 0
     assert held.held_back[-1].reason == "the plan as a whole does not pay"
 
@@ -292,13 +296,15 @@ def test_a_weight_that_weighs_nothing_is_refused(value: float) -> None:
 @pytest.mark.parametrize("name", ["objective", "max_load_distance", "traffic_weight"])
 def test_what_the_objective_decides_is_no_parameter(name: str) -> None:
     with pytest.raises(InvalidInput, match=f"params.joint.{name} is given"):
-        plan_for(JOINT, pairs(), Budget(), Stop(steps=1), params={"joint": {name: 1}})
+        allocate(
+            JOINT, pairs(), Budget(), Stop(steps=1), AllocationOptions(params={"joint": {name: 1}})
+        )
 
 
 def test_without_traffic_the_load_is_levelled_by_weights_too() -> None:
     problem = pairs(current=[0] * 12, traffic_rate=np.zeros(6))
     objective = weighed(5.0, 0.1)
-    made = plan_for(objective, problem, Budget(), Stop(steps=20)).result
+    made = allocate(objective, problem, Budget(), Stop(steps=20)).result
     placed = names(problem, made.assignment)
     assert made.load_distance < 20
     assert verify(problem, Budget(), placed, made.to_dict(), objective) == []

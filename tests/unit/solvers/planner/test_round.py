@@ -15,8 +15,11 @@ from solvers.model.node_set import NodeSpec
 from solvers.model.problem import Problem
 from solvers.model.result import Result
 from solvers.model.stop import Stop
-from solvers.planner.drain import choose_to_drain, due_now, levelled
-from solvers.planner.round import RoundPlan, Rules, drained_nodes, plan_round, scaling_by_policy
+from solvers.planner import round as algorithm
+from solvers.planner.allocation import Allocation
+from solvers.planner.drain import DrainLimits, choose_to_drain, due_now, levelled
+from solvers.planner.node_changes import NodeChangeRules
+from solvers.planner.round import RoundPlan, ScalingRequest, drained_nodes, scaling_by_policy
 from solvers.rebalance.solve import solve
 from solvers.scale import (
     Boundaries,
@@ -43,10 +46,16 @@ def allocator(method: str = "flux") -> Any:
     # A step of the search, which is part of auto, is thousands of proposals.
     stop = Stop(steps=5 if method == "auto" else 50)
 
-    def allocate(problem: Problem, budget: Budget) -> Result:
-        return solve(problem, budget, stop, method=method)
+    def allocate(problem: Problem, budget: Budget) -> Allocation:
+        return Allocation(solve(problem, budget, stop, method=method))
 
     return allocate
+
+
+def plan_round(
+    problem: Problem, budget: Budget, allocate: Any, decide: Any, **nodes: Any
+) -> RoundPlan:
+    return algorithm.plan_round(problem, budget, allocate, ScalingRequest(decide, **nodes))
 
 
 def fixed(change: int) -> Any:
@@ -137,10 +146,10 @@ def test_it_decides_once_from_the_potential_allocation_and_allocates_again_only_
     allocated: list[tuple[Problem, Budget, Result]] = []
     decided: list[tuple[Problem, Result]] = []
 
-    def allocate(problem: Problem, budget: Budget) -> Result:
-        result = allocator()(problem, budget)
-        allocated.append((problem, budget, result))
-        return result
+    def allocate(problem: Problem, budget: Budget) -> Allocation:
+        found: Allocation = allocator()(problem, budget)
+        allocated.append((problem, budget, found.result))
+        return found
 
     def scaling(problem: Problem, potential: Result, hot: HotNode | None) -> ScalingDecision:
         assert len(allocated) == 1, "the decision comes after the potential allocation"
@@ -227,7 +236,7 @@ def test_new_nodes_are_filled_in_the_same_round(method: str) -> None:
 
 def test_nodes_that_take_time_to_launch_are_filled_once_they_report() -> None:
     problem = make(np.full(12, 0.15), [0, 1] * 6)
-    rules = Rules(fill_new_nodes=False)
+    rules = NodeChangeRules(fill_new_nodes=False)
     plan = plan_round(
         problem, Budget(), allocator(), fixed(1), spares=spares(problem, 2), rules=rules
     )
@@ -245,7 +254,7 @@ def test_growing_takes_a_draining_node_back_before_a_new_one() -> None:
 
 def test_a_node_that_somebody_else_drains_is_not_taken_back() -> None:
     problem = make([0.3] * 6, [0, 0, 1, 1, 2, 2], states=["alive", "alive", "draining"])
-    rules = Rules(leaving=frozenset({"n2"}))
+    rules = NodeChangeRules(leaving=frozenset({"n2"}))
     plan = plan_round(
         problem, Budget(), allocator(), fixed(1), spares=spares(problem, 1), rules=rules
     )
@@ -275,7 +284,7 @@ def test_every_round_keeps_the_budget_and_fills_no_draining_node(
         allocator(method),
         fixed(change),
         spares=spares(problem, 2),
-        rules=Rules(max_drain_rounds=3),
+        rules=NodeChangeRules(max_drain_rounds=3),
     )
     if not plan.result.is_solved:
         assert plan.decision.action is ScalingAction.HOLD
@@ -300,7 +309,7 @@ def test_a_drain_ends_within_the_policys_rounds(
 ) -> None:
     rng = np.random.default_rng(seed)
     problem = make(rng.lognormal(0, 0.8, groups) / 40, rng.integers(0, 4, groups), nodes=4)
-    budget, rules = Budget(moves=moves), Rules(max_drain_rounds=max_rounds)
+    budget, rules = Budget(moves=moves), NodeChangeRules(max_drain_rounds=max_rounds)
     plan = plan_round(problem, budget, allocator(method), fixed(-1), rules=rules)
     if not plan.marked:
         least = min(int((problem.current == i).sum()) for i in range(4))
@@ -328,7 +337,7 @@ def test_a_drain_ends_in_time_under_a_budget_of_bytes(seed: int, max_rounds: int
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 100, 12)
     problem = make(np.full(12, 0.02), rng.integers(0, 3, 12), nodes=3, state_bytes=sizes)
-    budget, rules = Budget(bytes=120), Rules(max_drain_rounds=max_rounds)
+    budget, rules = Budget(bytes=120), NodeChangeRules(max_drain_rounds=max_rounds)
     plan = plan_round(problem, budget, allocator(), fixed(-1), rules=rules)
     if not plan.marked:
         return
@@ -368,7 +377,7 @@ def test_with_rounds_to_spare_a_drain_takes_nothing_from_what_is_more_urgent(
         rng.integers(0, 3, groups),
         states=["alive", "alive", "draining"],
     )
-    budget, rules = Budget(moves=moves), Rules(max_drain_rounds=done + 1 + groups)
+    budget, rules = Budget(moves=moves), NodeChangeRules(max_drain_rounds=done + 1 + groups)
     assert not len(due_now(problem, budget, {"n2": done}, rules.max_drain_rounds))
     plan = plan_round(
         problem, budget, allocator("milp"), fixed(0), drains={"n2": done}, rules=rules
@@ -390,7 +399,7 @@ def test_at_the_deadline_the_drain_goes_first() -> None:
         allocator("milp"),
         fixed(0),
         drains={"n2": 3},
-        rules=Rules(max_drain_rounds=4),
+        rules=NodeChangeRules(max_drain_rounds=4),
     )
     assert not plan.problem.draining[plan.result.assignment].any()
 
@@ -418,7 +427,7 @@ def test_a_node_with_a_pinned_key_group_is_never_drained() -> None:
 
 def test_the_cheapest_node_to_drain_is_chosen() -> None:
     problem = make([0.1] * 4, [0, 1, 1, 2], nodes=3, state_bytes=np.array([50, 10, 10, 30]))
-    chosen, _ = choose_to_drain(problem, problem.node_ids, 1, Budget(), max_rounds=3, upper=0.9)
+    chosen, _ = choose_to_drain(problem, problem.node_ids, 1, DrainLimits(Budget(), 3, 0.9))
     assert chosen == ("n1",)
 
 
@@ -437,7 +446,7 @@ def test_a_node_that_the_budget_empties_sooner_is_chosen_before_one_of_less_stat
     """n0 has four key groups of no state to speak of, n1 two of more, n2 has too much to move."""
     sizes = np.array([1, 1, 1, 1, 50, 50, 1000])
     problem = make([0.02] * 7, [0, 0, 0, 0, 1, 1, 2], nodes=3, state_bytes=sizes)
-    found, _ = choose_to_drain(problem, problem.node_ids, 1, budget, max_rounds=3, upper=0.9)
+    found, _ = choose_to_drain(problem, problem.node_ids, 1, DrainLimits(budget, 3, 0.9))
     assert found == (chosen,)
 
 

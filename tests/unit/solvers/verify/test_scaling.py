@@ -10,7 +10,8 @@ import pytest
 
 from solvers.model.node_set import NodeSpec
 from solvers.model.problem import Problem
-from solvers.planner.round import plan_round
+from solvers.planner.allocation import Allocation
+from solvers.planner.round import ScalingRequest, plan_round
 from solvers.scale import ScalingAction, ScalingDecision
 from solvers.verify.scaling import ScalingRules, Spare, scaled_problem, scaling_violations
 
@@ -113,9 +114,8 @@ def test_the_problem_it_states_is_the_one_that_was_solved() -> None:
     plan = plan_round(
         given,
         Budget(moves=2),
-        lambda p, b: solve(p, b, Stop(seconds=1), 0, "search"),
-        scaling,
-        spares=[NodeSpec("x", (1.0,), "r2", "")],
+        lambda p, b: Allocation(solve(p, b, Stop(seconds=1), 0, "search")),
+        ScalingRequest(scaling, spares=[NodeSpec("x", (1.0,), "r2", "")]),
     )
     stated = scaled_problem(given, RULES, rows(c="remove"))
     assert (plan.ended, plan.added) == (("c",), ("x",))

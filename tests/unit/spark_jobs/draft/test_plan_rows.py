@@ -17,7 +17,7 @@ from solvers.model import metrics
 from solvers.model.amortisation import MOST_EXAMPLES, MOST_NAMES
 from solvers.model.budget import Budget
 from solvers.model.stop import Stop
-from solvers.planner.allocation import plan_for
+from solvers.planner.allocation import allocate
 from spark_jobs.draft.plan_rows import (
     content_hash_of,
     content_hash_of_plan,
@@ -50,7 +50,7 @@ def problem_of(policy, **fields):
 def drafted_from(policy, budget, outcomes=(), **fields):
     rows = snapshot_rows(policy, "run-1", **fields)
     given = round_of(rows["snapshots.snapshots"][0], policy, *tables(rows), outcomes)
-    planned = plan_for(given.objective, given.problem, budget, Stop(seconds=5))
+    planned = allocate(given.objective, given.problem, budget, Stop(seconds=5))
     content = content_hash_of_plan(given.problem, planned)
     plan_id = identity.plan_id("probe", given.snapshot["snapshot_id"], content)
     plan = plan_row(given, plan_id, content, planned, budget, 3, datetime.now(UTC))

@@ -11,8 +11,8 @@ from solvers.model.budget import Budget
 from solvers.model.problem import Problem
 from solvers.model.result import Status, make_result
 from solvers.model.stop import Stop
+from solvers.planner.decision import reason_unchanged, result_or_unchanged
 from solvers.rebalance.solve import solve
-from spark_jobs.solve import decide, why_unchanged
 from tests.support.policies import small_policy
 
 
@@ -33,7 +33,7 @@ def problem(loads, current, states=("alive", "alive")):
 
 def decided(of, plan, **thresholds):
     result = make_result(of, np.array(plan), method="test", bound=0.0, seconds=0.1)
-    return decide(of, result, small_policy(thresholds=thresholds))
+    return result_or_unchanged(of, result, small_policy(thresholds=thresholds))
 
 
 UNEVEN = problem([3, 1, 1, 1], [0, 0, 1, 1])
@@ -60,7 +60,7 @@ def test_a_gain_below_the_least_improvement_moves_nothing():
 def test_what_the_solver_leaves_alone_is_unchanged():
     level = problem([1, 1], [0, 1])
     result = solve(level, Budget(), Stop(seconds=1))
-    assert why_unchanged(level, result, small_policy()) is not None
+    assert reason_unchanged(level, result, small_policy()) is not None
 
 
 @pytest.mark.parametrize("state", ["dead", "draining"])
@@ -73,7 +73,7 @@ def test_thresholds_do_not_keep_a_key_group_on_a_node_that_goes(state):
 def test_the_bound_of_the_solver_stays_with_an_unchanged_draft():
     result = make_result(UNEVEN, np.array([0, 1, 1, 1]), method="test", bound=0.0, seconds=0.1)
     policy = small_policy(thresholds={"good_enough_pct": 50})
-    assert decide(UNEVEN, result, policy).bound == result.bound
+    assert result_or_unchanged(UNEVEN, result, policy).bound == result.bound
 
 
 TALKING = replace(
@@ -87,7 +87,7 @@ TALKING = replace(
 def jointly(of, plan, prices=None, **thresholds):
     result = make_result(of, np.array(plan), method="joint", bound=0.0, seconds=0.1)
     policy = small_policy(objective={"kind": "joint"}, thresholds=thresholds, traffic=prices or {})
-    return decide(of, result, policy)
+    return result_or_unchanged(of, result, policy)
 
 
 def test_a_joint_plan_is_worth_it_for_the_traffic_it_saves():
@@ -147,8 +147,8 @@ def test_traffic_that_routes_bring_together_counts_as_saved():
     )
     after = replace(TALKING, traffic_to=np.array([1, 0]))
     policy = small_policy(objective={"kind": "joint"}, thresholds={"min_collocation_gain_pct": 100})
-    assert why_unchanged(TALKING, result, policy, after) is None
-    assert why_unchanged(TALKING, result, policy) is not None
+    assert reason_unchanged(TALKING, result, policy, after) is None
+    assert reason_unchanged(TALKING, result, policy) is not None
 
 
 def weighed(of, plan, least=1.0, **weights):
@@ -157,7 +157,7 @@ def weighed(of, plan, least=1.0, **weights):
         objective={"kind": "joint", "trade": "weighted", **weights},
         thresholds={"min_weighted_gain": least},
     )
-    return decide(of, result, policy)
+    return result_or_unchanged(of, result, policy)
 
 
 def test_a_weighed_plan_is_worth_it_for_what_it_gains_all_in_all():

@@ -1,0 +1,224 @@
+"""The entry point for planning: from a job's problem to the plan of one round. Pure.
+
+``plan`` allocates key groups to nodes by the job's objective, changes the nodes if the job scales
+([ICDE17, Algorithm 1 (4.1)], solvers/planner/round.py), routes keys one by one
+(solvers/key_routing), and decides whether the change is worth it (solvers/planner/decision.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ballast.contracts.policy import JobPolicy
+from solvers.collocate.target_memory import TargetMemory
+from solvers.key_routing.routed_plan import RoutingOptions, RoutingRequest
+from solvers.key_routing.routing_effect import problem_after, problem_under_plan
+from solvers.model.amortisation import HeldBack
+from solvers.model.budget import Budget
+from solvers.model.key_statistics import KeyStatistics, Routing
+from solvers.model.objective import Objective
+from solvers.model.problem import IntArray, Problem
+from solvers.model.result import Result, make_result
+from solvers.model.stop import Stop
+from solvers.planner.allocation import AUTO, Allocation, AllocationOptions, allocate, route_keys
+from solvers.planner.decision import as_change, result_or_unchanged
+from solvers.planner.round import RoundPlan, ScalingRequest, plan_round
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRouting:
+    """What is known of the job's keys, the routes in force, and the edges that may be routed."""
+
+    statistics: KeyStatistics = field(default_factory=KeyStatistics)
+    routing: Routing = field(default_factory=dict)
+    options: RoutingOptions = field(default_factory=RoutingOptions)
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class PlanRequest:
+    """Everything that one call of ``plan`` needs."""
+
+    problem: Problem
+    """The job as it was measured."""
+    objective: Objective
+    policy: JobPolicy
+    """Its thresholds decide whether a plan is worth its moves."""
+    budget: Budget
+    """What the moves of the plan may cost."""
+    stop: Stop
+    """When the solver stops."""
+    seed: int = 0
+    method: str = AUTO
+    memory: TargetMemory | None = None
+    """The target that earlier rounds of a joint search moved to."""
+    is_first: bool = False
+    """Whether this is the job's first plan and the policy has a budget for it."""
+    keys: KeyRouting = field(default_factory=KeyRouting)
+    scaling: ScalingRequest | None = None
+    """How to scale; None if the job is not scaled."""
+    has_other_change: bool = False
+    """Whether the draft changes something beside key groups, keys and nodes, such as weights of a
+    region. The plan is then a change in any case."""
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Plan:
+    """The plan of one round."""
+
+    problem: Problem
+    """The problem that was solved, with the nodes that the plan makes."""
+    rerouted: Problem
+    """``problem`` with loads and traffic moved by the plan's routes, before serialisation costs."""
+    result: Result
+    routing: Routing = field(default_factory=dict)
+    """Keys that do not go by hash under this plan."""
+    memory: TargetMemory | None = None
+    """What the next round of a joint search needs."""
+    held_back: tuple[HeldBack, ...] = ()
+    """Moves that would save traffic and do not pay for their cost."""
+    nodes: RoundPlan | None = None
+    """What the plan does with nodes; None if the job is not scaled."""
+
+    def loads(self, objective: Objective, resource: str) -> Mapping[str, float]:
+        """Load that each node carries under the plan; empty if the problem lacks the resource."""
+        problem, assignment = self.problem, self.result.assignment
+        if resource not in problem.resources:
+            return {}
+        after = problem
+        if objective.is_joint and problem.traffic_rate is not None:
+            after = problem_under_plan(objective, problem, assignment, self.rerouted)
+        load = after.load[:, problem.resources.index(resource)]
+        sums = np.bincount(assignment, weights=load, minlength=problem.n_nodes)
+        return dict(zip(problem.node_ids, sums.tolist(), strict=True))
+
+
+def plan(request: PlanRequest) -> Plan:
+    """Plan one round.
+
+    Args:
+        request: problem, objective, budget, stop, routes in force and how to scale.
+
+    Returns:
+        The plan. If it is not worth its moves, its result has the status ``unchanged`` and the
+        reason. If no assignment keeps every rule, ``result.is_solved`` is false and
+        ``result.reason`` says why.
+
+    Raises:
+        InvalidInput: the method does not fit the objective.
+    """
+    nodes = None
+    if request.scaling is None:
+        problem, allocation = request.problem, _allocate(request, request.problem, request.budget)
+    else:
+        nodes = plan_round(
+            request.problem,
+            request.budget,
+            lambda problem, budget: _allocate(request, problem, budget),
+            request.scaling,
+        )
+        problem, allocation = nodes.problem, nodes.allocation
+    found = _with_routes(request, problem, allocation, nodes)
+    return _decided(request, found) if found.result.is_solved else found
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ChosenContent:
+    """A plan's content that no solver has to search for, such as that of an earlier version."""
+
+    assignment: IntArray
+    """The node of each key group, as an index of ``problem.node_ids``."""
+    routing: Routing
+    method: str
+    reason: str
+
+
+def plan_with_content(
+    problem: Problem, objective: Objective, keys: KeyRouting, content: ChosenContent
+) -> Plan:
+    """A plan with this content, with the figures that it has on the problem.
+
+    Args:
+        problem: the job as it was measured.
+        objective: what the plans of the job are for.
+        keys: what is known of the job's keys, and the routes in force.
+        content: assignment, routes and where they come from.
+
+    Returns:
+        The plan. It always counts as a change.
+    """
+    rerouted = _rerouted(problem, keys, content.routing)
+    after = rerouted
+    if objective.is_joint:
+        after = problem_under_plan(objective, problem, content.assignment, rerouted)
+    result = make_result(
+        problem,
+        content.assignment,
+        method=content.method,
+        bound=0.0,
+        seconds=0.0,
+        reason=content.reason,
+        after=after,
+        is_changed=True,
+    )
+    return Plan(problem=problem, rerouted=rerouted, result=result, routing=content.routing)
+
+
+def _allocate(request: PlanRequest, problem: Problem, budget: Budget) -> Allocation:
+    options = AllocationOptions(
+        request.seed, request.method, memory=request.memory, is_first=request.is_first
+    )
+    return allocate(request.objective, problem, budget, request.stop, options)
+
+
+def _with_routes(
+    request: PlanRequest, problem: Problem, allocation: Allocation, nodes: RoundPlan | None
+) -> Plan:
+    """The plan with the routes in force, and with the routes that bring keys together."""
+    keys = request.keys
+    routed = route_keys(
+        allocation,
+        RoutingRequest(
+            objective=request.objective,
+            problem=problem,
+            statistics=keys.statistics,
+            routing=keys.routing,
+            options=keys.options,
+            budget=request.budget,
+            seed=request.seed,
+        ),
+    )
+    return Plan(
+        problem=problem,
+        rerouted=_rerouted(problem, keys, routed.routing),
+        result=routed.result,
+        routing=routed.routing,
+        memory=routed.memory,
+        held_back=routed.held_back,
+        nodes=nodes,
+    )
+
+
+def _decided(request: PlanRequest, found: Plan) -> Plan:
+    """The plan, or a plan that moves nothing if the plan is not worth its moves.
+
+    A plan that adds, marks or takes back nodes is carried out in any case. So is a plan that ends
+    drained nodes, but it need not move key groups.
+    """
+    nodes = found.nodes
+    if nodes is not None and (nodes.added or nodes.marked or nodes.revived):
+        return replace(found, result=as_change(found.result))
+    result = result_or_unchanged(found.problem, found.result, request.policy, found.rerouted)
+    is_kept = result is found.result
+    if request.has_other_change or (nodes is not None and nodes.ended):
+        result = as_change(result)
+    if is_kept:
+        return replace(found, result=result)
+    return replace(found, result=result, routing=request.keys.routing, rerouted=found.problem)
+
+
+def _rerouted(problem: Problem, keys: KeyRouting, routing: Routing) -> Problem:
+    """The problem with loads and traffic as they will be when keys follow ``routing``."""
+    return problem_after(problem, keys.statistics, keys.routing, routing)
