@@ -1,144 +1,175 @@
-"""The inner loops of the sticky search, compiled by numba and kept in its cache (docs/adr/0014).
+"""The inner loops of the sticky search, compiled by numba and cached (docs/adr/0014).
 
-All of them work on one stage with the other one held: ``values[key, server]`` is the worth of
-having a key on a server, ``here`` is where each key is. Load is seen in several views (columns):
-``weight[key, view]`` and ``load[server, view]`` are in shares of what a server may have in that
-view, so that a server keeps the bound if none of its numbers is above 1.
+Each function works on the keys of one stage while the other stage is fixed. Load has several
+views (columns). It is given as a share of what a server may have in that view, so a server keeps
+the bound if none of its shares is above 1.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from solvers.model.problem import FloatArray, IntArray
 from solvers.rebalance.kernels import compiled
 
 SMALLEST_GAIN = 1e-9
 
 
-@compiled
-def put(key, server, here, weight, load):  # type: ignore[no-untyped-def]
-    for view in range(weight.shape[1]):
-        load[here[key], view] -= weight[key, view]
-        load[server, view] += weight[key, view]
-    here[key] = server
+class StageArrays(NamedTuple):
+    """The keys of one stage. The kernels change ``here`` and ``load`` in place.
+
+    Attributes:
+        values: [keys, servers] Worth of having a key on a server.
+        here: [keys] Server of each key.
+        weight: [keys, views] Share of a server's bound that a key takes.
+        load: [servers, views] Share of the bound that a server has.
+    """
+
+    values: FloatArray
+    here: IntArray
+    weight: FloatArray
+    load: FloatArray
 
 
 @compiled
-def fits(server, key, leaving, weight, load):  # type: ignore[no-untyped-def]
-    """Whether a server keeps the bound, or is no fuller, when a key comes and another leaves."""
-    for view in range(weight.shape[1]):
-        change = weight[key, view]
+def put(stage, key, server):  # type: ignore[no-untyped-def]
+    """Move a key to a server."""
+    old = stage.here[key]
+    for view in range(stage.weight.shape[1]):
+        stage.load[old, view] -= stage.weight[key, view]
+        stage.load[server, view] += stage.weight[key, view]
+    stage.here[key] = server
+
+
+@compiled
+def fits(stage, server, key, leaving):  # type: ignore[no-untyped-def]
+    """Return whether a server keeps the bound, or gets no fuller, when a key replaces another.
+
+    ``leaving`` is the key that leaves, or -1.
+    """
+    for view in range(stage.weight.shape[1]):
+        change = stage.weight[key, view]
         if leaving >= 0:
-            change -= weight[leaving, view]
-        if change > 0 and load[server, view] + change > 1.0:
+            change -= stage.weight[leaving, view]
+        if change > 0 and stage.load[server, view] + change > 1.0:
             return False
     return True
 
 
 @compiled
-def fullest(server, coming, leaving, weight, load):  # type: ignore[no-untyped-def]
-    """The largest share of a server when a key comes and another leaves (-1: none)."""
+def fullest(stage, server, coming, leaving):  # type: ignore[no-untyped-def]
+    """Return the largest share of a server when a key comes and another leaves (-1: none)."""
     most = 0.0
-    for view in range(weight.shape[1]):
-        share = load[server, view]
+    for view in range(stage.weight.shape[1]):
+        share = stage.load[server, view]
         if coming >= 0:
-            share += weight[coming, view]
+            share += stage.weight[coming, view]
         if leaving >= 0:
-            share -= weight[leaving, view]
+            share -= stage.weight[leaving, view]
         most = max(most, share)
     return most
 
 
 @compiled
-def best_partner(key, server, better, values, here, weight, load):  # type: ignore[no-untyped-def]
-    """The key that should leave ``server`` for where ``key`` is, or -1 if no swap gains."""
-    old = here[key]
-    most, found = SMALLEST_GAIN, -1
-    for other in range(len(here)):
-        if here[other] != server:
+def best_partner(stage, key, server, better):  # type: ignore[no-untyped-def]
+    """Return the key on ``server`` to swap with ``key``, or -1 if no swap gains.
+
+    ``better`` is what ``key`` gains by the swap.
+    """
+    old = stage.here[key]
+    most, partner = SMALLEST_GAIN, -1
+    for other in range(len(stage.here)):
+        if stage.here[other] != server:
             continue
-        gain = better + values[other, old] - values[other, server]
-        if (
-            gain > most
-            and fits(server, key, other, weight, load)
-            and fits(old, other, key, weight, load)
-        ):
-            most, found = gain, other
-    return found
+        gain = better + stage.values[other, old] - stage.values[other, server]
+        if gain > most and fits(stage, server, key, other) and fits(stage, old, other, key):
+            most, partner = gain, other
+    return partner
 
 
 @compiled
-def improve(values, here, weight, load, keys, servers, swaps_left):  # type: ignore[no-untyped-def]
-    """Move ``keys`` to ``servers`` in order, where there is room or a swap pays."""
+def improve(stage, keys, servers, swaps_left):  # type: ignore[no-untyped-def]
+    """Move ``keys`` to ``servers`` in order, where there is room or a swap gains.
+
+    At most ``swaps_left`` swaps are tried. Returns whether a key moved.
+    """
     changed = False
     for i in range(len(keys)):
         key, server = keys[i], servers[i]
-        better = values[key, server] - values[key, here[key]]
+        better = stage.values[key, server] - stage.values[key, stage.here[key]]
         if better <= SMALLEST_GAIN:
             continue
-        if fits(server, key, -1, weight, load):
-            put(key, server, here, weight, load)
+        if fits(stage, server, key, -1):
+            put(stage, key, server)
             changed = True
         elif swaps_left > 0:
             swaps_left -= 1
-            other = best_partner(key, server, better, values, here, weight, load)
+            other = best_partner(stage, key, server, better)
             if other >= 0:
-                put(other, here[key], here, weight, load)
-                put(key, server, here, weight, load)
+                put(stage, other, stage.here[key])
+                put(stage, key, server)
                 changed = True
     return changed
 
 
 @compiled
-def shed(source, members, values, here, weight, load):  # type: ignore[no-untyped-def]
-    """Keys leave a server in the given order, each for the best one that has room."""
+def shed(stage, source, members):  # type: ignore[no-untyped-def]
+    """Move keys off a server in the given order until it keeps the bound.
+
+    Each key goes to the best server with room. Returns whether a key moved.
+    """
     changed = False
     for key in members:
-        if fullest(source, -1, -1, weight, load) <= 1.0:
+        if fullest(stage, source, -1, -1) <= 1.0:
             break
         best = -1
-        for server in range(values.shape[1]):
+        for server in range(stage.values.shape[1]):
             if (
                 server != source
-                and (best < 0 or values[key, server] > values[key, best])
-                and fits(server, key, -1, weight, load)
+                and (best < 0 or stage.values[key, server] > stage.values[key, best])
+                and fits(stage, server, key, -1)
             ):
                 best = server
         if best >= 0:
-            put(key, best, here, weight, load)
+            put(stage, key, best)
             changed = True
     return changed
 
 
 @compiled
-def relief(source, target, key, back, weight, load, share):  # type: ignore[no-untyped-def]
-    """What of a server's share above the bound goes away if a key leaves it for another one."""
-    there = fullest(target, key, back, weight, load)
+def relief(stage, source, target, key, back, share):  # type: ignore[no-untyped-def]
+    """Return by how much the excess of ``source`` falls if a key leaves it for ``target``.
+
+    ``back`` is a key that comes in exchange, or -1; ``share`` is the largest share of ``source``.
+    """
+    there = fullest(stage, target, key, back)
     if there >= share:
         return 0.0
-    after = max(there, fullest(source, back, key, weight, load))
+    after = max(there, fullest(stage, source, back, key))
     return share - max(1.0, after)
 
 
 @compiled
-def cheapest_exit(source, swaps, values, here, weight, load):  # type: ignore[no-untyped-def]
-    """(key, server, key that comes back or -1): what costs least for the relief it gives."""
-    share = fullest(source, -1, -1, weight, load)
-    n_keys, n_servers = values.shape
+def cheapest_exit(stage, source, swaps):  # type: ignore[no-untyped-def]
+    """Return (key, server, key in exchange or -1): the least loss for the relief it gives."""
+    share = fullest(stage, source, -1, -1)
+    n_keys, n_servers = stage.values.shape
     least, key, server, back = 0.0, -1, -1, -1
     for v in range(n_keys):
-        if here[v] != source:
+        if stage.here[v] != source:
             continue
         for other in range(n_keys if swaps else n_servers):
-            target = here[other] if swaps else other
+            target = stage.here[other] if swaps else other
             if target == source:
                 continue
             coming = other if swaps else -1
-            eased = relief(source, target, v, coming, weight, load, share)
+            eased = relief(stage, source, target, v, coming, share)
             if eased <= SMALLEST_GAIN:
                 continue
-            loss = values[v, source] - values[v, target]
+            loss = stage.values[v, source] - stage.values[v, target]
             if swaps:
-                loss += values[other, target] - values[other, source]
-            # What gains is taken first, and the more the better.
+                loss += stage.values[other, target] - stage.values[other, source]
+            # A move that gains comes first, the largest gain before the others.
             cost = loss / eased if loss > 0 else loss
             if key < 0 or cost < least:
                 least, key, server, back = cost, v, target, coming
@@ -146,32 +177,32 @@ def cheapest_exit(source, swaps, values, here, weight, load):  # type: ignore[no
 
 
 @compiled
-def ease(values, here, weight, load, work_left):  # type: ignore[no-untyped-def]
-    """Servers above the bound give keys away, the fullest first; swaps where no move eases it.
+def ease(stage, work_left):  # type: ignore[no-untyped-def]
+    """Move keys off servers above the bound, the fullest first; swap where no move helps.
 
-    Here a key may also go to a server that is above the bound then, if it is less so.
-    ``work_left[0]`` is how many moves and swaps may still be looked at.
+    A key may go to a server that is then above the bound, if it is less so than the old one was.
+    ``work_left[0]`` is how many moves and swaps may still be examined. Returns whether a key moved.
     """
     changed = False
-    n_keys, n_servers = values.shape
+    n_keys, n_servers = stage.values.shape
     while True:
         source, share = -1, 1.0 + SMALLEST_GAIN
         for server in range(n_servers):
-            full = fullest(server, -1, -1, weight, load)
+            full = fullest(stage, server, -1, -1)
             if full > share:
                 source, share = server, full
         if source < 0 or work_left[0] < 0:
             return changed
         work_left[0] -= n_keys * n_servers
-        key, server, back = cheapest_exit(source, False, values, here, weight, load)
+        key, server, back = cheapest_exit(stage, source, False)
         if key < 0:
-            work_left[0] -= n_keys * (here == source).sum()
+            work_left[0] -= n_keys * (stage.here == source).sum()
             if work_left[0] < 0:
                 return changed
-            key, server, back = cheapest_exit(source, True, values, here, weight, load)
+            key, server, back = cheapest_exit(stage, source, True)
             if key < 0:
                 return changed
-        put(key, server, here, weight, load)
+        put(stage, key, server)
         if back >= 0:
-            put(back, source, here, weight, load)
+            put(stage, back, source)
         changed = True

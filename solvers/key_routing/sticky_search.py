@@ -1,9 +1,10 @@
-"""Sticky search on the key graph: locality and state moved, weighed against each other.
+"""Sticky search on the key graph: gains in locality weighed against the state that moves.
 
-The two stages are searched in turn. With the other stage held, a key's best server depends on no
-other key of its stage but through the balance bound, so a pass is one table of rates by key and
-server. A key moves only if the amortisation gate lets it (gate.py). Two starts, where the keys
-are and METIS's answer with its parts renamed; the better plan wins.
+The two stages are searched in turn. While the other stage is fixed, a key's best server depends on
+the other keys of its stage only through the balance bound, so one pass is one table of rates by
+key and server. A key moves only if the amortisation gate allows it (solvers/model/amortisation.py).
+The search starts twice, from the current servers and from METIS's partition with its parts
+renamed, and the better plan wins.
 """
 
 from __future__ import annotations
@@ -16,22 +17,28 @@ from ballast.contracts.errors import InvalidInput
 from solvers.key_routing.key_graph import LEFT, RIGHT, KeyGraph
 from solvers.key_routing.metis_routes import match_labels, metis_routes
 from solvers.key_routing.stage_balance import StageBalance
-from solvers.key_routing.sticky_kernels import SMALLEST_GAIN, ease, improve, shed
+from solvers.key_routing.sticky_kernels import SMALLEST_GAIN, StageArrays, ease, improve, shed
 from solvers.model.amortisation import AmortisationGate
 from solvers.model.problem import BoolArray, FloatArray, IntArray
 from solvers.model.traffic_graph import sum_by
 
 IMBALANCE = 1.1
-"""Of each stage by itself. METIS's 1.03 in [MW16-LOCALITY] is on the sum of the two."""
+"""For each stage separately. METIS's 1.03 in [MW16-LOCALITY] applies to the sum of the two."""
 MOST_PASSES = 30
 SWAPS_TRIED = 300
 MOST_WORK = 20_000_000
-"""Moves and swaps looked at, a search, to ease servers above the bound that none has room for."""
+"""Moves and swaps that one search examines to relieve servers above the bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class StickyParams:
-    """``imbalance``: most records of a server over the mean, for each stage by itself."""
+    """Parameters of the sticky search.
+
+    Attributes:
+        imbalance: Most records of a server over the mean, for each stage; at least 1.
+        gate: Decides whether a key's gain pays for moving its state.
+        try_fresh: Whether the search also starts from a new partition by METIS.
+    """
 
     imbalance: float = IMBALANCE
     gate: AmortisationGate = field(default_factory=lambda: AmortisationGate(records_per_byte=0.0))
@@ -40,20 +47,6 @@ class StickyParams:
     def __post_init__(self) -> None:
         if not (np.isfinite(self.imbalance) and self.imbalance >= 1.0):
             raise InvalidInput(f"imbalance is {self.imbalance!r}", allowed="a number >= 1")
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class StickyPlan:
-    """``server`` per vertex; state moved and records kept local, on the statistics given.
-
-    ``excess`` is by how much the fullest server is above what the bound allows, as a share of it.
-    """
-
-    server: IntArray
-    moved_state: float
-    local_weight: float
-    start: str
-    excess: float = 0.0
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -76,6 +69,25 @@ class CurrentServers:
         return cls(server, np.ones(len(server), dtype=bool), count)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class StickyPlan:
+    """A server for each key, and its figures by the statistics of the graph.
+
+    Attributes:
+        server: [vertices] Server of each key.
+        moved_state: State of the keys that change servers.
+        local_weight: Records between keys on one server.
+        start: Which start led to the plan, "kept" or "fresh".
+        excess: By how much the fullest server is above the bound, as a share of the bound.
+    """
+
+    server: IntArray
+    moved_state: float
+    local_weight: float
+    start: str
+    excess: float = 0.0
+
+
 def sticky_routes(
     graph: KeyGraph,
     current: CurrentServers,
@@ -85,59 +97,52 @@ def sticky_routes(
     fresh: IntArray | None = None,
     views: FloatArray | None = None,
 ) -> StickyPlan:
-    """``before`` is where each key is routed now; keys that are not ``known`` have no state yet
-    and go where their heaviest partner is. ``fresh`` is a plan from nothing, if there is one
-    already; unless given, METIS makes one. The balance bound holds in each of the ``views`` of
-    the load (balance.py), which are the graph's weights alone unless given."""
+    """Choose a server for each key of the graph.
+
+    A key without state goes to the server of its heaviest partner.
+
+    Args:
+        graph: Keys, their records and their state.
+        current: Where the keys are routed now.
+        params: Balance bound and gate.
+        seed: Seed of METIS.
+        fresh: [vertices] A plan from scratch to start from; METIS makes one if None.
+        views: [vertices, views] Views of the load that keep the bound (stage_balance.py); the
+            graph's weights if None.
+
+    Returns:
+        The better plan of the two starts.
+    """
     n_servers = current.count
     balance = StageBalance.of(graph, n_servers, params.imbalance, views)
     start = place_new_keys(graph, current.server, current.known, balance)
-    state = np.where(current.known, graph.state, 0.0)
-    plans = [_refined(graph, balance, start, start, state, params, "kept")]
+    search = _StickySearch(
+        graph, balance, start, np.where(current.known, graph.state, 0.0), params.gate
+    )
+    plans = [search.plan_from(start, "kept")]
     if params.try_fresh and n_servers > 1:
         cut = metis_routes(graph, n_servers, seed=seed) if fresh is None else fresh
-        renamed = match_labels(graph, cut, start, n_servers)
-        plans.append(_refined(graph, balance, renamed, start, state, params, "fresh"))
-    # StageBalance is a bound, so it comes first; what both plans exceed it by is compared coarsely.
+        plans.append(search.plan_from(match_labels(graph, cut, start, n_servers), "fresh"))
+    # Balance is a bound, so it comes first. Small differences of the excess do not decide.
     return max(plans, key=lambda p: (-round(p.excess, 2), _worth(p, params.gate)))
 
 
 def fresh_routes(
     graph: KeyGraph, n_servers: int, imbalance: float = IMBALANCE, *, seed: int = 0
 ) -> IntArray:
-    """A plan from nothing: METIS's, refined with a balance bound for each stage."""
+    """Return a plan from scratch: METIS's partition, refined to keep the bound of each stage."""
+    params = StickyParams(imbalance)
     cut = metis_routes(graph, n_servers, seed=seed)
+    balance = StageBalance.of(graph, n_servers, params.imbalance)
     no_state = np.zeros(graph.n_vertices)
-    balance = StageBalance.of(graph, n_servers, imbalance)
-    return _refined(graph, balance, cut, cut, no_state, StickyParams(imbalance), "fresh").server
-
-
-def _worth(plan: StickyPlan, gate: AmortisationGate) -> float:
-    return gate.earned(plan.local_weight) - gate.price(plan.moved_state)
-
-
-def _refined(
-    graph: KeyGraph,
-    balance: StageBalance,
-    start: IntArray,
-    home: IntArray,
-    state: FloatArray,
-    params: StickyParams,
-    name: str,
-) -> StickyPlan:
-    search = _Sticky(graph, balance, start, home, state, params)
-    search.run()
-    server = search.server
-    moved = float(state[server != home].sum())
-    return StickyPlan(
-        server, moved, graph.local_weight(server), name, balance.excess(graph, server)
-    )
+    search = _StickySearch(graph, balance, cut, no_state, params.gate)
+    return search.plan_from(cut, "fresh").server
 
 
 def place_new_keys(
     graph: KeyGraph, before: IntArray, known: BoolArray, balance: StageBalance
 ) -> IntArray:
-    """A new key goes where most of its records come from or go to, while there is room."""
+    """Return the servers, each new key where most of its records go, while there is room."""
     server, n_servers = before.copy(), balance.n_servers
     rates = [_rates(graph, server, side, n_servers, known) for side in (LEFT, RIGHT)]
     for side in (LEFT, RIGHT):
@@ -152,13 +157,17 @@ def place_new_keys(
     return server
 
 
+def _worth(plan: StickyPlan, gate: AmortisationGate) -> float:
+    return gate.earned(plan.local_weight) - gate.price(plan.moved_state)
+
+
 def _best_room(load: FloatArray, rate: FloatArray, hashed: int) -> int:
-    """The server for a new key, by the loads [servers, views] that each would have with it."""
+    """Return the server for a new key; ``load`` [servers, views] includes the key on each."""
     fullest = load.max(axis=1)
     room = fullest <= 1.0
     if not room.any():
         return int(np.argmin(fullest))
-    # Without a known partner the hash is as good as any server, where it has room.
+    # Without a known partner no server is better than the hashed one, if that has room.
     if rate.max() <= 0 and room[hashed]:
         return hashed
     return int(np.argmax(np.where(room, rate, -1.0)))
@@ -167,7 +176,7 @@ def _best_room(load: FloatArray, rate: FloatArray, hashed: int) -> int:
 def _rates(
     graph: KeyGraph, server: IntArray, side: int, n_servers: int, counted: BoolArray | None = None
 ) -> FloatArray:
-    """[keys of the stage, servers]: records shared with partners on each server."""
+    """Return [keys of the stage, servers]: records shared with partners on each server."""
     mine, other = (
         (graph.edge_left, graph.edge_right) if side == LEFT else (graph.edge_right, graph.edge_left)
     )
@@ -178,71 +187,78 @@ def _rates(
     return sum_by(slot, weight, size * n_servers).reshape(size, n_servers)
 
 
-class _Sticky:
-    """Everything in records: what a move earns over its life, less what its state costs."""
+@dataclass(frozen=True, eq=False, slots=True)
+class _StickySearch:
+    """Searches from several starts. Worth is in records: what a move earns less its price.
 
-    def __init__(
-        self,
-        graph: KeyGraph,
-        balance: StageBalance,
-        start: IntArray,
-        home: IntArray,
-        state: FloatArray,
-        params: StickyParams,
-    ) -> None:
-        self.graph, self.balance = graph, balance
-        self.server, self.home = start.copy(), home
-        self.gate = params.gate
-        self.price = params.gate.records_per_byte * state
-        self.work_left = np.array([MOST_WORK], dtype=np.int64)
+    ``home`` [vertices] is where each key has its state, ``state`` [vertices] how much.
+    """
 
-    def run(self) -> None:
+    graph: KeyGraph
+    balance: StageBalance
+    home: IntArray
+    state: FloatArray
+    gate: AmortisationGate
+
+    def plan_from(self, start: IntArray, name: str) -> StickyPlan:
+        """Search both stages in turn from ``start`` until no key moves."""
+        server = start.copy()
+        work_left = np.array([MOST_WORK], dtype=np.int64)
         for _ in range(MOST_PASSES):
-            changed = [self._stage(side) for side in (LEFT, RIGHT)]
+            changed = [self._search_stage(server, side, work_left) for side in (LEFT, RIGHT)]
             if not any(changed):
-                return
+                break
+        return StickyPlan(
+            server,
+            moved_state=float(self.state[server != self.home].sum()),
+            local_weight=self.graph.local_weight(server),
+            start=name,
+            excess=self.balance.excess(self.graph, server),
+        )
 
-    def _values(self, side: int) -> FloatArray:
-        """[keys, servers]: worth of having each key on each server."""
+    def _search_stage(self, server: IntArray, side: int, work_left: IntArray) -> bool:
+        """Search one stage; ``server`` changes in place. Returns whether a key moved."""
+        part = self.graph.stage(side)
+        here = server[part]  # a view of the plan
+        stage = StageArrays(
+            self._values(server, side),
+            here,
+            np.ascontiguousarray(self.balance.share[part]),
+            self.balance.load(here, part),
+        )
+        changed = _shed_all(stage)
+        changed |= bool(ease(stage, work_left))
+        return changed | _improve_all(stage)
+
+    def _values(self, server: IntArray, side: int) -> FloatArray:
+        """Return [keys, servers]: the worth of having each key on each server."""
         stage = self.graph.stage(side)
         earned = self.gate.trust * self.gate.life
-        values = earned * _rates(self.graph, self.server, side, self.balance.n_servers)
-        home = self.home[stage]
-        values -= self.price[stage][:, None]
-        values[np.arange(len(home)), home] += self.price[stage]
+        values = earned * _rates(self.graph, server, side, self.balance.n_servers)
+        home, price = self.home[stage], self.gate.records_per_byte * self.state[stage]
+        values -= price[:, None]
+        values[np.arange(len(home)), home] += price
         return values
 
-    def _stage(self, side: int) -> bool:
-        """``here`` is a view of ``server``: the plan changes with it."""
-        stage = self.graph.stage(side)
-        values, here = self._values(side), self.server[stage]
-        share = np.ascontiguousarray(self.balance.share[stage])
-        load = self.balance.load(here, stage)
-        changed = self._shed(values, here, share, load)
-        changed |= bool(ease(values, here, share, load, self.work_left))
-        return changed | self._improve(values, here, share, load)
 
-    def _shed(
-        self, values: FloatArray, here: IntArray, share: FloatArray, load: FloatArray
-    ) -> bool:
-        """Servers over the bound give away what costs the least per record, to where room is."""
-        changed = False
-        for s in np.flatnonzero(load.max(axis=1) > 1.0).tolist():
-            of_key = share[:, int(np.argmax(load[s]))]
-            members = np.flatnonzero((here == s) & (of_key > 0))
-            loss = values[members, s] - np.delete(values[members], s, axis=1).max(
-                axis=1, initial=-np.inf
-            )
-            cheapest = members[np.argsort(loss / of_key[members], kind="stable")]
-            changed |= bool(shed(s, cheapest, values, here, share, load))
-        return changed
+def _shed_all(stage: StageArrays) -> bool:
+    """Move keys off servers above the bound, the least loss per record first."""
+    changed = False
+    values = stage.values
+    for s in np.flatnonzero(stage.load.max(axis=1) > 1.0).tolist():
+        weight = stage.weight[:, int(np.argmax(stage.load[s]))]
+        members = np.flatnonzero((stage.here == s) & (weight > 0))
+        loss = values[members, s] - np.delete(values[members], s, axis=1).max(
+            axis=1, initial=-np.inf
+        )
+        cheapest = members[np.argsort(loss / weight[members], kind="stable")]
+        changed |= bool(shed(stage, s, cheapest))
+    return changed
 
-    def _improve(
-        self, values: FloatArray, here: IntArray, share: FloatArray, load: FloatArray
-    ) -> bool:
-        """Largest gain first."""
-        gain = values - values[np.arange(len(here)), here][:, None]
-        keys, servers = np.nonzero(gain > SMALLEST_GAIN)
-        order = np.argsort(-gain[keys, servers], kind="stable")
-        ordered = keys[order], servers[order]
-        return bool(improve(values, here, share, load, *ordered, SWAPS_TRIED))
+
+def _improve_all(stage: StageArrays) -> bool:
+    """Move keys to better servers, largest gain first."""
+    gain = stage.values - stage.values[np.arange(len(stage.here)), stage.here][:, None]
+    keys, servers = np.nonzero(gain > SMALLEST_GAIN)
+    order = np.argsort(-gain[keys, servers], kind="stable")
+    return bool(improve(stage, keys[order], servers[order], SWAPS_TRIED))

@@ -22,7 +22,7 @@ from solvers.model import metrics
 from solvers.model.amortisation import AmortisationGate
 from solvers.model.budget import Budget
 from solvers.model.key_statistics import KeyStatistics, RoutedEdge, Routing
-from solvers.model.objective import Objective, Weights
+from solvers.model.objective import Objective, TradeWeights
 from solvers.model.predicted_load import traffic_price
 from solvers.model.problem import Problem
 from solvers.model.stop import Stop
@@ -302,7 +302,7 @@ def test_by_weights_a_plan_says_what_its_keys_are_not_worth(monkeypatch) -> None
     monkeypatch.setattr(
         "solvers.key_routing.route_planner.reroute", lambda *_, **__: ReroutingResult(to_it)
     )
-    dear = Objective("joint", 30.0, gate=FREE, weights=Weights(1e-6, 1.0))
+    dear = Objective("joint", 30.0, gate=FREE, weights=TradeWeights(1e-6, 1.0))
     planned = allocate(dear, problem, Budget(moves=0), Stop(steps=5))
     options = RoutingOptions((EDGE,), imbalance=2.0)
     made = route_keys(planned, RoutingRequest(dear, problem, statistics, {}, options, Budget()))
