@@ -39,7 +39,7 @@ from solvers.key_routing.routing_effect import problem_after, problem_under_plan
 from solvers.model.budget import Budget
 from solvers.model.key_statistics import Routing
 from solvers.model.problem import IntArray
-from solvers.model.result import make_result
+from solvers.model.result import SolverRun, make_result
 from solvers.planner.allocation import Allocation
 from solvers.verify.routes import BALANCE
 from spark_jobs.draft.lookup import find_draft, read_round, required_draft
@@ -305,10 +305,8 @@ def _with_figures(given: Round, assignment: IntArray, routing: Routing, wish: Wi
     if given.objective.is_joint:
         after = problem_under_plan(given.objective, problem, assignment, after)
     # Always a change: a version whose content is in force was refused before.
-    result = make_result(
-        problem, assignment, method=ROLLBACK, bound=0.0, seconds=0.0, reason=wish.in_words,
-        after=after, is_changed=True,
-    )  # fmt: skip
+    run = SolverRun(ROLLBACK, bound=0.0, seconds=0.0, reason=wish.in_words)
+    result = make_result(problem, assignment, run, after=after, is_changed=True)
     return Allocation(result, routing=routing)
 
 

@@ -6,12 +6,12 @@ round needs. Routing by key is in ``keys``, advice on whole operators in ``compo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from solvers.collocate import albic, cola, joint
-from solvers.rebalance import Method
+from solvers.model.result import Result
 
-METHODS: Mapping[str, Method] = {
+METHODS: Mapping[str, Callable[..., Result]] = {
     joint.NAME: joint.solve,
     albic.NAME: albic.solve,
     cola.NAME: cola.solve,

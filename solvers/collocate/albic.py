@@ -23,7 +23,7 @@ from solvers.model.budget import Budget
 from solvers.model.metrics import move_pause_s
 from solvers.model.parameter_checks import options_of
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
-from solvers.model.result import Result, infeasible_result, make_result
+from solvers.model.result import Result, SolverRun, infeasible_result, make_result
 from solvers.model.stop import Stop
 from solvers.model.traffic_graph import TrafficGraph
 from solvers.rebalance import METHODS
@@ -67,10 +67,9 @@ def solve(
     return make_result(
         problem,
         assignment,
-        method=NAME,
-        bound=counting_bound(problem, budget),
-        seconds=clock.elapsed(),
-        reason=how,
+        SolverRun(
+            method=NAME, bound=counting_bound(problem, budget), seconds=clock.elapsed(), reason=how
+        ),
     )
 
 
@@ -114,22 +113,24 @@ class _Albic:
         partitions = self.partitions(max_pl)
         ties, tied = self.ties(partitions, pairs)
         contraction = contract(self.problem, self.budget, partitions, ties)
-        result = METHODS[self.options.rebalance](
-            contraction.problem, contraction.budget, self.stop, self.seed, {}
+        result = METHODS[self.options.rebalance].solve_with_defaults(
+            contraction.problem, contraction.budget, self.stop, self.seed
         )
         return (contraction.expand(result.assignment) if result.is_solved else None), tied
 
     def _rebalanced(self, partitions: list[IntArray], ties: dict[int, int]) -> IntArray:
         contraction = contract(self.problem, self.budget, partitions, ties)
-        result = METHODS[self.options.rebalance](
-            contraction.problem, contraction.budget, self.stop, self.seed, {}
+        result = METHODS[self.options.rebalance].solve_with_defaults(
+            contraction.problem, contraction.budget, self.stop, self.seed
         )
         if result.is_solved:
             return contraction.expand(result.assignment)
         # Feasibility was checked; only the rounding of a joint budget can end here.
-        return METHODS["unchanged"](
-            self.problem, self.budget, self.stop, self.seed, {}
-        ).assignment.copy()
+        return (
+            METHODS["unchanged"]
+            .solve_with_defaults(self.problem, self.budget, self.stop, self.seed)
+            .assignment.copy()
+        )
 
     def partitions(self, max_pl: float) -> list[IntArray]:
         """Step 2, lines 13-20: what is collocated stays so, in parts that can be moved."""

@@ -21,7 +21,7 @@ from solvers.model import metrics
 from solvers.model.budget import Budget
 from solvers.model.parameter_checks import options_of
 from solvers.model.problem import FloatArray, IntArray, Problem
-from solvers.model.result import Result, infeasible_result, make_result
+from solvers.model.result import Result, SolverRun, infeasible_result, make_result
 from solvers.model.stop import Stop
 from solvers.model.traffic_graph import TrafficGraph
 from solvers.rebalance.bound import counting_bound
@@ -60,9 +60,7 @@ def solve(
     return make_result(
         problem,
         assignment,
-        method=NAME,
-        bound=counting_bound(problem, budget),
-        seconds=clock.elapsed(),
+        SolverRun(method=NAME, bound=counting_bound(problem, budget), seconds=clock.elapsed()),
     )
 
 

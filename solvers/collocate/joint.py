@@ -28,7 +28,7 @@ from solvers.model.objective import WEIGHTED
 from solvers.model.parameter_checks import options_of
 from solvers.model.predicted_load import predicted_load
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
-from solvers.model.result import Result, TraceStep, infeasible_result, make_result
+from solvers.model.result import Result, SolverRun, TraceStep, infeasible_result, make_result
 from solvers.model.stop import SolverClock, Stop
 from solvers.model.traffic_graph import TrafficGraph
 from solvers.rebalance import flux
@@ -284,7 +284,7 @@ class _Round:
     @cached_property
     def rebalanced(self) -> IntArray:
         """Another start where the load is out of bounds: [ICDE17]'s baseline, within the budget."""
-        result = flux.solve(self.problem, self.budget, Stop(steps=50), self.seed, {})
+        result = flux.solve(self.problem, self.budget, Stop(steps=50), self.seed, flux.FluxParams())
         return result.assignment.copy()
 
     def _best(
@@ -392,11 +392,13 @@ class _Round:
         result = make_result(
             self.problem,
             best.assignment.copy(),
-            method=NAME,
-            bound=self._bound(),
-            seconds=self.clock.elapsed(),
-            trace=tuple(self.trace),
-            reason=self._reason(best),
+            SolverRun(
+                method=NAME,
+                bound=self._bound(),
+                seconds=self.clock.elapsed(),
+                trace=tuple(self.trace),
+                reason=self._reason(best),
+            ),
             after=replace(self.problem, load=self._load_under(best.assignment)),
         )
         kept = None if memory is None else memory.after(best.saved, self.graph.total_rate)

@@ -25,7 +25,7 @@ from solvers.model.key_statistics import RoutedEdge
 from solvers.model.objective import Objective
 from solvers.model.predicted_load import traffic_price
 from solvers.model.problem import IntArray, Problem
-from solvers.model.result import make_result
+from solvers.model.result import SolverRun, make_result
 
 ROUTE_SHARES = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05)
 """Shares of the affordable keys to try, best keys first. The nodes' limits are kept by then; rack
@@ -152,11 +152,13 @@ class _EdgeRouter:
         result = make_result(
             problem,
             before.assignment.copy(),
-            method=before.method,
-            bound=0.0,  # The bound holds for the measured loads, not for those after the routes.
-            seconds=before.seconds,
-            trace=before.trace,
-            reason=before.reason,
+            SolverRun(
+                method=before.method,
+                bound=0.0,
+                seconds=before.seconds,
+                trace=before.trace,
+                reason=before.reason,
+            ),
             after=after,
             is_changed=True,
         )

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 from ballast.contracts.errors import InvalidInput
 
@@ -35,11 +35,28 @@ def is_finite_and_not_negative(value: object) -> bool:
 
 
 def options_of(kind: type[Options], method: str, params: Mapping[str, Any]) -> Options:
-    """The parameters of a method as its own dataclass, which checks their values."""
+    """Make the parameters of a method from a mapping, as from JSON.
+
+    Args:
+        kind: The dataclass of the parameters. It checks their values. A field may be a dataclass
+            of parameters itself; it is then given as a mapping too.
+        method: The name of the method, for messages.
+        params: The parameters by name. Those that are left out keep their defaults.
+
+    Raises:
+        InvalidInput: A name is unknown, or a value is not allowed.
+    """
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     unknown = sorted(set(params) - set(known))
     if unknown:
         raise InvalidInput(
-            f"method {method!r} does not know the parameters {unknown}", allowed=", ".join(known)
+            f"method {method!r} does not know the parameters {unknown}",
+            allowed=", ".join(known) or "no parameters",
         )
-    return kind(**params)
+    types = get_type_hints(kind)
+    return kind(**{name: _parsed(types[name], name, value) for name, value in params.items()})
+
+
+def _parsed(kind: Any, name: str, value: Any) -> Any:
+    is_nested = is_dataclass(kind) and isinstance(value, Mapping)
+    return options_of(kind, name, value) if is_nested else value

@@ -94,57 +94,61 @@ class Result:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class SolverRun:
+    """What a method reports of its own run, beside the assignment."""
+
+    method: str
+    bound: float
+    """A lower bound on the load distance that the method has proven; 0 if none."""
+    seconds: float
+    trace: tuple[TraceStep, ...] = ()
+    reason: str = ""
+
+
 def make_result(
     problem: Problem,
     assignment: IntArray,
+    run: SolverRun,
     *,
-    method: str,
-    bound: float,
-    seconds: float,
-    trace: tuple[TraceStep, ...] = (),
-    reason: str = "",
     after: Problem | None = None,
     is_changed: bool = False,
 ) -> Result:
-    """Compute every figure from the assignment itself, never from a solver's floats.
+    """Compute every figure of a result from the assignment itself, never from a solver's floats.
 
-    ``after`` has the loads and the traffic under the plan, where they depend on it;
-    ``is_changed`` says that the plan changes something beside the assignment.
+    Args:
+        problem: The problem as it was measured.
+        assignment: The node index of each key group. The result keeps it, read-only.
+        run: What the method reports of its run.
+        after: The problem with loads and traffic under the plan, where they depend on the plan.
+        is_changed: Whether the plan changes something beside the assignment.
     """
     after = after or problem
     distance = metrics.load_distance(after, assignment)
-    proven = min(max(0.0, bound), distance)
+    proven = min(max(0.0, run.bound), distance)
     gap = distance - proven
     is_optimal = gap <= PROOF_TOLERANCE
-    moved = metrics.moved_mask(problem, assignment)
-    return _result(
-        problem,
-        assignment,
-        after=after,
-        method=method,
-        status=_status(any_move=is_changed or bool(moved.any()), is_optimal=is_optimal),
-        bound=proven,
-        gap=0.0 if is_optimal else gap,
-        seconds=seconds,
-        trace=trace,
-        reason=reason,
+    any_move = is_changed or bool(metrics.moved_mask(problem, assignment).any())
+    proof = _Proof(
+        _status(any_move=any_move, is_optimal=is_optimal), proven, 0.0 if is_optimal else gap
     )
+    return _result(problem, assignment, after, proof, run)
 
 
 def infeasible_result(problem: Problem, *, method: str, reason: str, seconds: float) -> Result:
-    """Nothing keeps all the rules: the assignment stays as it is, and the reason says why."""
-    return _result(
-        problem,
-        problem.current.copy(),
-        after=problem,
-        method=method,
-        status=Status.INFEASIBLE,
-        bound=None,
-        gap=None,
-        seconds=seconds,
-        trace=(),
-        reason=reason,
-    )
+    """The result where no plan keeps all the rules: the current assignment, and the reason."""
+    run = SolverRun(method, 0.0, seconds, reason=reason)
+    proof = _Proof(Status.INFEASIBLE, None, None)
+    return _result(problem, problem.current.copy(), problem, proof, run)
+
+
+@dataclass(frozen=True, slots=True)
+class _Proof:
+    """The status, and the bound and the gap that it follows from."""
+
+    status: Status
+    bound: float | None
+    gap: float | None
 
 
 def _status(*, any_move: bool, is_optimal: bool) -> Status:
@@ -154,17 +158,7 @@ def _status(*, any_move: bool, is_optimal: bool) -> Status:
 
 
 def _result(
-    problem: Problem,
-    assignment: IntArray,
-    *,
-    after: Problem,
-    method: str,
-    status: Status,
-    bound: float | None,
-    gap: float | None,
-    seconds: float,
-    trace: tuple[TraceStep, ...],
-    reason: str,
+    problem: Problem, assignment: IntArray, after: Problem, proof: _Proof, run: SolverRun
 ) -> Result:
     current = problem.current
     moved = metrics.moved_mask(problem, assignment)
@@ -172,15 +166,15 @@ def _result(
     voluntary = moved & ~forced
     assignment.setflags(write=False)
     return Result(
-        method=method,
-        status=status,
+        method=run.method,
+        status=proof.status,
         assignment=assignment,
         load_distance_before=metrics.load_distance(problem, current),
         load_distance=metrics.load_distance(after, assignment),
         load_distance_points_before=metrics.load_distance_points(problem, current),
         load_distance_points_after=metrics.load_distance_points(after, assignment),
-        bound=bound,
-        gap=gap,
+        bound=proof.bound,
+        gap=proof.gap,
         moves=int(voluntary.sum()),
         bytes=int(problem.state_bytes[voluntary].sum()),
         forced_moves=int(forced.sum()),
@@ -191,7 +185,7 @@ def _result(
         collocation_factor_before=metrics.collocation_factor(problem, current),
         collocation_factor=metrics.collocation_factor(after, assignment),
         load_index=metrics.load_index(problem.load, after.load),
-        seconds=seconds if math.isfinite(seconds) else 0.0,
-        trace=trace,
-        reason=reason,
+        seconds=run.seconds if math.isfinite(run.seconds) else 0.0,
+        trace=run.trace,
+        reason=run.reason,
     )

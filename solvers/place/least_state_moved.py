@@ -15,7 +15,7 @@ from solvers.model import metrics
 from solvers.model.budget import Budget
 from solvers.model.parameter_checks import is_finite_and_not_negative
 from solvers.model.problem import Problem
-from solvers.model.result import Result, make_result
+from solvers.model.result import Result, SolverRun, make_result
 from solvers.model.stop import Stop
 from solvers.place.excess_moves import move_excess
 from solvers.rebalance import unchanged
@@ -48,7 +48,7 @@ def least_state_moved(
             f"within is {within!r}", value=within, allowed="a number of percent >= 0"
         )
     if metrics.load_distance(problem, problem.current) <= within:
-        still = unchanged.solve(problem, budget, stop, seed, {})
+        still = unchanged.solve(problem, budget, stop, seed, unchanged.UnchangedParams())
         if _is_enough(still, within + SLACK, 0.0):
             return still
     clock = Stop().start()
@@ -59,10 +59,12 @@ def least_state_moved(
     return make_result(
         problem,
         cheapest.assignment.copy(),
-        method=NAME,
-        bound=level.bound or 0.0,
-        seconds=clock.elapsed(),
-        reason=f"{cheapest.bytes} bytes; the most level plan would move {level.bytes}",
+        SolverRun(
+            method=NAME,
+            bound=level.bound or 0.0,
+            seconds=clock.elapsed(),
+            reason=f"{cheapest.bytes} bytes; the most level plan would move {level.bytes}",
+        ),
     )
 
 
@@ -95,7 +97,7 @@ def _by_peeling(problem: Problem, within: float, budget: Budget) -> list[Result]
     assignment = move_excess(problem, within, budget)
     if assignment is None:
         return []
-    return [make_result(problem, assignment, method=NAME, bound=0.0, seconds=0.0)]
+    return [make_result(problem, assignment, SolverRun(method=NAME, bound=0.0, seconds=0.0))]
 
 
 def _cheaper(best: Result, other: Result, enough: float) -> Result:

@@ -10,7 +10,7 @@ from ballast.contracts.policy import JobPolicy, TrafficPolicy
 from solvers.model import metrics
 from solvers.model.objective import JOINT, WEIGHTED
 from solvers.model.problem import Problem
-from solvers.model.result import Result, Status, make_result
+from solvers.model.result import Result, SolverRun, Status, make_result
 
 
 def result_or_unchanged(
@@ -34,11 +34,13 @@ def result_or_unchanged(
     return make_result(
         problem,
         problem.current.copy(),
-        method=result.method,
-        bound=result.bound or 0.0,
-        seconds=result.seconds,
-        trace=result.trace,
-        reason=reason,
+        SolverRun(
+            method=result.method,
+            bound=result.bound or 0.0,
+            seconds=result.seconds,
+            trace=result.trace,
+            reason=reason,
+        ),
     )
 
 

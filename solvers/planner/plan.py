@@ -21,7 +21,7 @@ from solvers.model.budget import Budget
 from solvers.model.key_statistics import KeyStatistics, Routing
 from solvers.model.objective import Objective
 from solvers.model.problem import IntArray, Problem
-from solvers.model.result import Result, make_result
+from solvers.model.result import Result, SolverRun, make_result
 from solvers.model.stop import Stop
 from solvers.planner.allocation import AUTO, Allocation, AllocationOptions, allocate, route_keys
 from solvers.planner.decision import as_change, result_or_unchanged
@@ -156,10 +156,7 @@ def plan_with_content(
     result = make_result(
         problem,
         content.assignment,
-        method=content.method,
-        bound=0.0,
-        seconds=0.0,
-        reason=content.reason,
+        SolverRun(method=content.method, bound=0.0, seconds=0.0, reason=content.reason),
         after=after,
         is_changed=True,
     )

@@ -7,17 +7,18 @@ far and may prove it. A plan that is no better than leaving things alone is not 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
 
 from ballast.contracts.errors import InvalidInput
 from solvers.model.budget import Budget
-from solvers.model.parameter_checks import options_of
 from solvers.model.problem import Problem
-from solvers.model.result import PROOF_TOLERANCE, Result, TraceStep, make_result
+from solvers.model.result import PROOF_TOLERANCE, Result, SolverRun, TraceStep, make_result
 from solvers.model.stop import SolverClock, Stop
 from solvers.rebalance import flux, milp, search, unchanged
 from solvers.rebalance.compare import Score, best_index
+from solvers.rebalance.flux import FluxParams
+from solvers.rebalance.milp import MilpParams
+from solvers.rebalance.search import SearchParams
 from solvers.rebalance.warm import make_ready
 
 NAME = "auto"
@@ -30,25 +31,40 @@ LONG_SEARCH_SHARE = 0.5
 """With more time than that the search has settled, and the MILP may close the gap."""
 
 
-def solve(
-    problem: Problem, budget: Budget, stop: Stop, seed: int, params: Mapping[str, Any]
-) -> Result:
+@dataclass(frozen=True, slots=True)
+class AutoParams:
+    """The parameters of each method that ``auto`` runs."""
+
+    flux: FluxParams = field(default_factory=FluxParams)
+    search: SearchParams = field(default_factory=SearchParams)
+    milp: MilpParams = field(default_factory=MilpParams)
+
+    def __post_init__(self) -> None:
+        kinds = (FluxParams, SearchParams, MilpParams)
+        for one, kind in zip(fields(self), kinds, strict=True):
+            value = getattr(self, one.name)
+            if not isinstance(value, kind):
+                raise InvalidInput(
+                    f"auto.{one.name} is {value!r}", allowed=f"the parameters of {one.name}"
+                )
+
+
+def solve(problem: Problem, budget: Budget, stop: Stop, seed: int, params: AutoParams) -> Result:
     """Run the methods one after another and keep the best plan and the best bound."""
-    _check(params)
     make_ready(problem.n_resources > 1)
     clock = stop.start()
-    first = unchanged.solve(problem, budget, stop, seed, {})
+    first = unchanged.solve(problem, budget, stop, seed, unchanged.UnchangedParams())
     if not first.is_solved:
         return first
     results = [first]
     flux_stop = _share(stop, clock, FLUX_SHARE)
-    results.append(flux.solve(problem, budget, flux_stop, seed, params.get("flux", {})))
+    results.append(flux.solve(problem, budget, flux_stop, seed, params.flux))
     if not _is_settled(results) and not clock.is_over():
         search_stop = _share(stop, clock, _search_share(problem, budget, stop, clock))
-        results.append(search.solve(problem, budget, search_stop, seed, params.get("search", {})))
+        results.append(search.solve(problem, budget, search_stop, seed, params.search))
     if not _is_proven(problem, results) and not clock.is_over():
         best = results[_winner(problem, results)]
-        milp_params = {**params.get("milp", {}), "start": best.assignment}
+        milp_params = replace(params.milp, start=best.assignment)
         milp_stop = _share(stop, clock, 1.0)
         results.append(milp.solve(problem, budget, milp_stop, seed, milp_params))
     return _combine(problem, results, clock)
@@ -68,19 +84,6 @@ def _is_proven(problem: Problem, results: list[Result]) -> bool:
     """The best plan meets the bound and nothing is left to drain: a MILP could only save moves."""
     best = results[_winner(problem, results)]
     return _is_settled(results) or (best.gap == 0 and best.draining_load == 0)
-
-
-def _check(params: Mapping[str, Any]) -> None:
-    unknown = sorted(set(params) - {"flux", "milp", "search"})
-    if unknown:
-        raise InvalidInput(
-            f"method 'auto' does not know the parameters {unknown}",
-            allowed="flux, search and milp, each with the parameters of that method",
-        )
-    # At once: whether a method is reached depends on the clock, and a mistake must not.
-    options_of(flux.FluxParams, flux.NAME, params.get("flux", {}))
-    options_of(search.SearchParams, search.NAME, params.get("search", {}))
-    options_of(milp.MilpParams, milp.NAME, params.get("milp", {}))
 
 
 def _share(stop: Stop, clock: SolverClock, share: float) -> Stop:
@@ -106,11 +109,13 @@ def _combine(problem: Problem, results: list[Result], clock: SolverClock) -> Res
     return make_result(
         problem,
         winner.assignment.copy(),
-        method=winner.method,
-        bound=bound,
-        seconds=clock.elapsed(),
-        trace=_joined_trace(results),
-        reason="; ".join(_account(r) for r in results),
+        SolverRun(
+            method=winner.method,
+            bound=bound,
+            seconds=clock.elapsed(),
+            trace=_joined_trace(results),
+            reason="; ".join(_account(r) for r in results),
+        ),
     )
 
 

@@ -14,7 +14,6 @@ all, so that a drain and an overload compete by urgency. The best round is kept,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,9 +23,9 @@ import numpy.typing as npt
 from ballast.contracts.errors import InvalidInput
 from solvers.model import metrics
 from solvers.model.budget import Budget
-from solvers.model.parameter_checks import is_whole, options_of
+from solvers.model.parameter_checks import is_whole
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
-from solvers.model.result import Result, TraceStep, infeasible_result, make_result
+from solvers.model.result import Result, SolverRun, TraceStep, infeasible_result, make_result
 from solvers.model.stop import SolverClock, Stop
 from solvers.rebalance.bound import counting_bound
 from solvers.rebalance.caps import keep_caps
@@ -39,9 +38,10 @@ NONE = -1
 
 @dataclass(frozen=True, slots=True)
 class FluxParams:
-    """``patience``: rounds without a better load distance before giving up."""
+    """Parameters of Flux."""
 
     patience: int = 8
+    """Rounds without a better load distance before it stops."""
 
     def __post_init__(self) -> None:
         if not is_whole(self.patience, at_least=1):
@@ -53,26 +53,27 @@ def solve(
     budget: Budget,
     stop: Stop,
     seed: int,  # noqa: ARG001 - every method has the same signature
-    params: Mapping[str, Any],
+    params: FluxParams,
 ) -> Result:
     """Balance with Flux. Nothing in it is random, so the seed has no effect."""
     clock = stop.start()
-    options = options_of(FluxParams, NAME, params)
     reason = why_infeasible(problem, budget)
     if reason is not None:
         return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
     search = _FluxRounds(problem, budget)
-    trace = _run_rounds(search, stop, clock, options)
+    trace = _run_rounds(search, stop, clock, params)
     search.back_to_best()
     _drain_with_what_is_left(search, clock)
     found = search.assignment
     return make_result(
         problem,
         keep_caps(problem, found, without_useless_moves(problem, found)),
-        method=NAME,
-        bound=counting_bound(problem, budget),
-        seconds=clock.elapsed(),
-        trace=tuple(trace),
+        SolverRun(
+            method=NAME,
+            bound=counting_bound(problem, budget),
+            seconds=clock.elapsed(),
+            trace=tuple(trace),
+        ),
     )
 
 

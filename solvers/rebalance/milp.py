@@ -10,7 +10,7 @@ A weight per resource scales its rows; a resource that is a cap has rows of its 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,9 +19,9 @@ import numpy as np
 from ballast.contracts.errors import InvalidInput
 from solvers.model import metrics
 from solvers.model.budget import Budget
-from solvers.model.parameter_checks import is_whole, options_of
+from solvers.model.parameter_checks import is_whole
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
-from solvers.model.result import Result, TraceStep, infeasible_result, make_result
+from solvers.model.result import Result, SolverRun, TraceStep, infeasible_result, make_result
 from solvers.model.stop import SolverClock, Stop
 from solvers.rebalance.bound import counting_bound, most_moves
 from solvers.rebalance.caps import keep_caps
@@ -60,11 +60,14 @@ SECOND_SOLVE_SCALE = 1e3
 
 @dataclass(frozen=True, slots=True)
 class MilpParams:
-    """``start``: an assignment to start from; ``max_terms``: the largest model to build."""
+    """Parameters of the MILP."""
 
     threads: int = 1
+    """Threads of HiGHS."""
     max_terms: int = 5_000_000
+    """A model with more coefficients than this is not built."""
     start: IntArray | None = field(default=None, compare=False)
+    """An assignment to start from. It has to keep the budget and the caps."""
 
     def __post_init__(self) -> None:
         for name in ("threads", "max_terms"):
@@ -73,18 +76,15 @@ class MilpParams:
                 raise InvalidInput(f"milp.{name} is {value!r}", allowed="a whole number >= 1")
 
 
-def solve(
-    problem: Problem, budget: Budget, stop: Stop, seed: int, params: Mapping[str, Any]
-) -> Result:
+def solve(problem: Problem, budget: Budget, stop: Stop, seed: int, params: MilpParams) -> Result:
     """Minimise load distance exactly, as far as the time allows."""
     clock = stop.start()
-    options = options_of(MilpParams, NAME, params)
     reason = why_infeasible(problem, budget)
     if reason is not None:
         return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
-    start = _start(problem, budget, options)
+    start = _start(problem, budget, params)
     try:
-        answer = _solve_feasible(problem, budget, stop, clock, seed, options, start)
+        answer = _solve_feasible(problem, budget, stop, clock, seed, params, start)
     except ModelRefused as error:
         answer = _Answer(reason=str(error))
     # HiGHS keeps rows within a tolerance; what is over a limit by a hair is still over it.
@@ -93,11 +93,13 @@ def solve(
     return make_result(
         problem,
         keep_caps(problem, best, without_useless_moves(problem, best)),
-        method=NAME,
-        bound=max(answer.bound, counting_bound(problem, budget)),
-        seconds=clock.elapsed(),
-        trace=answer.trace,
-        reason=answer.reason,
+        SolverRun(
+            method=NAME,
+            bound=max(answer.bound, counting_bound(problem, budget)),
+            seconds=clock.elapsed(),
+            trace=answer.trace,
+            reason=answer.reason,
+        ),
     )
 
 

@@ -10,10 +10,10 @@ loops are compiled (docs/adr/0014).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,16 @@ import numpy.typing as npt
 from ballast.contracts.errors import InvalidInput
 from solvers.model import metrics
 from solvers.model.budget import Budget
-from solvers.model.parameter_checks import is_finite_and_not_negative, options_of
+from solvers.model.parameter_checks import is_finite_and_not_negative
 from solvers.model.problem import FloatArray, IntArray, Problem
-from solvers.model.result import PROOF_TOLERANCE, Result, TraceStep, infeasible_result, make_result
+from solvers.model.result import (
+    PROOF_TOLERANCE,
+    Result,
+    SolverRun,
+    TraceStep,
+    infeasible_result,
+    make_result,
+)
 from solvers.model.stop import SolverClock, Stop
 from solvers.rebalance.bound import counting_bound
 from solvers.rebalance.compare import best_plan, without_useless_moves
@@ -78,9 +85,10 @@ ENDING_S = 1.5e-6
 
 @dataclass(frozen=True, slots=True)
 class SearchParams:
-    """``tolerance``: percentage points that a plan may be worse by if it makes fewer moves."""
+    """Parameters of the search."""
 
     tolerance: float = 1e-4
+    """Percentage points of load distance that a plan with fewer moves may be worse by."""
 
     def __post_init__(self) -> None:
         if not is_finite_and_not_negative(self.tolerance):
@@ -89,11 +97,8 @@ class SearchParams:
             )
 
 
-def solve(
-    problem: Problem, budget: Budget, stop: Stop, seed: int, params: Mapping[str, Any]
-) -> Result:
+def solve(problem: Problem, budget: Budget, stop: Stop, seed: int, params: SearchParams) -> Result:
     """Minimise load distance as far as the time or the steps allow."""
-    options = options_of(SearchParams, NAME, params)
     make_ready(problem.n_resources > 1)
     clock = stop.start()
     reason = why_infeasible(problem, budget)
@@ -108,17 +113,14 @@ def solve(
             problem, budget, start, bound, seed, stop, _until_the_end(clock, problem)
         )
         search.run()
-        found = search.finished_plan(options.tolerance)
+        found = search.finished_plan(params.tolerance)
         trace = tuple(search.trace)
         # Running sums round; what is over the budget or a cap by a hair is still over it.
         plans += [p for p in (search.best_plan(), found) if _is_kept(problem, budget, p)]
     return make_result(
         problem,
-        without_useless_moves(problem, _fewest_moves(problem, plans, options.tolerance)),
-        method=NAME,
-        bound=bound,
-        seconds=clock.elapsed(),
-        trace=trace,
+        without_useless_moves(problem, _fewest_moves(problem, plans, params.tolerance)),
+        SolverRun(method=NAME, bound=bound, seconds=clock.elapsed(), trace=trace),
     )
 
 

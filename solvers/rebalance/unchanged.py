@@ -1,14 +1,12 @@
-"""Doing nothing, or no more than dead nodes and allowed nodes make necessary: the yardstick."""
+"""Move only what dead nodes and allowed nodes force to move. Other methods are compared with it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
-from ballast.contracts.errors import InvalidInput
 from solvers.model.budget import Budget
 from solvers.model.problem import Problem
-from solvers.model.result import Result, infeasible_result, make_result
+from solvers.model.result import Result, SolverRun, infeasible_result, make_result
 from solvers.model.stop import Stop
 from solvers.rebalance.bound import counting_bound
 from solvers.rebalance.start import place_must_moves, why_infeasible
@@ -16,16 +14,19 @@ from solvers.rebalance.start import place_must_moves, why_infeasible
 NAME = "unchanged"
 
 
+@dataclass(frozen=True, slots=True)
+class UnchangedParams:
+    """This method has no parameters."""
+
+
 def solve(
     problem: Problem,
     budget: Budget,
     stop: Stop,
     seed: int,  # noqa: ARG001 - every method has the same signature
-    params: Mapping[str, Any],
+    params: UnchangedParams,  # noqa: ARG001
 ) -> Result:
-    """Keep every key group where it is, but for those that must move."""
-    if params:
-        raise InvalidInput(f"method 'unchanged' has no parameters, got {sorted(params)}")
+    """Keep every key group where it is, except those that must move."""
     clock = stop.start()
     reason = why_infeasible(problem, budget)
     if reason is not None:
@@ -33,8 +34,10 @@ def solve(
     return make_result(
         problem,
         place_must_moves(problem, budget),
-        method=NAME,
-        bound=counting_bound(problem, budget),
-        seconds=clock.elapsed(),
-        reason="only what has to move was moved",
+        SolverRun(
+            method=NAME,
+            bound=counting_bound(problem, budget),
+            seconds=clock.elapsed(),
+            reason="only what has to move was moved",
+        ),
     )

@@ -9,7 +9,7 @@ import pytest
 
 from solvers.model.budget import Budget
 from solvers.model.problem import Problem
-from solvers.model.result import Status, make_result
+from solvers.model.result import SolverRun, Status, make_result
 from solvers.model.stop import Stop
 from solvers.planner.decision import reason_unchanged, result_or_unchanged
 from solvers.rebalance.solve import solve
@@ -32,7 +32,7 @@ def problem(loads, current, states=("alive", "alive")):
 
 
 def decided(of, plan, **thresholds):
-    result = make_result(of, np.array(plan), method="test", bound=0.0, seconds=0.1)
+    result = make_result(of, np.array(plan), SolverRun(method="test", bound=0.0, seconds=0.1))
     return result_or_unchanged(of, result, small_policy(thresholds=thresholds))
 
 
@@ -71,7 +71,9 @@ def test_thresholds_do_not_keep_a_key_group_on_a_node_that_goes(state):
 
 
 def test_the_bound_of_the_solver_stays_with_an_unchanged_draft():
-    result = make_result(UNEVEN, np.array([0, 1, 1, 1]), method="test", bound=0.0, seconds=0.1)
+    result = make_result(
+        UNEVEN, np.array([0, 1, 1, 1]), SolverRun(method="test", bound=0.0, seconds=0.1)
+    )
     policy = small_policy(thresholds={"good_enough_pct": 50})
     assert result_or_unchanged(UNEVEN, result, policy).bound == result.bound
 
@@ -85,7 +87,7 @@ TALKING = replace(
 
 
 def jointly(of, plan, prices=None, **thresholds):
-    result = make_result(of, np.array(plan), method="joint", bound=0.0, seconds=0.1)
+    result = make_result(of, np.array(plan), SolverRun(method="joint", bound=0.0, seconds=0.1))
     policy = small_policy(objective={"kind": "joint"}, thresholds=thresholds, traffic=prices or {})
     return result_or_unchanged(of, result, policy)
 
@@ -143,7 +145,10 @@ def test_racks_count_nothing_where_the_prices_are_equal():
 
 def test_traffic_that_routes_bring_together_counts_as_saved():
     result = make_result(
-        TALKING, TALKING.current.copy(), method="joint", bound=0.0, seconds=0.1, is_changed=True
+        TALKING,
+        TALKING.current.copy(),
+        SolverRun(method="joint", bound=0.0, seconds=0.1),
+        is_changed=True,
     )
     after = replace(TALKING, traffic_to=np.array([1, 0]))
     policy = small_policy(objective={"kind": "joint"}, thresholds={"min_collocation_gain_pct": 100})
@@ -152,7 +157,7 @@ def test_traffic_that_routes_bring_together_counts_as_saved():
 
 
 def weighed(of, plan, least=1.0, **weights):
-    result = make_result(of, np.array(plan), method="joint", bound=0.0, seconds=0.1)
+    result = make_result(of, np.array(plan), SolverRun(method="joint", bound=0.0, seconds=0.1))
     policy = small_policy(
         objective={"kind": "joint", "trade": "weighted", **weights},
         thresholds={"min_weighted_gain": least},

@@ -8,7 +8,7 @@ import pytest
 from ballast.contracts.errors import InvalidInput
 from solvers.model.budget import Budget
 from solvers.model.problem import Problem
-from solvers.model.result import make_result
+from solvers.model.result import SolverRun, make_result
 from solvers.model.stop import Stop
 from solvers.planner.frontier import FrontierPoint, Unit, budget_grid, front, mark_dominated, sweep
 from solvers.verify.assignment import verify
@@ -51,7 +51,7 @@ def test_what_another_point_beats_is_marked() -> None:
     problem = make([2, 2, 0], [0, 0, 0], nodes=2)
 
     def point(limit: int, plan: list[int]) -> FrontierPoint:
-        result = make_result(problem, np.array(plan), method="test", bound=0, seconds=0)
+        result = make_result(problem, np.array(plan), SolverRun(method="test", bound=0, seconds=0))
         return FrontierPoint("moves", limit, result)
 
     nothing, level, wasteful = point(0, [0, 0, 0]), point(1, [0, 1, 0]), point(2, [0, 1, 1])
