@@ -53,7 +53,7 @@ WEBHOOK_VARIABLE = "AIRFLOW_CONN_BALLAST_WEBHOOK"
 SECRET_NAMES = ("api_secret", "jwt_secret", "admin_password", "fernet_key")
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     print(f"airflow: {line}", flush=True)
 
 
@@ -72,14 +72,14 @@ class EmbeddedAirflow:
         dags: Path = ROOT / "dags",
         plugins: Path = ROOT / "plugins",
         env: Mapping[str, str] | None = None,
-        tell: Callable[[str], None] = say,
+        progress: Callable[[str], None] = print_line,
     ) -> None:
         self.home = home.absolute()
         self.port = port
         self.dags = dags.absolute()
         self.plugins = plugins.absolute()
         self._extra = dict(env or {})
-        self._tell = tell
+        self._progress = progress
         self._run_folder = self.home / "run"
         self._lock: int | None = None
         self._children = [
@@ -159,12 +159,12 @@ class EmbeddedAirflow:
         try:
             for child in self._children:
                 child.start(self.environment(), cwd=self.home)
-            self._tell(f"starting {', '.join(COMPONENTS)} (logs in {self.home / 'logs'})")
+            self._progress(f"starting {', '.join(COMPONENTS)} (logs in {self.home / 'logs'})")
             self._wait_until_healthy(began, limit_s)
         except BaseException:
             self.stop()
             raise
-        self._tell(f"healthy at {self.url} after {time.monotonic() - began:.0f} s")
+        self._progress(f"healthy at {self.url} after {time.monotonic() - began:.0f} s")
 
     def stop(self) -> None:
         """Stop every process of this stack and free its home; may be called twice."""
@@ -180,7 +180,7 @@ class EmbeddedAirflow:
         if left:
             pids = " ".join(str(process.pid) for process in left)
             raise EmbeddedError(f"processes {pids} do not end; to fix it: kill -9 {pids}")
-        self._tell("stopped")
+        self._progress("stopped")
 
     def check_alive(self) -> None:
         """Raise with the end of its log if one of the processes has ended by itself."""
@@ -223,7 +223,7 @@ class EmbeddedAirflow:
         if not left:
             return
         for process in left:
-            self._tell(f"stopping process {process.pid}, left by an earlier run")
+            self._progress(f"stopping process {process.pid}, left by an earlier run")
         if stop_all(self._processes):
             raise EmbeddedError(
                 "processes of an earlier run do not end; to fix it: kill -9 "
@@ -240,7 +240,7 @@ class EmbeddedAirflow:
         wanted = version("apache-airflow-core")
         if self.database.exists() and stamp.exists() and stamp.read_text() == wanted:
             return
-        self._tell("preparing the database")
+        self._progress("preparing the database")
         # A first migration that is cut short must not be taken for a database.
         target = self.database if stamp.exists() else self.database.with_suffix(".new")
         if target != self.database:
@@ -278,7 +278,7 @@ class EmbeddedAirflow:
                     f"{', '.join(waiting)}; see the logs in {self.home / 'logs'}"
                 )
             if now - reported >= PROGRESS_EVERY_S:
-                self._tell(f"{now - began:.0f} s, waiting for {', '.join(waiting)}")
+                self._progress(f"{now - began:.0f} s, waiting for {', '.join(waiting)}")
                 reported = now
             time.sleep(0.5)
 

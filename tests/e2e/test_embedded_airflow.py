@@ -370,7 +370,7 @@ def test_a_run_whose_supervisor_was_killed_is_cleared_away_by_the_next(
     orphans = marked_processes(str(home))
     assert orphans
     said: list[str] = []
-    successor = EmbeddedAirflow(home, free_port(), dags=dags, tell=said.append)
+    successor = EmbeddedAirflow(home, free_port(), dags=dags, progress=said.append)
     successor.prepare()
     assert marked_processes(str(home)) == []
     assert any(f"stopping process {orphans[0].pid}" in line for line in said)
