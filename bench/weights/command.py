@@ -49,7 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def measure(chosen: Sequence[Setting], folder: Path) -> dict[str, str | float]:
     """Runs everything into files of the folder; says where and when."""
-    about = {"commit": Revision.of(None).short_commit, "cores": os.cpu_count() or 0}
+    about: dict[str, str | float] = {
+        "commit": Revision.of(None).short_commit,
+        "cores": os.cpu_count() or 0,
+    }
     watch = Stopwatch()
     tasks = [(setting, method) for setting in chosen for method in METHODS]
     for number, found in enumerate(run_all(tasks, folder), 1):
