@@ -57,16 +57,14 @@ from spark_jobs.draft.region_weights import in_words as weights_in_words
 from spark_jobs.draft.round import Round, routing_of
 from spark_jobs.program.arguments import add_run_arguments
 from spark_jobs.program.run import progress, run_program
-from spark_jobs.publication.answer_arguments import reason as one_line
-from spark_jobs.publication.region_workers import why_weights_do_not_fit
-from spark_jobs.publication.staleness import SHOWN_NODES, current_policy
-from spark_jobs.publication.versions import (
-    already_published,
-    check_parent,
-    head_of,
-    put_in_force,
-    supersede_waiting,
-)
+from spark_jobs.publication.current_state import current_policy, dead_workers
+from spark_jobs.publication.draft_checks import check_parent
+from spark_jobs.publication.heads import head_of
+from spark_jobs.publication.plan_events import log_superseded_plans
+from spark_jobs.publication.publisher import already_published, put_in_force
+from spark_jobs.publication.region_workers import weight_conflicts
+from spark_jobs.publication.review_answer import reason as one_line
+from spark_jobs.publication.staleness import SHOWN_NODES
 from spark_jobs.restore.current_snapshot import (
     derived_snapshot,
     read_part,
@@ -115,7 +113,7 @@ def roll_back(settings: Settings, job: str, run_id: str, wish: Wish) -> Head:
     wanted = head_of(draft, datetime.now(UTC))
     if not already_published(settings, wanted):
         check_parent(settings, wanted)
-        supersede_waiting(settings, draft)
+        log_superseded_plans(settings, draft)
         put_in_force(settings, wanted)
     _log_rolled_back(settings, wanted, wish)
     return wanted
@@ -140,7 +138,8 @@ def _check_workers(settings: Settings, head: Head, wish: Wish, weights: Sequence
     """Refuse a version whose weights are for other workers than there are today."""
     source = source_snapshot(settings, head.job)
     policy = current_policy(settings, policy_from_json(source["policy_json"]))
-    found = why_weights_do_not_fit(settings, policy, weights, source["period_start_at"])
+    died = dead_workers(settings, policy.job, source["period_start_at"]) if weights else {}
+    found = list(weight_conflicts(policy, weights, died))
     if found:
         more = f"; and {len(found) - SHOWN_NODES} more" if len(found) > SHOWN_NODES else ""
         raise RollbackRefused(

@@ -31,7 +31,7 @@ from spark_jobs.draft.lookup import read_round
 from spark_jobs.draft.round import Round
 from spark_jobs.program.arguments import add_run_arguments, run_id
 from spark_jobs.program.run import progress, run_program
-from spark_jobs.publication.answer_arguments import matching
+from spark_jobs.publication.review_answer import matching
 from spark_jobs.scenario.report import ComparedPlan, PlanComparison, report
 
 WORDS = r"[A-Za-z0-9_.,=*: -]{0,2000}"

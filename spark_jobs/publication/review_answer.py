@@ -1,84 +1,115 @@
-"""Carry out the answer to a review: publish exactly what was approved, or leave what is in force.
+"""The answer to the review of a draft, and its command line arguments.
 
-What is published is checked against the content hash that the person saw, and against the job as
-it is now: a plan that has gone stale while it waited is refused with the reason (docs/adr/0040).
+Airflow's own checks of Params accept a trailing newline, so each argument is matched as a whole.
 """
 
 from __future__ import annotations
 
-from ballast.contracts.errors import VerificationFailed
-from ballast.contracts.records import Head
-from ballast.contracts.settings import Settings
-from ballast.contracts.task_result import write_task_result
-from spark_jobs.draft.lookup import find_snapshot, read_content, required_draft
-from spark_jobs.draft.plan_rows import content_hash_of
-from spark_jobs.draft.problem import Row
-from spark_jobs.program.run import progress
-from spark_jobs.publication.answer_arguments import APPROVED, ReviewAnswer
-from spark_jobs.publication.staleness import why_stale
-from spark_jobs.publication.versions import (
-    already_published,
-    check_changes,
-    check_draft,
-    check_not_superseded,
-    check_parent,
-    hand_on_published,
-    head_of,
-    plan_event,
-    put_in_force,
-    stale,
-)
-from spark_jobs.warehouse.plan_log import Event, append_event
+import re
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from spark_jobs.program.arguments import run_id, utc_time
+
+APPROVED, REJECTED, TIMED_OUT = "approved", "rejected", "timed_out"
+ANSWERS = (APPROVED, REJECTED, TIMED_OUT)
+NOBODY = "nobody"
+LONGEST_NAME = 200
+LONGEST_REASON = 2000
 
 
-def publish_reviewed(
-    settings: Settings, job: str, run_id: str, answer: ReviewAnswer
-) -> Head | None:
-    """Write the answer down and publish what was approved; None where nothing was."""
-    snapshot = find_snapshot(settings, job, run_id)
-    draft = required_draft(settings, snapshot)
-    log_answer(settings, draft, answer)
-    if answer.word != APPROVED:
-        progress.info("plan %s: %s", draft["plan_id"], answer.in_words)
-        write_task_result(outcome=answer.word, plan_id=draft["plan_id"], text=answer.in_words)
-        return None
-    wanted = head_of(draft, answer.at)
-    check_is_approved(settings, draft, wanted, answer)
-    if already_published(settings, wanted):
-        hand_on_published(wanted)
-        return wanted
-    check_changes(settings, draft)
-    check_not_superseded(settings, wanted)
-    reasons = why_stale(settings, snapshot, draft)
-    if reasons:
-        raise stale(settings, wanted, reasons)
-    check_draft(settings, snapshot, draft)
-    check_parent(settings, wanted)
-    return put_in_force(settings, wanted)
+@dataclass(frozen=True)
+class ReviewAnswer:
+    """One answer to one review, about exactly this content of this plan."""
+
+    decision: str
+    """One of ``ANSWERS``."""
+    by: str
+    at: datetime
+    review_run_id: str
+    plan_id: str
+    content_hash: str
+    reason: str = ""
+
+    @property
+    def summary(self) -> str:
+        """The reason in the row of plans.log."""
+        text = {
+            APPROVED: f"approved content {self.content_hash[:16]}",
+            REJECTED: f"rejected content {self.content_hash[:16]}; the plan in force stays",
+            TIMED_OUT: "nobody answered in time; the plan in force stays",
+        }[self.decision]
+        return f"{text}: {self.reason}" if self.reason else text
+
+    @classmethod
+    def from_arguments(cls, arguments: Namespace) -> ReviewAnswer | None:
+        """The answer among the parsed arguments; None if ``--answer`` was not given."""
+        if arguments.answer is None:
+            return None
+        return cls(
+            arguments.answer,
+            arguments.answered_by,
+            arguments.answered_at or datetime.now(UTC),
+            arguments.review_run_id,
+            arguments.plan_id or "",
+            arguments.content_hash or "",
+            arguments.reason,
+        )
 
 
-def log_answer(settings: Settings, draft: Row, answer: ReviewAnswer) -> None:
-    """Who said what of which plan, and when: once for a run of the review."""
-    event = Event(
-        draft["job"], answer.word, answer.review_run_id, answer.by, answer.in_words,
-        plan_id=draft["plan_id"],
+def add_answer_arguments(parser: ArgumentParser) -> None:
+    """Add ``--answer`` and the arguments that describe the answer."""
+    parser.add_argument("--answer", choices=ANSWERS, help="result of the draft's review")
+    parser.add_argument("--answered-by", type=person, default=NOBODY, help="who answered")
+    parser.add_argument("--answered-at", type=utc_time, help="when (default: now)")
+    parser.add_argument("--review-run-id", type=run_id, default="by hand", help="run of the review")
+    parser.add_argument("--reason", type=reason, default="", help="why, in the person's words")
+    add_content_arguments(parser, required=False)
+
+
+def add_content_arguments(parser: ArgumentParser, *, required: bool = True) -> None:
+    """Add ``--plan-id`` and ``--content-hash``: the content that the review is about."""
+    parser.add_argument(
+        "--plan-id", type=matching("plan id", r"[0-9a-f]{16}"), required=required,
+        help="plan of the review",
     )  # fmt: skip
-    append_event(settings, event, at=answer.at)
+    parser.add_argument(
+        "--content-hash", type=matching("content hash", r"[0-9a-f]{64}"), required=required,
+        help="content hash of that plan",
+    )  # fmt: skip
 
 
-def check_is_approved(settings: Settings, draft: Row, wanted: Head, answer: ReviewAnswer) -> None:
-    """Raise unless the stored rows are, byte for byte, the content that was approved."""
-    found = content_hash_of(*read_content(settings, draft))
-    is_same = (draft["plan_id"], draft["content_hash"], found) == (
-        answer.plan_id, answer.content_hash, answer.content_hash)  # fmt: skip
-    if is_same:
-        return
-    said = (
-        f"plan {answer.plan_id} with content {answer.content_hash[:16]} was approved, the draft "
-        f"of the run is plan {draft['plan_id']} with content {found[:16]}"
-    )
-    append_event(settings, plan_event("refused", wanted, f"not what was approved: {said}"))
-    raise VerificationFailed(
-        f"{said}; nothing was published; to fix it: find out who changed the draft, then start a "
-        "new run"
-    )
+def matching(what: str, pattern: str) -> Callable[[str], str]:
+    """An argparse type that accepts text if the whole of it matches a pattern."""
+
+    def parse(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ArgumentTypeError(f"{what} {text[:80]!r} cannot be used; allowed: {pattern}")
+        return text
+
+    return parse
+
+
+def person(text: str) -> str:
+    """A person's name: one line of printable text."""
+    if not text.strip() or not text.isprintable() or len(text) > LONGEST_NAME:
+        raise ArgumentTypeError(
+            f"name {text[:60]!r} cannot be used; allowed: 1 to {LONGEST_NAME} printable characters"
+        )
+    return text.strip()
+
+
+def reason(text: str) -> str:
+    """A reason in one line: line breaks and unprintable characters become spaces.
+
+    Some emoji contain an unprintable character; an approval with one must not be lost.
+    """
+    printable = "".join(letter if letter.isprintable() else " " for letter in text)
+    line = " ".join(printable.split())
+    if len(line) > LONGEST_REASON:
+        raise ArgumentTypeError(
+            f"reason {line[:60]!r} cannot be used; allowed: at most {LONGEST_REASON} characters"
+        )
+    return line

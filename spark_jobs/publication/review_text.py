@@ -1,4 +1,4 @@
-"""A draft as people read it before they answer for it: Markdown, from rows alone. Pure."""
+"""The text of a draft's review: Markdown for the person who approves or rejects it. Pure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ballast.contracts import plan_text
+from ballast.contracts.records import AssignedKeyGroup, Draft, ScalingRow
 from ballast.contracts.review import benefit_pct
 from ballast.contracts.scaling import ADD, DRAIN, REMOVE, node_actions, scaled
 from solvers.model.metrics import node_loads
 from solvers.model.problem import Problem
-from spark_jobs.draft.problem import Row
 from spark_jobs.program.markdown import escaped, table
 
 SHOWN_MOVES = 40
@@ -24,7 +25,7 @@ SHOWN_HELD_BACK = 10
 
 @dataclass(frozen=True)
 class NodeLoad:
-    """A node's load without and with the plan, worst resource, in percent of its capacity."""
+    """Load of a node without and with the plan: worst resource, in percent of its capacity."""
 
     node_id: str
     state: str
@@ -32,8 +33,17 @@ class NodeLoad:
     after_pct: float
 
 
+@dataclass(frozen=True)
+class DraftDetails:
+    """What the review shows beside the figures of a draft."""
+
+    nodes: Sequence[NodeLoad] = ()
+    moves: Sequence[AssignedKeyGroup] = ()
+    scaling: Sequence[ScalingRow] = ()
+
+
 def loads_of_nodes(problem: Problem, assignment: pa.Table) -> list[NodeLoad]:
-    """Before and after of each node, with the loads of the draft's snapshot."""
+    """Load of each node before and after the plan, by the loads of the draft's snapshot."""
     index = {name: i for i, name in enumerate(problem.node_ids)}
     columns = (assignment[name].to_pylist() for name in ("operator_id", "key_group", "node_id"))
     placed = {f"{op}/{group}": index[node] for op, group, node in zip(*columns, strict=True)}
@@ -47,99 +57,102 @@ def loads_of_nodes(problem: Problem, assignment: pa.Table) -> list[NodeLoad]:
     ]
 
 
-def moves_of(assignment: pa.Table) -> list[Row]:
+def moves_of(assignment: pa.Table) -> list[AssignedKeyGroup]:
     """The rows of plans.assignments whose node changes, most bytes first."""
-    rows = [row for row in assignment.to_pylist() if row["node_id"] != row["previous_node_id"]]
-    return sorted(rows, key=lambda row: (-row["state_bytes"], row["operator_id"], row["key_group"]))
+    moved = assignment.filter(pc.not_equal(assignment["node_id"], assignment["previous_node_id"]))
+    rows = [AssignedKeyGroup.from_row(row) for row in moved.to_pylist()]
+    return sorted(rows, key=lambda row: (-row.state_bytes, row.operator_id, row.key_group))
 
 
-def subject(plan: Row) -> str:
-    """One line that says what is asked."""
+def subject(plan: Draft) -> str:
+    """The question in one line."""
     return (
-        f"{plan['job']}: publish plan {plan['plan_id']}? Load distance from "
-        f"{plan['load_distance_before_pct']:.1f} to {plan['load_distance_pct']:.1f} %, "
-        f"{plan['moves'] + plan['forced_moves']} moves"
+        f"{plan.job}: publish plan {plan.plan_id}? Load distance from "
+        f"{plan.load_distance_before_pct:.1f} to {plan.load_distance_pct:.1f} %, "
+        f"{plan.moves + plan.forced_moves} moves"
     )
 
 
-def review_body(
-    plan: Row,
-    nodes: Sequence[NodeLoad],
-    moves: Sequence[Row],
-    reasons: Sequence[str],
-    page: str,
-    scaling: Sequence[Row] = (),
-) -> str:
-    """Everything a person needs to say yes or no; ``scaling`` are the plan's own rows of it."""
-    link = f"{page}?{urlencode({'dag': 'reoptimize__' + plan['job'], 'run': plan['run_id']})}"
+def review_body(plan: Draft, details: DraftDetails, reasons: Sequence[str], page: str) -> str:
+    """Everything that a person needs to approve or reject a draft.
+
+    Args:
+        plan: the draft.
+        details: loads of nodes, moves and scaling of the draft.
+        reasons: why a person is asked.
+        page: path of the review page, for a link.
+    """
+    link = f"{page}?{urlencode({'dag': 'reoptimize__' + plan.job, 'run': plan.run_id})}"
     return "\n\n".join(
         part
         for part in (
-            _what(plan),
-            _why(reasons),
+            _summary(plan),
+            _reasons(reasons),
             "### Promised\n\n" + _figures(plan),
-            _scaling(plan, scaling),
+            _scaling(plan, details.scaling),
             _weights(plan),
-            "### Load of nodes, in percent of capacity\n\n" + _nodes(nodes),
-            f"### Moves ({len(moves):,})\n\n" + _moves(moves),
+            "### Load of nodes, in percent of capacity\n\n" + _nodes(details.nodes),
+            f"### Moves ({len(details.moves):,})\n\n" + _moves(details.moves),
             _held_back(plan),
             _advice(plan),
             f"[Look closer on the review page]({link})",
-            _promise(plan),
+            _what_approval_does(plan),
         )
         if part
     )
 
 
-def _weights(plan: Row) -> str:
-    """Which worker of an ordered region gets what, and why."""
-    said = plan.get("weights_reason")
-    return f"### Weights of ordered regions\n\n{escaped(said)}" if said else ""
+def _weights(plan: Draft) -> str:
+    """The new weights of ordered regions, and why they change."""
+    reason = plan.weights_reason
+    return f"### Weights of ordered regions\n\n{escaped(reason)}" if reason else ""
 
 
-def _promise(plan: Row) -> str:
+def _what_approval_does(plan: Draft) -> str:
     return (
-        f"Approve publishes exactly content `{plan['content_hash']}`. If the job changes too much "
+        f"Approve publishes exactly content `{plan.content_hash}`. If the job changes too much "
         "before you answer, or a newer plan comes, nothing is published."
     )
 
 
-def _what(plan: Row) -> str:
-    forced = f" and {plan['forced_moves']:,} off dead nodes" if plan["forced_moves"] else ""
-    n_bytes = plan["bytes"] + plan["forced_bytes"] + (plan["route_bytes"] or 0)
-    gain = benefit_pct(plan)
+def _summary(plan: Draft) -> str:
+    forced = f" and {plan.forced_moves:,} off dead nodes" if plan.forced_moves else ""
+    n_bytes = plan.bytes + plan.forced_bytes + (plan.route_bytes or 0)
+    gain = benefit_pct(plan.to_row())
     return (
-        f"**Plan {plan['plan_id']}** moves {plan['moves']:,} key groups{forced} with {n_bytes:,} "
-        f"bytes, which is reckoned to pause the job for {plan['pause_s']:.2f} s, to bring the load "
-        f"distance from {plan['load_distance_before_pct']:.2f} % to "
-        f"{plan['load_distance_pct']:.2f} % of the mean, a gain of {gain:.2f}. It would replace "
-        f"version {plan['parent_version']}.\n\nWhy: {escaped(plan_text.plan_reason(plan))}"
+        f"**Plan {plan.plan_id}** moves {plan.moves:,} key groups{forced} with {n_bytes:,} "
+        f"bytes, which pauses the job for an estimated {plan.pause_s:.2f} s. It brings the load "
+        f"distance from {plan.load_distance_before_pct:.2f} % to "
+        f"{plan.load_distance_pct:.2f} % of the mean, a gain of {gain:.2f}. It would replace "
+        f"version {plan.parent_version}.\n\nWhy: {escaped(plan_text.plan_reason(plan.to_row()))}"
     )
 
 
-def _why(reasons: Sequence[str]) -> str:
+def _reasons(reasons: Sequence[str]) -> str:
     if not reasons:
         return ""
     return "You are asked because:\n\n" + "\n".join(f"- {escaped(reason)}" for reason in reasons)
 
 
-def _figures(plan: Row) -> str:
+def _figures(plan: Draft) -> str:
     before_after = [
         ("load distance, % of the mean", "load_distance_before_pct", "load_distance_pct"),
         ("traffic within nodes, %", "collocation_factor_before_pct", "collocation_factor_pct"),
         ("bytes between nodes a second", "wire_bytes_before_per_s", "wire_bytes_per_s"),
     ]
-    rows = [[name, plan[before], plan[after]] for name, before, after in before_after]
-    costs = [
-        ["key groups that move", plan["moves"], plan["budget_moves"]],
-        ["bytes", plan["bytes"] + (plan["route_bytes"] or 0), plan["budget_bytes"]],
-        ["pause, s", plan["pause_s"], plan["budget_pause_s"]],
-        ["keys routed anew", plan["rerouted_keys"], None],
+    rows = [
+        [name, getattr(plan, before), getattr(plan, after)] for name, before, after in before_after
     ]
-    quality = plan_text.quality_text(plan["bound_pct"], plan["gap_pct"])
+    costs: list[list[object]] = [
+        ["key groups that move", plan.moves, plan.budget_moves],
+        ["bytes", plan.bytes + (plan.route_bytes or 0), plan.budget_bytes],
+        ["pause, s", plan.pause_s, plan.budget_pause_s],
+        ["keys with a new route", plan.rerouted_keys, None],
+    ]
+    quality = plan_text.quality_text(plan.bound_pct, plan.gap_pct)
     proof = (
-        f"Bound {plan['bound_pct']:.2f} %, gap {plan['gap_pct']:.2f}: {quality}. Solved by "
-        f"{escaped(plan['method'])} in {plan['solver_seconds']:.1f} s."
+        f"Bound {plan.bound_pct:.2f} %, gap {plan.gap_pct:.2f}: {quality}. Solved by "
+        f"{escaped(plan.method)} in {plan.solver_seconds:.1f} s."
     )
     return "\n\n".join(
         (
@@ -150,7 +163,7 @@ def _figures(plan: Row) -> str:
     )
 
 
-def _scaling(plan: Row, rows: Sequence[Row]) -> str:
+def _scaling(plan: Draft, rows: Sequence[ScalingRow]) -> str:
     if not rows:
         return ""
     actions = node_actions(scaled(rows))
@@ -165,7 +178,7 @@ def _scaling(plan: Row, rows: Sequence[Row]) -> str:
         if found
     )
     what = listed or "No node is added, drained or removed."
-    return "\n\n".join(("### Nodes", what, f"Why: {escaped(plan['scaling_reason'])}"))
+    return "\n\n".join(("### Nodes", what, f"Why: {escaped(plan.scaling_reason)}"))
 
 
 def _nodes(nodes: Sequence[NodeLoad]) -> str:
@@ -173,27 +186,28 @@ def _nodes(nodes: Sequence[NodeLoad]) -> str:
     return table(("node", "state", "now", "with the plan"), shown) + _more(nodes, SHOWN_NODES)
 
 
-def _moves(moves: Sequence[Row]) -> str:
+def _moves(moves: Sequence[AssignedKeyGroup]) -> str:
     columns = ("operator_id", "key_group", "previous_node_id", "node_id", "state_bytes")
-    shown = [[row[column] for column in columns] for row in moves[:SHOWN_MOVES]]
+    shown = [[getattr(row, column) for column in columns] for row in moves[:SHOWN_MOVES]]
     headers = ("operator", "key group", "from", "to", "bytes")
     return table(headers, shown) + _more(moves, SHOWN_MOVES)
 
 
-def _held_back(plan: Row) -> str:
-    found = json.loads(plan["held_back_json"] or "[]")
+def _held_back(plan: Draft) -> str:
+    found = json.loads(plan.held_back_json or "[]")
     if not found:
         return ""
     summed = "\n".join(f"- {escaped(line)}" for line in plan_text.held_back_summary(found))
     each = plan_text.held_back_lines(found)
     listed = "\n".join(f"- {escaped(line)}" for line in each[:SHOWN_HELD_BACK])
     more = _more(each, SHOWN_HELD_BACK)
-    return f"### Held back, because it does not pay\n\n{summed}\n\nOne by one:\n\n{listed}{more}"
+    title = "### Held back, because it costs more than it saves"
+    return f"{title}\n\n{summed}\n\nOne by one:\n\n{listed}{more}"
 
 
-def _advice(plan: Row) -> str:
-    """What approving or refusing changes nothing about, but the job's author could."""
-    found = (plan.get("advice") or "").splitlines()
+def _advice(plan: Draft) -> str:
+    """Changes that only the author of the job can make; the answer does not affect them."""
+    found = (plan.advice or "").splitlines()
     if not found:
         return ""
     listed = "\n".join(f"- {escaped(line)}" for line in found)

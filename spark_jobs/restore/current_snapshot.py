@@ -23,7 +23,8 @@ from ballast.store.snapshots import newest_snapshot, snapshot_of_run
 from ballast.store.tables import append_once, ensure_tables, read_rows
 from spark_jobs.draft.problem import Row
 from spark_jobs.program.run import progress
-from spark_jobs.publication.staleness import UnusableNode, current_policy, unusable_nodes
+from spark_jobs.publication.current_state import current_policy, read_node_state
+from spark_jobs.publication.staleness import UnusableNode, unusable_nodes
 
 SNAPSHOTS = "snapshots.snapshots"
 WRITTEN = (
@@ -93,7 +94,9 @@ def _details(settings: Settings, policy: JobPolicy, source: Row, head: Head) -> 
     nodes = read_part(settings, "snapshots.nodes", source)
     return {
         "snapshots.key_groups": _placed(key_groups, placement_now(settings, source, head)),
-        "snapshots.nodes": _with_states(nodes, unusable_nodes(settings, policy, source)),
+        "snapshots.nodes": _with_states(
+            nodes, unusable_nodes(read_node_state(settings, policy, source))
+        ),
         **{name: read_part(settings, name, source) for name in names},
     }
 

@@ -29,7 +29,7 @@ from ballast.streaming.decisions import DecisionLog
 from ballast.streaming.job_state import job_folder, placement_in_force
 from embedded.rest import wait_until
 from examples.flights.check import SumsReport, check_sums
-from spark_jobs.publish import publish_plan
+from spark_jobs.publication.publisher import publish_plan
 from tests.support.live_job import placement_of
 from tests.support.programs import job_environment, submit
 from tests.support.snapshots import write_draft

@@ -13,8 +13,7 @@ from typing import Any
 
 from ballast.contracts.errors import BallastError
 from ballast.contracts.settings import Settings, load_settings
-from spark_jobs import publish
-from spark_jobs.publication import versions as publishing
+from spark_jobs.publication import publisher
 
 
 def say(**message: Any) -> None:
@@ -41,7 +40,7 @@ def race(settings: Settings, order: dict[str, Any]) -> dict[str, Any]:
     """Publish one draft and tell how it went."""
     started = time.monotonic()
     try:
-        head = publish.publish_plan(settings, order["job"], order["run_id"])
+        head = publisher.publish_plan(settings, order["job"], order["run_id"])
         assert head is not None
         outcome = {"won": True, "version": head.version, "plan_id": head.plan_id}
     except BallastError as error:
@@ -51,7 +50,7 @@ def race(settings: Settings, order: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     settings = load_settings()
-    publishing.fault_point = wait_before_the_change
+    publisher.fault_point = wait_before_the_change
     say(at="start")
     while True:
         say(**race(settings, hear()))

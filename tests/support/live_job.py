@@ -16,7 +16,7 @@ from ballast.contracts.review import ReviewPolicy
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_assignment
 from ballast.store.tables import append, ensure_tables
-from spark_jobs.publish import publish_plan
+from spark_jobs.publication.publisher import publish_plan
 from tests.support.metrics import write_windows
 from tests.support.snapshots import uneven, write_draft
 

@@ -13,7 +13,7 @@ from ballast.contracts.settings import Settings
 from ballast.store.plans import read_assignment, read_log
 from ballast.store.tables import append
 from embedded.rest import AirflowClient, wait_until
-from spark_jobs.publish import publish_plan
+from spark_jobs.publication.publisher import publish_plan
 from tests.support.policies import small_policy, write_policy
 from tests.support.snapshots import uneven, write_draft
 

@@ -11,9 +11,10 @@ from typing import Any
 
 from ballast.contracts.identity import snapshot_id
 from ballast.contracts.policy import JobPolicy, NodePolicy
-from ballast.contracts.records import Head
+from ballast.contracts.records import Draft, Head
 from ballast.contracts.scaling import nodes_in_use
 from ballast.contracts.settings import Settings
+from ballast.store.plans import read_plan
 from ballast.store.tables import append
 from spark_jobs import solve
 from spark_jobs.draft.solve_arguments import Choice
@@ -172,9 +173,9 @@ def _traffic_row(ids: Row, source: str, target: str, number: int) -> Row:
 
 def write_draft(
     settings: Settings, policy: JobPolicy, run_id: str, *, seconds: float = 2, **rows: Any
-) -> Row:
+) -> Draft:
     """A snapshot and the draft that ``solve`` makes of it, written without a JVM."""
     snapshot = write_snapshot(settings, policy, run_id, **rows)
     plan, content = solve.make_draft(settings, snapshot, Choice(solver_seconds=seconds))
     solve.write_draft(settings, plan, content)
-    return plan
+    return read_plan(settings, policy.job, plan["plan_id"])

@@ -11,9 +11,9 @@ from ballast.store.plans import read_head, read_log
 from ballast.store.tables import append, open_table
 from spark_jobs import check_invariants
 from spark_jobs.check_invariants import check_jobs, main
-from spark_jobs.publication.heads import compare_and_set
-from spark_jobs.publication.versions import head_of, log_published
-from spark_jobs.publish import publish_plan
+from spark_jobs.publication.heads import compare_and_set, head_of
+from spark_jobs.publication.plan_events import log_published
+from spark_jobs.publication.publisher import publish_plan
 from spark_jobs.upkeep.job_state import jobs_with_plans
 from tests.support.policies import small_policy
 from tests.support.snapshots import uneven, write_draft

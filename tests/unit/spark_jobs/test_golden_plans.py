@@ -32,7 +32,7 @@ from ballast.contracts.policy import parse_policy
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.tables import append, ensure_tables, read_rows
 from spark_jobs.draft.solve_arguments import Choice
-from spark_jobs.publish import publish_plan
+from spark_jobs.publication.publisher import publish_plan
 from spark_jobs.restore.fit import Wish
 from spark_jobs.rollback import roll_back
 from spark_jobs.solve import draft_plan

@@ -10,9 +10,8 @@ from ballast.contracts.errors import NotFound, PublishConflict, VerificationFail
 from ballast.contracts.records import Head
 from ballast.store.plans import read_head, read_log
 from ballast.store.tables import append, open_table
-from spark_jobs.publication.heads import compare_and_set, when_in_force
-from spark_jobs.publication.versions import head_of
-from spark_jobs.publish import publish_plan
+from spark_jobs.publication.heads import compare_and_set, head_of, when_in_force
+from spark_jobs.publication.publisher import publish_plan
 from tests.support.policies import small_policy
 from tests.support.snapshots import uneven, write_draft, write_snapshot
 

@@ -15,7 +15,7 @@ from ballast.contracts.scaling import node_actions, scaled
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_assignment, read_head, read_log, read_plan, read_scaling
 from ballast.store.tables import append
-from spark_jobs.publish import publish_plan
+from spark_jobs.publication.publisher import publish_plan
 from spark_jobs.restore.current_snapshot import derived_snapshot
 from spark_jobs.restore.fit import Wish
 from spark_jobs.rollback import main, roll_back

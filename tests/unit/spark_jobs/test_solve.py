@@ -13,7 +13,7 @@ from solvers.verify.violation import Violation
 from spark_jobs.draft.lookup import read_content, target_in_force
 from spark_jobs.draft.plan_rows import content_hash_of
 from spark_jobs.draft.solve_arguments import Choice
-from spark_jobs.publish import publish_plan
+from spark_jobs.publication.publisher import publish_plan
 from spark_jobs.solve import draft_plan, report
 from tests.support.policies import small_policy
 from tests.support.snapshots import uneven, write_snapshot

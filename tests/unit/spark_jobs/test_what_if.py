@@ -11,7 +11,7 @@ from ballast.contracts.tables import TABLES
 from ballast.contracts.task_result import RESULT_FILE_VARIABLE, read_task_result
 from ballast.store.plans import read_head
 from ballast.store.tables import open_table
-from spark_jobs.publish import publish_plan
+from spark_jobs.publication.publisher import publish_plan
 from spark_jobs.what_if import main
 from tests.support.policies import small_policy
 from tests.support.snapshots import uneven, write_draft, write_snapshot

@@ -28,7 +28,7 @@ from ballast.streaming.region import OrderedRegion, PlanFollower, RegionSettings
 from spark_jobs.condense import condense
 from spark_jobs.draft.solve_arguments import Choice
 from spark_jobs.measure import measure_plan
-from spark_jobs.publish import publish_plan
+from spark_jobs.publication.publisher import publish_plan
 from spark_jobs.snapshot.request import Request
 from spark_jobs.solve import draft_plan
 from tests.support.metrics import write_windows

@@ -11,7 +11,7 @@ import pytest
 from ballast.store.plans import read_assignment, read_outcomes
 from ballast.store.tables import append
 from spark_jobs.measure import measure_plan
-from spark_jobs.publication.versions import head_of
+from spark_jobs.publication.heads import head_of
 from tests.support.metrics import START, write_windows
 from tests.support.policies import small_policy
 from tests.support.snapshots import uneven, write_draft

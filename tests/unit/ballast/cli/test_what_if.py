@@ -14,7 +14,7 @@ from ballast.contracts.tables import TABLES
 from ballast.store.plans import read_head
 from ballast.store.tables import ensure_tables, open_table
 from bench.make_problem import main as make_problem
-from spark_jobs.publish import publish_plan
+from spark_jobs.publication.publisher import publish_plan
 from tests.support.policies import small_policy
 from tests.support.snapshots import uneven, write_draft, write_snapshot
 

@@ -29,16 +29,15 @@ from ballast.store.plans import (
 )
 from ballast.store.tables import address, append
 from spark_jobs.check_invariants import check_jobs
-from spark_jobs.draft.lookup import find_snapshot, read_content, read_round
+from spark_jobs.draft.lookup import find_snapshot, read_content, read_round, required_draft
 from spark_jobs.draft.plan_rows import violations_of
 from spark_jobs.draft.region_weights import capacity, regions_of, weigh
 from spark_jobs.draft.solve_arguments import Choice
 from spark_jobs.outcome.region_figures import region_figures, windows_of_region
-from spark_jobs.prepare import prepare_review
-from spark_jobs.publication.answer_arguments import APPROVED, ReviewAnswer
-from spark_jobs.publication.review_answer import publish_reviewed
-from spark_jobs.publication.staleness import why_stale
-from spark_jobs.publish import publish_plan
+from spark_jobs.publication.draft_checks import reasons_stale_now
+from spark_jobs.publication.publisher import publish_plan, publish_reviewed
+from spark_jobs.publication.review_answer import APPROVED, ReviewAnswer
+from spark_jobs.publication.review_request import prepare_review
 from spark_jobs.restore.fit import Wish
 from spark_jobs.rollback import roll_back
 from spark_jobs.solve import draft_plan, report
@@ -271,10 +270,8 @@ def test_weights_that_cannot_be_are_found_by_the_verifier(
         *(assignment[c].to_pylist() for c in ("operator_id", "key_group", "node_id")), strict=True
     )
     content = content_hash(rows, routes, (), weighted(wrong))
-    changed = draft | {
-        "content_hash": content,
-        "plan_id": plan_id(JOB, draft["snapshot_id"], content),
-    }
+    new_id = plan_id(JOB, draft["snapshot_id"], content)
+    changed = replace(draft, content_hash=content, plan_id=new_id)
     found = violations_of(given, changed, assignment, routes, scaling, wrong)
     assert promise in {violation.promise for violation in found}
 
@@ -383,13 +380,17 @@ def test_a_draft_that_waited_is_stale_once_a_worker_of_it_died(settings: Setting
     run_id = draft["run_id"]
     assert publish_plan(settings, JOB, run_id) is None, "it waits"
     shown = prepare_review(settings, JOB, run_id, draft["plan_id"], draft["content_hash"], "/b/")
-    assert "Weights of ordered regions" in shown["body"]
+    assert "Weights of ordered regions" in shown.body
     snapshot = find_snapshot(settings, JOB, run_id)
-    assert why_stale(settings, snapshot, draft) == []
+    stored = required_draft(settings, snapshot)
+    assert reasons_stale_now(settings, snapshot, stored) == []
     later = snapshot["period_end_at"] + timedelta(seconds=5)
     dead = connection_rows(rounds.policy, REGION, later, RATES, windows=1, dead=("worker-0",))
     append(settings, "metrics.connections", dead)
-    assert "worker worker-0 of region tag was dead at" in why_stale(settings, snapshot, draft)[0]
+    assert (
+        "worker worker-0 of region tag was dead at"
+        in reasons_stale_now(settings, snapshot, stored)[0]
+    )
 
 
 def test_what_a_person_approved_is_published_with_its_weights(settings: Settings) -> None:

@@ -15,7 +15,7 @@ from spark_jobs.draft.lookup import find_snapshot, read_content, read_round
 from spark_jobs.draft.plan_rows import content_hash_of, violations_of
 from spark_jobs.draft.round import key_statistics, routing_of
 from spark_jobs.draft.solve_arguments import Choice
-from spark_jobs.publish import publish_plan
+from spark_jobs.publication.publisher import publish_plan
 from spark_jobs.solve import draft_plan, report
 from tests.support.keys import flows, group_rates, key_pair_rows, keyed_policy
 from tests.support.snapshots import END, snapshot_rows

@@ -25,11 +25,11 @@ from spark_jobs.draft.scaling_inputs import Looked, drains_of, history_of, serie
 from spark_jobs.draft.scaling_rows import nodes_under
 from spark_jobs.draft.solve_arguments import Choice
 from spark_jobs.outcome.figures import node_figures
-from spark_jobs.prepare import prepare_review
-from spark_jobs.publication.answer_arguments import APPROVED, ReviewAnswer
-from spark_jobs.publication.review_answer import publish_reviewed
+from spark_jobs.publication.current_state import read_node_state
+from spark_jobs.publication.publisher import publish_plan, publish_reviewed
+from spark_jobs.publication.review_answer import APPROVED, ReviewAnswer
+from spark_jobs.publication.review_request import prepare_review
 from spark_jobs.publication.staleness import unusable_nodes
-from spark_jobs.publish import publish_plan
 from spark_jobs.restore.fit import Wish
 from spark_jobs.rollback import roll_back
 from spark_jobs.solve import draft_plan, report
@@ -113,7 +113,7 @@ class Rounds:
         head = publish_reviewed(self.settings, JOB, run_id, yes)
         assert head is not None
         assert head.plan_id == plan_id
-        return shown["body"].replace("\\", "")
+        return shown.body.replace("\\", "")
 
     def heartbeats(self, run_id: str, in_use: str) -> None:
         """Windows of these nodes, from before the end of the run's period until after it."""
@@ -463,7 +463,7 @@ def test_a_node_that_a_plan_added_is_missed_when_it_falls_silent(rounds: Rounds)
     run_id = rounds.snapshot(0.16)
     rounds.heartbeats(run_id, "ab")
     snapshot = find_snapshot(rounds.settings, JOB, run_id)
-    lost = unusable_nodes(rounds.settings, rounds.policy, snapshot)
+    lost = unusable_nodes(read_node_state(rounds.settings, rounds.policy, snapshot))
     assert {node: of.state for node, of in lost.items()} == {"c": "dead"}
 
 

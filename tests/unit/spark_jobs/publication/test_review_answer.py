@@ -16,17 +16,17 @@ from ballast.contracts.task_result import RESULT_FILE_VARIABLE, read_task_result
 from ballast.store.plans import read_head, read_log, waiting_plans
 from ballast.store.tables import append, open_table
 from spark_jobs.draft.lookup import read_content
-from spark_jobs.prepare import prepare_review
-from spark_jobs.publication.answer_arguments import (
+from spark_jobs.publication.heads import head_of
+from spark_jobs.publication.publisher import publish_plan, publish_reviewed
+from spark_jobs.publication.review_answer import (
     APPROVED,
     REJECTED,
     TIMED_OUT,
     ReviewAnswer,
     reason,
 )
-from spark_jobs.publication.review_answer import publish_reviewed
-from spark_jobs.publication.versions import head_of
-from spark_jobs.publish import main, publish_plan
+from spark_jobs.publication.review_request import prepare_review
+from spark_jobs.publish import main
 from tests.support.policies import small_policy, write_policy
 from tests.support.snapshots import END, snapshot_rows, uneven, write_draft
 
@@ -269,8 +269,8 @@ def test_the_review_says_what_and_why_before_and_after_and_what_moves(settings):
     text = prepare_review(
         settings, JOB, "run-1", draft["plan_id"], draft["content_hash"], "/ballast/"
     )
-    assert draft["plan_id"] in text["subject"]
-    body = text["body"]
+    assert draft["plan_id"] in text.subject
+    body = text.body
     for said in (
         "review.mode is person", "| node-0 | alive |", "load distance", "Bound", "budget",
         f"/ballast/?dag=reoptimize__{JOB}&run=run-1", draft["content_hash"],

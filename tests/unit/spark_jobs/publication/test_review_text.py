@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 
-from spark_jobs.publication.review_text import review_body
+from ballast.contracts.records import Draft
+from spark_jobs.publication.review_text import DraftDetails, review_body
 from tests.support.rows import row_of
 
 
 def body(**figures):
     plan = row_of("plans.plans", job="clicks", advice=None, held_back_json=None) | figures
-    return review_body(plan, [], [], ["every plan is seen"], "/ballast")
+    return review_body(Draft.from_row(plan), DraftDetails(), ["every plan is seen"], "/ballast")
 
 
 def test_what_was_held_back_is_summed_and_named():
