@@ -38,8 +38,11 @@ from embedded.rest import AirflowClient, Json
 
 ROOT = Path(__file__).resolve().parent.parent
 ADMIN = "admin"
-START_LIMIT_S = 180.0
-MIGRATE_LIMIT_S = 300.0
+# Nothing is known of the machine's speed yet.
+START_LIMIT_S = 600.0
+MIGRATE_LIMIT_S = 600.0
+# One answer of the API server, which shares the cores with Spark.
+ANSWER_LIMIT_S = 120.0
 PROGRESS_EVERY_S = 10.0
 COMPONENTS: dict[str, tuple[str, ...]] = {
     "api-server": ("api-server", "--workers", "1"),
@@ -110,7 +113,9 @@ class EmbeddedAirflow:
 
     def client(self) -> AirflowClient:
         """A client of the REST API, logged in as the administrator when first used."""
-        return AirflowClient(self.url, ADMIN, self.admin_password)
+        return AirflowClient(
+            self.url, ADMIN, self.admin_password, timeout_s=ANSWER_LIMIT_S
+        )
 
     # Life
 

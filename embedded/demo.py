@@ -169,7 +169,7 @@ def measure_one_plan(stack: Stack) -> MeasuredPlan | None:
     """
     settings, policy = stack.settings, stack.policy
     client = stack.airflow.client()
-    prepare_dag(client)
+    prepare_dag(stack, client)
     wait_for_windows(stack, "metrics for a first plan", policy.windows_per_period + WARM_UP_WINDOWS)
     parent = read_head(settings, JOB)
     first_run = run_dag(stack, client)

@@ -146,7 +146,7 @@ def with_scaling(settings: Settings, cores: float) -> Settings:
 def double_and_halve_load(stack: Stack) -> ScaleRun:
     """Calibrates the nodes, doubles the load and halves it again; returns what the plans did."""
     client = stack.airflow.client()
-    prepare_dag(client)
+    prepare_dag(stack, client)
     calibrate(stack)
     run = ScaleRun()
     # Condense reads the last period before its own start, several windows after the trigger, so it

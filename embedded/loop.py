@@ -16,15 +16,16 @@ from embedded.rest import ENDED, AirflowClient, wait_until
 from embedded.stack import DAG_ID, JOB, Stack
 
 # Limits on a machine of usual speed; the measured speed of this machine scales them.
+DAG_LIMIT_S = 120.0
 RUN_QUIET_LIMIT_S = 600.0
 WINDOWS_QUIET_LIMIT_S = 180.0
 TAKE_UP_LIMIT_S = 180.0
 PROGRESS_EVERY_S = 10.0
 
 
-def prepare_dag(client: AirflowClient) -> None:
+def prepare_dag(stack: Stack, client: AirflowClient) -> None:
     """Waits for the DAG, ends runs of an earlier stack, and unpauses the DAG."""
-    client.wait_for_dag(DAG_ID)
+    client.wait_for_dag(DAG_ID, stack.speed.limit(DAG_LIMIT_S))
     end_left_runs(client)
     client.unpause(DAG_ID)
 

@@ -1,4 +1,4 @@
-"""Time limits that scale with the speed of the machine, and end a wait only without progress."""
+"""The speed of this machine, and time limits that grow with its slowness."""
 
 from __future__ import annotations
 
@@ -13,21 +13,37 @@ T = TypeVar("T")
 
 # Seconds until Airflow is healthy on two cores that do nothing else.
 USUAL_START_S = 30.0
+# A fixed loop and its wall-clock time on one core of such a machine.
+PROBE_ROUNDS = 20_000_000
+USUAL_PROBE_S = 0.4
 
 
 @dataclass
 class MachineSpeed:
-    """How many times slower than usual this machine was seen to be; at least 1."""
+    """How many times slower than usual this machine is, by what was observed; at least 1."""
 
     slowdown: float = 1.0
 
     def observe(self, seconds: float, usual_s: float = USUAL_START_S) -> None:
-        """Take into account that something took so many seconds that usually takes ``usual_s``."""
+        """Records that a step took ``seconds`` that usually takes ``usual_s``."""
         self.slowdown = max(self.slowdown, seconds / usual_s)
 
     def limit(self, usual_limit_s: float) -> float:
-        """The limit for a wait that is given ``usual_limit_s`` on a machine of usual speed."""
+        """The limit of a wait that is ``usual_limit_s`` on a machine of usual speed."""
         return usual_limit_s * self.slowdown
+
+
+def measured_slowdown() -> float:
+    """How many times longer than usual a fixed loop takes now; at least 1.
+
+    Wall-clock time is measured, so that other programs on the same cores count.
+    """
+    began = time.monotonic()
+    for _ in range(PROBE_ROUNDS):
+        pass
+    speed = MachineSpeed()
+    speed.observe(time.monotonic() - began, USUAL_PROBE_S)
+    return speed.slowdown
 
 
 def wait_while_progressing(
@@ -37,13 +53,13 @@ def wait_while_progressing(
     quiet_limit_s: Callable[[], float],
     every_s: float = 1.0,
 ) -> T:
-    """Look every so often until there is something.
+    """Waits for something as long as there is progress.
 
     Args:
         look: returns what is waited for, or None.
-        progress: a value that changes when there is progress; called after each look.
+        progress: returns a value that changes when there is progress; called after each look.
         what: what has not happened, for the error.
-        quiet_limit_s: seconds that may pass without progress; asked for at each look.
+        quiet_limit_s: returns the seconds that may pass without progress.
         every_s: seconds between two looks.
 
     Raises:

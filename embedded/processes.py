@@ -24,7 +24,7 @@ from embedded.errors import EmbeddedError
 
 MARK = "BALLAST_STACK"
 TERM_LIMIT_S = 20.0
-KILL_LIMIT_S = 5.0
+KILL_LIMIT_S = 30.0
 # Start times are compared as floats that went through JSON.
 SAME_START_S = 0.01
 

@@ -24,7 +24,6 @@ from embedded.rest import wait_until
 JOB = "flights"
 DAG_ID = f"reoptimize__{JOB}"
 # Limits on a machine of usual speed; the measured speed of this machine scales them.
-START_LIMIT_S = 600.0  # the speed is not measured yet
 DRAIN_LIMIT_S = 180.0
 MEMORY_EVERY_S = 10.0
 
@@ -74,7 +73,7 @@ class Stack:
         self.job.start(self.airflow.environment() | self._job_environment, cwd=ROOT)
         print_progress(f"streaming job started, process {self.job.pid}, log in {self.job.log}")
         began = time.monotonic()
-        self.airflow.launch(START_LIMIT_S)
+        self.airflow.launch()
         self.speed.observe(time.monotonic() - began)
         print_progress(
             f"this machine is {self.speed.slowdown:.1f} times slower than usual; time limits are "

@@ -27,6 +27,7 @@ from embedded.errors import AlreadyRunning, ApiError, PreflightFailed
 from embedded.processes import is_alive, marked_processes
 from embedded.rest import AirflowClient
 from tests.support import reviews
+from tests.support.limits import limit_s
 from tests.support.live_job import first_version
 
 TINY_DAG = """
@@ -104,7 +105,8 @@ def free_port() -> int:
 
 
 def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
+    """Whether the condition came true; a quiet machine needs at most ``seconds``."""
+    deadline = time.monotonic() + limit_s(seconds)
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.1)
     return condition()
@@ -190,11 +192,11 @@ def supervisor(home: Path, dags: Path) -> subprocess.Popen[bytes]:
 
 
 def test_a_triggered_run_reaches_success_and_reports_its_tasks(client: AirflowClient) -> None:
-    client.wait_for_dag("tiny")
+    client.wait_for_dag("tiny", limit_s(60))
     assert client.is_paused("tiny")
     client.unpause("tiny")
     run_id = client.trigger("tiny", conf={"add": 1})
-    assert client.wait_for_run("tiny", run_id, timeout_s=90) == "success"
+    assert client.wait_for_run("tiny", run_id, timeout_s=limit_s(90)) == "success"
     tasks = client.task_runs("tiny", run_id)
     assert [task.task_id for task in tasks] == ["first", "second"]
     assert all(task.state == "success" and task.seconds is not None for task in tasks)
@@ -216,7 +218,7 @@ def as_admin(
 def test_the_command_line_rolls_back_and_shows_why_a_run_failed(
     as_admin: AirflowClient, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    as_admin.wait_for_dag("rollback__tiny")
+    as_admin.wait_for_dag("rollback__tiny", limit_s(60))
     assert ballast(["rollback", "tiny", "3", "--reason", "too slow", "--wait", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["state"] == "success"
@@ -234,7 +236,7 @@ def states(client: AirflowClient, dag_id: str, run_id: str) -> list[str | None]:
 def test_the_command_line_answers_a_question_once(
     as_admin: AirflowClient, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    as_admin.wait_for_dag("review__tiny")
+    as_admin.wait_for_dag("review__tiny", limit_s(60))
     assert ballast(["approve", "tiny"]) == 24
     run_id = as_admin.trigger("review__tiny", {"plan_id": "p1"})
     assert wait_for(lambda: "awaiting_input" in states(as_admin, "review__tiny", run_id), 60)
@@ -253,7 +255,7 @@ def test_the_command_line_answers_a_question_once(
 def test_the_command_line_says_what_airflow_refuses(
     as_admin: AirflowClient, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    as_admin.wait_for_dag("reoptimize__tiny")
+    as_admin.wait_for_dag("reoptimize__tiny", limit_s(60))
     assert ballast(["trigger", "tiny", "--budget-moves", "-1"]) == 2
     assert "budget_moves" in capsys.readouterr().err
     assert ballast(["trigger", "nobody"]) == 23
@@ -294,7 +296,7 @@ def test_a_no_or_no_answer_leaves_the_old_plan_in_force(
     for job, event, actor in (
         ("rejected", "rejected", ADMIN), ("unanswered", "timed_out", "nobody"),
     ):  # fmt: skip
-        done = client.wait_for_run(f"review__{job}", asked[job].run_id, timeout_s=120)
+        done = client.wait_for_run(f"review__{job}", asked[job].run_id, timeout_s=limit_s(120))
         assert done == "success"
         assert read_head(settings, job) == asked[job].old
         assert [who for who, _ in reviews.said(settings, job, event)] == [actor]
@@ -311,7 +313,9 @@ def test_an_approved_plan_is_refused_if_its_rows_changed_or_another_version_came
     for review, error in ((changed, "VerificationFailed: "), (overtaken, "PlanStale: ")):
         job = review.draft["job"]
         reviews.answer(client, job, review.run_id, "Approve")
-        assert client.wait_for_run(f"review__{job}", review.run_id, timeout_s=120) == "failed"
+        assert (
+            client.wait_for_run(f"review__{job}", review.run_id, timeout_s=limit_s(120)) == "failed"
+        )
         refusal = client.xcom(f"review__{job}", review.run_id, "publish", "refusal")
         assert refusal.startswith(error)
     assert read_head(settings, "changed") == changed.old
@@ -384,7 +388,7 @@ def test_nothing_is_left_when_the_supervisor_is_asked_to_end(
     asked = supervisor(home, dags)
     assert wait_for(lambda: len(marked_processes(str(home))) >= 3, 30)
     asked.send_signal(number)
-    assert asked.wait(timeout=40) == 128 + number
+    assert asked.wait(timeout=limit_s(40)) == 128 + number
     assert marked_processes(str(home)) == []
     assert list((home / "run").glob("*.json")) == []
 

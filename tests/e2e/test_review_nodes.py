@@ -29,6 +29,7 @@ from embedded.rest import wait_until
 from plugins.review.app import build_app
 from spark_jobs.what_if import main as what_if
 from tests.e2e.test_embedded_airflow import free_port
+from tests.support.limits import limit_ms, limit_s
 from tests.support.streaming_plans import weight_row
 from tools.browser import ADVICE, FLAGS, ensure_chromium
 
@@ -36,7 +37,8 @@ PICTURES = Path(__file__).parents[2] / ".ballast" / "screenshots"
 JOB = "clicks"
 LAST = "node-07"
 ADDS, DRAINS, REMOVES = 10, 12, 13
-pytestmark = pytest.mark.timeout(180)
+PATIENCE_MS = limit_ms(30)
+pytestmark = pytest.mark.timeout(limit_s(180))
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +76,7 @@ def address(settings: Settings) -> Iterator[str]:
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        wait_until(lambda: server.started, "the page's app does not start", 30)
+        wait_until(lambda: server.started, "the page's app does not start", limit_s(30))
         yield f"http://127.0.0.1:{port}/ballast/"
     finally:
         server.should_exit = True
@@ -88,7 +90,9 @@ def page(address: str) -> Iterator[Page]:
         pytest.fail(f"there is no Chromium; {ADVICE}")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
+        expect.set_options(timeout=PATIENCE_MS)
         made = browser.new_page(viewport={"width": 1366, "height": 768})
+        made.set_default_timeout(PATIENCE_MS)
         made.errors = []  # type: ignore[attr-defined]
         made.on("pageerror", lambda error: made.errors.append(str(error)))
         made.goto(address)

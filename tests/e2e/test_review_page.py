@@ -39,6 +39,7 @@ from embedded.processes import write_private
 from embedded.rest import AirflowClient, wait_until
 from tests.e2e.test_embedded_airflow import free_port
 from tests.support.http_script import Script, serving
+from tests.support.limits import limit_ms, limit_s
 from tests.support.live_job import first_version, take_up, windows_that_do_not_fit
 from tests.support.policies import small_policy, write_policy
 from tests.support.reviews import wait_for_question
@@ -60,9 +61,9 @@ VIEWER, PASSWORD = "vera", "only for this test"
 WEBHOOK_TOKEN = "only for the webhook"
 NASTY = "<img src=x onerror=alert(1)><b>bold</b>"
 SILENT = "node-03 is silent since 05:58:20, 3 of 12 windows; the gate opens at 06:01:25"
-# Spark, Airflow and the browser share two cores here.
-PATIENCE_MS = 30_000
-pytestmark = pytest.mark.timeout(300)
+# Spark, Airflow and the browser share the cores, perhaps with other programs.
+PATIENCE_MS = limit_ms(30)
+pytestmark = pytest.mark.timeout(limit_s(300))
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +115,7 @@ def stack(settings: Settings, webhook: Script) -> Iterator[EmbeddedAirflow]:
         client = made.client()
         for job in (JOB, LIVE):
             for dag in ("reoptimize", "review", "rollback"):
-                client.wait_for_dag(f"{dag}__{job}")
+                client.wait_for_dag(f"{dag}__{job}", limit_s(60))
         yield made
     finally:
         made.stop()
@@ -135,7 +136,9 @@ def started(stack: EmbeddedAirflow, settings: Settings, refused: str) -> dict[st
     windows_that_do_not_fit(settings, LIVE_POLICY, head_of_live(settings))
     (asset,) = client.get("/assets", uri_pattern=f"ballast://metrics/{LIVE}")["assets"]
     client.request("POST", "/assets/events", {"asset_id": asset["id"]})
-    (run,) = wait_until(lambda: client.runs(dag_id) or None, "fresh metrics started no run", 60)
+    (run,) = wait_until(
+        lambda: client.runs(dag_id) or None, "fresh metrics started no run", limit_s(60)
+    )
     return dict(run)
 
 
@@ -167,6 +170,7 @@ def page(browser: Browser, stack: EmbeddedAirflow) -> Page:
     """Logged in; what the browser complains of is collected."""
     expect.set_options(timeout=PATIENCE_MS)
     made = browser.new_page(viewport=LAPTOP)
+    made.set_default_timeout(PATIENCE_MS)
     made.complaints = []  # type: ignore[attr-defined]
     made.on("console", lambda said: made.complaints.append(said.text) if is_ours(said) else None)
     made.on("dialog", lambda dialog: made.complaints.append(dialog.message))
@@ -182,7 +186,7 @@ def is_ours(said: ConsoleMessage) -> bool:
 
 def token_of(stack: EmbeddedAirflow, user: str, password: str) -> str:
     login = {"username": user, "password": password}
-    answer = requests.post(f"{stack.url}/auth/token", json=login, timeout=30)
+    answer = requests.post(f"{stack.url}/auth/token", json=login, timeout=limit_s(30))
     return str(answer.json()["access_token"])
 
 
@@ -303,7 +307,7 @@ def test_a_run_is_started(page: Page, stack: EmbeddedAirflow) -> None:
 def draft(stack: EmbeddedAirflow, settings: Settings, started: dict[str, Any]) -> dict[str, Any]:
     """The plan of the run, once its review can be answered."""
     client, run_id = stack.client(), started["dag_run_id"]
-    assert client.wait_for_run(f"reoptimize__{LIVE}", run_id, timeout_s=360) == "success"
+    assert client.wait_for_run(f"reoptimize__{LIVE}", run_id, timeout_s=limit_s(360)) == "success"
     plans = JobHistory(TableCache(settings), LIVE).plans.values()
     (made,) = [plan for plan in plans if plan["run_id"] == run_id]
     question = wait_for_question(client, LIVE, f"review__{made['plan_id']}")
@@ -311,7 +315,7 @@ def draft(stack: EmbeddedAirflow, settings: Settings, started: dict[str, Any]) -
     return dict(made)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(limit_s(600))
 def test_a_review_of_another_content_cannot_be_approved_here(
     page: Page, stack: EmbeddedAirflow, draft: dict[str, Any]
 ) -> None:
@@ -350,7 +354,7 @@ def test_a_plan_that_waits_is_approved_and_published_with_the_name_of_who_did(
     dialog.get_by_role("button", name="Approve").click()
     expect(inside.locator("#notice")).to_contain_text("Approved")
     client, dag_id, run_id = stack.client(), f"review__{LIVE}", f"review__{draft['plan_id']}"
-    assert client.wait_for_run(dag_id, run_id, timeout_s=120) == "success"
+    assert client.wait_for_run(dag_id, run_id, timeout_s=limit_s(120)) == "success"
     events = client.get("/assets/events", source_dag_id=dag_id)["asset_events"]
     assert [event["extra"]["plan_id"] for event in events] == [draft["plan_id"]]
     head = head_of_live(settings)
@@ -397,7 +401,7 @@ def test_a_published_plan_is_rolled_back_and_the_old_content_is_a_new_version(
     expect(inside.locator("#notice")).to_contain_text("Started the rollback to version 1")
     run = rollback_of_person(client, refused)
     assert run["conf"] == {"version": 1, "reason": "node-0 is slow under 2", "force_nodes": False}
-    done = client.wait_for_run(f"rollback__{LIVE}", run["dag_run_id"], timeout_s=120)
+    done = client.wait_for_run(f"rollback__{LIVE}", run["dag_run_id"], timeout_s=limit_s(120))
     assert done == "success"
     inside = open_plans(page, stack, f"rollback__{LIVE}")
     expect(row_of(inside, "3")).to_contain_text("in force")
@@ -421,7 +425,7 @@ def test_a_refusal_reads_as_its_own_words_without_a_stack_trace(
     stack: EmbeddedAirflow, refused: str
 ) -> None:
     client, dag_id = stack.client(), f"rollback__{LIVE}"
-    assert client.wait_for_run(dag_id, refused, timeout_s=120) == "failed"
+    assert client.wait_for_run(dag_id, refused, timeout_s=limit_s(120)) == "failed"
     path = f"/dags/{dag_id}/dagRuns/{refused}/taskInstances/rollback/logs/1"
     lines = client.get(path, full_content="true")["content"]
     words = f"Refused: NotFound: job {LIVE} has no version 9"
@@ -441,7 +445,9 @@ def test_the_webhook_heard_of_all_of_it(
         "rolled_back": back["dag_run_id"], "refused": refused,
     }  # fmt: skip
     # A task's callbacks come after its state, by which the run has ended.
-    wait_until(lambda: len(webhook.seen) >= len(wanted) or None, "too few notices came", 30)
+    wait_until(
+        lambda: len(webhook.seen) >= len(wanted) or None, "too few notices came", limit_s(30)
+    )
     told = {body["kind"]: body for _, _, body in webhook.seen}
     assert {kind: body["run_id"] for kind, body in told.items()} == wanted
     assert {body["job"] for body in told.values()} == {LIVE}
@@ -460,14 +466,18 @@ def test_a_viewer_reads_and_may_not_write_in_the_embedded_default(stack: Embedde
     viewer = {"Authorization": f"Bearer {token_of(stack, VIEWER, PASSWORD)}"}
     runs = f"{stack.url}/api/v2/dags/reoptimize__{JOB}/dagRuns"
     seen = [
-        requests.get(f"{stack.url}/ballast/api/jobs", timeout=30).status_code,
-        requests.get(f"{stack.url}/ballast/api/jobs", headers=viewer, timeout=30).status_code,
-        requests.post(runs, json={"logical_date": None}, headers=viewer, timeout=30).status_code,
+        requests.get(f"{stack.url}/ballast/api/jobs", timeout=limit_s(30)).status_code,
+        requests.get(
+            f"{stack.url}/ballast/api/jobs", headers=viewer, timeout=limit_s(30)
+        ).status_code,
+        requests.post(
+            runs, json={"logical_date": None}, headers=viewer, timeout=limit_s(30)
+        ).status_code,
     ]
     assert seen == [401, 200, 403]
     login = token_of(stack, ADMIN, stack.admin_password)
     foreign = {"Cookie": f"_token={login}", "Origin": "https://elsewhere.example"}
-    refused = requests.post(runs, json={"logical_date": None}, headers=foreign, timeout=30)
+    refused = requests.post(runs, json={"logical_date": None}, headers=foreign, timeout=limit_s(30))
     assert (refused.status_code, "another site" in refused.text) == (403, True)
 
 

@@ -23,6 +23,7 @@ from embedded.processes import Child
 from plugins.review.app import build_app
 from tests.e2e.test_embedded_airflow import free_port, wait_for
 from tests.support.fab_setup import PASSWORD
+from tests.support.limits import limit_s
 
 ROOT = Path(__file__).parents[2]
 FAB = "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager"
@@ -33,7 +34,7 @@ APPROVAL = (
     {"chosen_options": ["Approve"], "params_input": {}},
 )
 WHO = ("no token", "bad token", "viewer", "editor of another", "editor", "own page", "cross-site")
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(limit_s(300))
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def answers(url: str) -> bool:
     try:
-        return requests.get(url, timeout=5).status_code == 401
+        return requests.get(url, timeout=limit_s(5)).status_code == 401
     except requests.ConnectionError:
         return False
 
@@ -127,7 +128,7 @@ def answers(url: str) -> bool:
 def tokens(url: str) -> dict[str, str]:
     def token(name: str) -> str:
         login = {"username": name, "password": PASSWORD}
-        answer = requests.post(f"{url}/auth/token", json=login, timeout=30)
+        answer = requests.post(f"{url}/auth/token", json=login, timeout=limit_s(30))
         assert answer.status_code == 201, answer.text
         return str(answer.json()["access_token"])
 
@@ -152,8 +153,8 @@ def test_every_route_answers_everyone_as_expected(url: str, tokens: dict[str, st
     for route in ROUTES:
         seen = [
             requests.request(
-                route.method, url + route.url, json=route.body, timeout=30, allow_redirects=False,
-                headers=headers_of(who, url, tokens),
+                route.method, url + route.url, json=route.body, allow_redirects=False,
+                headers=headers_of(who, url, tokens), timeout=limit_s(30),
             ).status_code
             for who in WHO
         ]  # fmt: skip
@@ -172,7 +173,9 @@ def test_every_route_answers_everyone_as_expected(url: str, tokens: dict[str, st
 
 def test_it_is_the_origin_that_is_refused(url: str, tokens: dict[str, str]) -> None:
     foreign = headers_of("cross-site", url, tokens)
-    answer = requests.patch(url + APPROVAL[0], json=APPROVAL[1], headers=foreign, timeout=30)
+    answer = requests.patch(
+        url + APPROVAL[0], json=APPROVAL[1], headers=foreign, timeout=limit_s(30)
+    )
     assert "came from another site" in answer.json()["detail"]
 
 
@@ -183,7 +186,7 @@ def test_the_list_of_jobs_holds_those_that_a_person_may_see(
         answer = requests.get(
             f"{url}/ballast/api/jobs",
             headers={"Authorization": f"Bearer {tokens[user]}"},
-            timeout=30,
+            timeout=limit_s(30),
         )
         return [line["job"] for line in answer.json()["jobs"]]
 

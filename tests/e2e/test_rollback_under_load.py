@@ -30,6 +30,7 @@ from ballast.streaming.job_state import job_folder, placement_in_force
 from embedded.rest import wait_until
 from examples.flights.check import SumsReport, check_sums
 from spark_jobs.publication.publisher import publish_plan
+from tests.support.limits import limit_s
 from tests.support.live_job import placement_of
 from tests.support.programs import job_environment, submit
 from tests.support.snapshots import write_draft
@@ -38,7 +39,7 @@ ROOT = Path(__file__).resolve().parents[2]
 JOB = "flights"
 RATE = 15_000
 Group = tuple[str, int]
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(limit_s(400))
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
             acks[version] = taken_up(made, version)
         last_batch = batches_go_on(made, acks[3]["batch_id"])
         process.send_signal(signal.SIGTERM)
-        exit_code = process.wait(timeout=120)
+        exit_code = process.wait(timeout=limit_s(120))
     return Story(made, heads, acks, last_batch, exit_code, check_sums(made))
 
 
@@ -84,7 +85,7 @@ def running_job(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
             words, cwd=ROOT, env=job_environment(settings), stdout=output, stderr=output
         )
     try:
-        wait_until(lambda: at_work(settings, process, log), "the job ran no batch", 120)
+        wait_until(lambda: at_work(settings, process, log), "the job ran no batch", limit_s(120))
         yield process
     finally:
         process.kill()
@@ -139,7 +140,7 @@ def taken_up(settings: Settings, version: int) -> dict[str, Any]:
         rows = [row for row in read_acks(settings, JOB, version) if row["status"] == "applied"]
         return rows[0] if rows else None
 
-    return wait_until(look, f"version {version} was not taken up", 60)
+    return wait_until(look, f"version {version} was not taken up", limit_s(60))
 
 
 def batches_go_on(settings: Settings, after: int) -> int:
@@ -150,7 +151,7 @@ def batches_go_on(settings: Settings, after: int) -> int:
         latest = decisions.latest()
         return latest.batch_id if latest and latest.batch_id >= after + 3 else None
 
-    return wait_until(look, f"no batches came after batch {after}", 60)
+    return wait_until(look, f"no batches came after batch {after}", limit_s(60))
 
 
 def test_the_version_rises_and_the_content_is_the_old_one(story: Story) -> None:

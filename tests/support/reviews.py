@@ -14,6 +14,7 @@ from ballast.store.plans import read_assignment, read_log
 from ballast.store.tables import append
 from embedded.rest import AirflowClient, wait_until
 from spark_jobs.publication.publisher import publish_plan
+from tests.support.limits import limit_s
 from tests.support.policies import small_policy, write_policy
 from tests.support.snapshots import uneven, write_draft
 
@@ -40,7 +41,7 @@ def drafted(settings: Settings, policy: JobPolicy, head: Head) -> Row:
 def ask(client: AirflowClient, draft: Row) -> str:
     """Start the review of a draft, as the task ``ask`` does."""
     dag_id = f"review__{draft['job']}"
-    client.wait_for_dag(dag_id)
+    client.wait_for_dag(dag_id, limit_s(60))
     conf = {key: draft[key] for key in ("plan_id", "content_hash")} | {"draft_run_id": RUN}
     return client.trigger(dag_id, conf=conf, run_id=f"review__{draft['plan_id']}")
 
@@ -63,7 +64,7 @@ def wait_for_question(client: AirflowClient, job: str, run_id: str) -> Row:
     """The question of a job's review, once it can be answered."""
     dag_id = f"review__{job}"
     return wait_until(
-        lambda: waiting_question(client, dag_id, run_id), f"{dag_id} did not ask", 180
+        lambda: waiting_question(client, dag_id, run_id), f"{dag_id} did not ask", limit_s(180)
     )
 
 

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from embedded.errors import WaitedTooLong
-from embedded.machine_speed import MachineSpeed, wait_while_progressing
+from embedded.machine_speed import MachineSpeed, measured_slowdown, wait_while_progressing
 
 
 def test_a_machine_of_usual_speed_gets_the_usual_limits() -> None:
@@ -41,3 +41,7 @@ def test_a_wait_without_progress_ends_and_says_what_did_not_happen() -> None:
         wait_while_progressing(
             lambda: None, lambda: 1, "rain did not come", lambda: 0.01, every_s=0.001
         )
+
+
+def test_a_measured_machine_is_of_usual_speed_or_slower() -> None:
+    assert measured_slowdown() >= 1.0
