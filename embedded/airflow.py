@@ -113,9 +113,7 @@ class EmbeddedAirflow:
 
     def client(self) -> AirflowClient:
         """A client of the REST API, logged in as the administrator when first used."""
-        return AirflowClient(
-            self.url, ADMIN, self.admin_password, timeout_s=ANSWER_LIMIT_S
-        )
+        return AirflowClient(self.url, ADMIN, self.admin_password, timeout_s=ANSWER_LIMIT_S)
 
     # Life
 

@@ -15,16 +15,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from ballast.contracts.policy import JobPolicy
-from ballast.contracts.records import Head
+from ballast.contracts.records import Head, Outcome
 from ballast.contracts.regions import weighted, weights_of
 from ballast.contracts.settings import Settings
-from ballast.store.plans import read_acks, read_weights
+from ballast.store.plans import read_acks, read_outcomes, read_plan, read_weights
+from ballast.store.snapshots import newest_snapshot
 from ballast.store.tables import append, read_rows
 from ballast.streaming.region import OrderedRegion, PlanFollower, RegionSettings, WindowWriter
 from spark_jobs.condense import condense
@@ -132,9 +132,11 @@ def test_weights_come_from_measured_windows_and_a_running_region_takes_them_up(
         end = ends_of(settings, 0)[-1]
         keyed_windows(settings, end, version=0)
         request = Request(POLICY, "run-1", end + timedelta(seconds=1))
-        snapshot = condense(settings, request, lambda: nullcontext(spark))
-        assert snapshot["rejected_rows"] == 0
-        draft = draft_plan(settings, JOB, "run-1", Choice(solver_seconds=0.5))
+        condense(settings, request, lambda: nullcontext(spark))
+        snapshot = newest_snapshot(settings, JOB)
+        assert snapshot is not None
+        assert snapshot.rejected_rows == 0
+        draft_plan(settings, JOB, "run-1", Choice(solver_seconds=0.5))
         head = publish_plan(settings, JOB, "run-1")
         assert head is not None
         acknowledged(settings, head)
@@ -143,21 +145,21 @@ def test_weights_come_from_measured_windows_and_a_running_region_takes_them_up(
         wait_for(lambda: has_period(ends_of(settings, 1), WINDOWS))
         end = ends_of(settings, 1)[-1]
         keyed_windows(settings, end, version=1)
-        rows = measure_plan(
-            settings, JOB, "run-2", lambda: nullcontext(spark), end + timedelta(seconds=1)
-        )
+        measure_plan(settings, JOB, "run-2", lambda: nullcontext(spark), end + timedelta(seconds=1))
         spark.catalog.clearCache()
     fast = weights.pop("worker-0")
     assert fast > 334, "the faster worker gets more than an even share"
     assert fast > max(weights.values())
-    assert [ack["status"] for ack in read_acks(settings, JOB, 1, REGION)] == ["applied"]
+    assert [ack.status for ack in read_acks(settings, JOB, 1, REGION)] == ["applied"]
     assert "weights: region tag" in caplog.text
-    assert draft["status"] != "unchanged"
-    _check_outcome({row["figure"]: row for row in rows}, caplog.text)
+    assert read_plan(settings, JOB, head.plan_id).status != "unchanged"
+    _check_outcome({row.figure: row for row in read_outcomes(settings, JOB, 1)}, caplog.text)
 
 
-def _check_outcome(figures: dict[str, Any], printed: str) -> None:
+def _check_outcome(figures: dict[str, Outcome], printed: str) -> None:
     capacity = figures[f"capacity_records_per_s/{REGION}"]
+    assert capacity.promised is not None
+    assert capacity.before is not None
     assert capacity.promised > capacity.before
     assert capacity.measured > 0
     assert figures[f"done_records_per_s/{REGION}"].measured > 0
