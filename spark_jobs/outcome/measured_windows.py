@@ -17,9 +17,9 @@ from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
 from expectations.policy_rules import checked_table
-from spark_jobs.snapshot.row_checks import is_good, with_facts, with_reasons
+from spark_jobs.snapshot.bad_rows import is_good, with_facts, with_reasons
 from spark_jobs.snapshot.window_selection import WindowSummary
-from spark_jobs.snapshot.windows import window_summaries
+from spark_jobs.snapshot.window_summaries import window_summaries
 from spark_jobs.warehouse.spark_tables import read_table
 
 

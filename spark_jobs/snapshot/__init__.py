@@ -1,1 +1,1 @@
-"""The steps of ``condense``: look up, read the period, gate, judge, average, write."""
+"""The steps of ``condense``: find the period, validate rows, select windows, average, write."""

@@ -1,7 +1,7 @@
-"""What scaling is decided from: load series that reach back to the last round, and sources.
+"""The input of scaling decisions: load series back to the last round, and rates of sources.
 
-A series is cut into steps of whole windows, so that all key groups together never have more rows
-than one machine takes easily, however many there are and however long ago the last round was.
+A series is cut into steps of whole windows. The length of a step grows with the number of key
+groups and with the time since the last round, so that the rows fit on one machine.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from ballast.contracts.policy import JobPolicy
-from spark_jobs.snapshot.request import Period, Row
-from spark_jobs.snapshot.windows import GROUP, in_windows, micros
+from ballast.contracts.records import Snapshot
+from spark_jobs.snapshot.statistics_period import StatisticsPeriod
+from spark_jobs.snapshot.window_rows import GROUP, in_windows, micros
 
 MOST_STEPS = 240
 MOST_ROWS = 2_000_000
 
 
 @dataclass(frozen=True)
-class Reach:
-    """From when on the series is read, and how many windows make a step."""
+class SeriesReach:
+    """The time that a series covers, and the number of windows in a step."""
 
     since: datetime
     until: datetime
@@ -33,25 +34,33 @@ class Reach:
 
     @property
     def step_micros(self) -> int:
+        """Length of a step in microseconds."""
         return round(self.step_windows * self.window_s * 1_000_000)
 
 
-def reach_of(policy: JobPolicy, period: Period, previous: Row | None) -> Reach:
-    """Back to the last round, but no further than rounds lie apart; at least the period."""
+def series_reach(
+    policy: JobPolicy, period: StatisticsPeriod, previous: Snapshot | None
+) -> SeriesReach:
+    """From the last round to the period's end: at least the period, at most one interval."""
     interval = timedelta(seconds=policy.scaling.interval_s if policy.scaling else 0.0)
-    gap = interval if previous is None else period.end - previous["period_end_at"]
+    gap = interval if previous is None else period.end - previous.period_end_at
     windows = max(period.windows, math.ceil(min(gap, interval) / period.window - 1e-9))
     groups = sum(operator.key_groups for operator in policy.operators)
     steps = max(1, min(MOST_STEPS, MOST_ROWS // groups))
-    return Reach(period.back(windows), period.end, math.ceil(windows / steps), policy.window_s)
+    return SeriesReach(
+        period.back(windows), period.end, math.ceil(windows / steps), policy.window_s
+    )
 
 
-def load_series(good: DataFrame, expected: int, reach: Reach) -> DataFrame:
-    """Mean loads of each key group in each step, over the windows in which all of them reported."""
+def load_series(good: DataFrame, expected: int, reach: SeriesReach) -> DataFrame:
+    """Mean loads of each key group in each step.
+
+    Only windows count in which ``expected`` key groups reported.
+    """
     end = fn.col("window_end_at")
     rows = good.where((end > fn.lit(reach.since)) & (end <= fn.lit(reach.until)))
     whole = rows.groupBy("window_end_at").count().where(fn.col("count") == expected)
-    # Ends of windows: the last of a step belongs to it.
+    # Minus one: a window that ends exactly at the end of a step belongs to that step.
     offset = fn.unix_micros("window_end_at") - fn.lit(micros(reach.since)) - 1
     step = fn.floor(offset / fn.lit(reach.step_micros)).cast("long")
     seconds = fn.count("*") * fn.lit(reach.window_s)
@@ -73,7 +82,7 @@ def load_series(good: DataFrame, expected: int, reach: Reach) -> DataFrame:
 
 
 def source_rates(good: DataFrame, windows: Sequence[datetime], window_s: float) -> DataFrame:
-    """What arrived at each source a second, and what waited last; NULL where nobody said it."""
+    """Arrival rate and newest backlog of each source; NULL if the source reported none."""
     return (
         in_windows(good, windows)
         .groupBy("source_id", "operator_id")

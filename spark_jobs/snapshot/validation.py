@@ -1,4 +1,4 @@
-"""The gate: Great Expectations decides; bad rows are split off by one predicate and set aside."""
+"""Validation of metrics: Great Expectations decides; one predicate splits bad rows from good."""
 
 from __future__ import annotations
 
@@ -8,29 +8,28 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
-from delta.tables import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as fn
+from pyspark.sql import DataFrame
 
 from ballast.contracts.errors import GateFailed
-from ballast.contracts.settings import Settings
-from ballast.contracts.tables import TABLES
 from expectations.policy_rules import CheckedTable
 from expectations.suites import Suite, checked_suite
+from spark_jobs.program.fault_points import fault_point
 from spark_jobs.program.run import progress
-from spark_jobs.snapshot.messages import some
-from spark_jobs.snapshot.request import Request
-from spark_jobs.snapshot.row_checks import is_good, rejected_rows, with_reasons
-from spark_jobs.warehouse.spark_tables import on_conflict_again
+from spark_jobs.snapshot.bad_rows import is_good, rejected_rows, with_reasons
+from spark_jobs.snapshot.message_text import first_names
+from spark_jobs.snapshot.metric_tables import CONNECTIONS, KEY_PAIRS, SOURCES, TRAFFIC
+from spark_jobs.snapshot.run_context import SnapshotRun
+from spark_jobs.snapshot.snapshot_tables import REJECTED, MetricRows, merge_rejected
 
-if TYPE_CHECKING:  # Importing it for real takes seconds, which belong beside Spark's start.
+if TYPE_CHECKING:  # Importing it for real takes seconds; condense does that while Spark starts.
     from expectations.runner import ValidationReport
 
-REJECTED = "metrics.rejected"
+MAY_BE_EMPTY = (TRAFFIC, KEY_PAIRS, SOURCES, CONNECTIONS)
+"""Traffic, key pairs, sources and connections may be empty; other tables must not."""
 
 
 class Validate(Protocol):
-    """``expectations.runner.validate``."""
+    """The type of ``expectations.runner.validate``."""
 
     def __call__(
         self, frame: DataFrame, suite: Suite, *, count: bool = True
@@ -38,15 +37,15 @@ class Validate(Protocol):
 
 
 @dataclass(frozen=True)
-class Gated:
-    """A table's rows of the period, gated."""
+class ValidatedTable:
+    """A metrics table's rows of the period, split into good and bad."""
 
     checked: CheckedTable
     rows: DataFrame
-    """All rows, with the facts."""
+    """All rows, with the derived columns."""
     good: DataFrame
     bad: DataFrame | None = None
-    """Rows with reasons, to be set aside; None if every row is good."""
+    """Rows with reasons, to be rejected; None if every row is good."""
 
     @property
     def name(self) -> str:
@@ -54,49 +53,72 @@ class Gated:
         return self.checked.table.name
 
 
-def split_bad_rows(
-    rows: DataFrame, checked: CheckedTable, validate: Validate, *, may_be_empty: bool = False
-) -> Gated:
-    """Validate the rows; only if that fails, part good from bad rows, which are counted then."""
-    report = validate(rows, checked_suite(checked, may_be_empty=may_be_empty), count=False)
+@dataclass(frozen=True)
+class ValidatedMetrics:
+    """The validated tables by name, and the number of rows that were rejected."""
+
+    tables: dict[str, ValidatedTable]
+    rejected_rows: int
+
+    def good(self, name: str) -> DataFrame:
+        """The good rows of a table."""
+        return self.tables[name].good
+
+
+def validate_metrics(
+    run: SnapshotRun, tables: Iterable[MetricRows], validate: Validate
+) -> ValidatedMetrics:
+    """Split the rows of each table, write the bad rows to ``metrics.rejected``.
+
+    Raises:
+        GateFailed: the good rows of a table do not pass.
+    """
+    split = [split_bad_rows(rows, validate) for rows in tables]
+    reasons = reject_bad_rows(run, split)
+    fault_point("condense.after_rejected")
+    if reasons:
+        progress.info("rejected %d bad rows: %s", reasons.total(), reason_counts(reasons))
+    for table in split:
+        require_good(table, validate)
+    return ValidatedMetrics({table.name: table for table in split}, reasons.total())
+
+
+def split_bad_rows(rows: MetricRows, validate: Validate) -> ValidatedTable:
+    """Validate the rows of a table; if that fails, split good rows from bad rows."""
+    frame, checked = rows.frame, rows.checked
+    report = validate(frame, _suite(checked), count=False)
     if report.success:
         progress.info("%s", report)
-        return Gated(checked, rows, rows)
+        return ValidatedTable(checked, frame, frame)
     progress.info("gate found %s", report)
-    judged = with_reasons(rows, checked).persist()
-    return Gated(checked, rows, judged.where(is_good()), judged.where(~is_good()))
+    judged = with_reasons(frame, checked).persist()
+    return ValidatedTable(checked, frame, judged.where(is_good()), judged.where(~is_good()))
 
 
-def set_aside(
-    spark: SparkSession, settings: Settings, request: Request, tables: Iterable[Gated]
-) -> Counter[str]:
-    """Write the bad rows to ``metrics.rejected``, each once ever; returns reasons with counts.
-
-    An insert-only MERGE on the rows' hashes: a retry, or a run whose period overlaps, finds them
-    there. Of two runs at once one commits first and the other merges again.
-    """
+def reject_bad_rows(run: SnapshotRun, tables: Iterable[ValidatedTable]) -> Counter[str]:
+    """Write the bad rows to ``metrics.rejected``, each once; returns reasons with counts."""
     bad = [
-        rejected_rows(table.bad, table.name, request.run_id, request.as_of)
+        rejected_rows(table.bad, table.name, run.request.run_id, run.request.as_of)
         for table in tables
         if table.bad is not None
     ]
     if not bad:
         return Counter()
-    found = reduce(DataFrame.unionByName, bad).persist()
+    rejected = reduce(DataFrame.unionByName, bad).persist()
     reasons: Counter[str] = Counter()
-    for row in found.groupBy("table_name", "reasons").count().collect():
+    for row in rejected.groupBy("table_name", "reasons").count().collect():
         reasons[f"{row['table_name']}: {', '.join(row['reasons'])}"] += row["count"]
     if reasons:
-        _merge(spark, settings, request.job, found.dropDuplicates(["row_id"]))
-    found.unpersist()
+        merge_rejected(run, rejected)
+    rejected.unpersist()
     return reasons
 
 
-def require_good(table: Gated, validate: Validate, *, may_be_empty: bool = False) -> None:
-    """What is left after the bad rows were set aside must pass, or there is no snapshot."""
+def require_good(table: ValidatedTable, validate: Validate) -> None:
+    """Raise :class:`GateFailed` if the good rows of a table do not pass."""
     if table.bad is None:
         return
-    report = validate(table.good, checked_suite(table.checked, may_be_empty=may_be_empty))
+    report = validate(table.good, _suite(table.checked))
     if not report.success:
         raise GateFailed(
             f"the rows that are left do not pass: {report}; see {REJECTED} for what was set "
@@ -104,18 +126,10 @@ def require_good(table: Gated, validate: Validate, *, may_be_empty: bool = False
         )
 
 
-def in_words(reasons: Counter[str]) -> str:
-    """The commonest reasons with their counts."""
-    return some([f"{reason} ({count})" for reason, count in reasons.most_common()])
+def reason_counts(reasons: Counter[str]) -> str:
+    """The commonest reasons with their counts, as text."""
+    return first_names([f"{reason} ({count})" for reason, count in reasons.most_common()])
 
 
-def _merge(spark: SparkSession, settings: Settings, job: str, found: DataFrame) -> None:
-    rows = found.select(*TABLES[REJECTED].column_names)
-    # The job's name as a literal lets Delta read the job's partition alone.
-    same = (fn.col("known.job") == job) & (fn.col("known.row_id") == fn.col("found.row_id"))
-
-    def merge() -> None:
-        known = DeltaTable.forPath(spark, settings.table_uri(REJECTED)).alias("known")
-        known.merge(rows.alias("found"), same).whenNotMatchedInsertAll().execute()
-
-    on_conflict_again(merge)
+def _suite(checked: CheckedTable) -> Suite:
+    return checked_suite(checked, may_be_empty=checked.table.name in MAY_BE_EMPTY)

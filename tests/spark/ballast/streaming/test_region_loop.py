@@ -31,7 +31,7 @@ from spark_jobs.condense import condense
 from spark_jobs.draft.solve_arguments import Choice
 from spark_jobs.measure import measure_plan
 from spark_jobs.publication.publisher import publish_plan
-from spark_jobs.snapshot.request import Request
+from spark_jobs.snapshot.run_context import SnapshotRequest
 from spark_jobs.solve import draft_plan
 from tests.support.limits import limit_s
 from tests.support.metrics import write_windows
@@ -131,7 +131,7 @@ def test_weights_come_from_measured_windows_and_a_running_region_takes_them_up(
         wait_for(lambda: has_period(ends_of(settings, 0), WINDOWS))
         end = ends_of(settings, 0)[-1]
         keyed_windows(settings, end, version=0)
-        request = Request(POLICY, "run-1", end + timedelta(seconds=1))
+        request = SnapshotRequest(POLICY, "run-1", end + timedelta(seconds=1))
         condense(settings, request, lambda: nullcontext(spark))
         snapshot = newest_snapshot(settings, JOB)
         assert snapshot is not None

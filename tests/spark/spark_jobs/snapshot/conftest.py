@@ -10,20 +10,23 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.records import Snapshot
 from ballast.contracts.settings import Settings
 from spark_jobs.condense import condense
-from spark_jobs.snapshot.request import Request, Row
+from spark_jobs.snapshot.run_context import SnapshotRequest
 
-Condense = Callable[[Settings, JobPolicy, str, datetime], Row]
+Condense = Callable[[Settings, JobPolicy, str, datetime], Snapshot]
 
 
 @pytest.fixture(scope="session")
 def take(spark: SparkSession) -> Condense:
     """``take(settings, policy, run_id, as_of)`` is the run's snapshot row."""
 
-    def take(settings: Settings, policy: JobPolicy, run_id: str, as_of: datetime) -> Row:
+    def take(settings: Settings, policy: JobPolicy, run_id: str, as_of: datetime) -> Snapshot:
         try:
-            return condense(settings, Request(policy, run_id, as_of), lambda: nullcontext(spark))
+            return condense(
+                settings, SnapshotRequest(policy, run_id, as_of), lambda: nullcontext(spark)
+            )
         finally:
             # The program's session ends with it; this one goes on.
             spark.catalog.clearCache()

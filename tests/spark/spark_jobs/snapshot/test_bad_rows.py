@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 
 from ballast.contracts.errors import GateFailed
+from ballast.contracts.records import Snapshot
 from ballast.contracts.settings import Settings
 from ballast.store.tables import append, read_rows
 from expectations.reasons import DUPLICATE
-from spark_jobs.snapshot.request import Row
 from tests.spark.spark_jobs.snapshot.conftest import Condense
 from tests.support.metrics import START, window_rows, write_windows
 from tests.support.policies import small_policy
 
+Row = dict[str, Any]
 POLICY = small_policy()
 WINDOW = timedelta(seconds=5)
 END = START + 6 * WINDOW
@@ -84,7 +85,7 @@ def _row_of_newest_window(bad: Bad) -> Row:
 @dataclass(frozen=True)
 class Outcome:
     settings: Settings
-    snapshot: Row
+    snapshot: Snapshot
     rejected: list[Row]
 
 
@@ -128,11 +129,11 @@ def _is_of(row: Row, fields: dict[str, Any]) -> bool:
 
 
 def test_nothing_else_is_set_aside(outcome: Outcome) -> None:
-    assert len(outcome.rejected) == outcome.snapshot["rejected_rows"] == len(BAD)
+    assert len(outcome.rejected) == outcome.snapshot.rejected_rows == len(BAD)
 
 
 def test_bad_rows_do_not_touch_the_loads(outcome: Outcome) -> None:
-    where = [("snapshot_id", "=", outcome.snapshot["snapshot_id"])]
+    where = [("snapshot_id", "=", outcome.snapshot.snapshot_id)]
     rows = read_rows(
         outcome.settings, "snapshots.key_groups", job=POLICY.job, where=where
     ).to_pylist()
@@ -142,8 +143,8 @@ def test_bad_rows_do_not_touch_the_loads(outcome: Outcome) -> None:
 
 def test_an_overlapping_run_sets_nothing_aside_again(outcome: Outcome, take: Condense) -> None:
     again = take(outcome.settings, POLICY, "run-2", END)
-    assert again["snapshot_id"] != outcome.snapshot["snapshot_id"]
-    assert again["rejected_rows"] == len(BAD)
+    assert again.snapshot_id != outcome.snapshot.snapshot_id
+    assert again.rejected_rows == len(BAD)
     assert _rejected(outcome.settings) == outcome.rejected
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ballast.contracts.records import Snapshot
 from ballast.contracts.settings import Settings
 from ballast.store.tables import append, read_rows
 from tests.spark.spark_jobs.snapshot.conftest import Condense
@@ -23,9 +24,7 @@ RATES = {"worker-0": 100.0, "worker-1": 50.0}
 
 
 @pytest.fixture(scope="module")
-def story(
-    make_settings: Callable[[], Settings], take: Condense
-) -> tuple[Settings, dict[str, Any], str]:
+def story(make_settings: Callable[[], Settings], take: Condense) -> tuple[Settings, Snapshot, str]:
     """worker-2 says nothing in the period, and the region quiet has stopped before it."""
     settings = make_settings()
     end = write_windows(settings, POLICY, START, WINDOWS)
@@ -65,14 +64,14 @@ def story(
 
 def test_good_windows_of_the_period_are_kept_as_they_were(story: Any) -> None:
     settings, snapshot, _ = story
-    where = [("snapshot_id", "=", snapshot["snapshot_id"])]
+    where = [("snapshot_id", "=", snapshot.snapshot_id)]
     rows = read_rows(settings, "snapshots.connections", job="probe", where=where).to_pylist()
     assert len(rows) == 2 * WINDOWS
     assert {(r["region_id"], r["worker_id"], r["state"]) for r in rows} == {
         ("tag", "worker-0", "alive"), ("tag", "worker-1", "dead"),
     }  # fmt: skip
     assert {r["done"] for r in rows if r["worker_id"] == "worker-0"} == {500}
-    assert snapshot["connections_table_version"] is not None
+    assert snapshot.connections_table_version is not None
 
 
 def test_bad_rows_are_set_aside_with_their_reasons(story: Any) -> None:
@@ -85,11 +84,11 @@ def test_bad_rows_are_set_aside_with_their_reasons(story: Any) -> None:
     assert "unknown region in region_id" in reasons
     assert "busy or blocked for longer than the window" in reasons
     assert any("busy_ms is NaN" in reason for reason in reasons)
-    assert snapshot["rejected_rows"] == 9
+    assert snapshot.rejected_rows == 9
 
 
 def test_a_silent_region_and_a_silent_worker_are_named_and_stop_nothing(story: Any) -> None:
     _, snapshot, told = story
-    assert snapshot["windows"] == WINDOWS
+    assert snapshot.windows == WINDOWS
     assert "region quiet is silent since 2026-11-16T11:59:00Z: its weights stay" in told
     assert "region tag: worker-2 not measured in the period" in told

@@ -7,35 +7,43 @@ from datetime import datetime, timedelta
 import pytest
 
 from ballast.contracts.errors import GateFailed
-from spark_jobs.snapshot.messages import iso, ranges, some
-from spark_jobs.snapshot.node_states import NodeState, Reported, node_states, reach_of_nodes
-from spark_jobs.snapshot.request import Period, period_of
-from spark_jobs.snapshot.windows import Missing, enough_at
+from spark_jobs.snapshot.incomplete_period import MissingKeyGroups, enough_at
+from spark_jobs.snapshot.message_text import first_names, number_ranges, utc_text
+from spark_jobs.snapshot.node_states import (
+    NodeReport,
+    NodeState,
+    ReportedCapacity,
+    node_states,
+    nodes_since,
+    silent_nodes,
+)
+from spark_jobs.snapshot.statistics_period import StatisticsPeriod, period_ending_at
 from tests.support.metrics import START
 from tests.support.policies import small_policy
 
 WINDOW = timedelta(seconds=5)
 POLICY = small_policy(nodes=["a", "b"], dead_after_windows=10)
 END = START + 100 * WINDOW
-PERIOD = period_of(POLICY, END)
+PERIOD = period_ending_at(POLICY, END)
 
 
-def said(first_windows_back: int, last_windows_back: int = 0) -> Reported:
+def said(first_windows_back: int, last_windows_back: int = 0) -> NodeReport:
     """A node that reported from so many windows ago to so many windows ago."""
     ends = [END - n * WINDOW for n in range(last_windows_back, first_windows_back)]
-    return Reported(max(ends), frozenset(ends), {"cpu_capacity_cores": 4.0, "rack": "r"})
+    return NodeReport(
+        max(ends), frozenset(ends), ReportedCapacity(cpu_capacity_cores=4.0, rack="r")
+    )
 
 
-def states(reported: dict[str, Reported], **previous: datetime) -> dict[str, str]:
-    before = {node: {"last_seen_at": at} for node, at in previous.items()}
-    found = node_states(POLICY, PERIOD, reported, before)
+def states(reported: dict[str, NodeReport], **previous: datetime) -> dict[str, str]:
+    found = node_states(POLICY, PERIOD, reported, previous)
     return {state.node.id: state.state for state in found}
 
 
 def test_nodes_are_looked_at_far_enough_back_to_tell_the_dead() -> None:
-    assert reach_of_nodes(POLICY, PERIOD) == END - 10 * WINDOW
+    assert nodes_since(POLICY, PERIOD) == END - 10 * WINDOW
     short = small_policy(dead_after_windows=2)
-    assert reach_of_nodes(short, PERIOD) == PERIOD.start == END - 6 * WINDOW
+    assert nodes_since(short, PERIOD) == PERIOD.start == END - 6 * WINDOW
 
 
 def test_nodes_that_report_are_alive() -> None:
@@ -44,7 +52,7 @@ def test_nodes_that_report_are_alive() -> None:
 
 @pytest.mark.parametrize("silent", [1, 9])
 def test_a_silent_node_fails_the_gate_with_since_when(silent: int) -> None:
-    since = iso(END - silent * WINDOW)
+    since = utc_text(END - silent * WINDOW)
     with pytest.raises(GateFailed, match=f"b since {since}"):
         states({"a": said(10), "b": said(10, silent)})
 
@@ -54,7 +62,7 @@ def test_a_node_silent_for_long_enough_is_dead() -> None:
 
 
 def test_a_node_never_seen_is_silent_since_the_jobs_first_window() -> None:
-    with pytest.raises(GateFailed, match=f"b, never seen, since {iso(END - 9 * WINDOW)}"):
+    with pytest.raises(GateFailed, match=f"b, never seen, since {utc_text(END - 9 * WINDOW)}"):
         states({"a": said(9)})
 
 
@@ -69,30 +77,29 @@ def test_a_node_cannot_die_while_the_job_stands_still() -> None:
 
 
 def test_bad_figures_are_not_silence() -> None:
-    only_bad = Reported(last_seen=END)
+    only_bad = NodeReport(last_seen=END)
     assert states({"a": said(10), "b": only_bad}) == {"a": "alive", "b": "alive"}
 
 
 def test_capacity_comes_from_the_node_and_else_from_the_policy() -> None:
-    row = node_states(POLICY, PERIOD, {"a": said(10), "b": said(10)}, {})[0].row("probe", "s")
-    assert (row["cpu_capacity_cores"], row["rack"], row["cluster"]) == (4.0, "r", "main")
-    dead = node_states(POLICY, PERIOD, {"a": said(10)}, {})[1].row("probe", "s")
-    assert (dead["cpu_capacity_cores"], dead["last_seen_at"], dead["silent_windows"]) == (
+    row = node_states(POLICY, PERIOD, {"a": said(10), "b": said(10)}, {})[0].record("probe", "s")
+    assert (row.cpu_capacity_cores, row.rack, row.cluster) == (4.0, "r", "main")
+    dead = node_states(POLICY, PERIOD, {"a": said(10)}, {})[1].record("probe", "s")
+    assert (dead.cpu_capacity_cores, dead.last_seen_at, dead.silent_windows) == (
         1.0,
         None,
         10,
     )
 
 
-def silent_nodes(found: list[NodeState]) -> list[int]:
-    return [sum(not state.speaks_in(end) for state in found if state.state != "dead")
-            for end in PERIOD.ends]  # fmt: skip
+def silent_in_each_window(found: list[NodeState]) -> list[int]:
+    return [silent_nodes(found, end) for end in PERIOD.ends]
 
 
 def test_a_window_needs_every_living_node() -> None:
-    assert silent_nodes(node_states(POLICY, PERIOD, {"a": said(10)}, {})) == [0] * 6
+    assert silent_in_each_window(node_states(POLICY, PERIOD, {"a": said(10)}, {})) == [0] * 6
     both = node_states(POLICY, PERIOD, {"a": said(10), "b": said(2)}, {})
-    assert silent_nodes(both) == [1] * 4 + [0] * 2
+    assert silent_in_each_window(both) == [1] * 4 + [0] * 2
 
 
 @pytest.mark.parametrize(
@@ -105,14 +112,14 @@ def test_a_window_needs_every_living_node() -> None:
     ],
 )
 def test_when_enough_windows_will_be_there(complete: list[int], windows_to_wait: int) -> None:
-    period = Period(END, WINDOW, 6)
+    period = StatisticsPeriod(END, WINDOW, 6)
     ends = [period.back(n) for n in complete]
     assert enough_at(period, ends, 5) == END + windows_to_wait * WINDOW
 
 
 def test_long_lists_are_cut() -> None:
-    assert some([str(n) for n in range(9)]) == "0, 1, 2, 3, 4, 5 and 3 more"
-    assert ranges([7, 1, 2, 3]) == ["1-3", "7"]
-    many = Missing("op", tuple(range(0, 48, 2)), 500, 1000)
+    assert first_names([str(n) for n in range(9)]) == "0, 1, 2, 3, 4, 5 and 3 more"
+    assert number_ranges([7, 1, 2, 3]) == ["1-3", "7"]
+    many = MissingKeyGroups("op", tuple(range(0, 48, 2)), 500, 1000)
     assert str(many) == "op 0, 2, 4, 6, 8, 10, ... (500 of 1000)"
-    assert str(Missing("op", (3,), 1, 40)) == "op 3 (1 of 40)"
+    assert str(MissingKeyGroups("op", (3,), 1, 40)) == "op 3 (1 of 40)"

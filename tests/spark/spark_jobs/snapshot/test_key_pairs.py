@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from ballast.contracts.settings import Settings
 from ballast.store.tables import append, read_rows
-from spark_jobs.snapshot.loads import heaviest
+from spark_jobs.snapshot.key_pair_rates import heaviest
 from tests.spark.spark_jobs.snapshot.conftest import Condense
 from tests.support.keys import keyed_policy
 from tests.support.metrics import START, write_windows
@@ -49,10 +49,10 @@ def found(make_settings: Callable[[], Settings], take: Condense) -> dict[tuple[A
     ]
     append(settings, "metrics.key_pairs", pairs)
     snapshot = take(settings, policy, "run-1", end)
-    assert snapshot["key_pairs_table_version"] is not None
-    where = [("snapshot_id", "=", snapshot["snapshot_id"])]
+    assert snapshot.key_pairs_table_version is not None
+    where = [("snapshot_id", "=", snapshot.snapshot_id)]
     rows = read_rows(settings, "snapshots.key_pairs", job="probe", where=where).to_pylist()
-    assert snapshot["rejected_rows"] == 2
+    assert snapshot.rejected_rows == 2
     return {
         (r["kind"], r["from_key"], r["to_key"]): (r["records_per_s"], r["error_records_per_s"])
         for r in rows
@@ -82,7 +82,7 @@ def test_a_job_that_routes_no_keys_reads_no_pairs(make_settings, take):
     settings, policy = make_settings(), keyed_policy(routing={})
     end = write_windows(settings, policy, START, WINDOWS)
     snapshot = take(settings, policy, "run-1", end)
-    assert snapshot["key_pairs_table_version"] is None
+    assert snapshot.key_pairs_table_version is None
 
 
 SCHEMA = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,14 +13,16 @@ from ballast.contracts.settings import Settings
 from ballast.store.plans import read_log
 from ballast.store.tables import append, read_rows
 from spark_jobs.condense import condense
-from spark_jobs.snapshot.loads import LOADS, stranded_loads
-from spark_jobs.snapshot.request import Request, Row
-from spark_jobs.snapshot.windows import expected_groups
+from spark_jobs.snapshot.incomplete_period import expected_groups
+from spark_jobs.snapshot.loads import LOADS
+from spark_jobs.snapshot.run_context import SnapshotRequest
+from spark_jobs.snapshot.stranded_key_groups import KnownLoads, stranded_loads
 from tests.spark.spark_jobs.snapshot.conftest import Condense
 from tests.support.metrics import START, round_robin, write_windows
 from tests.support.policies import small_policy
 from tests.support.streaming_plans import publish
 
+Row = dict[str, Any]
 POLICY = small_policy()
 WINDOW = timedelta(seconds=5)
 
@@ -34,21 +37,23 @@ def _snapshots(settings: Settings) -> int:
 
 def test_no_metrics_at_all_fails_without_spark(settings: Settings) -> None:
     with pytest.raises(GateFailed, match=r"has no metrics .* start the streaming job"):
-        condense(settings, Request(POLICY, "run-1", START), _no_session)
+        condense(settings, SnapshotRequest(POLICY, "run-1", START), _no_session)
     assert [row["event"] for row in read_log(settings, POLICY.job)] == ["gate_failed"]
 
 
 def test_a_silent_job_fails_without_spark(settings: Settings) -> None:
     end = write_windows(settings, POLICY, START, 6)
     with pytest.raises(GateFailed, match=r"silent since 2026-11-16T12:00:30Z"):
-        condense(settings, Request(POLICY, "run-1", end + timedelta(seconds=61)), _no_session)
+        condense(
+            settings, SnapshotRequest(POLICY, "run-1", end + timedelta(seconds=61)), _no_session
+        )
 
 
 def test_a_window_in_the_future_is_not_a_sign_of_life(settings: Settings) -> None:
     end = write_windows(settings, POLICY, START, 6)
     write_windows(settings, POLICY, START + timedelta(days=400), 1)
     with pytest.raises(GateFailed, match=r"silent since 2026-11-16T12:00:30Z"):
-        condense(settings, Request(POLICY, "run-1", end + timedelta(hours=1)), _no_session)
+        condense(settings, SnapshotRequest(POLICY, "run-1", end + timedelta(hours=1)), _no_session)
 
 
 def _publish(settings: Settings, version: int) -> None:
@@ -61,7 +66,7 @@ def test_a_version_that_is_not_taken_up_yet_fails_without_spark(settings: Settin
     end = write_windows(settings, POLICY, START, 6, plan_version=1)
     _publish(settings, 2)
     with pytest.raises(GateFailed, match=r"version 2 .* not taken up: .* under version 1"):
-        condense(settings, Request(POLICY, "run-1", end), _no_session)
+        condense(settings, SnapshotRequest(POLICY, "run-1", end), _no_session)
     assert _snapshots(settings) == 0
 
 
@@ -74,7 +79,7 @@ def test_a_version_that_the_job_refused_is_not_waited_for(
                "batch_id": 9, "reason": "unknown node", "moved_key_groups": 0,
                "bytes_moved": 0, "pause_ms": 0.0, "acked_at": end}  # fmt: skip
     append(settings, "plans.acks", [refused])
-    assert take(settings, POLICY, "run-1", end)["head_version"] == 2
+    assert take(settings, POLICY, "run-1", end).head_version == 2
 
 
 def _taken_up(settings: Settings, at_batch: int) -> None:
@@ -110,7 +115,7 @@ def test_windows_from_before_a_take_up_are_not_mixed_with_those_after_it(
     end = write_windows(settings, POLICY, START, 9, loads=100.0, change=_moved(4))
     _taken_up(settings, at_batch=4)
     snapshot = take(settings, POLICY, "run-1", end)
-    assert snapshot["windows"] == 5
+    assert snapshot.windows == 5
     rows = read_rows(settings, "snapshots.key_groups", job=POLICY.job).to_pylist()
     (moved,) = [r for r in rows if (r["operator_id"], r["key_group"]) == ("parse", 0)]
     assert (moved["node_id"], moved["cpu_load_cores"]) == ("node-1", pytest.approx(0.3 / 5))
@@ -135,7 +140,7 @@ def test_too_few_windows_after_a_take_up_fail_the_gate_which_says_when_there_are
     assert _snapshots(settings) == 0
     # Two windows later, when it said it would.
     later = write_windows(settings, POLICY, end, 2, plan_version=1, change=_batches_from(7))
-    assert take(settings, POLICY, "run-2", later)["windows"] == 5
+    assert take(settings, POLICY, "run-2", later).windows == 5
 
 
 def _batches_from(first: int):  # type: ignore[no-untyped-def]
@@ -189,7 +194,7 @@ def test_key_groups_of_a_dead_node_keep_their_last_known_loads(
 
     end = write_windows(settings, POLICY, START, 20, loads=loads, silent={"node-1": range(6, 20)})
     snapshot = take(settings, POLICY, "run-1", end)
-    assert snapshot["windows"] == 6
+    assert snapshot.windows == 6
     nodes = read_rows(settings, "snapshots.nodes", job=POLICY.job).to_pylist()
     assert {row["node_id"]: row["state"] for row in nodes} == {"node-0": "alive", "node-1": "dead"}
     rows = read_rows(settings, "snapshots.key_groups", job=POLICY.job).to_pylist()
@@ -231,7 +236,7 @@ def test_metrics_tell_of_a_stranded_key_group_before_the_snapshot_does(
 
     measured = frame([(0, "dead"), (1, "alive")])
     snapshot = frame([(0, "alive"), (1, "dead"), (2, "dead")])
-    found = stranded_loads(measured, snapshot, ["dead"]).select(*LOADS).collect()
+    found = stranded_loads(KnownLoads(measured, snapshot), ["dead"]).select(*LOADS).collect()
     assert {(row["key_group"], row["node_id"]) for row in found} == {(0, "dead"), (2, "dead")}
 
 

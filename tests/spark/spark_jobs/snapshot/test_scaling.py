@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ballast.contracts.records import Snapshot
 from ballast.contracts.settings import Settings
 from ballast.store.tables import read_rows
 from tests.spark.spark_jobs.snapshot.conftest import Condense
@@ -18,7 +19,7 @@ from tests.support.streaming_plans import publish
 NODES = ["a", "b", {"id": "c", "spare": True}]
 POLICY = small_policy(nodes=NODES, scaling={"interval_s": 120.0})
 WINDOWS = 12
-Story = tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]
+Story = tuple[Snapshot, dict[str, list[dict[str, Any]]]]
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +44,8 @@ def first(settings: Settings, take: Condense) -> Story:
     return snapshot(settings, take(settings, POLICY, "run-1", end))
 
 
-def snapshot(settings: Settings, row: dict[str, Any]) -> Story:
-    where = [("snapshot_id", "=", row["snapshot_id"])]
+def snapshot(settings: Settings, row: Snapshot) -> Story:
+    where = [("snapshot_id", "=", row.snapshot_id)]
     parts = ("load_series", "sources", "nodes")
     return row, {
         part: read_rows(settings, f"snapshots.{part}", job="probe", where=where).to_pylist()
@@ -70,8 +71,8 @@ def test_sources_and_nodes_in_use_are_part_of_it_and_spares_are_not_missed(first
     assert (source["source_id"], source["operator_id"]) == ("parse", "parse")
     assert (source["arrival_records_per_s"], source["backlog_records"]) == (20.0, 40)
     assert {node["node_id"] for node in parts["nodes"]} == {"a", "b"}
-    assert row["sources_table_version"] is not None
-    assert row["applied_plan_id"] is None
+    assert row.sources_table_version is not None
+    assert row.applied_plan_id is None
 
 
 def test_nodes_in_use_are_those_of_the_plan_that_the_newest_window_ran_under(
@@ -90,9 +91,9 @@ def test_nodes_in_use_are_those_of_the_plan_that_the_newest_window_ran_under(
         change=change,
     )  # fmt: skip
     row, parts = snapshot(settings, take(settings, POLICY, "run-2", end))
-    assert row["applied_plan_id"] == plan_id
+    assert row.applied_plan_id == plan_id
     assert {n["node_id"]: n["state"] for n in parts["nodes"]} == {"a": "draining", "c": "alive"}
-    assert row["windows"] == 6
+    assert row.windows == 6
     (source,) = parts["sources"]
     assert source["backlog_records"] is None, "the newest window does not tell, so it is unknown"
     assert source["arrival_records_per_s"] == 20.0

@@ -6,21 +6,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.records import Snapshot
 from ballast.contracts.settings import Settings
 from ballast.store.tables import append, open_table, read_rows
 from spark_jobs import condense as program
-from spark_jobs.snapshot.request import Request, Row
-from spark_jobs.snapshot.row_checks import of_job_since
+from spark_jobs.snapshot.run_context import SnapshotRequest
+from spark_jobs.snapshot.window_rows import of_job_since
 from spark_jobs.warehouse.spark_tables import read_table
 from tests.spark.spark_jobs.snapshot.conftest import Condense
 from tests.support.metrics import START, write_windows
 from tests.support.policies import small_policy
 
+Row = dict[str, Any]
 HISTORY = 20
 WINDOWS = 6
 METRICS = ("metrics.key_groups", "metrics.nodes", "metrics.traffic")
@@ -44,10 +47,10 @@ class Taken:
     settings: Settings
     policy: JobPolicy
     end: datetime
-    snapshot: Row
+    snapshot: Snapshot
 
     def rows(self, table: str) -> list[Row]:
-        where = [("snapshot_id", "=", self.snapshot["snapshot_id"])]
+        where = [("snapshot_id", "=", self.snapshot.snapshot_id)]
         return read_rows(self.settings, table, job=self.policy.job, where=where).to_pylist()
 
 
@@ -85,21 +88,21 @@ def test_reads_only_files_of_the_period(taken: Taken, spark: SparkSession) -> No
     """The fixture broke every other file; the plan shows the same."""
     for name in METRICS:
         table = read_table(spark, taken.settings, name)
-        files = of_job_since(table, taken.policy.job, taken.snapshot["period_start_at"])
+        files = of_job_since(table, taken.policy.job, taken.snapshot.period_start_at)
         assert len(files.inputFiles()) == WINDOWS
         assert len(table.inputFiles()) > HISTORY
 
 
 def test_snapshot_row_says_what_was_read(taken: Taken) -> None:
     snapshot = taken.snapshot
-    assert snapshot["period_end_at"] == taken.end
-    assert snapshot["period_start_at"] == START
-    assert snapshot["windows"] == WINDOWS
-    assert snapshot["rejected_rows"] == 0
-    assert (snapshot["head_version"], snapshot["head_plan_id"]) == (3, "p3")
+    assert snapshot.period_end_at == taken.end
+    assert snapshot.period_start_at == START
+    assert snapshot.windows == WINDOWS
+    assert snapshot.rejected_rows == 0
+    assert (snapshot.head_version, snapshot.head_plan_id) == (3, "p3")
     for name in ("key_groups", "nodes", "traffic"):
         version = open_table(taken.settings, f"metrics.{name}").version()
-        assert snapshot[f"{name}_table_version"] == version
+        assert getattr(snapshot, f"{name}_table_version") == version
 
 
 def test_loads_are_means_over_the_windows(taken: Taken) -> None:
@@ -136,7 +139,7 @@ def test_retry_finds_the_snapshot_without_spark(taken: Taken) -> None:
     def no_session() -> None:
         raise AssertionError("a session was opened")
 
-    request = Request(taken.policy, "run-1", taken.end + timedelta(hours=1))
+    request = SnapshotRequest(taken.policy, "run-1", taken.end + timedelta(hours=1))
     assert program.condense(taken.settings, request, no_session) == taken.snapshot
 
 

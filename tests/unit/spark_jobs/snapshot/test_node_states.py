@@ -7,20 +7,20 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ballast.contracts.errors import GateFailed
-from spark_jobs.snapshot.node_states import NodeState, Reported, node_states
-from spark_jobs.snapshot.request import Period, period_of
+from spark_jobs.snapshot.node_states import NodeReport, NodeState, node_states
+from spark_jobs.snapshot.statistics_period import StatisticsPeriod, period_ending_at
 from tests.support.policies import small_policy
 
 NODES = ["a", "b", {"id": "c", "spare": True}]
 POLICY = small_policy(nodes=NODES, scaling={}, dead_after_windows=10)
 END = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
-PERIOD: Period = period_of(POLICY, END)
+PERIOD: StatisticsPeriod = period_ending_at(POLICY, END)
 
 
-def said(first: int, last: int = 0) -> Reported:
+def said(first: int, last: int = 0) -> NodeReport:
     """Windows from so many before the end on, up to so many before it."""
     ends = frozenset(PERIOD.back(n) for n in range(last, first))
-    return Reported(max(ends), ends, {})
+    return NodeReport(max(ends), ends)
 
 
 def test_a_spare_node_is_not_missed_and_one_in_use_is() -> None:
@@ -47,7 +47,7 @@ def windows_of_all(states: list[NodeState]) -> int:
 
 def test_an_added_node_is_missed_from_its_first_window_on() -> None:
     in_use = dict.fromkeys("abc", "alive")
-    gap = Reported(END, frozenset({END, PERIOD.back(2)}), {})
+    gap = NodeReport(END, frozenset({END, PERIOD.back(2)}))
     for reported, whole in ((said(2), 6), (gap, 5)):
         all_said = {"a": said(6), "b": said(6), "c": reported}
         states = node_states(POLICY, PERIOD, all_said, {}, in_use, added={"c"})

@@ -8,8 +8,9 @@ import pytest
 
 from ballast.contracts.errors import GateFailed
 from ballast.contracts.settings import Settings
-from spark_jobs.snapshot.lookup import apart, look_up
-from spark_jobs.snapshot.request import Request
+from spark_jobs.snapshot.remembered_snapshots import SnapshotPeriod, non_overlapping
+from spark_jobs.snapshot.run_context import SnapshotRequest
+from spark_jobs.snapshot.run_context_lookup import find_run_context
 from tests.support.metrics import write_windows
 from tests.support.policies import small_policy
 from tests.support.snapshots import END
@@ -19,7 +20,7 @@ def test_a_job_without_metrics_is_told_what_to_do_and_not_where_the_warehouse_is
     settings: Settings,
 ) -> None:
     with pytest.raises(GateFailed, match=r"has no metrics .* start the streaming job") as refused:
-        look_up(settings, Request(small_policy("probe"), "run-1", END))
+        find_run_context(settings, SnapshotRequest(small_policy("probe"), "run-1", END))
     assert settings.warehouse not in str(refused.value)
 
 
@@ -32,7 +33,7 @@ def test_a_job_whose_windows_are_off_the_grid_is_told_so(
         write_windows(settings, policy, END - timedelta(days=1), 3)
     write_windows(settings, policy, END - timedelta(seconds=3 * policy.window_s + 1), 3)
     with pytest.raises(GateFailed, match=r"do not end at multiples of .* window_s") as refused:
-        look_up(settings, Request(policy, "run-1", END))
+        find_run_context(settings, SnapshotRequest(policy, "run-1", END))
     assert ("none does" in str(refused.value)) is not was_on_it
 
 
@@ -41,16 +42,15 @@ def test_a_job_that_stopped_is_silent_though_a_stray_window_came_after(settings:
     end = write_windows(settings, policy, END - timedelta(days=1), 3)
     write_windows(settings, policy, end + timedelta(seconds=1), 1)
     with pytest.raises(GateFailed, match="is silent since"):
-        look_up(settings, Request(policy, "run-1", END))
+        find_run_context(settings, SnapshotRequest(policy, "run-1", END))
 
 
-def _snapshot(name: str, end_s: int, length_s: int = 60, taken_s: int = 0, version: int | None = 1):
+def _snapshot(
+    name: str, end_s: int, length_s: int = 60, taken_s: int = 0, version: int | None = 1
+) -> SnapshotPeriod:
     end = END + timedelta(seconds=end_s)
-    return {
-        "snapshot_id": name, "key_pairs_table_version": version,
-        "period_start_at": end - timedelta(seconds=length_s), "period_end_at": end,
-        "created_at": end + timedelta(seconds=taken_s),
-    }  # fmt: skip
+    start, taken = end - timedelta(seconds=length_s), end + timedelta(seconds=taken_s)
+    return SnapshotPeriod(name, version, start, end, taken)
 
 
 def test_the_newest_snapshots_that_share_no_window_are_remembered_oldest_first() -> None:
@@ -59,6 +59,6 @@ def test_the_newest_snapshots_that_share_no_window_are_remembered_oldest_first()
         _snapshot("c", 200, length_s=90), _snapshot("no keys", 300, version=None),
         _snapshot("derived", 400, taken_s=50), _snapshot("d", 400, taken_s=1),
     ]  # fmt: skip
-    assert apart(rows, 8) == ("a", "b", "c", "d")
-    assert apart(rows, 2) == ("c", "d")
-    assert apart([], 2) == ()
+    assert non_overlapping(rows, 8) == ("a", "b", "c", "d")
+    assert non_overlapping(rows, 2) == ("c", "d")
+    assert non_overlapping([], 2) == ()

@@ -1,4 +1,4 @@
-"""Short words for long lists: what a gate says must name things and stay readable."""
+"""Text for messages: times, and long lists cut to a readable length."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from datetime import UTC, datetime
 MOST_NAMES = 6
 
 
-def iso(time: datetime) -> str:
+def utc_text(time: datetime) -> str:
     """A time as ISO text in UTC."""
     text = time.astimezone(UTC).isoformat(timespec="milliseconds")
     return text.replace(".000", "").replace("+00:00", "Z")
 
 
-def some(names: Sequence[str], total: int | None = None) -> str:
+def first_names(names: Sequence[str]) -> str:
     """The first names, and how many more there are."""
-    more = (len(names) if total is None else total) - len(names[:MOST_NAMES])
+    more = len(names) - len(names[:MOST_NAMES])
     return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-def ranges(numbers: Iterable[int]) -> list[str]:
-    """Sorted numbers with neighbours drawn together: 0-3, 7."""
+def number_ranges(numbers: Iterable[int]) -> list[str]:
+    """Sorted numbers, consecutive ones joined to a range: 0-3, 7."""
     runs: list[list[int]] = []
     for number in sorted(set(numbers)):
         if runs and number == runs[-1][1] + 1:

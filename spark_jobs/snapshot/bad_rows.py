@@ -1,4 +1,4 @@
-"""Rows of metrics as frames: those of the period, why a row is bad, good rows and bad rows."""
+"""Good and bad rows of metrics: the reasons of each row, and bad rows as rejected rows."""
 
 from __future__ import annotations
 
@@ -10,21 +10,6 @@ from pyspark.sql import functions as fn
 from ballast.contracts.tables import TABLES
 from expectations.policy_rules import CheckedTable
 from expectations.reasons import DUPLICATE, reasons_sql
-from spark_jobs.snapshot.request import STATISTICS_STEP
-
-
-def of_job_since(frame: DataFrame, job: str, since: datetime) -> DataFrame:
-    """The job's rows of windows that end after a time; partitions and file statistics prune.
-
-    Rows that do not say when belong to no period, but they are bad rows and must be seen. There
-    is no upper end for the same reason: a window in the future is a bad row.
-    """
-    date, end = fn.col("window_date"), fn.col("window_end_at")
-    return frame.where(
-        (fn.col("job") == job)
-        & ((date >= fn.lit(since.date())) | date.isNull())
-        & ((end > fn.lit(since + STATISTICS_STEP)) | end.isNull())
-    )
 
 
 def with_facts(frame: DataFrame, checked: CheckedTable) -> DataFrame:
@@ -35,8 +20,8 @@ def with_facts(frame: DataFrame, checked: CheckedTable) -> DataFrame:
 def with_reasons(frame: DataFrame, checked: CheckedTable) -> DataFrame:
     """Add ``row_id``, ``row_json`` and ``reasons``, which is empty for a good row.
 
-    Of several good rows of one key the one written last stays, the rows' hash breaking ties; the
-    others are duplicates. So every run that sees the same rows keeps the same one.
+    Of several good rows with one key, the row written last is good and the others are duplicates.
+    The rows' hash breaks ties, so that every run that reads the same rows chooses the same one.
     """
     name = checked.table.name
     own = [fn.col(column) for column in TABLES[name].column_names]
@@ -57,12 +42,12 @@ def with_reasons(frame: DataFrame, checked: CheckedTable) -> DataFrame:
 
 
 def is_good() -> Column:
-    """Whether a row has no reason to be set aside."""
+    """Whether a row has no reason to be rejected."""
     return fn.size("reasons") == 0
 
 
 def rejected_rows(bad: DataFrame, table: str, run_id: str, at: datetime) -> DataFrame:
-    """Bad rows as rows of ``metrics.rejected``; copies of one row are one row."""
+    """Bad rows as rows of ``metrics.rejected``; copies of one row have one id."""
     return bad.select(
         "job",
         "row_id",

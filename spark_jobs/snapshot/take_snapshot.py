@@ -1,0 +1,236 @@
+"""Take a snapshot with Spark: validate the metrics, select windows, average, write the rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from pyspark.sql import DataFrame
+
+from spark_jobs.program.run import progress
+from spark_jobs.snapshot.bad_rows import is_good, with_reasons
+from spark_jobs.snapshot.connections import (
+    SILENCE_READ,
+    newest_connections,
+    reporting_workers,
+    silence_messages,
+    silent_regions,
+)
+from spark_jobs.snapshot.incomplete_period import (
+    IncompletePeriod,
+    expected_groups,
+    missing_groups,
+)
+from spark_jobs.snapshot.key_pair_rates import key_pair_rates
+from spark_jobs.snapshot.load_series import load_series, series_reach, source_rates
+from spark_jobs.snapshot.loads import key_group_loads, traffic_rates
+from spark_jobs.snapshot.metric_tables import (
+    CONNECTIONS,
+    KEY_GROUPS,
+    KEY_PAIRS,
+    NODES,
+    SOURCES,
+    TRAFFIC,
+)
+from spark_jobs.snapshot.node_states import NodeState, node_reports, node_states, nodes_since
+from spark_jobs.snapshot.run_context import SnapshotRun
+from spark_jobs.snapshot.snapshot_tables import (
+    MetricRows,
+    node_frame,
+    read_last_connection_window,
+    read_metrics,
+    read_planned_placement,
+    read_previous_key_groups,
+    read_previous_nodes,
+    write_details,
+    write_snapshot,
+)
+from spark_jobs.snapshot.stranded_key_groups import (
+    KnownLoads,
+    last_known_loads,
+    last_known_since,
+    silent_groups,
+    stranded_loads,
+)
+from spark_jobs.snapshot.validation import Validate, ValidatedMetrics, validate_metrics
+from spark_jobs.snapshot.window_rows import GROUP, without_groups
+from spark_jobs.snapshot.window_selection import select_windows, windows_needed
+from spark_jobs.snapshot.window_summaries import period_windows
+
+
+@dataclass(frozen=True)
+class _ReportingKeyGroups:
+    """The good rows of key groups that still report, and the key groups that do not."""
+
+    good: DataFrame
+    """Good rows of the period, without those of stranded key groups."""
+    stranded: DataFrame | None
+    """Last known loads of key groups on dead nodes; None without any."""
+    of_policy: int
+    """Number of key groups of the policy."""
+
+    @cached_property
+    def expected(self) -> int:
+        """Number of key groups that report in a complete window."""
+        return self.of_policy - (self.stranded.count() if self.stranded is not None else 0)
+
+
+def take_snapshot(run: SnapshotRun, validate: Validate) -> None:
+    """Take the snapshot of a run and write it.
+
+    Raises:
+        GateFailed: metrics are missing or broken; bad rows are in ``metrics.rejected`` then.
+    """
+    metrics = validate_metrics(run, _read_tables(run), validate)
+    states = _node_states(run, metrics)
+    groups = _reporting_key_groups(run, metrics, states)
+    windows = _usable_windows(run, groups, states)
+    write_details(run, _details(run, metrics, states, groups, windows))
+    write_snapshot(run, windows=len(windows), rejected_rows=metrics.rejected_rows)
+    progress.info("wrote the snapshot")
+
+
+def _read_tables(run: SnapshotRun) -> list[MetricRows]:
+    """The rows of every metrics table that is pinned."""
+    pins, start = run.context.pins, run.context.period.start
+    tables = [
+        (KEY_GROUPS, pins.key_groups, start),
+        (NODES, pins.nodes, nodes_since(run.policy, run.context.period)),
+        (TRAFFIC, pins.traffic, start),
+        (KEY_PAIRS, pins.key_pairs, start),
+        (SOURCES, pins.sources, start),
+        (CONNECTIONS, pins.connections, start),
+    ]
+    pinned = [(name, pin, since) for name, pin, since in tables if pin is not None]
+    with ThreadPoolExecutor(len(pinned)) as pool:
+        # In parallel: opening a Delta table is mostly work of one thread in the driver.
+        rows = list(pool.map(lambda table: read_metrics(run, *table), pinned))
+    progress.info("opened the tables of metrics")
+    return rows
+
+
+def _node_states(run: SnapshotRun, metrics: ValidatedMetrics) -> list[NodeState]:
+    nodes, context = metrics.tables[NODES], run.context
+    states = node_states(
+        run.policy,
+        context.period,
+        node_reports(nodes.good, nodes.rows, context.period),
+        {node.node_id: node.last_seen_at for node in read_previous_nodes(run)},
+        context.in_use(run.policy),
+        context.added,
+    )
+    progress.info("nodes: %s", dict(Counter(state.state for state in states)))
+    return states
+
+
+def _reporting_key_groups(
+    run: SnapshotRun, metrics: ValidatedMetrics, states: Sequence[NodeState]
+) -> _ReportingKeyGroups:
+    dead = [state.node.id for state in states if state.state == "dead"]
+    stranded = _stranded(run, metrics, dead) if dead else None
+    total = sum(operator.key_groups for operator in run.policy.operators)
+    good = without_groups(metrics.good(KEY_GROUPS), stranded)
+    return _ReportingKeyGroups(good, stranded, total)
+
+
+def _stranded(run: SnapshotRun, metrics: ValidatedMetrics, dead: Sequence[str]) -> DataFrame:
+    """Last known loads of the key groups that fell silent on dead nodes."""
+    policy, context = run.policy, run.context
+    since = last_known_since(context.period, context.previous)
+    rows = _good_key_groups(run, since)
+    upto = rows.where(rows.window_end_at <= context.period.end)
+    expected = expected_groups(run.spark, policy)
+    silent = silent_groups(expected, metrics.good(KEY_GROUPS), context.period)
+    snapshot = read_previous_key_groups(run)
+    known = KnownLoads(
+        last_known_loads(upto.join(silent, list(GROUP), "left_semi"), policy),
+        None if snapshot is None else snapshot.join(silent, list(GROUP), "left_semi"),
+        read_planned_placement(run),
+    )
+    stranded = stranded_loads(known, dead).persist()
+    progress.info("%d key groups stranded on dead nodes %s", stranded.count(), ", ".join(dead))
+    return stranded
+
+
+def _good_key_groups(run: SnapshotRun, since: datetime) -> DataFrame:
+    """Good rows of key groups from before the period on."""
+    rows = read_metrics(run, KEY_GROUPS, run.context.pins.key_groups, since)
+    return with_reasons(rows.frame, rows.checked).where(is_good())
+
+
+def _usable_windows(
+    run: SnapshotRun, groups: _ReportingKeyGroups, states: Sequence[NodeState]
+) -> list[datetime]:
+    """Ends of the windows that the snapshot averages; raises if there are too few."""
+    policy, context = run.policy, run.context
+    windows = period_windows(groups.good, context.period, states)
+    selected = select_windows(windows, groups.expected, context.take_up)
+    progress.info(
+        "%d of %d windows complete, %d of them wholly under version %d",
+        len(selected.complete), len(windows), len(selected.usable), context.take_up.version,
+    )  # fmt: skip
+    if len(selected.usable) >= windows_needed(policy, policy.thresholds.complete_windows_share):
+        return [window.end_at for window in selected.usable]
+    partial = [w.end_at for w in windows if 0 < w.key_groups < groups.expected]
+    expected = without_groups(expected_groups(run.spark, policy), groups.stranded)
+    missing = missing_groups(expected, groups.good, partial)
+    version = context.take_up.version
+    raise IncompletePeriod(
+        policy, context.period, version, windows, selected, missing, states
+    ).error()
+
+
+def _details(
+    run: SnapshotRun,
+    metrics: ValidatedMetrics,
+    states: Sequence[NodeState],
+    groups: _ReportingKeyGroups,
+    windows: Sequence[datetime],
+) -> dict[str, DataFrame]:
+    """The snapshot's rows by table."""
+    window_s, stranded = run.policy.window_s, groups.stranded
+    loads = key_group_loads(groups.good, windows, window_s)
+    nodes = [state.record(run.request.job, run.snapshot_id) for state in states]
+    details = {
+        "snapshots.key_groups": loads if stranded is None else loads.unionByName(stranded),
+        "snapshots.nodes": node_frame(run.spark, nodes),
+        "snapshots.traffic": traffic_rates(metrics.good(TRAFFIC), windows, window_s),
+    }
+    if KEY_PAIRS in metrics.tables:
+        good = metrics.good(KEY_PAIRS)
+        details["snapshots.key_pairs"] = key_pair_rates(good, windows, window_s)
+    if CONNECTIONS in metrics.tables:
+        details["snapshots.connections"] = _connections(run, metrics.good(CONNECTIONS))
+    if SOURCES in metrics.tables:
+        good = metrics.good(SOURCES)
+        details["snapshots.load_series"] = _load_series(run, groups)
+        details["snapshots.sources"] = source_rates(good, windows, window_s)
+    return details
+
+
+def _load_series(run: SnapshotRun, groups: _ReportingKeyGroups) -> DataFrame:
+    """Loads of key groups back to the last round of scaling."""
+    period = run.context.period
+    reach = series_reach(run.policy, period, run.context.previous)
+    good = groups.good
+    if reach.since < period.start:
+        good = without_groups(_good_key_groups(run, reach.since), groups.stranded)
+    return load_series(good, groups.expected, reach)
+
+
+def _connections(run: SnapshotRun, good: DataFrame) -> DataFrame:
+    """The newest windows of connections; reports the regions that are silent."""
+    newest = newest_connections(good, run.policy, run.context.period)
+    reporting = reporting_workers(newest)
+    since = run.context.period.start - SILENCE_READ
+    last_windows = {
+        region.id: read_last_connection_window(run, region.id, since)
+        for region in silent_regions(run.policy, reporting)
+    }
+    for message in silence_messages(run.policy, reporting, last_windows):
+        progress.info("%s", message)
+    return newest
