@@ -1,1 +1,1 @@
-"""``measure``: promised against measured figures of the version in force."""
+"""The steps of ``measure``: promised against measured figures of the plan version in force."""

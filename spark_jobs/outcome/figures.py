@@ -1,36 +1,39 @@
-"""What a plan came to: which windows count, and promised against measured. Pure."""
+"""Figures of a plan: before it, promised by it and measured since. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.records import Ack, Draft, ScalingRow
 from ballast.contracts.scaling import NODE
 from ballast.contracts.tables import PLANS_PLANS, PLANS_SCALING
 from solvers.model import metrics
-from spark_jobs.draft.problem import Row, build_problem
+from spark_jobs.draft.problem import build_problem
 from spark_jobs.draft.wire_traffic import serialise_us, wire_of
-from spark_jobs.snapshot.window_selection import (
-    TakeUp,
-    WindowSummary,
-    select_windows,
-    windows_needed,
-)
 
 NODE_CPU = "cpu_load_cores"
 WIRE_PER_RECORD = "wire_bytes_per_record"
-# Share of a statistics period that has to be there before a plan is measured.
-MEASURED_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of a plan; None for a value that is not known."""
+
+    name: str
+    unit: str
+    before: float | None
+    promised: float | None
+    measured: float | None
 
 
 @dataclass(frozen=True)
 class MeasuredFigures:
-    """Figures by their names in plans.plans; None where there was nothing to measure."""
+    """Figures by their names in plans.plans; None if there was nothing to measure."""
 
     load_distance_pct: float
     load_distance_points: float
@@ -39,64 +42,56 @@ class MeasuredFigures:
     wire_bytes_per_s: float | None = None
     serialise_us: float | None = None
     records_before_per_s: float | None = None
-    """Of all key groups in the plan's snapshot, and since."""
+    """Of all key groups in the plan's snapshot."""
     records_per_s: float | None = None
+    """Of all key groups since the plan was applied."""
 
 
-def windows_to_measure(policy: JobPolicy) -> int:
-    """The fewest windows that a measurement may use: half a statistics period."""
-    return windows_needed(policy, MEASURED_SHARE)
+@dataclass(frozen=True)
+class MeasuredLoads:
+    """Loads of key groups and rates of traffic since the plan was applied."""
 
-
-def usable_windows(
-    policy: JobPolicy, windows: Sequence[WindowSummary], take_up: TakeUp
-) -> tuple[WindowSummary, ...]:
-    """The latest windows that ``condense`` would use as well, at most one statistics period."""
-    expected = sum(operator.key_groups for operator in policy.operators)
-    return select_windows(windows, expected, take_up).usable[-policy.windows_per_period :]
-
-
-def enough_at(
-    policy: JobPolicy, usable: Sequence[WindowSummary], applied_at: datetime, now: datetime
-) -> datetime:
-    """When enough windows will be there if every window from now on is complete."""
-    missing = windows_to_measure(policy) - len(usable)
-    last = usable[-1].end_at if usable else applied_at
-    return max(last, now) + timedelta(seconds=policy.window_s * missing)
+    key_groups: pa.Table
+    traffic: pa.Table
 
 
 def measure_figures(
-    policy: JobPolicy, before: pa.Table, key_groups: pa.Table, nodes: pa.Table, traffic: pa.Table
+    policy: JobPolicy, before: pa.Table, nodes: pa.Table, loads: MeasuredLoads
 ) -> MeasuredFigures:
-    """The figures of the placement as it is, by the very definitions that plans are made by.
+    """The figures of the present placement, by the same definitions that plans are made by.
 
-    ``before`` are the key groups of the plan's snapshot, ``key_groups`` those measured since.
+    Args:
+        policy: the job's policy.
+        before: key groups of the plan's snapshot.
+        nodes: nodes under the plan.
+        loads: loads and traffic measured since the plan was applied.
     """
-    known = _between_known(traffic, key_groups)
-    problem = build_problem(policy, key_groups, nodes, known)
+    key_groups = loads.key_groups
+    traffic = _between_known(loads.traffic, key_groups)
+    problem = build_problem(policy, key_groups, nodes, traffic)
     has_traffic = problem.traffic_rate is not None
     return MeasuredFigures(
         load_distance_pct=metrics.load_distance(problem, problem.current),
         load_distance_points=metrics.load_distance_points(problem, problem.current),
         collocation_factor_pct=metrics.collocation_factor(problem, problem.current),
         load_index_pct=load_index(before, key_groups),
-        wire_bytes_per_s=wire_of(known).bytes_per_s if has_traffic else None,
-        serialise_us=serialise_us(key_groups, known),
+        wire_bytes_per_s=wire_of(traffic).bytes_per_s if has_traffic else None,
+        serialise_us=serialise_us(key_groups, traffic),
         records_before_per_s=_total(before, "records_per_s"),
         records_per_s=_total(key_groups, "records_per_s"),
     )
 
 
 def load_index(before: pa.Table, after: pa.Table) -> float | None:
-    """CPU time of a record in percent of what it was; None where one of the two did nothing.
+    """CPU time of a record in percent of its CPU time before; None if either is zero.
 
-    Of a record: input that grew or shrank since is no merit or fault of the plan.
+    The index is of a record, so that it does not change when the input grows or shrinks.
     """
-    was, now = (_total(rows, "cpu_load_cores") for rows in (before, after))
-    records_then, records_now = (_total(rows, "records_per_s") for rows in (before, after))
-    if was <= 0 or records_then <= 0 or records_now <= 0:
+    cpu_before, cpu_after = (_total(rows, "cpu_load_cores") for rows in (before, after))
+    records_before, records_after = (_total(rows, "records_per_s") for rows in (before, after))
+    if cpu_before <= 0 or records_before <= 0 or records_after <= 0:
         return None
-    return 100.0 * (now / records_now) / (was / records_then)
+    return 100.0 * (cpu_after / records_after) / (cpu_before / records_before)
 
 
 def _total(rows: pa.Table, column: str) -> float:
@@ -104,19 +99,21 @@ def _total(rows: pa.Table, column: str) -> float:
 
 
 def node_figures(
-    scaling: Sequence[Row], before: pa.Table, key_groups: pa.Table
-) -> list[tuple[str, float, float, float]]:
-    """CPU of each node that the plan says something of: figure, before, promised and measured."""
-    was, now = _cpu_by_node(before), _cpu_by_node(key_groups)
+    scaling: Sequence[ScalingRow], before: pa.Table, key_groups: pa.Table
+) -> list[Figure]:
+    """CPU load of each node for which the plan promises one."""
+    cpu_before, cpu_after = _cpu_by_node(before), _cpu_by_node(key_groups)
+    unit = PLANS_SCALING.column(NODE_CPU).unit or ""
     return [
-        (
-            f"{NODE_CPU}/{row['subject_id']}",
-            was.get(row["subject_id"], 0.0),
-            row["cpu_load_cores"],
-            now.get(row["subject_id"], 0.0),
+        Figure(
+            f"{NODE_CPU}/{row.subject_id}",
+            unit,
+            cpu_before.get(row.subject_id, 0.0),
+            row.cpu_load_cores,
+            cpu_after.get(row.subject_id, 0.0),
         )
-        for row in sorted(scaling, key=lambda row: row["subject_id"])
-        if row["subject"] == NODE and row["cpu_load_cores"] is not None
+        for row in sorted(scaling, key=lambda row: row.subject_id)
+        if row.subject == NODE and row.cpu_load_cores is not None
     ]
 
 
@@ -127,120 +124,76 @@ def _cpu_by_node(key_groups: pa.Table) -> dict[str, float]:
     )
 
 
-def outcome_rows(
-    plan: Row,
-    ack: Row,
-    measured: MeasuredFigures,
-    windows: Sequence[WindowSummary],
-    window_s: float,
-    run_id: str,
-    at: datetime,
-    by_node: Sequence[tuple[str, float, float, float]] = (),
-) -> list[Row]:
-    """The rows of plans.outcomes; a figure that could not be measured has none."""
-    common = {
-        "job": plan["job"],
-        "version": ack["version"],
-        "plan_id": plan["plan_id"],
-        "run_id": run_id,
-        "windows": len(windows),
-        "period_start_at": windows[0].end_at - timedelta(seconds=window_s),
-        "period_end_at": windows[-1].end_at,
-        "measured_at": at,
-    }
-    return [
-        {
-            **common,
-            "figure": figure,
-            "unit": _unit(figure),
-            "before": before,
-            "promised": promised,
-            "measured": float(value),
-        }
-        for figure, before, promised, value in [*_figures(plan, ack, measured), *by_node]
-        if value is not None
-    ]
+def plan_figures(plan: Draft, ack: Ack, measured: MeasuredFigures) -> list[Figure]:
+    """The figures of the whole plan."""
+    return [*_balance(plan, measured), *_migration(plan, ack), *_traffic(plan, measured)]
 
 
-def _unit(figure: str) -> str | None:
-    if figure == WIRE_PER_RECORD:
-        return "bytes/record"
-    if figure.startswith(f"{NODE_CPU}/"):
-        return PLANS_SCALING.column(NODE_CPU).unit
-    return PLANS_PLANS.column(figure).unit
-
-
-def report(rows: Sequence[Row]) -> list[str]:
-    """Promised against measured, in words."""
-    first = rows[0]
-    period = f"{first['period_start_at']:%H:%M:%S} to {first['period_end_at']:%H:%M:%S} UTC"
-    head = (
-        f"version {first['version']}, plan {first['plan_id']}, over {first['windows']} windows "
-        f"from {period}"
-    )
-    return [head, *(_words(row) for row in sorted(rows, key=lambda row: row["figure"]))]
-
-
-def _words(row: Row) -> str:
-    promised = "nothing" if row["promised"] is None else f"{row['promised']:.6g}"
-    before = "" if row["before"] is None else f", was {row['before']:.6g}"
-    measured = f"{row['measured']:.6g} {row['unit']}"
-    return f"{row['figure']}: promised {promised}, measured {measured}{before}"
-
-
-def _figures(
-    plan: Row, ack: Row, measured: MeasuredFigures
-) -> Iterator[tuple[str, float | None, float | None, float | None]]:
-    """Name, value before the plan, value promised, value measured."""
-    yield (
+def _balance(plan: Draft, measured: MeasuredFigures) -> Iterator[Figure]:
+    yield _figure(
         "load_distance_pct",
-        plan["load_distance_before_pct"],
-        plan["load_distance_pct"],
+        plan.load_distance_before_pct,
+        plan.load_distance_pct,
         measured.load_distance_pct,
     )
-    yield (
+    yield _figure(
         "load_distance_points",
-        plan["load_distance_before_points"],
-        plan["load_distance_points"],
+        plan.load_distance_before_points,
+        plan.load_distance_points,
         measured.load_distance_points,
     )
-    yield "moves", None, plan["moves"] + plan["forced_moves"], ack["moved_key_groups"]
-    # What keys carry and how long it takes is part of what the job measured; plans of versions
-    # that could not route keys do not say it.
-    n_bytes = plan["bytes"] + plan["forced_bytes"] + (plan["route_bytes"] or 0)
-    yield "bytes", None, n_bytes, ack["bytes_moved"]
-    pause_s = plan["pause_s"] + (plan["route_pause_s"] or 0.0)
-    yield "pause_s", None, pause_s, ack["pause_ms"] / 1000
-    yield (
+
+
+def _migration(plan: Draft, ack: Ack) -> Iterator[Figure]:
+    """Moves, bytes and pause; the job measures those of rerouted keys with them.
+
+    Plans of versions that could not route keys have NULL for them.
+    """
+    yield _figure("moves", None, plan.moves + plan.forced_moves, ack.moved_key_groups)
+    moved_bytes = plan.bytes + plan.forced_bytes + (plan.route_bytes or 0)
+    yield _figure("bytes", None, moved_bytes, ack.bytes_moved)
+    pause_s = plan.pause_s + (plan.route_pause_s or 0.0)
+    yield _figure("pause_s", None, pause_s, ack.pause_ms / 1000)
+
+
+def _traffic(plan: Draft, measured: MeasuredFigures) -> Iterator[Figure]:
+    yield _figure(
         "collocation_factor_pct",
-        plan["collocation_factor_before_pct"],
-        plan["collocation_factor_pct"],
+        plan.collocation_factor_before_pct,
+        plan.collocation_factor_pct,
         measured.collocation_factor_pct,
     )
-    yield "load_index_pct", 100.0, plan["load_index_pct"], measured.load_index_pct
-    yield (
+    yield _figure("load_index_pct", 100.0, plan.load_index_pct, measured.load_index_pct)
+    yield _figure(
         "wire_bytes_per_s",
-        plan["wire_bytes_before_per_s"],
-        plan["wire_bytes_per_s"],
+        plan.wire_bytes_before_per_s,
+        plan.wire_bytes_per_s,
         measured.wire_bytes_per_s,
     )
-    # Input that grew or shrank since is no merit or fault of the plan.
-    then, now = measured.records_before_per_s, measured.records_per_s
-    yield (
+    # Of a record, so that the figure does not change when the input grows or shrinks.
+    yield Figure(
         WIRE_PER_RECORD,
-        _of_each(plan["wire_bytes_before_per_s"], then),
-        _of_each(plan["wire_bytes_per_s"], then),
-        _of_each(measured.wire_bytes_per_s, now),
+        "bytes/record",
+        _per_record(plan.wire_bytes_before_per_s, measured.records_before_per_s),
+        _per_record(plan.wire_bytes_per_s, measured.records_before_per_s),
+        _per_record(measured.wire_bytes_per_s, measured.records_per_s),
     )
-    yield "serialise_us", None, plan["serialise_us"], measured.serialise_us
+    yield _figure("serialise_us", None, plan.serialise_us, measured.serialise_us)
 
 
-def _of_each(total: float | None, records: float | None) -> float | None:
+def _figure(
+    name: str, before: float | None, promised: float | None, measured: float | None
+) -> Figure:
+    """A figure that is a column of plans.plans."""
+    return Figure(name, PLANS_PLANS.column(name).unit or "", before, promised, measured)
+
+
+def _per_record(total: float | None, records: float | None) -> float | None:
     return None if total is None or not records else total / records
 
 
 def _between_known(traffic: pa.Table, key_groups: pa.Table) -> pa.Table:
-    """Traffic whose two ends are key groups of the job; a row may name others by mistake."""
+    """Traffic between key groups of the job; a row may name others by mistake."""
     known = _names(key_groups["operator_id"], key_groups["key_group"]).combine_chunks()
     ends = (
         pc.is_in(_names(traffic[f"{end}_operator_id"], traffic[f"{end}_key_group"]), known)
@@ -251,17 +204,3 @@ def _between_known(traffic: pa.Table, key_groups: pa.Table) -> pa.Table:
 
 def _names(operators: pa.ChunkedArray, numbers: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(operators, numbers.cast(pa.string()), "/")
-
-
-def broken_promise(rows: Sequence[Row], limit_pct: float) -> str | None:
-    """What to say where the measured load distance is worse than promised by more than a limit."""
-    for row in rows:
-        if row["figure"] != "load_distance_pct" or row["promised"] is None:
-            continue
-        worse = row["measured"] - row["promised"]
-        if worse > limit_pct:
-            return (
-                f"version {row['version']} promised a load distance of {row['promised']:.2f} % and "
-                f"has {row['measured']:.2f} %, {worse:.2f} more (allowed {limit_pct:g})"
-            )
-    return None

@@ -1,48 +1,25 @@
-"""Good rows and windows of metrics around a plan version, as ``condense`` reads them.
-
-Good rows, loads and rates are defined by ``spark_jobs.snapshot``: what is measured is what was
-planned with.
-"""
+"""The windows that a measurement uses: those that ``condense`` would use after the take-up."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from ballast.contracts.policy import JobPolicy
-from ballast.contracts.settings import Settings
-from ballast.contracts.tables import TABLES
-from expectations.policy_rules import checked_table
-from spark_jobs.snapshot.bad_rows import is_good, with_facts, with_reasons
-from spark_jobs.snapshot.window_selection import WindowSummary
+from spark_jobs.snapshot.window_selection import (
+    TakeUp,
+    WindowSummary,
+    select_windows,
+    windows_needed,
+)
 from spark_jobs.snapshot.window_summaries import window_summaries
-from spark_jobs.warehouse.spark_tables import read_table
 
-
-@dataclass(frozen=True)
-class Span:
-    """The windows that are read: those of one job between two times, of all versions."""
-
-    policy: JobPolicy
-    begin: datetime
-    end: datetime
-
-
-def good_rows(spark: SparkSession, settings: Settings, table: str, span: Span) -> DataFrame:
-    """The span's rows that break no limit and no rule of the policy, one a key."""
-    checked = checked_table(TABLES[table], span.policy, span.end)
-    rows = read_table(spark, settings, table).where(
-        (fn.col("job") == span.policy.job)
-        # Partitions of other days are not read.
-        & fn.col("window_date").between(span.begin.date(), span.end.date())
-        & (fn.col("window_start_at") >= fn.lit(span.begin))
-        & (fn.col("window_end_at") <= fn.lit(span.end))
-    )
-    return with_reasons(with_facts(rows, checked), checked).where(is_good())
+# Share of a statistics period that has to be there before a plan is measured.
+MEASURED_SHARE = 0.5
 
 
 def measured_windows(
@@ -55,3 +32,25 @@ def measured_windows(
         replace(window, silent_nodes=len(staying) - counts.get(end, 0))
         for end, window in window_summaries(key_groups).items()
     ]
+
+
+def usable_windows(
+    policy: JobPolicy, windows: Sequence[WindowSummary], take_up: TakeUp
+) -> tuple[WindowSummary, ...]:
+    """The latest windows that count, oldest first, at most one statistics period."""
+    expected = sum(operator.key_groups for operator in policy.operators)
+    return select_windows(windows, expected, take_up).usable[-policy.windows_per_period :]
+
+
+def windows_to_measure(policy: JobPolicy) -> int:
+    """The fewest windows that a measurement may use: half a statistics period."""
+    return windows_needed(policy, MEASURED_SHARE)
+
+
+def measurable_at(
+    policy: JobPolicy, usable: Sequence[WindowSummary], applied_at: datetime, now: datetime
+) -> datetime:
+    """When enough windows will be there if every window from now on is complete."""
+    missing = windows_to_measure(policy) - len(usable)
+    last = usable[-1].end_at if usable else applied_at
+    return max(last, now) + timedelta(seconds=policy.window_s * missing)

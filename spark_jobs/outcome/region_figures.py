@@ -1,120 +1,117 @@
-"""What weights came to: promised against measured for each ordered region of a plan. Pure."""
+"""Figures of an ordered region: before, promised by and measured under its new weights. Pure."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from ballast.contracts.regions import DEAD, weighted, weights_of
-from spark_jobs.draft.problem import Row
+from ballast.contracts.records import ConnectionWindow, WorkerWeight
+from ballast.contracts.regions import DEAD
 from spark_jobs.draft.region_weights import capacity
+from spark_jobs.outcome.figures import Figure
 
 CAPACITY, DONE, BLOCKED = "capacity_records_per_s", "done_records_per_s", "blocked_pct"
-UNITS_OF = {CAPACITY: "records/s", DONE: "records/s", BLOCKED: "%"}
-Windows = Mapping[datetime, Sequence[Row]]
-"""Rows of a region's connections by the end of their window, oldest first."""
+RegionWindows = Mapping[datetime, Sequence[ConnectionWindow]]
+"""Connections of a region by the end of their window, oldest first."""
 
 
-def windows_of_region(rows: Iterable[Row], region_id: str) -> dict[datetime, list[Row]]:
-    """A region's rows by window."""
-    found: dict[datetime, list[Row]] = defaultdict(list)
-    for row in sorted(rows, key=lambda row: row["window_end_at"]):
-        if row["region_id"] == region_id:
-            found[row["window_end_at"]].append(row)
-    return dict(found)
+def region_windows(
+    connections: Iterable[ConnectionWindow], region_id: str
+) -> dict[datetime, list[ConnectionWindow]]:
+    """The connections of one region by window."""
+    windows: dict[datetime, list[ConnectionWindow]] = defaultdict(list)
+    for connection in sorted(connections, key=lambda row: row.window_end_at):
+        if connection.region_id == region_id:
+            windows[connection.window_end_at].append(connection)
+    return dict(windows)
 
 
 def region_figures(
-    region_id: str, weights: Sequence[Row], before: Windows, after: Windows, window_s: float
-) -> list[tuple[str, float | None, float | None, float | None]]:
-    """Figure, its value before the plan, as promised and as measured.
+    region_id: str,
+    weights: Sequence[WorkerWeight],
+    before: RegionWindows,
+    after: RegionWindows,
+    window_s: float,
+) -> list[Figure]:
+    """Capacity, throughput and blocking of a region.
 
-    ``weights`` are the plan's rows of the region, ``before`` the windows it was made from and
-    ``after`` those under it. What a region can take is promised where true rates are known; what
-    it did depends on what was offered, and is no promise.
+    The capacity is promised if true rates are known. The throughput depends on the input and is
+    not promised.
+
+    Args:
+        region_id: the region.
+        weights: the region's weights under the plan.
+        before: the windows that the plan was made from.
+        after: the windows under the plan.
+        window_s: length of a window.
     """
-    rates = {r["worker_id"]: r["records_per_s"] for r in weights if r["records_per_s"]}
-    previous = {row["worker_id"]: row["previous_weight"] for row in weights}
-    promised = weights_of(weighted(weights), region_id)
-    blocked = [row["blocked_pct"] for row in weights if row["blocked_pct"] is not None]
+    rates = {row.worker_id: row.records_per_s for row in weights if row.records_per_s}
+    previous = {row.worker_id: row.previous_weight for row in weights}
+    planned = {row.worker_id: row.weight for row in weights if row.region_id == region_id}
+    blocked = [row.blocked_pct for row in weights if row.blocked_pct is not None]
     return [
-        (
+        Figure(
             f"{CAPACITY}/{region_id}",
+            "records/s",
             capacity(previous, rates or true_rates(before)),
-            capacity(promised, rates),
+            capacity(planned, rates),
             capacity(mean_weights(after), true_rates(after)),
         ),
-        (f"{DONE}/{region_id}", _done(before, window_s), None, _done(after, window_s)),
-        (
+        Figure(
+            f"{DONE}/{region_id}",
+            "records/s",
+            _throughput(before, window_s),
+            None,
+            _throughput(after, window_s),
+        ),
+        Figure(
             f"{BLOCKED}/{region_id}",
-            _blocked(before, window_s),
+            "%",
+            _blocked_pct(before, window_s),
             max(blocked, default=None),
-            _blocked(after, window_s),
+            _blocked_pct(after, window_s),
         ),
     ]
 
 
-def true_rates(windows: Windows) -> dict[str, float]:
-    """Records that came back over the time in which there were any, of workers that live."""
+def true_rates(windows: RegionWindows) -> dict[str, float]:
+    """Records returned in a second of busy time, for each worker that is not dead."""
     done: dict[str, float] = defaultdict(float)
     busy_s: dict[str, float] = defaultdict(float)
-    for row in _rows(windows):
-        if row["state"] != DEAD:
-            done[row["worker_id"]] += row["done"]
-            busy_s[row["worker_id"]] += row["busy_ms"] / 1000
+    for connection in _connections(windows):
+        if connection.state != DEAD:
+            done[connection.worker_id] += connection.done
+            busy_s[connection.worker_id] += connection.busy_ms / 1000
     return {
         worker: done[worker] / busy_s[worker] for worker in done if done[worker] and busy_s[worker]
     }
 
 
-def mean_weights(windows: Windows) -> dict[str, int]:
-    """The weight that each worker had, in whole units."""
+def mean_weights(windows: RegionWindows) -> dict[str, int]:
+    """The mean weight of each worker, in whole units."""
     total: dict[str, int] = defaultdict(int)
-    for row in _rows(windows):
-        total[row["worker_id"]] += row["weight"]
+    for connection in _connections(windows):
+        total[connection.worker_id] += connection.weight
     return {worker: round(units / len(windows)) for worker, units in total.items()}
 
 
-def _done(windows: Windows, window_s: float) -> float | None:
+def _throughput(windows: RegionWindows, window_s: float) -> float | None:
     if not windows:
         return None
-    return float(sum(row["done"] for row in _rows(windows))) / (len(windows) * window_s)
+    done = sum(connection.done for connection in _connections(windows))
+    return float(done) / (len(windows) * window_s)
 
 
-def _blocked(windows: Windows, window_s: float) -> float | None:
-    """Percent of the time that the splitter waited for the worker it waited for most."""
-    blocked: dict[str, float] = defaultdict(float)
-    for row in _rows(windows):
-        blocked[row["worker_id"]] += row["blocked_ms"] / 1000
-    if not blocked:
+def _blocked_pct(windows: RegionWindows, window_s: float) -> float | None:
+    """Percent of the time that the splitter was blocked by the worker that blocked it most."""
+    blocked_s: dict[str, float] = defaultdict(float)
+    for connection in _connections(windows):
+        blocked_s[connection.worker_id] += connection.blocked_ms / 1000
+    if not blocked_s:
         return None
-    return 100 * max(blocked.values()) / (len(windows) * window_s)
+    return 100 * max(blocked_s.values()) / (len(windows) * window_s)
 
 
-def _rows(windows: Windows) -> Iterable[Row]:
-    return (row for rows in windows.values() for row in rows)
-
-
-def region_rows(
-    common: Row,
-    figures: Sequence[tuple[str, float | None, float | None, float | None]],
-    ends: Sequence[datetime],
-    window_s: float,
-) -> list[Row]:
-    """Rows of plans.outcomes; a figure that could not be measured has none."""
-    return [
-        {
-            **common,
-            "windows": len(ends),
-            "period_start_at": ends[0] - timedelta(seconds=window_s),
-            "period_end_at": ends[-1],
-            "figure": figure,
-            "unit": UNITS_OF[figure.partition("/")[0]],
-            "before": before,
-            "promised": promised,
-            "measured": float(value),
-        }
-        for figure, before, promised, value in figures
-        if value is not None
-    ]
+def _connections(windows: RegionWindows) -> Iterable[ConnectionWindow]:
+    return (connection for window in windows.values() for connection in window)

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.records import ConnectionWindow
 from ballast.contracts.regions import even_units
 
 Row = dict[str, Any]
@@ -54,3 +55,8 @@ def connection_rows(
         for back in reversed(range(windows))
         for worker, rate in rates.items()
     ]
+
+
+def connection_windows(rows: list[Row]) -> list[ConnectionWindow]:
+    """The rows as records that belong to no snapshot."""
+    return [ConnectionWindow.from_row({**row, "snapshot_id": ""}) for row in rows]

@@ -50,7 +50,7 @@ def draft(settings):
 
 def placed(settings, draft):
     rows = read_assignment(settings, JOB, draft["plan_id"])
-    return {(row["operator_id"], row["key_group"]): row["node_id"] for row in rows}
+    return {(row.operator_id, row.key_group): row.node_id for row in rows}
 
 
 def measure(settings, sessions, as_of, run_id=RUN):
@@ -58,7 +58,7 @@ def measure(settings, sessions, as_of, run_id=RUN):
 
 
 def figures(rows):
-    return {row["figure"]: (row["before"], row["promised"], row["measured"]) for row in rows}
+    return {row.figure: (row.before, row.promised, row.measured) for row in rows}
 
 
 def write(settings, draft, windows, **rows):
@@ -89,9 +89,9 @@ def test_a_kept_promise_is_measured_from_the_windows_after_the_plan(settings, se
     nodes = placed(settings, draft)
     together = sum(nodes["parse", group] == nodes["count", group] for group in range(4))
     assert measured["collocation_factor_pct"][2] == pytest.approx(100 * together / 4)
-    assert {row["windows"] for row in rows} == {5}
-    assert rows[0]["period_start_at"] == START + timedelta(seconds=15)
-    assert rows[0]["period_end_at"] == end
+    assert {row.windows for row in rows} == {5}
+    assert rows[0].period_start_at == START + timedelta(seconds=15)
+    assert rows[0].period_end_at == end
     # The same run again writes nothing and needs no session.
     assert measure(settings, no_session, end + timedelta(hours=1)) == rows
     assert read_outcomes(settings, JOB) == rows
@@ -104,8 +104,8 @@ def test_a_job_that_renumbered_its_batches_is_measured_without_the_first_window(
     ack(settings, draft, batch_id=1000)
     end = write(settings, draft, 8, loads=500.0)
     rows = measure(settings, sessions, end)
-    assert {row["windows"] for row in rows} == {4}
-    assert rows[0]["period_start_at"] == START + timedelta(seconds=20)
+    assert {row.windows for row in rows} == {4}
+    assert rows[0].period_start_at == START + timedelta(seconds=20)
 
 
 def test_bad_double_and_foreign_rows_change_nothing(settings, sessions, draft):
@@ -130,7 +130,7 @@ def test_bad_double_and_foreign_rows_change_nothing(settings, sessions, draft):
     ack(settings, draft)
     end = write(settings, draft, 10, loads=500.0, change=spoil)
     rows = measure(settings, sessions, end)
-    assert {row["windows"] for row in rows} == {4}
+    assert {row.windows for row in rows} == {4}
     assert figures(rows)["load_distance_pct"][2] == pytest.approx(0.0, abs=1e-9)
     assert figures(rows)["collocation_factor_pct"][2] <= 100.0
 

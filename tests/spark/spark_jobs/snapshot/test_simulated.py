@@ -65,7 +65,7 @@ class Simulated:
     def follow(self, version: int, plan_id: str, at: datetime) -> None:
         """Move the state as the plan says, and acknowledge what that cost."""
         placed = {
-            (row["operator_id"], row["key_group"]): row["node_id"]
+            (row.operator_id, row.key_group): row.node_id
             for row in read_assignment(self.settings, JOB, plan_id)
         }
         index = {name: i for i, name in enumerate(self.cluster.node_ids())}
@@ -92,7 +92,7 @@ def test_simulated_windows_are_condensed_solved_published_followed_and_measured(
     simulated.follow(head.version, head.plan_id, end)
     end = simulated.write(WINDOWS, version=head.version)
     outcomes = measure_plan(settings, JOB, "run-2", lambda: nullcontext(spark), end)
-    measured = {row["figure"]: row["measured"] for row in outcomes}
+    measured = {row.figure: row.measured for row in outcomes}
     # The stream has gone on, so not what was promised to the point, but level.
     assert measured["load_distance_pct"] == pytest.approx(draft["load_distance_pct"], abs=8)
     assert measured["load_distance_pct"] < draft["load_distance_before_pct"] / 2

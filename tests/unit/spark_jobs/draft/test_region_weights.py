@@ -33,7 +33,7 @@ from spark_jobs.draft.lookup import find_snapshot, read_content, read_round, req
 from spark_jobs.draft.plan_rows import violations_of
 from spark_jobs.draft.region_weights import capacity, regions_of, weigh
 from spark_jobs.draft.solve_arguments import Choice
-from spark_jobs.outcome.region_figures import region_figures, windows_of_region
+from spark_jobs.outcome.region_figures import region_figures, region_windows
 from spark_jobs.publication.draft_checks import reasons_stale_now
 from spark_jobs.publication.publisher import publish_plan, publish_reviewed
 from spark_jobs.publication.review_answer import APPROVED, ReviewAnswer
@@ -43,7 +43,7 @@ from spark_jobs.rollback import roll_back
 from spark_jobs.solve import draft_plan, report
 from tests.support.earlier import without_columns
 from tests.support.policies import small_policy, write_policy
-from tests.support.regions import connection_rows
+from tests.support.regions import connection_rows, connection_windows
 from tests.support.snapshots import uneven, write_snapshot
 
 JOB, REGION = "probe", "tag"
@@ -427,16 +427,16 @@ def test_what_a_region_can_take_is_bounded_by_the_worker_that_is_full_first() ->
 
 def test_promised_and_measured_of_a_region(rounds: Rounds) -> None:
     draft = rounds.draft(RATES)
-    before = connection_rows(rounds.policy, REGION, START, RATES)
+    before = connection_windows(connection_rows(rounds.policy, REGION, START, RATES))
     now = {"worker-0": 500, "worker-1": 250, "worker-2": 250}
-    after = connection_rows(rounds.policy, REGION, START, RATES, weights=now)
+    after = connection_windows(connection_rows(rounds.policy, REGION, START, RATES, weights=now))
     figures = {
-        name: rest
-        for name, *rest in region_figures(
+        figure.name: [figure.before, figure.promised, figure.measured]
+        for figure in region_figures(
             REGION,
             rounds.rows(draft),
-            windows_of_region(before, REGION),
-            windows_of_region(after, REGION),
+            region_windows(before, REGION),
+            region_windows(after, REGION),
             rounds.policy.window_s,
         )
     }

@@ -1,0 +1,77 @@
+"""A plan in force that the streaming job has applied, and what its promise refers to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+
+from ballast.contracts.policy import JobPolicy
+from ballast.contracts.records import Ack, ConnectionWindow, Draft, ScalingRow, WorkerWeight
+from spark_jobs.snapshot.window_selection import TakeUp
+
+# Statistics periods that are read to find complete windows, however long the history is.
+PERIODS_READ = 2
+
+
+@dataclass(frozen=True)
+class MeasuredSpan:
+    """The windows that are read: those of one job between two times, of all versions."""
+
+    policy: JobPolicy
+    begin: datetime
+    end: datetime
+
+
+@dataclass(frozen=True)
+class AppliedPlan:
+    """A plan in force that the streaming job has applied."""
+
+    plan: Draft
+    ack: Ack
+    policy: JobPolicy
+    key_groups: pa.Table
+    """Key groups of the plan's snapshot: their loads before the plan."""
+    nodes: pa.Table
+    """Nodes under the plan: the promise holds for these capacities and states."""
+    scaling: Sequence[ScalingRow] = ()
+    """The load that the plan promises for each node."""
+    weights: Sequence[WorkerWeight] = ()
+    """Weights of workers of ordered regions under the plan."""
+    connections: Sequence[ConnectionWindow] = ()
+    """Connections of the plan's snapshot: their figures before the plan."""
+
+    @property
+    def staying(self) -> list[str]:
+        """Nodes that the promised load distance is computed over."""
+        pairs = zip(self.nodes["node_id"].to_pylist(), self.nodes["state"].to_pylist(), strict=True)
+        return [node for node, state in pairs if state == "alive"]
+
+    @property
+    def take_up(self) -> TakeUp:
+        """The version, and the batch that took it up."""
+        return TakeUp(self.ack.version, self.ack.batch_id)
+
+    def span(self, as_of: datetime) -> MeasuredSpan:
+        """The last periods, beginning one window before the one in which the plan was applied.
+
+        That window shows where the version begins if batch numbers cannot.
+        """
+        reach = timedelta(seconds=self.policy.statistics_period_s * PERIODS_READ)
+        window = timedelta(seconds=self.policy.window_s)
+        begin = max(as_of - reach, self.ack.acked_at - 2 * window)
+        return MeasuredSpan(self.policy, begin, as_of)
+
+
+def not_applied_reason(version: int, last: Ack | None) -> str:
+    """Why a version cannot be measured; ``last`` is the job's last acknowledgement of it.
+
+    A job that lost its folder acknowledges again, so the last acknowledgement counts.
+    """
+    if last is None:
+        return f"the streaming job has not answered to version {version} yet"
+    if last.status == "refused":
+        return f"the streaming job refused version {version}: {last.reason}"
+    return f"the streaming job accepted version {version} and has not applied it yet"

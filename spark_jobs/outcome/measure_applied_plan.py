@@ -1,0 +1,117 @@
+"""Measure an applied plan with Spark: select windows, average them, compare with the promise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pyspark.sql import SparkSession
+
+from ballast.contracts.records import Outcome
+from ballast.contracts.settings import Settings
+from spark_jobs.outcome.applied_plan import AppliedPlan
+from spark_jobs.outcome.figures import MeasuredLoads, measure_figures, node_figures, plan_figures
+from spark_jobs.outcome.measured_windows import (
+    measurable_at,
+    measured_windows,
+    usable_windows,
+    windows_to_measure,
+)
+from spark_jobs.outcome.outcome_tables import (
+    read_connections,
+    read_good_rows,
+    read_region_take_up,
+)
+from spark_jobs.outcome.outcomes import MeasuredPeriod, Measurement, outcomes_of
+from spark_jobs.outcome.region_figures import region_figures, region_windows
+from spark_jobs.program.run import progress
+from spark_jobs.snapshot.loads import key_group_loads, traffic_rates
+from spark_jobs.snapshot.window_selection import WindowSummary
+
+TABLES_READ = ("metrics.key_groups", "metrics.nodes", "metrics.traffic")
+
+
+@dataclass(frozen=True)
+class MeasureRun:
+    """A run with its Spark session, and the time that is now."""
+
+    spark: SparkSession
+    settings: Settings
+    run_id: str
+    as_of: datetime
+
+
+def measure_applied_plan(run: MeasureRun, applied: AppliedPlan) -> list[Outcome]:
+    """The outcomes of a plan; empty, with a progress line, while there are too few windows."""
+    policy, span = applied.policy, applied.span(run.as_of)
+    with ThreadPoolExecutor(len(TABLES_READ)) as pool:
+        # In parallel: opening a Delta table is mostly work of one thread in the driver.
+        opened = pool.map(
+            lambda table: read_good_rows(run.spark, run.settings, table, span), TABLES_READ
+        )
+        key_groups, nodes, traffic = opened
+    # Read twice: to find the windows, and to sum up their loads.
+    key_groups = key_groups.persist()
+    windows = measured_windows(key_groups, nodes, applied.staying)
+    usable = usable_windows(policy, windows, applied.take_up)
+    progress.info("found %d usable windows", len(usable))
+    if len(usable) < windows_to_measure(policy):
+        progress.info("%s", _too_few_windows(applied, usable, run.as_of))
+        return []
+    ends = [window.end_at for window in usable]
+    loads = MeasuredLoads(
+        key_group_loads(key_groups, ends, policy.window_s).toArrow(),
+        traffic_rates(traffic, ends, policy.window_s).toArrow(),
+    )
+    measured = measure_figures(policy, applied.key_groups, applied.nodes, loads)
+    progress.info("measured")
+    figures = plan_figures(applied.plan, applied.ack, measured)
+    figures += node_figures(applied.scaling, applied.key_groups, loads.key_groups)
+    measurement = _measurement(run, applied)
+    period = MeasuredPeriod.of_windows(ends, policy.window_s)
+    regions = sorted({row.region_id for row in applied.weights})
+    return outcomes_of(measurement, period, figures) + [
+        outcome
+        for region_id in regions
+        for outcome in _region_outcomes(run, applied, measurement, region_id)
+    ]
+
+
+def _measurement(run: MeasureRun, applied: AppliedPlan) -> Measurement:
+    plan = applied.plan
+    now = datetime.now(UTC)
+    return Measurement(plan.job, applied.ack.version, plan.plan_id, run.run_id, now)
+
+
+def _region_outcomes(
+    run: MeasureRun, applied: AppliedPlan, measurement: Measurement, region_id: str
+) -> list[Outcome]:
+    """The outcomes of a region's weights; empty, with a progress line, if not measurable."""
+    policy, version = applied.policy, measurement.version
+    first, last = read_region_take_up(run.settings, measurement.job, version, region_id)
+    if first is None or last is None or last.status != "applied":
+        why = last.reason if last else "it has not answered yet"
+        progress.info("region %s does not run under version %d: %s", region_id, version, why)
+        return []
+    connections = read_connections(run.spark, run.settings, applied.span(run.as_of), first)
+    windows = region_windows(connections, region_id)
+    after = dict(list(windows.items())[-policy.windows_per_period :])
+    if len(after) < windows_to_measure(policy):
+        progress.info("region %s: %d of %d windows under version %d", region_id, len(after),
+                      windows_to_measure(policy), version)  # fmt: skip
+        return []
+    weights = [row for row in applied.weights if row.region_id == region_id]
+    before = region_windows(applied.connections, region_id)
+    figures = region_figures(region_id, weights, before, after, policy.window_s)
+    period = MeasuredPeriod.of_windows(list(after), policy.window_s)
+    return outcomes_of(measurement, period, figures)
+
+
+def _too_few_windows(applied: AppliedPlan, usable: Sequence[WindowSummary], as_of: datetime) -> str:
+    at = measurable_at(applied.policy, usable, applied.ack.acked_at, as_of)
+    return (
+        f"not enough windows yet to measure version {applied.ack.version}: {len(usable)} of "
+        f"{windows_to_measure(applied.policy)}; enough at about {at:%Y-%m-%d %H:%M:%S} UTC"
+    )
