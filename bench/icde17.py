@@ -19,9 +19,9 @@ import numpy as np
 from bench.common.runner import Stopwatch, short_parser
 from bench.rebalance.cells import icde17_cell, problem_of
 from bench.simulator import scale_in
-from bench.simulator.cluster import Balancer, Cluster, Migration, PauseModel
+from bench.simulator.cluster import Balancer, Migration, PauseModel, SimulatedCluster
 from bench.simulator.potc import Potc
-from bench.simulator.real_job_1 import MINUTES, Period, RealJob1
+from bench.simulator.real_job_1 import MINUTES, JobPeriod, RealJob1
 from solvers.model.budget import Budget
 from solvers.model.problem import IntArray, Problem
 from solvers.model.stop import Stop
@@ -140,7 +140,7 @@ def _similar(one: int | None, two: int | None) -> bool:
 
 
 @dataclass(frozen=True)
-class Course:
+class JobCourse:
     """What a balancer made of the periods: distances after migrating, and what moving cost."""
 
     distances: tuple[float, ...]
@@ -166,24 +166,24 @@ class Course:
 
 
 def course_of(
-    periods: Sequence[Period],
+    periods: Sequence[JobPeriod],
     operators: Sequence[str],
     balance: Balancer,
     budget: Budget,
     pause: PauseModel,
-) -> Course:
+) -> JobCourse:
     """Follow a plan after every period. Distances are taken directly after, as in Figure 6."""
     start = np.arange(len(operators)) % NODES
-    cluster = Cluster(start, NODES, operators=operators, pause=pause)
+    cluster = SimulatedCluster(start, NODES, operators=operators, pause=pause)
     distances, migrations = [], []
     for period in periods:
         plan = balance(cluster.problem(period.load, period.state_bytes), budget)
         migrations.append(cluster.follow(plan, period.state_bytes))
         distances.append(cluster.load_distance_points(period.load))
-    return Course(tuple(distances), tuple(migrations))
+    return JobCourse(tuple(distances), tuple(migrations))
 
 
-def fitted_pause(periods: Sequence[Period]) -> PauseModel:
+def fitted_pause(periods: Sequence[JobPeriod]) -> PauseModel:
     """Chosen so that a key group of average size pauses as long as print says."""
     mean_bytes = statistics.fmean(float(p.state_bytes.mean()) for p in periods)
     return PauseModel(PAUSE_C0_S, (PRINTED_PAUSE_S - PAUSE_C0_S) / mean_bytes)
@@ -210,7 +210,7 @@ def real_job_1_lines(seed: int, seconds: float, count: int) -> Iterator[Line]:
     yield from _budget_lines(runs)
 
 
-def _quality_lines(runs: dict[str, Course]) -> Iterator[Line]:
+def _quality_lines(runs: dict[str, JobCourse]) -> Iterator[Line]:
     ours, flux, rounds = runs["ours"], runs["flux"], runs["flux, rounds"]
     yield Line(
         "5.2.1, Figure 6: load distance in points after at most 13 migrations, ours",
@@ -233,7 +233,7 @@ def _quality_lines(runs: dict[str, Course]) -> Iterator[Line]:
     yield Line("5.2.1, Figure 7: migrations a period", "13", f"at most {most}", most <= 13)
 
 
-def _potc_lines(potc: Potc, periods: Sequence[Period], ours: Course) -> Iterator[Line]:
+def _potc_lines(potc: Potc, periods: Sequence[JobPeriod], ours: JobCourse) -> Iterator[Line]:
     seen = [potc.period(period) for period in periods]
     distances = [p.load_distance_points() for p in seen]
     yield Line(
@@ -252,7 +252,7 @@ def _potc_lines(potc: Potc, periods: Sequence[Period], ours: Course) -> Iterator
     )
 
 
-def _pause_lines(ours: Course) -> Iterator[Line]:
+def _pause_lines(ours: JobCourse) -> Iterator[Line]:
     seconds = 60.0 * MINUTES
     pause = ours.mean_pause_s()
     yield Line(
@@ -274,7 +274,7 @@ def _pause_lines(ours: Course) -> Iterator[Line]:
     )
 
 
-def _budget_lines(runs: dict[str, Course]) -> Iterator[Line]:
+def _budget_lines(runs: dict[str, JobCourse]) -> Iterator[Line]:
     ten, thirteen, free = runs["ten"], runs["ours"], runs["free"]
     yield Line(
         "5.2.2, Figure 8: worst load distance in points with 10, 13 and any number of migrations",

@@ -27,7 +27,7 @@ from ballast.contracts.policy import JobPolicy, load_policy
 from ballast.streaming import StreamingJob
 from ballast.streaming.node import Pair, pack, unpack
 from ballast.streaming.operators import build_topology
-from bench.real_jobs.blocks import Edge, Flow, flow_of
+from bench.real_jobs.blocks import BlockFlow, Edge, flow_of
 from examples.flights.__main__ import RATE, TRIGGER_S
 from examples.flights.operators import FLIGHTS
 from examples.flights.real_jobs import REAL_JOBS, real_job_policy
@@ -59,7 +59,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Cost:
+class RecordCost:
     """What one record of some blocks costs to send and to receive."""
 
     records: int
@@ -72,7 +72,7 @@ class Cost:
         return self.records / self.blocks
 
 
-def measure(blocks: Sequence[list[Pair]], repeat: int) -> Cost:
+def measure(blocks: Sequence[list[Pair]], repeat: int) -> RecordCost:
     """Pack and unpack all blocks, again and again; one way after the other in each repetition."""
     records = sum(map(len, blocks))
     send, receive = [], []
@@ -83,7 +83,7 @@ def measure(blocks: Sequence[list[Pair]], repeat: int) -> Cost:
             # One block's records are let go before the next is opened, as on a node.
             seconds, _ = _timed(lambda sent=payloads: sum(len(unpack(data)) for data in sent))
             receive.append(1e6 * seconds / records)
-    return Cost(records, len(blocks), Spread.of(send), Spread.of(receive))
+    return RecordCost(records, len(blocks), Spread.of(send), Spread.of(receive))
 
 
 def _timed(work: Callable[[], T]) -> tuple[float, T]:
@@ -102,11 +102,11 @@ def _collector_off() -> Iterator[None]:
         gc.enable()
 
 
-def edge_costs(flow: Flow, repeat: int) -> dict[Edge, Cost]:
+def edge_costs(flow: BlockFlow, repeat: int) -> dict[Edge, RecordCost]:
     return {edge: measure(blocks, repeat) for edge, blocks in flow.blocks.items()}
 
 
-def overall(costs: Sequence[Cost]) -> tuple[float, float]:
+def overall(costs: Sequence[RecordCost]) -> tuple[float, float]:
     """CPU seconds a record sent and received, each edge by its records."""
     records = sum(cost.records for cost in costs)
     send = sum(cost.send.median * cost.records for cost in costs) / records
@@ -114,7 +114,7 @@ def overall(costs: Sequence[Cost]) -> tuple[float, float]:
     return send * 1e-6, receive * 1e-6
 
 
-def by_size(pairs: Sequence[Pair], sizes: Sequence[int], repeat: int) -> dict[int, Cost]:
+def by_size(pairs: Sequence[Pair], sizes: Sequence[int], repeat: int) -> dict[int, RecordCost]:
     """The same records in blocks of other sizes."""
     return {
         size: measure([list(pairs[i : i + size]) for i in range(0, len(pairs), size)], repeat)
@@ -122,7 +122,7 @@ def by_size(pairs: Sequence[Pair], sizes: Sequence[int], repeat: int) -> dict[in
     }
 
 
-def per_block_and_record(costs: dict[int, Cost]) -> tuple[float, float]:
+def per_block_and_record(costs: dict[int, RecordCost]) -> tuple[float, float]:
     """Microseconds a block and a record, for both ways together: a line through two sizes."""
     small, large = min(costs), max(costs)
     both = {size: cost.send.median + cost.receive.median for size, cost in costs.items()}
@@ -136,12 +136,12 @@ def jobs() -> dict[str, tuple[StreamingJob, JobPolicy]]:
     return found | {name: (job, real_job_policy(job)) for name, job in REAL_JOBS.items()}
 
 
-def flow_of_job(job: StreamingJob, policy: JobPolicy, lines: Sequence[str]) -> Flow:
+def flow_of_job(job: StreamingJob, policy: JobPolicy, lines: Sequence[str]) -> BlockFlow:
     kept = lines if job.job == "real_job_4" else [line for line in lines if line[0] != "w"]
     return flow_of(build_topology(job.job, job.operators, policy), kept)
 
 
-def print_edges(name: str, flow: Flow, costs: dict[Edge, Cost]) -> None:
+def print_edges(name: str, flow: BlockFlow, costs: dict[Edge, RecordCost]) -> None:
     for (source, target), cost in costs.items():
         work = 1e6 * flow.process_s[target]
         ratio = (cost.send.median + cost.receive.median) / work if work else float("inf")

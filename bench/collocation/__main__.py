@@ -22,10 +22,10 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 from bench.collocation import paper, plots, table
-from bench.collocation.methods import ALBIC, METHODS, OURS, WORDS, Setting, step_of
-from bench.collocation.rounds import History, Round, Run, run_of, simulate
+from bench.collocation.methods import ALBIC, METHODS, OURS, WORDS, CollocationSetting, step_of
+from bench.collocation.rounds import CollocationRound, CollocationRun, History, run_of, simulate
 from bench.collocation.settings import ROUNDS, SHAPES, SIZES, settings_of
-from bench.collocation.verdicts import Verdict, verdicts
+from bench.collocation.verdicts import WorstCaseVerdict, verdicts
 from bench.common.runner import (
     Benchmark,
     Revision,
@@ -44,19 +44,21 @@ WORKERS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class CollocationTask:
     """One method on one instance."""
 
-    setting: Setting
+    setting: CollocationSetting
     index: int
     seed: int
     method: str
 
 
-def tasks_of(settings: Sequence[Setting], seeds: int, seed_base: int) -> list[Task]:
+def tasks_of(
+    settings: Sequence[CollocationSetting], seeds: int, seed_base: int
+) -> list[CollocationTask]:
     """Longest first, so that no core is left with a long one at the end."""
     found = [
-        Task(setting, index, seed_of(seed_base, setting.name, index), method)
+        CollocationTask(setting, index, seed_of(seed_base, setting.name, index), method)
         for setting in settings
         for index in range(seeds)
         for method in METHODS
@@ -67,14 +69,16 @@ def tasks_of(settings: Sequence[Setting], seeds: int, seed_base: int) -> list[Ta
     )
 
 
-def run_task(task: Task) -> tuple[Task, list[Round], float]:
+def run_task(task: CollocationTask) -> tuple[CollocationTask, list[CollocationRound], float]:
     started = time.monotonic()
     step = step_of(task.method, task.setting)
     history = simulate(step, task.setting, task.seed, ROUNDS[task.method])
     return task, history, time.monotonic() - started
 
 
-def run_all(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, list[Round], float]]:
+def run_all(
+    tasks: Sequence[CollocationTask], workers: int
+) -> Iterator[tuple[CollocationTask, list[CollocationRound], float]]:
     if workers < 2:
         yield from map(run_task, tasks)
         return
@@ -83,10 +87,10 @@ def run_all(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, list[Ro
             yield done.result()
 
 
-def measure(tasks: Sequence[Task], workers: int) -> list[Run]:
+def measure(tasks: Sequence[CollocationTask], workers: int) -> list[CollocationRun]:
     """Runs in the order of settings and seeds, whatever ended first."""
     histories: dict[tuple[str, int], dict[str, History]] = {}
-    runs: dict[tuple[str, int], Run] = {}
+    runs: dict[tuple[str, int], CollocationRun] = {}
     for number, (task, history, seconds) in enumerate(run_all(tasks, workers), 1):
         key = task.setting.name, task.index
         found = histories.setdefault(key, {})
@@ -106,12 +110,12 @@ def measure(tasks: Sequence[Task], workers: int) -> list[Run]:
     return [runs[key] for key in order]
 
 
-def _place_in_table(task: Task) -> tuple[int, int, int]:
+def _place_in_table(task: CollocationTask) -> tuple[int, int, int]:
     shape = task.setting.name.split(", ")[1]
     return list(SHAPES).index(shape), task.setting.scenario.nodes, task.index
 
 
-def report(runs: Sequence[Run], found: Sequence[Verdict], words: str) -> str:
+def report(runs: Sequence[CollocationRun], found: Sequence[WorstCaseVerdict], words: str) -> str:
     """The page in Markdown, without its picture."""
     parts = [
         words,
@@ -183,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return conclude(text, holds=all(v.holds for v in found), folder=out)
 
 
-def _write(out: Path, revision: Revision, runs: Sequence[Run], text: str) -> None:
+def _write(out: Path, revision: Revision, runs: Sequence[CollocationRun], text: str) -> None:
     content = {
         "commit": revision.commit,
         "seed_base": revision.seed_name,
@@ -192,7 +196,9 @@ def _write(out: Path, revision: Revision, runs: Sequence[Run], text: str) -> Non
     write_results(out, content, text)
     with (out / "rounds.csv").open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
-        rows.writerow(["setting", "seed", "method", "round", *(f.name for f in fields(Round))])
+        rows.writerow(
+            ["setting", "seed", "method", "round", *(f.name for f in fields(CollocationRound))]
+        )
         for run in runs:
             for method, history in run.histories.items():
                 for number, found in enumerate(history, 1):
@@ -200,7 +206,7 @@ def _write(out: Path, revision: Revision, runs: Sequence[Run], text: str) -> Non
     plots.draw(runs, out / "plot.svg")
 
 
-def _write_docs(runs: Sequence[Run], text: str) -> None:
+def _write_docs(runs: Sequence[CollocationRun], text: str) -> None:
     if plots.draw(runs, BENCHMARK.picture):
         picture = BENCHMARK.picture_link("Collocation, load distance and moves by round")
         text += (

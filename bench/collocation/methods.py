@@ -33,7 +33,7 @@ Step = Callable[[Problem, int], IntArray]
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class CollocationSetting:
     """``bound``: load distance that is allowed, in percent of the mean."""
 
     name: str
@@ -42,7 +42,7 @@ class Setting:
     bound: float = 10.0
 
 
-def step_of(method: str, setting: Setting) -> Step:
+def step_of(method: str, setting: CollocationSetting) -> Step:
     """A fresh method: it remembers nothing of another run."""
     if method == OURS:
         return _ours(setting)
@@ -51,7 +51,7 @@ def step_of(method: str, setting: Setting) -> Step:
     return _albic(setting, setting.moves if method == ALBIC_M else 1)
 
 
-def _ours(setting: Setting) -> Step:
+def _ours(setting: CollocationSetting) -> Step:
     target: TargetMemory | None = None
 
     def step(problem: Problem, seed: int) -> IntArray:
@@ -64,7 +64,7 @@ def _ours(setting: Setting) -> Step:
     return step
 
 
-def _albic(setting: Setting, pairs: int) -> Step:
+def _albic(setting: CollocationSetting, pairs: int) -> Step:
     def step(problem: Problem, seed: int) -> IntArray:
         mean = float(problem.load.sum()) / problem.n_nodes
         # ALBIC's maxLD is in points of load; the bound of all methods in percent of the mean.
@@ -76,7 +76,7 @@ def _albic(setting: Setting, pairs: int) -> Step:
     return step
 
 
-def _cola(setting: Setting) -> Step:
+def _cola(setting: CollocationSetting) -> Step:
     def step(problem: Problem, seed: int) -> IntArray:
         params = {"max_load_distance": setting.bound}
         return cola.solve(problem, Budget(), Stop(), seed, params).assignment.copy()

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.collocation.methods import ALBIC, COLA, OURS
-from bench.collocation.rounds import HELD, History, Run
+from bench.collocation.rounds import HELD, CollocationRun, History
 from bench.collocation.settings import SIZES, name_of
 
 FIGURE_10 = {
@@ -64,7 +64,7 @@ def end_of(histories: Sequence[History]) -> End:
     )
 
 
-def ends(runs: Sequence[Run], names: Mapping[int, str]) -> dict[int, dict[str, End]]:
+def ends(runs: Sequence[CollocationRun], names: Mapping[int, str]) -> dict[int, dict[str, End]]:
     """By the figure's axis and the method; settings that were not run are left out."""
     found: dict[int, dict[str, End]] = {}
     for at, name in names.items():
@@ -75,7 +75,7 @@ def ends(runs: Sequence[Run], names: Mapping[int, str]) -> dict[int, dict[str, E
     return found
 
 
-def claims(runs: Sequence[Run]) -> list[Claim]:
+def claims(runs: Sequence[CollocationRun]) -> list[Claim]:
     figure_10, figure_11 = ends(runs, FIGURE_10), ends(runs, FIGURE_11)
     found = []
     if figure_10:
@@ -110,7 +110,7 @@ def _never_less(printed: str, figure: Mapping[int, Mapping[str, End]]) -> Claim:
     return Claim(printed, f"{min(found):+.1f} to {max(found):+.1f} points", min(found) > EQUAL)
 
 
-def section(runs: Sequence[Run]) -> str:
+def section(runs: Sequence[CollocationRun]) -> str:
     """Both figures as tables, and the claims; empty where none of their settings was run."""
     parts = []
     for title, axis, names in (

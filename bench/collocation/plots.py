@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.collocation.methods import ALBIC, ALBIC_M, COLA, METHODS, OURS, WORDS
-from bench.collocation.rounds import Round, Run
+from bench.collocation.rounds import CollocationRound, CollocationRun
 from bench.common.drawing import svg_pyplot
 
 COLOURS = {OURS: "#0b6e4f", ALBIC_M: "#1f77b4", ALBIC: "#7570b3", COLA: "#d95f02"}
@@ -20,11 +20,11 @@ LABELS = {
 }
 
 
-def figure_of(found: Round, name: str) -> float:
+def figure_of(found: CollocationRound, name: str) -> float:
     return float(getattr(found, name))
 
 
-def panels(runs: Sequence[Run]) -> list[list[Run | None]]:
+def panels(runs: Sequence[CollocationRun]) -> list[list[CollocationRun | None]]:
     """Sizes by shapes: the first seed of each; shapes that were not run have no column."""
     first = {run.setting.name: run for run in reversed(runs)}
     sizes = sorted({run.setting.scenario.nodes for run in runs})
@@ -33,7 +33,7 @@ def panels(runs: Sequence[Run]) -> list[list[Run | None]]:
     return [row for row in rows if any(row)]
 
 
-def draw(runs: Sequence[Run], path: Path) -> bool:
+def draw(runs: Sequence[CollocationRun], path: Path) -> bool:
     """One SVG file; False where nothing of what is drawn was run."""
     rows = panels(runs)
     if not rows:
@@ -59,7 +59,7 @@ def draw(runs: Sequence[Run], path: Path) -> bool:
     return True
 
 
-def _panel(axis: Any, run: Run, name: str) -> None:
+def _panel(axis: Any, run: CollocationRun, name: str) -> None:
     for method in METHODS:
         history = run.histories[method]
         axis.plot(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bench.collocation.methods import Setting, Step
+from bench.collocation.methods import CollocationSetting, Step
 from bench.simulator.traffic import TrafficSimulation
 from solvers.collocate.lower_bound import fewest_rounds
 from solvers.model import metrics
@@ -23,7 +23,7 @@ SLACK = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class CollocationRound:
     """Collocation factor and load distance (percent) after a round, and the moves it took."""
 
     collocation: float
@@ -31,22 +31,24 @@ class Round:
     moves: int
 
 
-History = Sequence[Round]
+History = Sequence[CollocationRound]
 
 
-def simulate(step: Step, setting: Setting, seed: int, rounds: int) -> list[Round]:
+def simulate(
+    step: Step, setting: CollocationSetting, seed: int, rounds: int
+) -> list[CollocationRound]:
     """Up to so many rounds; ends early once all has been together or nothing has come for long.
 
     Figures are recomputed from the assignment: a solver's own word is not asked for.
     """
     world = TrafficSimulation(setting.scenario, seed)
-    history: list[Round] = []
+    history: list[CollocationRound] = []
     for number in range(rounds):
         problem = world.problem()
         assignment = step(problem, seed + number)
         collocation = metrics.collocation_factor(problem, assignment) or 0.0
         distance = metrics.load_distance(problem, assignment)
-        history.append(Round(collocation, distance, world.follow(assignment).moves))
+        history.append(CollocationRound(collocation, distance, world.follow(assignment).moves))
         if is_held(history) or is_stuck(history):
             break
     return history
@@ -97,10 +99,10 @@ def over_bound(history: History, bound: float) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class CollocationRun:
     """All methods on one instance. ``fewest``: the proven lower bound on rounds."""
 
-    setting: Setting
+    setting: CollocationSetting
     seed: int
     index: int
     wanted: float
@@ -114,11 +116,13 @@ class Run:
         return asdict(self)
 
 
-def run_of(setting: Setting, seed: int, index: int, histories: Mapping[str, History]) -> Run:
+def run_of(
+    setting: CollocationSetting, seed: int, index: int, histories: Mapping[str, History]
+) -> CollocationRun:
     """The wanted collocation, and the bound on the rounds until it is there."""
     wanted = SHARE_WANTED * obtainable(histories.values(), setting.bound)
     problem = TrafficSimulation(setting.scenario, seed).problem()
     assert problem.traffic_rate is not None
     rate = wanted / 100.0 * float(problem.traffic_rate.sum())
     fewest = max(1, fewest_rounds(problem, rate, setting.moves))
-    return Run(setting, seed, index, wanted, fewest, dict(histories))
+    return CollocationRun(setting, seed, index, wanted, fewest, dict(histories))

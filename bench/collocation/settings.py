@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.collocation.methods import ALBIC, ALBIC_M, COLA, OURS, Setting
+from bench.collocation.methods import ALBIC, ALBIC_M, COLA, OURS, CollocationSetting
 from bench.simulator.traffic import CHAINS, FULL, MERGE, ONE_TO_ONE, PAIRS, PARTIAL, Scenario
 
 SIZES = (20, 40, 60)
@@ -41,15 +41,17 @@ def name_of(nodes: int, shape: str) -> str:
     return f"{nodes} nodes, {shape}"
 
 
-def setting_of(nodes: int, shape: str) -> Setting:
+def setting_of(nodes: int, shape: str) -> CollocationSetting:
     kind, pattern, share, skew = SHAPES[shape]
     scenario = Scenario(nodes, kind, pattern, share, skew)
-    return Setting(name_of(nodes, shape), scenario, MOVES[nodes])
+    return CollocationSetting(name_of(nodes, shape), scenario, MOVES[nodes])
 
 
-def settings_of(sizes: Sequence[int] | None, shapes: Sequence[str] | None) -> list[Setting]:
+def settings_of(
+    sizes: Sequence[int] | None, shapes: Sequence[str] | None
+) -> list[CollocationSetting]:
     """What is named, at the sizes that are named; by default every shape where it belongs."""
-    found: list[Setting] = []
+    found: list[CollocationSetting] = []
     for shape in shapes or SHAPES:
         usual = SIZES if shape in EVERY_SIZE else (ONE_SIZE[shape],)
         wanted = [n for n in sizes or usual if n in usual or shapes]

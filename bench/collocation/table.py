@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.collocation.methods import METHODS, OURS, WORDS
-from bench.collocation.rounds import History, Run, best_within
-from bench.collocation.verdicts import Verdict
+from bench.collocation.rounds import CollocationRun, History, best_within
+from bench.collocation.verdicts import WorstCaseVerdict
 from bench.common.markdown import line
 
 SHOWN_ROUNDS = (1, 5, 10, 15, 20, 25, 30, 40, 60, 100, 200, 400)
 """Rounds that the table by round shows; the files have all of them."""
 
 
-def rounds_table(runs: Sequence[Run]) -> str:
+def rounds_table(runs: Sequence[CollocationRun]) -> str:
     """A line a setting; where there are several seeds, one figure each, in the order of seeds."""
     heads = ["setting", "wanted, %", "lower bound", *(WORDS[m] for m in METHODS)]
     lines = [line(heads), line(["---"] * len(heads))]
@@ -29,7 +29,7 @@ def rounds_table(runs: Sequence[Run]) -> str:
     return "\n".join(lines)
 
 
-def reached(run: Run, method: str) -> str:
+def reached(run: CollocationRun, method: str) -> str:
     """Rounds needed, or the best it had and in how many rounds."""
     history = run.histories[method]
     needed = run.rounds_of(method)
@@ -38,7 +38,7 @@ def reached(run: Run, method: str) -> str:
     return f"not in {len(history)} ({best_within(history, run.setting.bound):.0f} %)"
 
 
-def progress_table(run: Run) -> str:
+def progress_table(run: CollocationRun) -> str:
     """Collocation, load distance and moves by round; empty where a method had ended."""
     methods = [m for m in METHODS if m in run.histories]
     heads = ["round", *(WORDS[m] for m in methods)]
@@ -59,12 +59,12 @@ def _at(history: History, number: int) -> str:
     return f"{found.collocation:.1f} / {found.load_distance:.1f} / {found.moves}"
 
 
-def verdict_table(found: Sequence[Verdict]) -> str:
+def verdict_table(found: Sequence[WorstCaseVerdict]) -> str:
     heads = ["ours", "limit", "worst", "where", "verdict"]
     return "\n".join([line(heads), line(["---"] * len(heads)), *(v.text() for v in found)])
 
 
-def said(run: Run) -> str:
+def said(run: CollocationRun) -> str:
     """One line of progress for a finished instance."""
     figures = ", ".join(f"{WORDS[m]} {reached(run, m)}" for m in METHODS if m != OURS)
     return (

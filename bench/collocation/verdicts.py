@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bench.collocation.methods import ALBIC_M, OURS
-from bench.collocation.rounds import SLACK, Run, best_within, over_bound, over_budget
+from bench.collocation.rounds import SLACK, CollocationRun, best_within, over_bound, over_budget
 from bench.simulator.traffic import CHAINS, ONE_TO_ONE, PAIRS, Scenario
 
 LATER_AT_MOST = 1
@@ -16,7 +16,7 @@ TIMES_THE_BOUND = {PAIRS: 1.1, CHAINS: 1.3}
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class WorstCaseVerdict:
     """``figure``: the worst over the runs; ``where``: the run that had it."""
 
     what: str
@@ -30,10 +30,10 @@ class Verdict:
         return f"| {self.what} | {self.limit} | {self.figure} | {self.where} | {word} |"
 
 
-Measure = Callable[[Run], float]
+Measure = Callable[[CollocationRun], float]
 
 
-def verdicts(runs: Sequence[Run]) -> list[Verdict]:
+def verdicts(runs: Sequence[CollocationRun]) -> list[WorstCaseVerdict]:
     """Every run counts: no seed is averaged away."""
     found = [
         _worst(
@@ -69,15 +69,19 @@ def verdicts(runs: Sequence[Run]) -> list[Verdict]:
 
 
 def _worst(
-    what: str, runs: Sequence[Run], measure: Measure, limit: str, keeps: Callable[[float], bool]
-) -> Verdict:
+    what: str,
+    runs: Sequence[CollocationRun],
+    measure: Measure,
+    limit: str,
+    keeps: Callable[[float], bool],
+) -> WorstCaseVerdict:
     worst = max(runs, key=measure)
     figure = measure(worst)
     where = f"{worst.setting.name}, seed {worst.index + 1}"
-    return Verdict(what, limit, f"{figure:.4g}", where, keeps(figure))
+    return WorstCaseVerdict(what, limit, f"{figure:.4g}", where, keeps(figure))
 
 
-def rounds_later(run: Run) -> float:
+def rounds_later(run: CollocationRun) -> float:
     """Rounds that ours needs more than ALBIC-M; without end if it never gets there alone."""
     ours, theirs = run.rounds_of(OURS), run.rounds_of(ALBIC_M)
     if ours is None:
@@ -86,7 +90,7 @@ def rounds_later(run: Run) -> float:
     return float(ours - (theirs or len(run.histories[ALBIC_M]) + 1))
 
 
-def points_below(run: Run) -> float:
+def points_below(run: CollocationRun) -> float:
     """By how much the best of ours stays below the best of ALBIC-M, which may have more rounds."""
     ours, theirs = run.histories[OURS], run.histories[ALBIC_M]
     bound = run.setting.bound
@@ -99,14 +103,14 @@ def has_a_limit(scenario: Scenario, shape: str) -> bool:
     return is_plain and scenario.shape == shape and not scenario.skew
 
 
-def times_the_bound(run: Run) -> float:
+def times_the_bound(run: CollocationRun) -> float:
     ours = run.rounds_of(OURS)
     return float("inf") if ours is None else ours / run.fewest
 
 
-def _over_budget(run: Run) -> float:
+def _over_budget(run: CollocationRun) -> float:
     return float(over_budget(run.histories[OURS], run.setting.moves))
 
 
-def _over_bound(run: Run) -> float:
+def _over_bound(run: CollocationRun) -> float:
     return float(over_bound(run.histories[OURS], run.setting.bound))

@@ -26,7 +26,7 @@ from bench.common.seeds import ROOT
 from bench.real_jobs import plots, report
 from bench.real_jobs.methods import METHODS, Rules
 from bench.real_jobs.notes import NOTES
-from bench.real_jobs.rounds import JobRun, Setting, run_job
+from bench.real_jobs.rounds import JobRun, JobSetting, run_job
 from bench.serialise import flow_of_job, measure
 from examples.flights.__main__ import build_session
 from examples.flights.real_jobs import REAL_JOB_4, REAL_JOBS, real_job_policy
@@ -73,7 +73,7 @@ def sending_costs(job: StreamingJob, lines: Sequence[str], nodes: int, size: int
 
 
 def run_all(options: argparse.Namespace) -> None:
-    setting = Setting(
+    setting = JobSetting(
         nodes=options.nodes,
         cola_rounds=options.cola_rounds,
         batches_per_round=options.batches,

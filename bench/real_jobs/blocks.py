@@ -17,7 +17,7 @@ Edge = tuple[str, str]
 
 
 @dataclass
-class Flow:
+class BlockFlow:
     """One batch: the blocks of every edge, and what processing alone took."""
 
     blocks: dict[Edge, list[list[Pair]]] = field(default_factory=dict)
@@ -34,14 +34,14 @@ def source_key_of(text: str) -> str:
     return fields[11] or fields[9] + fields[10]
 
 
-def flow_of(topology: Topology, lines: Iterable[str]) -> Flow:
+def flow_of(topology: Topology, lines: Iterable[str]) -> BlockFlow:
     """Run the operators over one batch in one place; every record is kept with its key."""
     inboxes: dict[Group, list[Pair]] = defaultdict(list)
     for text in lines:
         key = source_key_of(text)
         group = key_group_of(key, topology.key_groups[0])
         inboxes[0, group].append((key, {"value": text.rstrip("\n")}))
-    flow = Flow()
+    flow = BlockFlow()
     for number, name in enumerate(topology.ids):
         groups = sorted(group for group in inboxes if group[0] == number)
         flow.records[name] = sum(len(inboxes[group]) for group in groups)

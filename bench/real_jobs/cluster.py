@@ -56,7 +56,7 @@ class Moved:
     state_bytes: int
 
 
-class Cluster:
+class LogicalCluster:
     """One job with its state and placement. ``batches`` are fed by number, as often as wanted."""
 
     def __init__(
@@ -78,10 +78,12 @@ class Cluster:
         self.next_batch = 0
         self.fed: Counter[int] = Counter()
 
-    def copy_to(self, folder: Path) -> Cluster:
+    def copy_to(self, folder: Path) -> LogicalCluster:
         """The same job in the same state, going its own way from here."""
         shutil.copytree(self.folder, folder)
-        twin = Cluster(self.spark, self.job, self.policy, folder, self.batches, self.placement)
+        twin = LogicalCluster(
+            self.spark, self.job, self.policy, folder, self.batches, self.placement
+        )
         twin.state_bytes, twin.next_batch = dict(self.state_bytes), self.next_batch
         twin.fed = self.fed.copy()
         return twin

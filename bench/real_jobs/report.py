@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.real_jobs.methods import ALBIC, COLA, METHODS, NOBODY, OURS, WORDS
-from bench.real_jobs.rounds import JobRun, Round
+from bench.real_jobs.rounds import JobRound, JobRun
 
 LAST = 3
 """Rounds at the end whose mean is a method's figure: one round alone has luck in it."""
@@ -43,12 +43,12 @@ def base_of(run: JobRun, of: str) -> float:
     return statistics.mean(getattr(row, of) / row.records for row in run.rounds if row.number == 0)
 
 
-def load_index(run: JobRun, row: Round) -> float:
+def load_index(run: JobRun, row: JobRound) -> float:
     """CPU measured a record, in percent of the first round's."""
     return 100 * row.cpu_s / row.records / base_of(run, "cpu_s")
 
 
-def evened_index(run: JobRun, row: Round) -> float:
+def evened_index(run: JobRun, row: JobRound) -> float:
     """The same in units of the probes around it: a slower processor is no load."""
     return 100 * row.work / row.records / base_of(run, "work")
 
@@ -143,7 +143,7 @@ def by_round(run: JobRun) -> str:
     return "\n".join(lines)
 
 
-def _cell(row: Round | None, text: object) -> str:
+def _cell(row: JobRound | None, text: object) -> str:
     return "" if row is None else text(row)  # type: ignore[operator]
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from ballast.streaming import StreamingJob
 from ballast.streaming.operators import build_topology
-from bench.real_jobs.cluster import Cluster, Moved, RoundFigures
+from bench.real_jobs.cluster import LogicalCluster, Moved, RoundFigures
 from bench.real_jobs.methods import COLA, Rules, Step, step_of
 from bench.real_jobs.problems import (
     SCORE_FACTOR,
@@ -34,7 +34,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Setting:
+class JobSetting:
     """How a job is run."""
 
     nodes: int = 20
@@ -49,7 +49,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Round:
+class JobRound:
     """A measured round. ``moves`` and ``moved_bytes`` are what was moved just before it."""
 
     method: str
@@ -77,7 +77,7 @@ class JobRun:
     """All rounds of all methods of a job, and whether its sums were right at the end."""
 
     job: str
-    rounds: tuple[Round, ...]
+    rounds: tuple[JobRound, ...]
     heavy_share: float
     """Percent of the traffic on pairs worth collocating by ALBIC's score."""
     send_us: float
@@ -85,7 +85,7 @@ class JobRun:
     checks: tuple[str, ...]
     is_exact: bool
 
-    def of(self, method: str) -> list[Round]:
+    def of(self, method: str) -> list[JobRound]:
         return [row for row in self.rounds if row.method == method]
 
     def to_json(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class JobRun:
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> JobRun:
-        rounds = tuple(Round(**row) for row in found["rounds"])
+        rounds = tuple(JobRound(**row) for row in found["rounds"])
         return cls(**{**found, "rounds": rounds, "checks": tuple(found["checks"])})
 
 
@@ -118,7 +118,7 @@ def run_job(
     spark: SparkSession,
     job: StreamingJob,
     lines: Sequence[str],
-    setting: Setting,
+    setting: JobSetting,
     rules: Rules,
     folder: Path,
     say: Say,
@@ -153,15 +153,15 @@ def run_job(
 def _worst_start(
     spark: SparkSession,
     job: StreamingJob,
-    setting: Setting,
+    setting: JobSetting,
     folder: Path,
     batches: Sequence[Path],
-) -> tuple[Cluster, RoundFigures, Problem]:
+) -> tuple[LogicalCluster, RoundFigures, Problem]:
     policy = real_job_policy(job, setting.nodes)
     topology = build_topology(job.job, job.operators, policy)
     node_ids = tuple(node.id for node in policy.nodes)
     placement = even_placement(topology, node_ids)
-    cluster = Cluster(spark, job, policy, folder / "start", batches, placement)
+    cluster = LogicalCluster(spark, job, policy, folder / "start", batches, placement)
     # State of the whole input first: it would else grow from round to round, and load with it.
     year = cluster.run_at_once(range(len(batches)))
     problem = problem_of(topology, placement, node_ids, year, capacity_of(year, setting.nodes))
@@ -175,20 +175,25 @@ class _Lane:
     """One method's own cluster, going from round to round."""
 
     def __init__(
-        self, method: str, cluster: Cluster, step: Step, setting: Setting, year: RoundFigures
+        self,
+        method: str,
+        cluster: LogicalCluster,
+        step: Step,
+        setting: JobSetting,
+        year: RoundFigures,
     ) -> None:
         self.method, self.cluster, self.step, self.setting = method, cluster, step, setting
         # The pass that filled the state had nothing collocated either, and so is a measurement.
         self.period = deque([year], maxlen=setting.period)
         self.capacity_ms: float | None = None
         self.moved = Moved(0, 0)
-        self.history: list[Round] = []
+        self.history: list[JobRound] = []
 
     def is_due(self, number: int) -> bool:
         """COLA moves nearly everything in each round: a few of them say all there is."""
         return self.method != COLA or number <= self.setting.cola_rounds
 
-    def play(self, number: int) -> Round:
+    def play(self, number: int) -> JobRound:
         """Measure a round, store its results, and plan and move for the next."""
         cluster, setting = self.cluster, self.setting
         numbers = numbers_of(number, setting.batches_per_round, len(cluster.batches))
@@ -250,10 +255,10 @@ def _row(
     figures: RoundFigures,
     moved: Moved,
     round_distance: float,
-) -> Round:
+) -> JobRound:
     collocation = metrics.collocation_factor(problem, problem.current) or 0.0
     sent = sum(figures.traffic.values())
-    return Round(
+    return JobRound(
         method=method,
         number=number,
         collocation=collocation,
@@ -279,7 +284,7 @@ def heavy_share(problem: Problem) -> float:
     return 100.0 * float(graph.rate_out[heavy].sum()) / graph.total_rate
 
 
-def shown(row: Round) -> str:
+def shown(row: JobRound) -> str:
     """A line of progress."""
     return (
         f"{row.method:9} round {row.number:2}: collocation {row.collocation:5.1f} %, CPU "

@@ -34,9 +34,9 @@ from bench.rebalance.measure import (
     NOT_BUILT,
     OURS,
     PEERS,
-    Outcome,
     Peer,
-    Task,
+    PeerOutcome,
+    PeerTask,
     measure,
     no_outcome,
 )
@@ -50,7 +50,7 @@ CURVE_LIMITS_S = (0.25, 5.0, LONG_LIMIT_S)
 
 
 @dataclass(frozen=True)
-class Plan:
+class Comparison:
     """What is run: which cells, how many instances of each, and for how long."""
 
     cells: tuple[Cell, ...]
@@ -87,30 +87,30 @@ class Journal:
             for path in self.runs.glob("*.json"):
                 path.unlink()
 
-    def _path(self, peer: str, task: Task) -> Path:
+    def _path(self, peer: str, task: PeerTask) -> Path:
         return self.runs / f"{task.cell.replace('%', '')}-{task.index}-{peer}.json"
 
-    def read(self, peer: str, task: Task, limits: Sequence[float]) -> list[Outcome] | None:
+    def read(self, peer: str, task: PeerTask, limits: Sequence[float]) -> list[PeerOutcome] | None:
         path = self._path(peer, task)
         if not path.exists():
             return None
-        rows = [Outcome.from_dict(row) for row in json.loads(path.read_text(encoding="utf-8"))]
+        rows = [PeerOutcome.from_dict(row) for row in json.loads(path.read_text(encoding="utf-8"))]
         is_same = all(row.seed == task.seed for row in rows)
         return rows if is_same and [row.limit for row in rows] == list(limits) else None
 
-    def write(self, peer: str, task: Task, rows: Sequence[Outcome]) -> None:
+    def write(self, peer: str, task: PeerTask, rows: Sequence[PeerOutcome]) -> None:
         path = self._path(peer, task)
         part = path.with_suffix(".part")
         part.write_text(json.dumps([row.to_dict() for row in rows]), encoding="utf-8")
         part.rename(path)
 
 
-def run_cell(plan: Plan, cell: Cell, journal: Journal) -> list[Outcome]:
-    outcomes: list[Outcome] = []
+def run_cell(plan: Comparison, cell: Cell, journal: Journal) -> list[PeerOutcome]:
+    outcomes: list[PeerOutcome] = []
     given_up: set[str] = set()
     for index in range(plan.instances_of(cell)):
         instance, seed = cell.draw(plan.revision.seed_base, index)
-        task = Task(cell.name, index, seed, instance)
+        task = PeerTask(cell.name, index, seed, instance)
         for peers in _side_by_side(plan.peers_of(cell)):
             rows = _run_peers(plan, cell, peers, task, journal, given_up)
             outcomes += rows
@@ -130,13 +130,13 @@ def _side_by_side(peers: Sequence[Peer]) -> list[list[Peer]]:
 
 
 def _run_peers(
-    plan: Plan,
+    plan: Comparison,
     cell: Cell,
     peers: Sequence[Peer],
-    task: Task,
+    task: PeerTask,
     journal: Journal,
     given_up: set[str],
-) -> list[Outcome]:
+) -> list[PeerOutcome]:
     limits = {peer.name: plan.limits_of(peer, cell, task.index) for peer in peers}
     known = {peer.name: journal.read(peer.name, task, limits[peer.name]) for peer in peers}
     rows = [row for found in known.values() if found for row in found]
@@ -155,7 +155,7 @@ def _run_peers(
     return rows
 
 
-def _say(plan: Plan, cell: Cell, row: Outcome) -> None:
+def _say(plan: Comparison, cell: Cell, row: PeerOutcome) -> None:
     place = f"cell {cell.name} [{row.index + 1}/{plan.instances_of(cell)}]"
     if row.status == "ok":
         what = f"{row.load_distance:.6g} % with {row.moves} moves in {row.seconds:.2f} s"
@@ -165,7 +165,7 @@ def _say(plan: Plan, cell: Cell, row: Outcome) -> None:
     print(f"{place} {row.peer} {row.limit:g} s: {what}{note}", flush=True)
 
 
-def report(plan: Plan, outcomes: Sequence[Outcome], words: str) -> tuple[str, bool]:
+def report(plan: Comparison, outcomes: Sequence[PeerOutcome], words: str) -> tuple[str, bool]:
     """The table in Markdown, and whether all verdicts hold."""
     small = [cell for cell in plan.cells if cell not in LARGE_CELLS]
     large = [cell for cell in plan.cells if cell in LARGE_CELLS]
@@ -191,7 +191,7 @@ def report(plan: Plan, outcomes: Sequence[Outcome], words: str) -> tuple[str, bo
 
 
 def _columns(
-    plan: Plan, cells: Sequence[Cell], outcomes: Sequence[Outcome], limit: float
+    plan: Comparison, cells: Sequence[Cell], outcomes: Sequence[PeerOutcome], limit: float
 ) -> list[tuple[str, float]]:
     names = {cell.name for cell in cells}
     seen = {(row.peer, row.limit) for row in outcomes if row.cell in names}
@@ -200,7 +200,7 @@ def _columns(
     return [key for key in wanted if key in seen and not (key[0] == OURS and key[1] != limit)]
 
 
-def _words(plan: Plan, command: str, minutes: float) -> str:
+def _words(plan: Comparison, command: str, minutes: float) -> str:
     peers = "; ".join(f"{peer.name}: {peer.words}" for peer in plan.peers)
     return (
         f"Made by `{command}` at commit {plan.revision.short_commit}, seed base "
@@ -234,9 +234,9 @@ def _named(
     return tuple(known[name] for name in names.split(","))
 
 
-def plan_of(args: argparse.Namespace) -> Plan:
+def plan_of(args: argparse.Namespace) -> Comparison:
     cells = (*TEN_CELLS, *LARGE_CELLS) if args.full else TEN_CELLS
-    return Plan(
+    return Comparison(
         cells=_named(args.cells, dict(BY_NAME), cells),  # type: ignore[arg-type]
         peers=_named(args.peers, {p.name: p for p in PEERS}, PEERS),  # type: ignore[arg-type]
         seeds=args.seeds or (5 if args.full else 3),
@@ -273,7 +273,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return conclude(text, holds=holds, folder=out)
 
 
-def _write_docs(plan: Plan, outcomes: Sequence[Outcome], text: str) -> None:
+def _write_docs(plan: Comparison, outcomes: Sequence[PeerOutcome], text: str) -> None:
     plots.draw(plan.cells, outcomes, BENCHMARK.picture)
     BENCHMARK.write_page(f"{text}\n{BENCHMARK.picture_link('Quality over time')}\n")
 

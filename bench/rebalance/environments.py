@@ -23,7 +23,7 @@ class NoEnvironment(Exception):
 
 
 @dataclass(frozen=True)
-class Environment:
+class PeerEnvironment:
     """A folder under .ballast with a Python of the given version and a lock installed in it."""
 
     name: str
@@ -98,8 +98,8 @@ def _version_of(python: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-CP_SAT = Environment("cp-sat", "3.11")
-META = Environment("meta", "3.12")
+CP_SAT = PeerEnvironment("cp-sat", "3.11")
+META = PeerEnvironment("meta", "3.12")
 
 
 def make_all() -> None:

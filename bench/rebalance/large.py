@@ -36,7 +36,7 @@ KILL_S = 180.0
 
 
 @dataclass(frozen=True)
-class Run:
+class LargeRun:
     """One solve in a fresh process. ``peak_bytes`` is the process's, numpy and all."""
 
     load_distance: float
@@ -95,7 +95,7 @@ def within_seconds(trace: Sequence[tuple[float, str, float]], final: float, tota
     return min(near, default=total)
 
 
-def solve_once(cell: Cell, seed_base: int, index: int, seconds: float) -> Run:
+def solve_once(cell: Cell, seed_base: int, index: int, seconds: float) -> LargeRun:
     """Draw, solve and verify in this process; the clock runs around the solve alone."""
     from solvers.model.stop import Stop
     from solvers.rebalance.solve import solve
@@ -111,7 +111,7 @@ def solve_once(cell: Cell, seed_base: int, index: int, seconds: float) -> Run:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     nodes = [problem.node_ids[i] for i in result.assignment.tolist()]
     broken = verify(problem, budget, (problem.key_group_ids, nodes), result.to_dict())
-    return Run(
+    return LargeRun(
         load_distance=result.load_distance,
         bound=result.bound or 0.0,
         seconds=took,
@@ -123,7 +123,7 @@ def solve_once(cell: Cell, seed_base: int, index: int, seconds: float) -> Run:
     )
 
 
-def run_apart(arguments: Sequence[str]) -> Run:
+def run_apart(arguments: Sequence[str]) -> LargeRun:
     """The same program in a child process, so that peak memory is that of one solve."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.rebalance.large", "--child", *arguments],
@@ -133,7 +133,7 @@ def run_apart(arguments: Sequence[str]) -> Run:
         text=True,
         timeout=KILL_S,
     )
-    return Run(**json.loads(done.stdout.splitlines()[-1]))
+    return LargeRun(**json.loads(done.stdout.splitlines()[-1]))
 
 
 def measure(requirement: Requirement, args: argparse.Namespace) -> bool:
@@ -173,12 +173,12 @@ def growth(args: argparse.Namespace) -> bool:
     return is_met
 
 
-def _child(name: str, index: int, args: argparse.Namespace, scale: float) -> Run:
+def _child(name: str, index: int, args: argparse.Namespace, scale: float) -> LargeRun:
     words = ["--only", name, "--index", str(index), "--seconds", f"{args.seconds:g}"]
     return run_apart([*words, "--scale", f"{scale:g}", "--seed-base", args.seed_base])
 
 
-def _say(place: str, run: Run) -> None:
+def _say(place: str, run: LargeRun) -> None:
     print(
         f"{place}: {run.before:.4g} -> {run.load_distance:.6g} %, bound {run.bound:.6g}, ratio "
         f"{_ratio(run.load_distance, run.bound)}, {run.seconds:.1f} s, within 2 % after "

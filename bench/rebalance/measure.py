@@ -98,7 +98,7 @@ PEERS: tuple[Peer, ...] = (
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PeerOutcome:
     """One peer on one instance within one limit; ``load_distance`` is NaN without a plan."""
 
     peer: str
@@ -127,7 +127,7 @@ class Outcome:
         return row
 
     @classmethod
-    def from_dict(cls, row: dict[str, Any]) -> Outcome:
+    def from_dict(cls, row: dict[str, Any]) -> PeerOutcome:
         distance = row["load_distance"]
         trace = tuple((float(s), float(v)) for s, v in row["trace"])
         return cls(
@@ -140,7 +140,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Task:
+class PeerTask:
     """An instance that is to be given to peers."""
 
     cell: str
@@ -150,20 +150,22 @@ class Task:
 
 
 def measure(
-    peers: Sequence[Peer], task: Task, limits: Mapping[str, Sequence[float]], build_s: float
-) -> list[Outcome]:
+    peers: Sequence[Peer], task: PeerTask, limits: Mapping[str, Sequence[float]], build_s: float
+) -> list[PeerOutcome]:
     """Run the peers at the same time (one core each) or a single one, and judge their answers."""
     with tempfile.TemporaryDirectory(prefix="ballast-bench-") as work:
         path = Path(work) / "instance.npz"
         task.instance.save(path)
-        runs = [_Run(peer, path, Path(work), limits[peer.name], task, build_s) for peer in peers]
+        runs = [
+            _PeerRun(peer, path, Path(work), limits[peer.name], task, build_s) for peer in peers
+        ]
         while runs_on := [run for run in runs if run.is_running()]:
             time.sleep(POLL_S * len(runs_on))
         problem, budget = problem_of(task.instance)
         return [outcome for run in runs for outcome in run.outcomes(problem, budget)]
 
 
-class _Run:
+class _PeerRun:
     """One child process, and its deadlines: one for building the model, one for the solves."""
 
     def __init__(
@@ -172,7 +174,7 @@ class _Run:
         instance: Path,
         work: Path,
         limits: Sequence[float],
-        task: Task,
+        task: PeerTask,
         build_s: float,
     ) -> None:
         self.peer, self.limits, self.task = peer, limits, task
@@ -213,10 +215,10 @@ class _Run:
     def _text(self) -> str:
         return self.log.read_text(encoding="utf-8", errors="replace")
 
-    def outcomes(self, problem: Problem, budget: Budget) -> list[Outcome]:
+    def outcomes(self, problem: Problem, budget: Budget) -> list[PeerOutcome]:
         return [self._outcome(limit, problem, budget) for limit in self.limits]
 
-    def _outcome(self, limit: float, problem: Problem, budget: Budget) -> Outcome:
+    def _outcome(self, limit: float, problem: Problem, budget: Budget) -> PeerOutcome:
         path = answer_path(self.folder, limit)
         if not path.exists():
             status = self.killed_as or CRASHED
@@ -224,21 +226,21 @@ class _Run:
             return self._without_plan(limit, status, note, problem)
         return judge(self.peer.name, self.task, limit, Answer.read(path), problem, budget)
 
-    def _without_plan(self, limit: float, status: str, note: str, problem: Problem) -> Outcome:
+    def _without_plan(self, limit: float, status: str, note: str, problem: Problem) -> PeerOutcome:
         return no_outcome(self.peer.name, self.task, limit, status, note, _before(problem))
 
 
 def no_outcome(
-    peer: str, task: Task, limit: float, status: str, note: str, before: float
-) -> Outcome:
-    return Outcome(
+    peer: str, task: PeerTask, limit: float, status: str, note: str, before: float
+) -> PeerOutcome:
+    return PeerOutcome(
         peer, task.cell, task.index, task.seed, limit, status, math.nan, before, note=note
     )
 
 
 def judge(
-    peer: str, task: Task, limit: float, answer: Answer, problem: Problem, budget: Budget
-) -> Outcome:
+    peer: str, task: PeerTask, limit: float, answer: Answer, problem: Problem, budget: Budget
+) -> PeerOutcome:
     """The same evaluation for everyone."""
     if answer.assignment is None:
         return no_outcome(peer, task, limit, NO_PLAN, answer.note, _before(problem))
@@ -246,7 +248,7 @@ def judge(
     if broken:
         return no_outcome(peer, task, limit, BROKEN, "; ".join(broken), _before(problem))
     moved = answer.assignment != problem.current
-    return Outcome(
+    return PeerOutcome(
         peer=peer,
         cell=task.cell,
         index=task.index,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.common.drawing import svg_pyplot
 from bench.rebalance.cells import Cell
-from bench.rebalance.measure import OK, OURS, PEERS, Outcome
+from bench.rebalance.measure import OK, OURS, PEERS, PeerOutcome
 from bench.rebalance.peers.exchange import TracePoint
 
 COLOURS = {
@@ -23,7 +23,7 @@ FLOOR = 1e-5
 """Percent: what is drawn for a perfect balance on a logarithmic axis."""
 
 
-def curve(rows: Sequence[Outcome]) -> list[TracePoint]:
+def curve(rows: Sequence[PeerOutcome]) -> list[TracePoint]:
     """Best so far over time, from the traces and the verified ends of one peer's runs.
 
     A trace is the solver's own word on what it had; the ends are ours.
@@ -43,7 +43,7 @@ def curve(rows: Sequence[Outcome]) -> list[TracePoint]:
     return falling
 
 
-def draw(cells: Sequence[Cell], outcomes: Sequence[Outcome], path: Path) -> None:
+def draw(cells: Sequence[Cell], outcomes: Sequence[PeerOutcome], path: Path) -> None:
     """One panel per cell, of its first instance, into one SVG file."""
     plt = svg_pyplot()
 
@@ -68,7 +68,7 @@ def draw(cells: Sequence[Cell], outcomes: Sequence[Outcome], path: Path) -> None
     plt.close(figure)
 
 
-def _panel(axis: object, cell: Cell, outcomes: Sequence[Outcome]) -> None:
+def _panel(axis: object, cell: Cell, outcomes: Sequence[PeerOutcome]) -> None:
     first = min(row.index for row in outcomes if row.cell == cell.name)
     for peer in PEERS:
         rows = [

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bench.rebalance.cells import Cell
-from bench.rebalance.measure import OK, OURS, Outcome
+from bench.rebalance.measure import OK, OURS, PeerOutcome
 
 RELATIVE_TOLERANCE = 0.01
 ABSOLUTE_TOLERANCE = 0.001
@@ -41,7 +41,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CellVerdict:
     """Whether no peer is better than ours in a cell, and which one is if any."""
 
     cell: str
@@ -58,15 +58,15 @@ class Verdict:
         return "; ".join(words) or "ok"
 
 
-def figures_of(outcomes: Iterable[Outcome]) -> dict[tuple[str, float], Figure]:
+def figures_of(outcomes: Iterable[PeerOutcome]) -> dict[tuple[str, float], Figure]:
     """A cell's figures by peer and limit."""
-    rows: dict[tuple[str, float], list[Outcome]] = {}
+    rows: dict[tuple[str, float], list[PeerOutcome]] = {}
     for outcome in outcomes:
         rows.setdefault((outcome.peer, outcome.limit), []).append(outcome)
     return {key: _figure(*key, group) for key, group in rows.items()}
 
 
-def _figure(peer: str, limit: float, rows: Sequence[Outcome]) -> Figure:
+def _figure(peer: str, limit: float, rows: Sequence[PeerOutcome]) -> Figure:
     without = [row.status for row in rows if row.status != OK]
     return Figure(
         peer=peer,
@@ -87,7 +87,7 @@ def is_better(peer: float, ours: float) -> bool:
     return ours > peer + max(RELATIVE_TOLERANCE * peer, ABSOLUTE_TOLERANCE)
 
 
-def verdict(cell: str, figures: dict[tuple[str, float], Figure], limit: float) -> Verdict:
+def verdict(cell: str, figures: dict[tuple[str, float], Figure], limit: float) -> CellVerdict:
     """At equal wall time, with the tolerance."""
     ours = figures[OURS, limit].median
     better = [
@@ -95,7 +95,7 @@ def verdict(cell: str, figures: dict[tuple[str, float], Figure], limit: float) -
         for (peer, at), figure in figures.items()
         if peer != OURS and at == limit and is_better(figure.median, ours)
     ]
-    return Verdict(cell, tuple(better), _late_s(figures[OURS, limit]))
+    return CellVerdict(cell, tuple(better), _late_s(figures[OURS, limit]))
 
 
 def _late_s(ours: Figure) -> float:
@@ -104,7 +104,7 @@ def _late_s(ours: Figure) -> float:
 
 def late_verdict(
     cell: str, figures: dict[tuple[str, float], Figure], limit: float, long_limit: float
-) -> Verdict:
+) -> CellVerdict:
     """Ours at the short limit against every peer at the long one, without tolerance."""
     ours = figures[OURS, limit].median
     better = [
@@ -112,10 +112,10 @@ def late_verdict(
         for (peer, at), figure in figures.items()
         if peer != OURS and at in (limit, long_limit) and figure.median < ours - TIE
     ]
-    return Verdict(cell, tuple(dict.fromkeys(better)))
+    return CellVerdict(cell, tuple(dict.fromkeys(better)))
 
 
-def matched_often_enough(verdicts: Sequence[Verdict]) -> bool:
+def matched_often_enough(verdicts: Sequence[CellVerdict]) -> bool:
     held = sum(v.holds for v in verdicts)
     return held >= math.ceil(CELLS_AT_LEAST * len(verdicts))
 
@@ -127,9 +127,9 @@ def median_of(values: Iterable[float | None]) -> float | None:
 
 def markdown(
     cells: Sequence[Cell],
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[PeerOutcome],
     columns: Sequence[tuple[str, float]],
-    verdicts: Sequence[Sequence[Verdict]],
+    verdicts: Sequence[Sequence[CellVerdict]],
     titles: Sequence[str],
 ) -> str:
     """The whole table. ``columns`` are (peer, limit); one column of verdicts per title."""
@@ -157,5 +157,5 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.5g}"
 
 
-def _verdict_text(verdicts: Sequence[Verdict], cell: str) -> str:
+def _verdict_text(verdicts: Sequence[CellVerdict], cell: str) -> str:
     return next((v.text() for v in verdicts if v.cell == cell), "-")

@@ -23,7 +23,7 @@ from fastapi.testclient import TestClient
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.cache import TableCache
 from bench.common.runner import short_parser
-from bench.review_page.warehouse import World, job_policy, write_job
+from bench.review_page.warehouse import SampleJob, job_policy, write_job
 from plugins.review.app import build_app
 
 LIMIT_MS = 300.0
@@ -77,9 +77,9 @@ def warehouse(home: Path, versions: int) -> Settings:
         return settings
     shutil.rmtree(home, ignore_errors=True)
     began = time.monotonic()
-    many = World(job_policy("many", 4, 300, 20, spares=2), per_version=20, routes=1000)
+    many = SampleJob(job_policy("many", 4, 300, 20, spares=2), per_version=20, routes=1000)
     write_job(settings, many, versions)
-    million = World(
+    million = SampleJob(
         job_policy("million", 10, 100_000, 100), per_version=1_000_000, routes=1_000_000
     )
     write_job(settings, million, 1, fan_out=1)

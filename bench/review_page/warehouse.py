@@ -47,7 +47,7 @@ TABLES = (
 
 
 @dataclass
-class World:
+class SampleJob:
     """A job as its versions go by."""
 
     policy: JobPolicy
@@ -170,7 +170,7 @@ def job_policy(job: str, operators: int, key_groups: int, nodes: int, spares: in
     return parse_policy(data, f"{job}.yaml")
 
 
-def write_job(settings: Settings, world: World, versions: int, fan_out: int = 4) -> None:
+def write_job(settings: Settings, world: SampleJob, versions: int, fan_out: int = 4) -> None:
     """Append everything that so many versions of a job leave behind."""
     ensure_tables(settings, TABLES)
     for version in range(1, versions + 1):
@@ -191,7 +191,7 @@ def ids_of(job: str, version: int) -> tuple[str, str, str]:
 
 
 def _rows(
-    world: World, version: int, after: Ints, fan_out: int
+    world: SampleJob, version: int, after: Ints, fan_out: int
 ) -> Iterator[tuple[str, list[Row] | pa.Table]]:
     job, at = world.policy.job, START + version * BETWEEN
     run_id, snapshot, plan = ids_of(job, version)
@@ -217,7 +217,7 @@ def _columns(ids: Row, count: int) -> Row:
             for name, value in ids.items()}  # fmt: skip
 
 
-def _key_groups(world: World, ids: Row) -> pa.Table:
+def _key_groups(world: SampleJob, ids: Row) -> pa.Table:
     count = world.numbers.size
     return pa.table({
         **_columns(ids, count),
@@ -233,7 +233,7 @@ def _key_groups(world: World, ids: Row) -> pa.Table:
     })  # fmt: skip
 
 
-def _traffic(world: World, ids: Row, fan_out: int) -> pa.Table:
+def _traffic(world: SampleJob, ids: Row, fan_out: int) -> pa.Table:
     """Each key group sends to some of the next operator."""
     sizes = [operator.key_groups for operator in world.policy.operators]
     names = sorted(operator.id for operator in world.policy.operators)
@@ -254,7 +254,7 @@ def _traffic(world: World, ids: Row, fan_out: int) -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def _assignments(world: World, job: str, plan: str, after: Ints) -> pa.Table:
+def _assignments(world: SampleJob, job: str, plan: str, after: Ints) -> pa.Table:
     return pa.table({
         **_columns({"job": job, "plan_id": plan}, world.numbers.size),
         "operator_id": world.operators,
@@ -265,7 +265,7 @@ def _assignments(world: World, job: str, plan: str, after: Ints) -> pa.Table:
     })  # fmt: skip
 
 
-def _routes(world: World, job: str, plan: str) -> pa.Table:
+def _routes(world: SampleJob, job: str, plan: str) -> pa.Table:
     """Keys of the last operator, each in one of its key groups; some change from plan to plan."""
     last = world.policy.operators[-1]
     groups = world.random.integers(0, last.key_groups, world.routes)
@@ -278,7 +278,7 @@ def _routes(world: World, job: str, plan: str) -> pa.Table:
     })  # fmt: skip
 
 
-def _due_moves(world: World) -> int | None:
+def _due_moves(world: SampleJob) -> int | None:
     """Key groups that have to leave a draining node; None of a job that is not scaled."""
     if not world.actions:
         return None
@@ -300,13 +300,13 @@ REASONS = {
 """Decisions in words, as those of the pipeline are; the figures are made up."""
 
 
-def _why(world: World) -> dict[str, str]:
+def _why(world: SampleJob) -> dict[str, str]:
     last = world.actions[world.policy.nodes[-1].id]
     reason, would_change = REASONS.get(last, REASONS[KEEP])
     return {"reason": reason, "binding": "cpu", "would_change": would_change}
 
 
-def _scaling_reason(world: World) -> str:
+def _scaling_reason(world: SampleJob) -> str:
     said = _why(world)
     return (
         f"{said['reason']}; {said['binding']} bound; what would have changed it: "
@@ -314,7 +314,7 @@ def _scaling_reason(world: World) -> str:
     )
 
 
-def _scaling(world: World, ids: Row, after: Ints, at: datetime) -> list[Row]:
+def _scaling(world: SampleJob, ids: Row, after: Ints, at: datetime) -> list[Row]:
     nothing = dict.fromkeys(("wanted", "before", "needed", "utilisation", "cpu_load_cores",
                              "drain_rounds", "due", "loads_json"))  # fmt: skip
     shared = {**nothing, **ids, **_why(world), "period_end_at": at, "decided_at": at}
@@ -343,7 +343,7 @@ def _node(ids: Row, node_id: str, state: str, at: datetime) -> Row:
     }  # fmt: skip
 
 
-def _snapshot(world: World, ids: Row, run_id: str, version: int, at: datetime) -> Row:
+def _snapshot(world: SampleJob, ids: Row, run_id: str, version: int, at: datetime) -> Row:
     job = world.policy.job
     return {
         **ids, "run_id": run_id, "period_start_at": at - timedelta(minutes=1),
@@ -355,7 +355,9 @@ def _snapshot(world: World, ids: Row, run_id: str, version: int, at: datetime) -
     }  # fmt: skip
 
 
-def _plan(world: World, ids: tuple[str, str, str], version: int, after: Ints, at: datetime) -> Row:
+def _plan(
+    world: SampleJob, ids: tuple[str, str, str], version: int, after: Ints, at: datetime
+) -> Row:
     job, moved = world.policy.job, after != world.nodes
     before, promised = world.distance(world.nodes), world.distance(after)
     n_bytes = int(world.state_bytes[moved].sum())
@@ -418,7 +420,7 @@ def _outcomes(
         }  # fmt: skip
 
 
-def _write_head(settings: Settings, world: World, version: int) -> None:
+def _write_head(settings: Settings, world: SampleJob, version: int) -> None:
     job = world.policy.job
     run_id, _, plan = ids_of(job, version)
     head = {"job": job, "version": version, "plan_id": plan,

@@ -31,9 +31,9 @@ from bench.common.runner import (
 )
 from bench.routing import plots, report, synthetic, verdicts
 from bench.routing.notes import NOTES
-from bench.routing.season import ALL_PAIRS, FIRST_WEEK, SERVERS, Outcome, pairs_text, season
+from bench.routing.season import ALL_PAIRS, FIRST_WEEK, SERVERS, SeasonOutcome, pairs_text, season
 from bench.routing.streams import FLIGHTS, flights
-from bench.routing.synthetic import Cell
+from bench.routing.synthetic import SyntheticCell
 from solvers.model.amortisation import RECORDS_PER_BYTE
 
 BENCHMARK = Benchmark("routing", "Routing by key", __doc__)
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def measure(
     names: Sequence[str], pairs: Sequence[int], seed: int, processes: int = PROCESSES
-) -> tuple[list[Outcome], list[Cell]]:
+) -> tuple[list[SeasonOutcome], list[SyntheticCell]]:
     """A stream and a number of pairs at a time in each process, the longest first."""
     with ProcessPoolExecutor(processes) as pool:
         small = pool.submit(synthetic.cells, seed)
@@ -84,7 +84,7 @@ def measure(
         return outcomes, small.result()
 
 
-def _season(name: str, n_pairs: int, seed: int) -> list[Outcome]:
+def _season(name: str, n_pairs: int, seed: int) -> list[SeasonOutcome]:
     started = time.monotonic()
     prices = CURVE_PRICES if n_pairs == ALL_PAIRS else (0.0, RECORDS_PER_BYTE)
     rows = season(_flights(name), n_pairs, prices, seed, _say)
@@ -126,7 +126,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _write_docs(outcomes: Sequence[Outcome], text: str) -> None:
+def _write_docs(outcomes: Sequence[SeasonOutcome], text: str) -> None:
     plots.draw(outcomes, BENCHMARK.picture)
     picture = BENCHMARK.picture_link("Locality by week, and what the gate keeps at each price")
     BENCHMARK.write_page(f"{text}\n{picture}\n\n## Notes\n\n{NOTES}")

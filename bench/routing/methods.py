@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from bench.routing.streams import Period, Stream
-from bench.routing.world import NOWHERE, World
+from bench.routing.streams import Stream, StreamPeriod
+from bench.routing.world import NOWHERE, RoutedServers
 from solvers.key_routing.decayed_statistics import DecayCandidate, DecayedStatistics
 from solvers.key_routing.key_graph import LEFT, KeyGraph
 from solvers.key_routing.metis_routes import match_labels, metis_routes
@@ -38,7 +38,7 @@ class Knowledge:
 
 
 @dataclass
-class Course:
+class SeasonCourse:
     """A method's figures, one a period from the first plan on; moves from the second plan on."""
 
     locality: list[float] = field(default_factory=list)
@@ -50,17 +50,17 @@ class Course:
     entries: int = 0  # of the routing tables in force at the end
 
 
-class Method:
+class RoutingMethod:
     """Hash routing, and what the others have in common."""
 
     name = HASH
     starts_offline = False
 
     def __init__(self, stream: Stream, n_servers: int) -> None:
-        self.world = World(stream, n_servers)
-        self.course = Course()
+        self.world = RoutedServers(stream, n_servers)
+        self.course = SeasonCourse()
 
-    def serve(self, period: Period, *, counts: bool) -> None:
+    def serve(self, period: StreamPeriod, *, counts: bool) -> None:
         self.admit(period)
         came = self.world.serve(period)
         if counts:
@@ -68,7 +68,7 @@ class Method:
             self.course.imbalance.append(came.imbalance)
             self.course.entries = self.world.entries
 
-    def admit(self, period: Period) -> None:
+    def admit(self, period: StreamPeriod) -> None:
         self.world.admit_by_table(period)
 
     def begin(self, place: IntArray) -> None:
@@ -80,12 +80,12 @@ class Method:
         """Nothing, unless a method says otherwise."""
 
 
-class Once(Method):
+class Once(RoutingMethod):
     name = ONCE
     starts_offline = True
 
 
-class Paper(Method):
+class Paper(RoutingMethod):
     """[MW16-LOCALITY, 3.2-3.3]: METIS on the pairs kept, all other keys by hash.
 
     With a decay, the older statistics are kept as well, and the parts renamed to move less.
@@ -112,7 +112,7 @@ class Paper(Method):
         self.course.moved.append(self.world.follow(place))
 
 
-class Ours(Method):
+class Ours(RoutingMethod):
     """The sticky search on statistics with the decay that served best, behind the gate."""
 
     name = OURS
@@ -127,7 +127,7 @@ class Ours(Method):
         if price == 0:
             self.name = UNGATED
 
-    def admit(self, period: Period) -> None:
+    def admit(self, period: StreamPeriod) -> None:
         if self.watched:
             self.world.admit_by_partner(period)
         else:
@@ -137,7 +137,7 @@ class Ours(Method):
         super().begin(place)
         self._came_into_force(self.world.place, predicted=0.0)
 
-    def serve(self, period: Period, *, counts: bool) -> None:
+    def serve(self, period: StreamPeriod, *, counts: bool) -> None:
         super().serve(period, counts=counts)
         if self.watched:
             came = [self._locality(period, place) for place in self.watched]
@@ -177,7 +177,7 @@ class Ours(Method):
         self.watched.append(self.world.place.copy())
         self.memory.planned(predicted)
 
-    def _locality(self, period: Period, place: IntArray) -> float:
+    def _locality(self, period: StreamPeriod, place: IntArray) -> float:
         """Had these places been kept, and new keys gone by hash."""
         server = np.where(place == NOWHERE, self.world.hashed, place)[period.ids]
         return locality(period.graph, server)
@@ -193,7 +193,7 @@ def pairs_alone(statistics: PairStatistics) -> KeyGraph:
     return KeyGraph.from_counts((a, b, n) for (a, b), n in statistics.pairs.counts.items())
 
 
-def offline_place(known: Knowledge, world: World, statistics: PairStatistics) -> IntArray:
+def offline_place(known: Knowledge, world: RoutedServers, statistics: PairStatistics) -> IntArray:
     """[keys]: one plan by the paper's method from all that has come so far; the rest by hash."""
     graph = pairs_alone(statistics)
     place = world.hashed.copy()

@@ -9,7 +9,7 @@ from typing import Any
 from bench.common.drawing import svg_pyplot
 from bench.routing.methods import DECAYED, HASH, ONCE, OURS, PAPER, UNGATED
 from bench.routing.report import streams_in
-from bench.routing.season import ALL_PAIRS, FIRST_WEEK, Outcome
+from bench.routing.season import ALL_PAIRS, FIRST_WEEK, SeasonOutcome
 from bench.routing.verdicts import gate_curve, of_stream
 from solvers.model.amortisation import RECORDS_PER_BYTE
 
@@ -23,7 +23,7 @@ COLOURS = {
 }
 
 
-def draw(outcomes: Sequence[Outcome], path: Path) -> None:
+def draw(outcomes: Sequence[SeasonOutcome], path: Path) -> None:
     plt = svg_pyplot()
 
     streams = streams_in(outcomes)
@@ -39,7 +39,7 @@ def draw(outcomes: Sequence[Outcome], path: Path) -> None:
     plt.close(figure)
 
 
-def _weeks(axis: Any, stream: str, rows: dict[str, Outcome]) -> None:
+def _weeks(axis: Any, stream: str, rows: dict[str, SeasonOutcome]) -> None:
     for method, colour in COLOURS.items():
         if method in rows:
             values = rows[method].course.locality
@@ -52,7 +52,7 @@ def _weeks(axis: Any, stream: str, rows: dict[str, Outcome]) -> None:
     axis.set_ylim(0, 100)
 
 
-def _gate(axis: Any, outcomes: Sequence[Outcome], stream: str) -> None:
+def _gate(axis: Any, outcomes: Sequence[SeasonOutcome], stream: str) -> None:
     points = gate_curve(outcomes, stream)
     moved = [100 * p.state_moved for p in points]
     kept = [100 * p.gain_kept for p in points]

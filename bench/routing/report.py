@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from bench.common.markdown import table
 from bench.common.verdict import Verdict, judged
 from bench.routing.methods import DECAYED, HASH, ONCE, OURS, PAPER, UNGATED
-from bench.routing.season import ALL_PAIRS, Outcome, pairs_text
+from bench.routing.season import ALL_PAIRS, SeasonOutcome, pairs_text
 from bench.routing.streams import FLIGHTS
-from bench.routing.synthetic import Cell
+from bench.routing.synthetic import SyntheticCell
 from bench.routing.verdicts import gate_curve, of_stream
 from solvers.model.amortisation import RECORDS_PER_BYTE
 
 ORDER = (HASH, ONCE, PAPER, DECAYED, UNGATED, OURS)
 
 
-def streams_in(outcomes: Sequence[Outcome]) -> list[str]:
+def streams_in(outcomes: Sequence[SeasonOutcome]) -> list[str]:
     return [name for name in FLIGHTS if any(row.stream == name for row in outcomes)]
 
 
-def figures(outcomes: Sequence[Outcome], n_pairs: int) -> str:
+def figures(outcomes: Sequence[SeasonOutcome], n_pairs: int) -> str:
     """A row a method, a column a stream."""
     streams = streams_in(outcomes)
     by_stream = [of_stream(outcomes, name, n_pairs) for name in streams]
@@ -31,11 +31,11 @@ def figures(outcomes: Sequence[Outcome], n_pairs: int) -> str:
     return table(["method", *streams], rows)
 
 
-def _figures(row: Outcome) -> str:
+def _figures(row: SeasonOutcome) -> str:
     return f"{row.locality:.1f} / {row.moved:.1f} / {row.imbalance:.2f} / {row.worst_imbalance:.2f}"
 
 
-def learned(outcomes: Sequence[Outcome]) -> str:
+def learned(outcomes: Sequence[SeasonOutcome]) -> str:
     """What ours at the default price learned by its last plan."""
     rows = []
     for name in streams_in(outcomes):
@@ -50,7 +50,7 @@ def learned(outcomes: Sequence[Outcome]) -> str:
     return table(["stream", *heads], rows)
 
 
-def curve(outcomes: Sequence[Outcome]) -> str:
+def curve(outcomes: Sequence[SeasonOutcome]) -> str:
     """The gate's table: a row a price, a column a stream."""
     streams = streams_in(outcomes)
     curves = [gate_curve(outcomes, name) for name in streams]
@@ -63,7 +63,7 @@ def curve(outcomes: Sequence[Outcome]) -> str:
     return table(["price", *streams], rows)
 
 
-def synthetic(cells: Sequence[Cell]) -> str:
+def synthetic(cells: Sequence[SyntheticCell]) -> str:
     rows = [
         [
             str(c.servers),
@@ -91,7 +91,10 @@ def synthetic(cells: Sequence[Cell]) -> str:
 
 
 def page(
-    words: str, outcomes: Sequence[Outcome], cells: Sequence[Cell], found: Sequence[Verdict]
+    words: str,
+    outcomes: Sequence[SeasonOutcome],
+    cells: Sequence[SyntheticCell],
+    found: Sequence[Verdict],
 ) -> str:
     """The whole report, below its title."""
     parts = [words]

@@ -11,12 +11,12 @@ import numpy as np
 
 from bench.routing.methods import (
     PAPERS_DECAY,
-    Course,
     Knowledge,
-    Method,
     Once,
     Ours,
     Paper,
+    RoutingMethod,
+    SeasonCourse,
     offline_place,
 )
 from bench.routing.streams import Stream
@@ -33,14 +33,14 @@ ALL_PAIRS = 1_000_000
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SeasonOutcome:
     """One method on one stream with so many pairs kept. ``price`` is of ours alone."""
 
     stream: str
     n_pairs: int
     method: str
     price: float
-    course: Course
+    course: SeasonCourse
 
     @property
     def locality(self) -> float:
@@ -73,15 +73,15 @@ def season(
     seed: int,
     say: Say,
     last_week: int | None = None,
-) -> list[Outcome]:
+) -> list[SeasonOutcome]:
     """All methods side by side, ours once a price."""
     statistics = DecayedStatistics(
         partial(fresh_routes, n_servers=SERVERS, seed=seed), SERVERS, CANDIDATES
     )
     known = Knowledge(stream, statistics, SERVERS, seed)
     ours = [Ours(stream, SERVERS, price) for price in prices]
-    methods: list[Method] = [
-        Method(stream, SERVERS),
+    methods: list[RoutingMethod] = [
+        RoutingMethod(stream, SERVERS),
         Once(stream, SERVERS),
         Paper(stream, SERVERS),
         Paper(stream, SERVERS, PAPERS_DECAY),
@@ -109,7 +109,8 @@ def season(
         if (number + 1) % 10 == 0:
             say(f"{stream.name}, {pairs_text(n_pairs)}: week {number + 1} of {len(periods)}")
     return [
-        Outcome(stream.name, n_pairs, m.name, getattr(m, "price", 0.0), m.course) for m in methods
+        SeasonOutcome(stream.name, n_pairs, m.name, getattr(m, "price", 0.0), m.course)
+        for m in methods
     ]
 
 

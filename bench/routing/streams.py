@@ -23,7 +23,7 @@ KEYS_KEPT = 100_000
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Period:
+class StreamPeriod:
     """Records in the order of time, as numbers of keys; ``graph`` and ``ids`` count them."""
 
     left: IntArray
@@ -52,7 +52,7 @@ class Stream:
     name: str
     keys: tuple[bytes, ...]
     n_left: int
-    periods: tuple[Period, ...]
+    periods: tuple[StreamPeriod, ...]
 
     def ids_of(self, graph: KeyGraph) -> IntArray:
         """[vertices]: the numbers of a graph's keys."""
@@ -76,7 +76,7 @@ def stream_of(name: str, left: Sequence[str], right: Sequence[str], period: IntA
     return Stream(name, keys, len(left_names), periods)
 
 
-def _period(keys: tuple[bytes, ...], left: IntArray, right: IntArray) -> Period:
+def _period(keys: tuple[bytes, ...], left: IntArray, right: IntArray) -> StreamPeriod:
     code, first, counts = np.unique(
         left * np.int64(len(keys)) + right, return_index=True, return_counts=True
     )
@@ -88,7 +88,7 @@ def _period(keys: tuple[bytes, ...], left: IntArray, right: IntArray) -> Period:
     graph = KeyGraph.from_counts([(keys[a], keys[b], n) for a, b, n in pairs])
     # The graph lists the keys of each side in the order in which the pairs name them.
     ids = [*dict.fromkeys(a for a, _, _ in pairs), *dict.fromkeys(b for _, b, _ in pairs)]
-    return Period(left, right, graph, np.array(ids, dtype=np.int64))
+    return StreamPeriod(left, right, graph, np.array(ids, dtype=np.int64))
 
 
 def flights(name: str) -> Stream:

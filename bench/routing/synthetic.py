@@ -29,7 +29,7 @@ SAMPLING_ERRORS = 4.0
 
 
 @dataclass(frozen=True)
-class Cell:
+class SyntheticCell:
     """Percent of the records that were local, in what was served after learning."""
 
     servers: int
@@ -53,7 +53,7 @@ class Cell:
         )
 
 
-def cell(servers: int, locality: float, seed: int) -> Cell:
+def cell(servers: int, locality: float, seed: int) -> SyntheticCell:
     """Learn from one period, serve another."""
     stream = synthetic(servers, locality, RECORDS, seed)
     learned = stream.periods[0].statistics(RECORDS)
@@ -71,7 +71,7 @@ def cell(servers: int, locality: float, seed: int) -> Cell:
         found = quality(served, routed_by(planned, plan, served, servers), servers)
         return found.locality, found.imbalance
 
-    return Cell(
+    return SyntheticCell(
         servers,
         locality,
         local(graph, by_hash)[0],
@@ -80,5 +80,5 @@ def cell(servers: int, locality: float, seed: int) -> Cell:
     )
 
 
-def cells(seed: int) -> list[Cell]:
+def cells(seed: int) -> list[SyntheticCell]:
     return [cell(n, share, seed) for share in LOCALITIES for n in SERVERS]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from bench.common.verdict import Verdict
 from bench.routing.methods import DECAYED, ONCE, OURS, PAPER, UNGATED
-from bench.routing.season import ALL_PAIRS, Outcome
+from bench.routing.season import ALL_PAIRS, SeasonOutcome
 from bench.routing.streams import FLIGHTS
-from bench.routing.synthetic import Cell
+from bench.routing.synthetic import SyntheticCell
 from solvers.model.amortisation import RECORDS_PER_BYTE
 
 LEAST_LEAD = 2.0
@@ -23,7 +23,9 @@ WORST_IMBALANCE = 1.3
 FIRST_TWO, THIRD = tuple(FLIGHTS)[:2], tuple(FLIGHTS)[2]
 
 
-def of_stream(outcomes: Iterable[Outcome], stream: str, n_pairs: int) -> dict[str, Outcome]:
+def of_stream(
+    outcomes: Iterable[SeasonOutcome], stream: str, n_pairs: int
+) -> dict[str, SeasonOutcome]:
     """By method; of ours the one at the default price, and the one without the gate."""
     return {
         row.method: row
@@ -33,7 +35,7 @@ def of_stream(outcomes: Iterable[Outcome], stream: str, n_pairs: int) -> dict[st
     }
 
 
-def verdicts(outcomes: Sequence[Outcome], cells: Sequence[Cell]) -> list[Verdict]:
+def verdicts(outcomes: Sequence[SeasonOutcome], cells: Sequence[SyntheticCell]) -> list[Verdict]:
     """With all pairs kept; for fewer the figures are printed alone."""
     streams = [s for s in FLIGHTS if any(row.stream == s for row in outcomes)]
     by_stream = {s: of_stream(outcomes, s, ALL_PAIRS) for s in streams}
@@ -51,11 +53,11 @@ def verdicts(outcomes: Sequence[Outcome], cells: Sequence[Cell]) -> list[Verdict
     return found + [_of_cell(c) for c in cells]
 
 
-def lead(rows: dict[str, Outcome]) -> float:
+def lead(rows: dict[str, SeasonOutcome]) -> float:
     return rows[OURS].locality - rows[DECAYED].locality
 
 
-def _of_one(stream: str, rows: dict[str, Outcome]) -> list[Verdict]:
+def _of_one(stream: str, rows: dict[str, SeasonOutcome]) -> list[Verdict]:
     ours, paper = rows[OURS], rows[PAPER]
     most = MOST_MOVED if stream in FIRST_TWO else MOST_OF_THE_PAPERS * paper.moved
     return [
@@ -70,7 +72,7 @@ def _of_one(stream: str, rows: dict[str, Outcome]) -> list[Verdict]:
     ]
 
 
-def _of_cell(cell: Cell) -> Verdict:
+def _of_cell(cell: SyntheticCell) -> Verdict:
     claim = f"4.2, {cell.servers} servers, {cell.locality:g} % equal: locality of ours"
     return Verdict(claim, cell.ours, cell.least, at_least=True)
 
@@ -85,7 +87,7 @@ class Kept:
     state_moved: float
 
 
-def gate_curve(outcomes: Sequence[Outcome], stream: str) -> list[Kept]:
+def gate_curve(outcomes: Sequence[SeasonOutcome], stream: str) -> list[Kept]:
     """KeyShares of what ours without the gate gains and moves, by price."""
     rows = [o for o in outcomes if (o.stream, o.n_pairs) == (stream, ALL_PAIRS)]
     once = next(row for row in rows if row.method == ONCE)

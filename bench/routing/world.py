@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bench.routing.streams import Period, Stream
+from bench.routing.streams import Stream, StreamPeriod
 from solvers.key_routing.route_quality import RouteQuality, quality
 from solvers.key_routing.routing_table import RoutingTable
 from solvers.model.problem import BoolArray, FloatArray, IntArray
@@ -12,7 +12,7 @@ from solvers.model.problem import BoolArray, FloatArray, IntArray
 NOWHERE = -1
 
 
-class World:
+class RoutedServers:
     """State is the number of records that a key has seen. A new key has no place yet.
 
     ``table`` is where the routes in force send a key that is new: by hash, if they do not know it.
@@ -34,11 +34,11 @@ class World:
         """Keys that a routing table has to name: those that are not where their hash says."""
         return int(np.count_nonzero(self.seen & (self.place != self.hashed)))
 
-    def admit_by_table(self, period: Period) -> None:
+    def admit_by_table(self, period: StreamPeriod) -> None:
         new = period.ids[self.place[period.ids] == NOWHERE]
         self.place[new] = self.table[new]
 
-    def admit_by_partner(self, period: Period) -> None:
+    def admit_by_partner(self, period: StreamPeriod) -> None:
         """Record by record: a new key goes where the key it first comes with is.
 
         If both are new the first stage's goes by hash, and the other one follows it.
@@ -52,7 +52,7 @@ class World:
             if place[b] == NOWHERE:
                 place[b] = place[a]
 
-    def serve(self, period: Period) -> RouteQuality:
+    def serve(self, period: StreamPeriod) -> RouteQuality:
         """Route a period's records, and let the state of their keys grow."""
         self.state[period.ids] += period.graph.weight
         return quality(period.graph, self.place[period.ids], self.n_servers)

@@ -32,7 +32,7 @@ from bench.common.runner import (
 from bench.scaling import dodo, draining, placing, plots, report, streams, verdicts
 from bench.scaling.dodo import Trial
 from bench.scaling.draining import Drain
-from bench.scaling.streams import Outcome
+from bench.scaling.streams import StreamOutcome
 from bench.simulator.substreams import LAWS
 
 BENCHMARK = Benchmark("scaling", "Scaling and placing", __doc__)
@@ -44,12 +44,12 @@ Task = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
-class Found:
+class ScalingResults:
     """What was measured, in the order of the tables."""
 
     drains: tuple[Drain, ...]
     trials: tuple[Trial, ...]
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[StreamOutcome, ...]
 
     def verdicts(self) -> list[verdicts.Verdict]:
         return [
@@ -86,7 +86,7 @@ def _substreams(seeds: int, base: int) -> list[Task]:
     ]
 
 
-def measure(tasks: dict[str, list[Task]], processes: int) -> Found:
+def measure(tasks: dict[str, list[Task]], processes: int) -> ScalingResults:
     with ProcessPoolExecutor(processes) as pool:
         # The longest first, so that no core is left with them at the end.
         runs = {
@@ -94,7 +94,7 @@ def measure(tasks: dict[str, list[Task]], processes: int) -> Found:
             for part in reversed(PARTS)
         }
         drains, trials, outcomes = (tuple(run.result() for run in runs[part]) for part in PARTS)
-    return Found(drains, trials, outcomes)
+    return ScalingResults(drains, trials, outcomes)
 
 
 def _timed(function: Callable[..., Any], *given: Any) -> Any:
@@ -152,7 +152,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _write_docs(found: Found, text: str) -> None:
+def _write_docs(found: ScalingResults, text: str) -> None:
     plots.draw(found.drains, found.trials, found.outcomes, BENCHMARK.picture)
     caption = "Load distance by round, throughput under the ramps, imbalance against state moved"
     BENCHMARK.write_page(f"{text}\n{BENCHMARK.picture_link(caption)}\n")

@@ -103,9 +103,9 @@ def trial_of(seed_base: int, case: str, ratio: str) -> Trial:
     experiment = experiments(RATIOS[ratio])[case]
     seed = seed_of(seed_base, f"{case}, {ratio}", 0)
     courses = _papers(experiment, OF_CASE[case])
-    courses[OURS] = keygroups.World(experiment, seed).run(None)
+    courses[OURS] = keygroups.KeyGroupNodes(experiment, seed).run(None)
     if case == FIXED:
-        courses[OURS_SCALED] = keygroups.World(_small(experiment), seed).run(POLICY)
+        courses[OURS_SCALED] = keygroups.KeyGroupNodes(_small(experiment), seed).run(POLICY)
     return Trial(case, ratio, 1e3 * experiment.cap / sum(experiment.cost_ms), courses)
 
 

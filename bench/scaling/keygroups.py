@@ -13,9 +13,9 @@ import numpy as np
 
 from bench.scaling.course import STEP_S, STEPS, Course, Experiment
 from bench.simulator.checked import checked
-from bench.simulator.cluster import Cluster, PauseModel
+from bench.simulator.cluster import PauseModel, SimulatedCluster
 from bench.simulator.fleet import Fleet
-from bench.simulator.pipeline import Source, Topology, topology
+from bench.simulator.pipeline import PipelineTopology, Source, topology
 from bench.simulator.scale_in import no_scaling
 from solvers.model.budget import Budget
 from solvers.model.node_set import NodeSpec
@@ -41,12 +41,12 @@ PAUSE = PauseModel(c0_s=0.1, s_per_byte=1e-8)
 """A tenth of a second, and one more for each 100 MB."""
 
 
-class World:
+class KeyGroupNodes:
     """Nodes by name, key groups on them, and the source in front."""
 
     def __init__(self, experiment: Experiment, seed: int) -> None:
         self.experiment, self.seed = experiment, seed
-        self.topology: Topology = topology(seed, experiment.cost_ms)
+        self.topology: PipelineTopology = topology(seed, experiment.cost_ms)
         self.fleet = Fleet(experiment.launch_s)
         clusters = [[f"c{c}-{i}" for i in range(n)] for c, n in enumerate(experiment.sizes)]
         for names in clusters:
@@ -105,11 +105,11 @@ class World:
     def _allocate(self, problem: Problem, budget: Budget) -> Allocation:
         return Allocation(least_state_moved(problem, WITHIN, budget, Stop(steps=1), self.seed))
 
-    def cluster(self, now_s: float) -> Cluster:
+    def cluster(self, now_s: float) -> SimulatedCluster:
         """The nodes that are up, and who is on them."""
         machines = self.fleet.ready(now_s)
         index = {m.name: i for i, m in enumerate(machines)}
-        return Cluster(
+        return SimulatedCluster(
             np.array([index[name] for name in self.on]),
             len(machines),
             draining=[i for i, m in enumerate(machines) if m.is_draining],
@@ -155,7 +155,7 @@ class World:
 
 
 def first_placement(
-    topology: Topology, mapping: Sequence[int], clusters: Sequence[Sequence[str]]
+    topology: PipelineTopology, mapping: Sequence[int], clusters: Sequence[Sequence[str]]
 ) -> list[str]:
     """Each operator's key groups in turn over the nodes of its cluster."""
     turn: IntArray = np.arange(len(topology.operator))

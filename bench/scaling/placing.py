@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from bench.simulator.cluster import Cluster
+from bench.simulator.cluster import SimulatedCluster
 from solvers.model.budget import Budget
 from solvers.model.problem import IntArray, Problem
 from solvers.model.stop import Stop
@@ -116,7 +116,7 @@ def _problem(
 ) -> Problem:
     """The level alone; after every m windows also the swings that have shown so far."""
     level = estimate_level(np.array(windows[-LEVEL_WINDOWS:]).T)
-    problem = Cluster(assignment, instances).problem(level, state_bytes)
+    problem = SimulatedCluster(assignment, instances).problem(level, state_bytes)
     if len(windows) % CLB_WINDOWS:
         return problem
     swung = with_load_components(level, np.array(windows[-SWING_WINDOWS:]).T)

@@ -10,7 +10,7 @@ from bench.common.drawing import svg_pyplot
 from bench.scaling import dodo, placing
 from bench.scaling.dodo import Trial
 from bench.scaling.draining import OVERLOADED, Drain
-from bench.scaling.streams import INSTANCES, Outcome
+from bench.scaling.streams import INSTANCES, StreamOutcome
 from bench.simulator.substreams import LAWS
 
 GREEN, ORANGE, BLUE, VIOLET, GREY = "#0b6e4f", "#d95f02", "#1f77b4", "#7570b3", "#999999"
@@ -32,7 +32,7 @@ METHODS = {
 
 
 def draw(
-    drains: Sequence[Drain], trials: Sequence[Trial], outcomes: Sequence[Outcome], path: Path
+    drains: Sequence[Drain], trials: Sequence[Trial], outcomes: Sequence[StreamOutcome], path: Path
 ) -> None:
     """One SVG file: a row for each of the three seeds."""
     plt = svg_pyplot()
@@ -83,7 +83,7 @@ def _trial(axis: Any, trial: Trial) -> None:
     axis.legend(fontsize=7)
 
 
-def _placed(axis: Any, outcomes: Sequence[Outcome], law: str) -> None:
+def _placed(axis: Any, outcomes: Sequence[StreamOutcome], law: str) -> None:
     if not outcomes:
         return
     axis.set_visible(True)

@@ -12,7 +12,7 @@ from bench.scaling import dodo, placing
 from bench.scaling.course import Course
 from bench.scaling.dodo import Trial
 from bench.scaling.draining import LEVEL_POINTS, ROUNDS, Drain
-from bench.scaling.streams import INSTANCES, SPEED_UPS, Outcome
+from bench.scaling.streams import INSTANCES, SPEED_UPS, StreamOutcome
 
 LATENCY_PRINTED = {
     placing.CLB: "1103.13 / 0.76 / 0.30 / 1.12",
@@ -96,7 +96,7 @@ def sweep(found: Sequence[Trial], case: str) -> str:
     return table(["extractor : count : top N", "fluid bound, tweets/s", *methods], rows)
 
 
-def placed(outcomes: Sequence[Outcome], law: str) -> str:
+def placed(outcomes: Sequence[StreamOutcome], law: str) -> str:
     """A row a method: means over the seeds."""
     rows = []
     for method in placing.METHODS:
@@ -120,12 +120,12 @@ def placed(outcomes: Sequence[Outcome], law: str) -> str:
     return table([*heads, latency, "printed (word count)", f"speed-up at {n}"], rows)
 
 
-def _latencies(mine: Sequence[Outcome]) -> str:
+def _latencies(mine: Sequence[StreamOutcome]) -> str:
     names = ("max", "mean", "median", "95 %")
     return " / ".join(f"{np.mean([o.latency[name] for o in mine]):.2f}" for name in names)
 
 
-def _speed_ups(outcomes: Sequence[Outcome], law: str, method: str) -> str:
+def _speed_ups(outcomes: Sequence[StreamOutcome], law: str, method: str) -> str:
     texts = []
     for n in SPEED_UPS:
         mine = [o.speed_up for o in outcomes if (o.law, o.method, o.instances) == (law, method, n)]
@@ -137,7 +137,7 @@ def page(
     words: str,
     drained: Sequence[Drain],
     tried: Sequence[Trial],
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[StreamOutcome],
     found: Sequence[Verdict],
 ) -> str:
     """The whole report, below its title."""

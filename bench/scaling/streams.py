@@ -28,7 +28,7 @@ PAUSE = PauseModel(c0_s=0.02, s_per_byte=1e-7)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StreamOutcome:
     """One method on one stream. Loads are over their mean, latencies in ms."""
 
     law: str
@@ -61,7 +61,7 @@ class Outcome:
         }
 
 
-class Run:
+class StreamRun:
     """One method's world: assignment, queues, and what is measured after the warm-up."""
 
     def __init__(self, law: str, method: str, seed: int, instances: int, *, queues: bool) -> None:
@@ -125,13 +125,13 @@ class Run:
 
 def outcome_of(
     seed_base: int, law: str, method: str, index: int, instances: int = INSTANCES
-) -> Outcome:
+) -> StreamOutcome:
     """Queues are simulated at the usual number of instances; at others, the loads alone."""
     seed = seed_of(seed_base, law, index)
-    run = Run(law, method, seed, instances, queues=instances == INSTANCES)
+    run = StreamRun(law, method, seed, instances, queues=instances == INSTANCES)
     run.go(WINDOWS)
     loads = np.array(run.loads)
-    return Outcome(
+    return StreamOutcome(
         law,
         method,
         index,

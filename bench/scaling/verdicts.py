@@ -9,7 +9,7 @@ from bench.common.verdict import Verdict
 from bench.scaling import dodo, placing
 from bench.scaling.dodo import Trial
 from bench.scaling.draining import Drain
-from bench.scaling.streams import INSTANCES, Outcome
+from bench.scaling.streams import INSTANCES, StreamOutcome
 from bench.simulator.scale_in import MOVES
 
 LATER_AT_MOST = 1.2
@@ -104,7 +104,7 @@ def _beside_print(case: str, trials: Sequence[Trial]) -> list[Verdict]:
     return found
 
 
-def of_outcomes(outcomes: Sequence[Outcome]) -> list[Verdict]:
+def of_outcomes(outcomes: Sequence[StreamOutcome]) -> list[Verdict]:
     """Ours beside ELB and CLB on the same streams, in every figure at once."""
     usual = [o for o in outcomes if o.instances == INSTANCES]
     found = []
@@ -117,7 +117,7 @@ def of_outcomes(outcomes: Sequence[Outcome]) -> list[Verdict]:
     return found
 
 
-def _mean(outcomes: Sequence[Outcome], law: str, method: str, figure: str) -> float:
+def _mean(outcomes: Sequence[StreamOutcome], law: str, method: str, figure: str) -> float:
     """Over the seeds: the variance of one run is known to some 4 % only."""
     mine = [o.figures()[figure] for o in outcomes if (o.law, o.method) == (law, method)]
     return statistics.fmean(mine)

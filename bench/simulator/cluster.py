@@ -38,7 +38,7 @@ class PauseModel:
         return np.asarray(self.c0_s + self.s_per_byte * state_bytes, dtype=np.float64)
 
 
-class Cluster:
+class SimulatedCluster:
     """Nodes of equal capacity 1 that hold key groups; loads are shares of a node."""
 
     def __init__(

@@ -31,7 +31,7 @@ class Passed:
 
 
 @dataclass(frozen=True, eq=False)
-class Topology:
+class PipelineTopology:
     """Key groups of all operators: which share of the tweets each sees, and what that costs."""
 
     operator: IntArray  # [G]
@@ -61,7 +61,7 @@ def topic_popularity() -> FloatArray:
     return np.asarray(np.arange(1, TOPICS + 1) ** -ZIPF_EXPONENT, dtype=np.float64)
 
 
-def topology(seed: int, cost_ms: Sequence[float]) -> Topology:
+def topology(seed: int, cost_ms: Sequence[float]) -> PipelineTopology:
     """Tweets go to extractors evenly; topics are hashed to the key groups of the other two."""
     rng = np.random.default_rng([seed, 3])
     popularity = topic_popularity()
@@ -72,7 +72,7 @@ def topology(seed: int, cost_ms: Sequence[float]) -> Topology:
     shares = np.concatenate((even, *[seen / seen.sum()] * 2))
     costs = np.repeat(np.array(cost_ms) / 1000.0, KEY_GROUPS_EACH)
     held = np.concatenate((np.zeros(KEY_GROUPS_EACH, dtype=np.int64), topics, topics))
-    return Topology(
+    return PipelineTopology(
         np.repeat(np.arange(len(OPERATORS)), KEY_GROUPS_EACH),
         shares,
         shares * costs,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.simulator.real_job_1 import ARTICLES, CPU_MS, Period
+from bench.simulator.real_job_1 import ARTICLES, CPU_MS, JobPeriod
 from solvers.key_routing.two_choices import TwoChoices
 from solvers.model.problem import FloatArray, IntArray
 
@@ -39,7 +39,7 @@ class Potc:
         self.two = TwoChoices.drawn(seed, nodes, ARTICLES)
         self.nodes, self.node_ms = nodes, node_ms
 
-    def period(self, period: Period) -> PotcPeriod:
+    def period(self, period: JobPeriod) -> PotcPeriod:
         """Both stateful operators are fed by two choices; hashing locations is level already."""
         stateless = CPU_MS["geohash"] * sum(map(len, period.edits)) / self.nodes
         busy = np.full(self.nodes, stateless)

@@ -37,7 +37,7 @@ MEAN_LOAD = 0.5
 
 
 @dataclass(frozen=True)
-class Period:
+class JobPeriod:
     """What a statistics period measured."""
 
     load: FloatArray  # [G], in shares of a node
@@ -64,7 +64,7 @@ class RealJob1:
     def operators(self) -> tuple[str, ...]:
         return tuple(name for name in OPERATORS for _ in range(KEY_GROUPS_EACH))
 
-    def next_period(self) -> Period:
+    def next_period(self) -> JobPeriod:
         self._change()
         share = self._popularity * np.exp(self._wander) * self._burst
         share /= share.sum()
@@ -88,7 +88,7 @@ class RealJob1:
         count = self._rng.poisson(60 * RATE_PER_S * day)
         return self._rng.choice(ARTICLES, size=count, p=share)
 
-    def _measured(self, edits: tuple[IntArray, ...]) -> Period:
+    def _measured(self, edits: tuple[IntArray, ...]) -> JobPeriod:
         everywhere = np.zeros(KEY_GROUPS_EACH, dtype=np.int64)
         by_article = np.zeros(KEY_GROUPS_EACH, dtype=np.int64)
         seen = np.zeros(KEY_GROUPS_EACH, dtype=np.int64)
@@ -104,7 +104,7 @@ class RealJob1:
         cost = np.repeat([CPU_MS[name] for name in OPERATORS], KEY_GROUPS_EACH)
         geohash = np.full(KEY_GROUPS_EACH, BYTES_GEOHASH, dtype=np.int64)
         state = np.concatenate((geohash, BYTES_PER_ARTICLE * largest.ravel()))
-        return Period(records * cost / self.node_ms, records, state, edits)
+        return JobPeriod(records * cost / self.node_ms, records, state, edits)
 
     @staticmethod
     def _counted(groups: IntArray) -> IntArray:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.tables import METRICS_KEY_GROUPS, METRICS_NODES, PLANS_ACKS
-from bench.simulator.cluster import Cluster, Migration
+from bench.simulator.cluster import Migration, SimulatedCluster
 from solvers.model.problem import FloatArray, IntArray
 
 
@@ -42,7 +42,7 @@ def key_group_numbers(operators: Sequence[str]) -> list[int]:
 
 
 def key_group_rows(
-    job: str, cluster: Cluster, period: Measured, window: dict[str, Any], node_ms: float
+    job: str, cluster: SimulatedCluster, period: Measured, window: dict[str, Any], node_ms: float
 ) -> pa.Table:
     """metrics.key_groups: what each key group processed, and where it was."""
     cpu_ms = (period.load * node_ms).tolist()
@@ -67,7 +67,7 @@ def key_group_rows(
 
 
 def node_rows(
-    job: str, cluster: Cluster, period: Measured, window: dict[str, Any], node_ms: float
+    job: str, cluster: SimulatedCluster, period: Measured, window: dict[str, Any], node_ms: float
 ) -> pa.Table:
     """metrics.nodes: heartbeat, capacity and use of each node."""
     seconds = (window["window_end_at"] - window["window_start_at"]).total_seconds()

@@ -16,7 +16,7 @@ import numpy as np
 
 from bench.rebalance.cells import icde17_loads
 from bench.simulator.checked import checked
-from bench.simulator.cluster import Cluster
+from bench.simulator.cluster import SimulatedCluster
 from solvers.model.budget import Budget
 from solvers.model.problem import FloatArray, IntArray, Problem
 from solvers.model.result import Result
@@ -55,7 +55,7 @@ class Rounds:
         return None
 
 
-def overloaded_cluster(seed: int, overloaded: int) -> tuple[Cluster, FloatArray]:
+def overloaded_cluster(seed: int, overloaded: int) -> tuple[SimulatedCluster, FloatArray]:
     """60 nodes, the first ten to be removed, and some of the others at 100 % load."""
     rng = np.random.default_rng(seed)
     current, load = icde17_loads(rng, NODES, PER_NODE, varies=20)
@@ -63,10 +63,12 @@ def overloaded_cluster(seed: int, overloaded: int) -> tuple[Cluster, FloatArray]
     for node in range(REMOVED, REMOVED + overloaded):
         mine = current == node
         load[mine] *= 1.0 / load[mine].sum()
-    return Cluster(current, NODES, draining=range(REMOVED)), load
+    return SimulatedCluster(current, NODES, draining=range(REMOVED)), load
 
 
-def run_integrated(cluster: Cluster, load: FloatArray, rounds: int, allocate: Allocate) -> Rounds:
+def run_integrated(
+    cluster: SimulatedCluster, load: FloatArray, rounds: int, allocate: Allocate
+) -> Rounds:
     budget = Budget(moves=MOVES)
     drains: dict[str, int] = {}
 
@@ -88,7 +90,9 @@ def run_integrated(cluster: Cluster, load: FloatArray, rounds: int, allocate: Al
     return _run(cluster, load, rounds, step)
 
 
-def run_apart(cluster: Cluster, load: FloatArray, rounds: int, allocate: Allocate) -> Rounds:
+def run_apart(
+    cluster: SimulatedCluster, load: FloatArray, rounds: int, allocate: Allocate
+) -> Rounds:
     budget = Budget(moves=MOVES)
 
     def step() -> IntArray:
@@ -108,14 +112,16 @@ def no_scaling(problem: Problem, _potential: Result, _hot: HotNode | None) -> Sc
     )
 
 
-def _in_numbers(problem: Problem, budget: Budget, result: Result, cluster: Cluster) -> IntArray:
+def _in_numbers(
+    problem: Problem, budget: Budget, result: Result, cluster: SimulatedCluster
+) -> IntArray:
     """The checked plan in the cluster's numbers: nodes that were ended are not in the problem."""
     index = {name: i for i, name in enumerate(cluster.node_ids())}
     plan = checked(problem, budget, result)
     return np.array([index[plan[name]] for name in problem.key_group_ids], dtype=np.int64)
 
 
-def spread_draining(cluster: Cluster, load: FloatArray, moves: int) -> IntArray:
+def spread_draining(cluster: SimulatedCluster, load: FloatArray, moves: int) -> IntArray:
     """Largest first, each to the staying node that carries least."""
     plan = cluster.current.copy()
     sums = np.where(cluster.is_draining, np.inf, cluster.node_loads(load))
@@ -127,7 +133,9 @@ def spread_draining(cluster: Cluster, load: FloatArray, moves: int) -> IntArray:
     return plan
 
 
-def _run(cluster: Cluster, load: FloatArray, rounds: int, step: Callable[[], IntArray]) -> Rounds:
+def _run(
+    cluster: SimulatedCluster, load: FloatArray, rounds: int, step: Callable[[], IntArray]
+) -> Rounds:
     distances: list[float] = []
     moves: list[int] = []
     drained_after: int | None = None

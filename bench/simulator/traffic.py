@@ -12,7 +12,7 @@ import dataclasses
 
 import numpy as np
 
-from bench.simulator.cluster import Cluster, Migration
+from bench.simulator.cluster import Migration, SimulatedCluster
 from solvers.model.problem import FloatArray, IntArray, Problem
 
 KEY_GROUPS_A_NODE = 20
@@ -115,7 +115,7 @@ class TrafficSimulation:
             weight *= np.tile(lane / lane.mean(), operators)
         start = rng.permutation(np.repeat(np.arange(nodes), groups // nodes))
         names = [f"op-{i:02d}" for i in np.repeat(np.arange(operators), scenario.lanes)]
-        self.cluster = Cluster(start, nodes, operators=names)
+        self.cluster = SimulatedCluster(start, nodes, operators=names)
         self.load: FloatArray = weight / weight.sum() * nodes * MEAN_LOAD
         self.traffic = edges(scenario, RECORDS * weight.reshape(operators, -1), rng)
         self.state_bytes = np.full(groups, STATE_BYTES, dtype=np.int64)

@@ -21,8 +21,8 @@ from bench.common.runner import Benchmark, Revision, Stopwatch, add_out, conclud
 from bench.weights import plots, report, verdicts
 from bench.weights.methods import METHODS
 from bench.weights.pool import file_of, read, run_all
-from bench.weights.run import Run
-from bench.weights.settings import Setting, settings
+from bench.weights.run import RegionRun
+from bench.weights.settings import RegionSetting, settings
 
 BENCHMARK = Benchmark("weights", "Weights of an ordered region", __doc__)
 
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return conclude(text, holds=all(v.holds for v in found))
 
 
-def measure(chosen: Sequence[Setting], folder: Path) -> dict[str, str | float]:
+def measure(chosen: Sequence[RegionSetting], folder: Path) -> dict[str, str | float]:
     """Runs everything into files of the folder; says where and when."""
     about: dict[str, str | float] = {
         "commit": Revision.of(None).short_commit,
@@ -61,7 +61,7 @@ def measure(chosen: Sequence[Setting], folder: Path) -> dict[str, str | float]:
     return {**about, "python": python, "minutes": watch.minutes}
 
 
-def _said(found: Run) -> str:
+def _said(found: RegionRun) -> str:
     cut = "" if found.is_done else f" of {found.records}"
     return f"{found.setting}, {found.method}: {found.merged}{cut} records, {found.seconds:.1f} s"
 
@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _write_docs(chosen: Sequence[Setting], runs: Sequence[Run], text: str) -> None:
+def _write_docs(chosen: Sequence[RegionSetting], runs: Sequence[RegionRun], text: str) -> None:
     for name, caption in plots.draw(chosen, runs, BENCHMARK.picture.parent).items():
         text += f"\n![{caption}](images/{name})\n\n{caption}.\n"
     BENCHMARK.write_page(text)

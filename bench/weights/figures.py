@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ballast.streaming.region import UNITS
-from bench.weights.run import Run
-from bench.weights.settings import Setting
+from bench.weights.run import RegionRun
+from bench.weights.settings import RegionSetting
 from solvers.model.problem import FloatArray
 
 SETTLED = 0.8
@@ -36,7 +36,7 @@ class Figures:
     """Points of share that are with the wrong worker, at the end."""
 
 
-def figures(setting: Setting, found: Run) -> Figures:
+def figures(setting: RegionSetting, found: RegionRun) -> Figures:
     rates = found.done_a_second()
     lifted = len(rates) if found.lifted_s is None else int(np.ceil(found.lifted_s))
     loaded = float(setting.capacities(is_loaded=True).sum())
@@ -65,16 +65,16 @@ def settled(rates: FloatArray, capacity: float) -> float | None:
     return None
 
 
-def final_weights(found: Run) -> FloatArray:
+def final_weights(found: RegionRun) -> FloatArray:
     rounds = found.rounds[-max(1, int(len(found.rounds) * LAST)) :]
     return np.asarray(np.mean([r.weights for r in rounds], axis=0) / UNITS)
 
 
-def by_method(setting: Setting, runs: Iterable[Run]) -> dict[str, Figures]:
+def by_method(setting: RegionSetting, runs: Iterable[RegionRun]) -> dict[str, Figures]:
     return {r.method: figures(setting, r) for r in runs if r.setting == setting.name}
 
 
-def mixed(setting: Setting, clusters: Sequence[int]) -> float:
+def mixed(setting: RegionSetting, clusters: Sequence[int]) -> float:
     """Share of the connections, in %, that are in a cluster with one of another class."""
     classes: dict[int, set[float]] = {}
     for label, factor in zip(clusters, setting.factors, strict=True):

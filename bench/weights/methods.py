@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from ballast.streaming.region import RegionMeasurement, even_weights
-from bench.weights.settings import Setting, best_weights, static_best
+from bench.weights.settings import RegionSetting, best_weights, static_best
 from solvers.weights import (
     BlockingHistory,
     BlockingParams,
@@ -37,7 +37,7 @@ PLAN_WINDOW_S = 2.0
 """Window of the rows that a plan is made from."""
 
 
-class Method(Protocol):
+class WeightMethod(Protocol):
     """``first``: weights at the start; ``after``: those of the next second, None to leave them."""
 
     first: list[int]
@@ -103,7 +103,7 @@ class ServiceLoop:
         return list(weights_from_service(history, params).units.tolist())
 
 
-def method_of(name: str, setting: Setting) -> Method:
+def method_of(name: str, setting: RegionSetting) -> WeightMethod:
     n = setting.workers
     if name == PAPER:
         return BlockingLoop(n)

@@ -19,8 +19,8 @@ from bench.weights.methods import (
     ROUND_ROBIN,
     STATIC,
 )
-from bench.weights.run import Run
-from bench.weights.settings import Setting
+from bench.weights.run import RegionRun
+from bench.weights.settings import RegionSetting
 
 COLOURS = {
     ROUND_ROBIN: "#999999",
@@ -34,7 +34,9 @@ COLOURS = {
 COLUMNS = 3
 
 
-def draw(chosen: Sequence[Setting], runs: Sequence[Run], folder: Path) -> dict[str, str]:
+def draw(
+    chosen: Sequence[RegionSetting], runs: Sequence[RegionRun], folder: Path
+) -> dict[str, str]:
     """SVG files by name, with what they show."""
     found = {"bench-weights.svg": "Records a second over time; dashed: the capacity"}
     _save(_rates(chosen, runs), folder / "bench-weights.svg")
@@ -53,7 +55,7 @@ def _save(figure: Any, path: Path) -> None:
     svg_pyplot().close(figure)
 
 
-def _rates(chosen: Sequence[Setting], runs: Sequence[Run]) -> Any:
+def _rates(chosen: Sequence[RegionSetting], runs: Sequence[RegionRun]) -> Any:
     lines = -(-len(chosen) // COLUMNS)
     figure, axes = svg_pyplot().subplots(
         lines, COLUMNS, figsize=(11, 2.1 * lines), squeeze=False, layout="constrained"
@@ -74,7 +76,7 @@ def _rates(chosen: Sequence[Setting], runs: Sequence[Run]) -> Any:
     return figure
 
 
-def _heat(setting: Setting, runs: Sequence[Run]) -> Any:
+def _heat(setting: RegionSetting, runs: Sequence[RegionRun]) -> Any:
     figure, axes = svg_pyplot().subplots(1, 3, figsize=(11, 4.2), layout="constrained")
     for axis, method in zip(axes, (PAPER, OURS), strict=False):
         image = axis.imshow(
@@ -95,7 +97,7 @@ def _heat(setting: Setting, runs: Sequence[Run]) -> Any:
     return figure
 
 
-def _rounds(setting: Setting, runs: Sequence[Run], method: str) -> list[Any]:
+def _rounds(setting: RegionSetting, runs: Sequence[RegionRun], method: str) -> list[Any]:
     return [
         r
         for found in runs

@@ -9,17 +9,17 @@ from collections.abc import Iterator, Sequence
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from bench.weights.run import Run, run
-from bench.weights.settings import Setting
+from bench.weights.run import RegionRun, run
+from bench.weights.settings import RegionSetting
 
 MOST = 9_000.0
 """Records a second of all regions that run, were all at their full capacity: on two cores they
 then take about half of the time, and timers keep theirs."""
 
-Task = tuple[Setting, str]
+Task = tuple[RegionSetting, str]
 
 
-def run_all(tasks: Sequence[Task], folder: Path, most: float = MOST) -> Iterator[Run]:
+def run_all(tasks: Sequence[Task], folder: Path, most: float = MOST) -> Iterator[RegionRun]:
     """Largest first, each as soon as there is room for it; as they end."""
     waiting = sorted(tasks, key=lambda task: -_needs(task))
     running: dict[BaseProcess, Task] = {}
@@ -47,7 +47,7 @@ def _start(task: Task, folder: Path) -> BaseProcess:
     return process
 
 
-def _result(process: BaseProcess, task: Task, folder: Path) -> Run:
+def _result(process: BaseProcess, task: Task, folder: Path) -> RegionRun:
     file = file_of(task, folder)
     if not file.exists():
         raise RuntimeError(f"{file.stem} ended with {process.exitcode} and without a result")
@@ -67,5 +67,5 @@ def file_of(task: Task, folder: Path) -> Path:
     return folder / f"{setting.name}, {method}.json"
 
 
-def read(file: Path) -> Run:
-    return Run.from_dict(json.loads(file.read_text(encoding="utf-8")))
+def read(file: Path) -> RegionRun:
+    return RegionRun.from_dict(json.loads(file.read_text(encoding="utf-8")))

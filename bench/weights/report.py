@@ -10,11 +10,11 @@ from bench.common.markdown import table
 from bench.common.verdict import Verdict, judged
 from bench.weights.figures import SETTLED, SETTLED_S, Figures, by_method, mixed
 from bench.weights.methods import METHODS, ORACLE, PAPER, PLAN_S, PLAN_WINDOW_S, ROUND_ROBIN
-from bench.weights.run import CAP_S, RECEIVE_BUFFER, RECORD_BYTES, SEND_BUFFER, SHORTER, Run
-from bench.weights.settings import FULL_S, LARGE_S, SMALL_S, Setting
+from bench.weights.run import CAP_S, RECEIVE_BUFFER, RECORD_BYTES, SEND_BUFFER, SHORTER, RegionRun
+from bench.weights.settings import FULL_S, LARGE_S, SMALL_S, RegionSetting
 
 
-def words(about: dict[str, Any], runs: Sequence[Run]) -> str:
+def words(about: dict[str, Any], runs: Sequence[RegionRun]) -> str:
     cpu = sum(r.cpu_s for r in runs) / max(1, sum(r.merged for r in runs))
     return (
         f"Made by `make bench-weights` (`python -m bench.weights --docs`) at commit "
@@ -28,7 +28,7 @@ def words(about: dict[str, Any], runs: Sequence[Run]) -> str:
     )
 
 
-def times(chosen: Sequence[Setting], runs: Sequence[Run]) -> str:
+def times(chosen: Sequence[RegionSetting], runs: Sequence[RegionRun]) -> str:
     """A row a setting: seconds for its work by method."""
     rows = []
     for setting in chosen:
@@ -42,7 +42,7 @@ def _seconds(found: Figures) -> str:
     return f"{found.seconds:.1f}" if found.is_done else f"{found.seconds:.0f} *"
 
 
-def ratios(chosen: Sequence[Setting], runs: Sequence[Run]) -> str:
+def ratios(chosen: Sequence[RegionSetting], runs: Sequence[RegionRun]) -> str:
     """Times round robin, and the printed figure."""
     rows = []
     for setting in chosen:
@@ -53,7 +53,7 @@ def ratios(chosen: Sequence[Setting], runs: Sequence[Run]) -> str:
     return table(["workers", "printed", *(m for m in METHODS if m != ROUND_ROBIN)], rows)
 
 
-def settling(chosen: Sequence[Setting], runs: Sequence[Run]) -> str:
+def settling(chosen: Sequence[RegionSetting], runs: Sequence[RegionRun]) -> str:
     """Seconds after the start / after the load was lifted; the end."""
     shown = [m for m in METHODS if m not in (ROUND_ROBIN, ORACLE)]
     rows = []
@@ -63,7 +63,7 @@ def settling(chosen: Sequence[Setting], runs: Sequence[Run]) -> str:
     return table(["workers", ORACLE, *shown], rows)
 
 
-def _settled(setting: Setting, found: Figures) -> str:
+def _settled(setting: RegionSetting, found: Figures) -> str:
     texts = [_or_not(found.settled_s)]
     if setting.is_lifted:
         texts.append(_or_not(found.settled_again_s))
@@ -74,7 +74,7 @@ def _or_not(seconds: float | None) -> str:
     return "not" if seconds is None else f"{seconds:.0f}"
 
 
-def ends(chosen: Sequence[Setting], runs: Sequence[Run]) -> str:
+def ends(chosen: Sequence[RegionSetting], runs: Sequence[RegionRun]) -> str:
     """Rate in % of the capacity, and points of share at the wrong worker, at the end of a run."""
     rows = []
     for setting in chosen:
@@ -84,7 +84,7 @@ def ends(chosen: Sequence[Setting], runs: Sequence[Run]) -> str:
     return table(["workers", *METHODS], rows)
 
 
-def classes(setting: Setting, runs: Sequence[Run]) -> str:
+def classes(setting: RegionSetting, runs: Sequence[RegionRun]) -> str:
     """Final weights of each class of workers, in units, against their capacity."""
     found = by_method(setting, runs)
     total = float(setting.final_capacities.sum())
@@ -98,7 +98,7 @@ def classes(setting: Setting, runs: Sequence[Run]) -> str:
 
 
 def page(
-    about: str, chosen: Sequence[Setting], runs: Sequence[Run], found: Sequence[Verdict]
+    about: str, chosen: Sequence[RegionSetting], runs: Sequence[RegionRun], found: Sequence[Verdict]
 ) -> str:
     """The whole report, below its title."""
     parts = [
@@ -123,7 +123,7 @@ def page(
     return "\n\n".join([*parts, "## Verdicts", judged(found)]) + "\n"
 
 
-def _clusters(setting: Setting, runs: Sequence[Run]) -> list[str]:
+def _clusters(setting: RegionSetting, runs: Sequence[RegionRun]) -> list[str]:
     """What the paper's clusters hold at the end."""
     rounds = [
         r.clusters

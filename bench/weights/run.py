@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ballast.streaming.region import OrderedRegion, RegionMeasurement, RegionSettings
-from bench.weights.methods import FIXED, ORACLE, REROUTING, Method, control_s, method_of
+from bench.weights.methods import FIXED, ORACLE, REROUTING, WeightMethod, control_s, method_of
 from bench.weights.service import TimedWork, shared_moment
-from bench.weights.settings import LIFTED, Setting, best_weights
+from bench.weights.settings import LIFTED, RegionSetting, best_weights
 from solvers.model.problem import FloatArray
 
 RECORD_BYTES = 1_011
@@ -27,7 +27,7 @@ CAP_S = 150.0
 
 
 @dataclass
-class Round:
+class RegionRound:
     """A second of a run, or a window of plans: figures a worker."""
 
     at_s: float
@@ -39,7 +39,7 @@ class Round:
 
 
 @dataclass
-class Run:
+class RegionRun:
     """``lifted_s``: when an eighth of the work was done and the load was lifted."""
 
     setting: str
@@ -50,14 +50,14 @@ class Run:
     lifted_s: float | None = None
     cpu_s: float = 0.0
     """Of the splitter and the merge."""
-    rounds: list[Round] = field(default_factory=list)
+    rounds: list[RegionRound] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, found: dict[str, Any]) -> Run:
-        return cls(**{**found, "rounds": [Round(**r) for r in found["rounds"]]})
+    def from_dict(cls, found: dict[str, Any]) -> RegionRun:
+        return cls(**{**found, "rounds": [RegionRound(**r) for r in found["rounds"]]})
 
     @property
     def is_done(self) -> bool:
@@ -80,13 +80,13 @@ class Run:
         return done[: int(before)]
 
 
-def work_of(setting: Setting, method: str) -> int:
+def work_of(setting: RegionSetting, method: str) -> int:
     return setting.records // (SHORTER if method in FIXED else 1)
 
 
-def run(setting: Setting, name: str) -> Run:
+def run(setting: RegionSetting, name: str) -> RegionRun:
     """Until the work is done, or for so long at most."""
-    found = Run(setting.name, name, work_of(setting, name))
+    found = RegionRun(setting.name, name, work_of(setting, name))
     lifted = shared_moment()
     method = method_of(name, setting)
     start = [float("inf")]
@@ -124,10 +124,12 @@ def run(setting: Setting, name: str) -> Run:
     return found
 
 
-def _after(found: Run, method: Method, window: RegionMeasurement, start: float) -> list[int] | None:
+def _after(
+    found: RegionRun, method: WeightMethod, window: RegionMeasurement, start: float
+) -> list[int] | None:
     weights = method.after(window)
     found.rounds.append(
-        Round(
+        RegionRound(
             time.monotonic() - start,
             window.weights.tolist(),
             window.sent.tolist(),

@@ -24,7 +24,7 @@ MIXTURES = 100
 
 
 @dataclass(frozen=True)
-class Setting:
+class RegionSetting:
     """``factors``: how many times longer each worker takes, for good or until it is lifted."""
 
     name: str
@@ -68,7 +68,7 @@ def throughput(capacities: FloatArray, weights: IntArray) -> float:
     return float((capacities[used] * UNITS / weights[used]).min())
 
 
-def static_best(setting: Setting) -> IntArray:
+def static_best(setting: RegionSetting) -> IntArray:
     """The one vector of weights that is done first with the whole work, by the model above.
 
     Between the best under load and the best without: mixtures in steps of 1 %.
@@ -86,22 +86,24 @@ def static_best(setting: Setting) -> IntArray:
     )
 
 
-def settings() -> list[Setting]:
+def settings() -> list[RegionSetting]:
     found = [
-        Setting("3 equal", (1.0,) * 3, SMALL_S, False, "6.2", "stays even"),
-        Setting("fast and slow host", (1.0, FAST_TO_SLOW), SMALL_S, False, "6.5", "65 / 35"),
+        RegionSetting("3 equal", (1.0,) * 3, SMALL_S, False, "6.2", "stays even"),
+        RegionSetting("fast and slow host", (1.0, FAST_TO_SLOW), SMALL_S, False, "6.5", "65 / 35"),
     ]
     for slower, section in ((10.0, "6.3"), (100.0, "6.4")):
         for workers in (2, 4, 8, 16):
             name = f"{workers}, half {slower:.0f}x"
             factors = _halves(workers, slower)
-            found.append(Setting(name, factors, SMALL_S, True, section, "1.5-4 times RR"))
+            found.append(RegionSetting(name, factors, SMALL_S, True, section, "1.5-4 times RR"))
     for workers in (32, 64):
         name = f"{workers}, half 100x"
         factors = _halves(workers, 100.0)
-        found.append(Setting(name, factors, LARGE_S, True, "6.6", "close to 9 times RR"))
+        found.append(RegionSetting(name, factors, LARGE_S, True, "6.6", "close to 9 times RR"))
     classes = (100.0,) * 20 + (5.0,) * 20 + (1.0,) * 24
-    found.append(Setting("64, three classes", classes, LARGE_S, False, "6.6", "three classes"))
+    found.append(
+        RegionSetting("64, three classes", classes, LARGE_S, False, "6.6", "three classes")
+    )
     return found
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from bench.common.verdict import Verdict
 from bench.weights.figures import Figures, by_method
 from bench.weights.methods import ORACLE, OURS, PAPER, PLANS, REROUTING, ROUND_ROBIN, STATIC
-from bench.weights.run import Run
-from bench.weights.settings import FAST_TO_SLOW, Setting
+from bench.weights.run import RegionRun
+from bench.weights.settings import FAST_TO_SLOW, RegionSetting
 
 TIMES_ROUND_ROBIN = {"6.3": 1.5, "6.4": 1.5, "6.6": 9.0}
 """Printed: 1.5-4 times up to 16 workers, close to 9 with 32 and 64."""
@@ -29,11 +29,11 @@ OF_EVEN = 0.95
 """Equal workers: round robin's time over our loop's."""
 
 
-def verdicts(chosen: Sequence[Setting], runs: Sequence[Run]) -> list[Verdict]:
+def verdicts(chosen: Sequence[RegionSetting], runs: Sequence[RegionRun]) -> list[Verdict]:
     return [v for setting in chosen for v in _of_one(setting, by_method(setting, runs))]
 
 
-def _of_one(setting: Setting, rows: dict[str, Figures]) -> list[Verdict]:
+def _of_one(setting: RegionSetting, rows: dict[str, Figures]) -> list[Verdict]:
     ours = rows[OURS]
     if setting.section == "6.2":
         return _even(setting, rows)
@@ -59,7 +59,7 @@ def _of_one(setting: Setting, rows: dict[str, Figures]) -> list[Verdict]:
     return found
 
 
-def _even(setting: Setting, rows: dict[str, Figures]) -> list[Verdict]:
+def _even(setting: RegionSetting, rows: dict[str, Figures]) -> list[Verdict]:
     off = 100 * float(np.abs(rows[OURS].weights - 1 / setting.workers).max())
     return [
         Verdict(f"{setting.name}: points off an even share", off, EVEN_POINTS, at_least=False),
@@ -68,12 +68,12 @@ def _even(setting: Setting, rows: dict[str, Figures]) -> list[Verdict]:
 
 
 def _times_round_robin(
-    setting: Setting, rows: dict[str, Figures], method: str, limit: float
+    setting: RegionSetting, rows: dict[str, Figures], method: str, limit: float
 ) -> Verdict:
     times = rows[ROUND_ROBIN].seconds / rows[method].seconds
     return Verdict(f"{setting.name}: {method}, times round robin", times, limit, at_least=True)
 
 
-def _faster(setting: Setting, rows: dict[str, Figures], method: str) -> Verdict:
+def _faster(setting: RegionSetting, rows: dict[str, Figures], method: str) -> Verdict:
     times = rows[method].seconds / rows[OURS].seconds
     return Verdict(f"{setting.name}: our loop, times {method}", times, NOT_SLOWER, at_least=True)

@@ -24,7 +24,7 @@ from ballast.readmodel.plans import JobHistory
 from ballast.store.cache import TableCache
 from ballast.store.tables import append, ensure_tables
 from bench.review_page.__main__ import Everyone
-from bench.review_page.warehouse import World, job_policy, write_job
+from bench.review_page.warehouse import SampleJob, job_policy, write_job
 from embedded.rest import wait_until
 from plugins.review.app import build_app
 from spark_jobs.what_if import main as what_if
@@ -45,7 +45,7 @@ pytestmark = pytest.mark.timeout(limit_s(180))
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     home = tmp_path_factory.mktemp("nodes")
     made = load_settings({"BALLAST_HOME": str(home), "BALLAST_POLICIES": str(home / "policies")})
-    world = World(job_policy(JOB, 3, 40, 6, spares=2), per_version=8, routes=300)
+    world = SampleJob(job_policy(JOB, 3, 40, 6, spares=2), per_version=8, routes=300)
     write_job(made, world, REMOVES)
     write_weights(made)
     return made

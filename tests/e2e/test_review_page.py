@@ -33,7 +33,7 @@ from ballast.readmodel.plans import JobHistory
 from ballast.store.cache import TableCache
 from ballast.store.plans import read_head, read_log
 from ballast.store.tables import append
-from bench.review_page.warehouse import START, World, ids_of, job_policy, write_job
+from bench.review_page.warehouse import START, SampleJob, ids_of, job_policy, write_job
 from embedded.airflow import ADMIN, EmbeddedAirflow
 from embedded.processes import write_private
 from embedded.rest import AirflowClient, wait_until
@@ -70,7 +70,7 @@ pytestmark = pytest.mark.timeout(limit_s(300))
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     home = tmp_path_factory.mktemp("browser")
     made = load_settings({"BALLAST_HOME": str(home), "BALLAST_POLICIES": str(home / "policies")})
-    world = World(job_policy(JOB, 3, 40, 6), per_version=8)
+    world = SampleJob(job_policy(JOB, 3, 40, 6), per_version=8)
     write_job(made, world, VERSIONS)
     write_policy(made.policies, world.policy)
     write_policy(made.policies, job_policy("orders", 1, 4, 2))

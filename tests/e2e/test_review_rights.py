@@ -17,7 +17,7 @@ import pytest
 import requests
 
 from ballast.contracts.settings import load_settings
-from bench.review_page.warehouse import World, job_policy, write_job
+from bench.review_page.warehouse import SampleJob, job_policy, write_job
 from embedded.airflow import EmbeddedAirflow, airflow_command
 from embedded.processes import Child
 from plugins.review.app import build_app
@@ -97,7 +97,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     ours = {"BALLAST_HOME": str(folder), "BALLAST_POLICIES": str(folder / "policies")}
     settings = load_settings(ours)
     for job in ("clicks", "orders"):
-        write_job(settings, World(job_policy(job, 2, 8, 3), per_version=2), 2)
+        write_job(settings, SampleJob(job_policy(job, 2, 8, 3), per_version=2), 2)
     stack = EmbeddedAirflow(
         folder / "airflow", free_port(), dags=folder / "dags",
         env={**ours, "AIRFLOW__CORE__AUTH_MANAGER": FAB},

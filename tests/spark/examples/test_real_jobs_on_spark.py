@@ -10,7 +10,7 @@ from ballast.streaming import QueryOptions
 from ballast.streaming.operators import build_topology
 from ballast.streaming.routing import Placement
 from bench.real_jobs.blocks import source_key_of
-from bench.real_jobs.cluster import Cluster
+from bench.real_jobs.cluster import LogicalCluster
 from bench.real_jobs.problems import even_placement
 from bench.real_jobs.rounds import cut_batches
 from bench.real_jobs.shuffles import Watch
@@ -53,7 +53,7 @@ def test_sums_are_the_inputs_over_moves_and_a_repeated_batch(spark, tmp_path, li
     batches = cut_batches(kept, len(kept) // 2, tmp_path / "input")
     nodes = tuple(node.id for node in policy.nodes)
     start = even_placement(build_topology(job.job, job.operators, policy), nodes)
-    cluster = Cluster(spark, job, policy, tmp_path / "cluster", batches, start)
+    cluster = LogicalCluster(spark, job, policy, tmp_path / "cluster", batches, start)
     first = cluster.run_round([0])
     assert first.records == len(kept) // 2
     assert first.spark.source_bytes > 0

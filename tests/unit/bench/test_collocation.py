@@ -8,14 +8,22 @@ import pytest
 
 from bench.collocation import paper, table
 from bench.collocation.__main__ import tasks_of
-from bench.collocation.methods import ALBIC, ALBIC_M, COLA, METHODS, OURS, Setting, step_of
+from bench.collocation.methods import (
+    ALBIC,
+    ALBIC_M,
+    COLA,
+    METHODS,
+    OURS,
+    CollocationSetting,
+    step_of,
+)
 from bench.collocation.plots import panels
 from bench.collocation.rounds import (
     HELD,
     PATIENCE,
+    CollocationRound,
+    CollocationRun,
     History,
-    Round,
-    Run,
     best_within,
     is_held,
     is_stuck,
@@ -32,18 +40,18 @@ from bench.common.seeds import seed_of
 from bench.simulator.traffic import CHAINS, Scenario
 
 
-def climb(*collocation: float, distance: float = 5.0, moves: int = 10) -> list[Round]:
-    return [Round(c, distance, moves) for c in collocation]
+def climb(*collocation: float, distance: float = 5.0, moves: int = 10) -> list[CollocationRound]:
+    return [CollocationRound(c, distance, moves) for c in collocation]
 
 
 def run(
     ours: History, albic_m: History, *, shape: str = "pairs", wanted: float = 80.0, fewest: int = 3
-) -> Run:
+) -> CollocationRun:
     histories = {OURS: ours, ALBIC_M: albic_m, ALBIC: climb(1.0), COLA: climb(90.0, moves=300)}
-    return Run(setting_of(20, shape), 7, 0, wanted, fewest, histories)
+    return CollocationRun(setting_of(20, shape), 7, 0, wanted, fewest, histories)
 
 
-def verdict_on(what: str, runs: list[Run]) -> bool:
+def verdict_on(what: str, runs: list[CollocationRun]) -> bool:
     return next(v.holds for v in verdicts(runs) if v.what.startswith(what))
 
 
@@ -62,13 +70,13 @@ def test_obtainable_counts_only_rounds_within_the_load_bound() -> None:
 
 
 def test_rounds_over_the_budget_are_counted() -> None:
-    assert over_budget([Round(1, 1, 10), Round(1, 1, 11)], 10) == 1
+    assert over_budget([CollocationRound(1, 1, 10), CollocationRound(1, 1, 11)], 10) == 1
 
 
 def test_a_start_beyond_the_load_bound_may_be_repaired_but_never_left_again() -> None:
     distances = [30.0, 15.0, 9.0, 10.0, 10.1, 9.0]
-    assert over_bound([Round(1, d, 1) for d in distances], 10.0) == 1
-    assert over_bound([Round(1, 30.0, 1)] * 3, 10.0) == 3
+    assert over_bound([CollocationRound(1, d, 1) for d in distances], 10.0) == 1
+    assert over_bound([CollocationRound(1, 30.0, 1)] * 3, 10.0) == 3
 
 
 def test_a_method_is_stuck_after_many_rounds_without_a_higher_collocation() -> None:
@@ -87,7 +95,7 @@ def test_a_history_goes_on_for_a_while_once_all_is_together() -> None:
 
 
 def test_a_simulated_history_repeats_and_keeps_its_budget() -> None:
-    setting = Setting("small", Scenario(4, CHAINS), moves=3)
+    setting = CollocationSetting("small", Scenario(4, CHAINS), moves=3)
     one, two = (simulate(step_of(OURS, setting), setting, 5, 3) for _ in range(2))
     assert one == two
     assert all(r.moves <= 3 for r in one)
@@ -136,7 +144,7 @@ def test_the_worst_run_decides_and_is_named() -> None:
     good, bad = run(climb(85), climb(85)), run(climb(85, moves=11), climb(85), shape="chains")
     found = next(v for v in verdicts([good, bad]) if "budget" in v.what)
     assert (found.holds, found.where, found.figure) == (False, "20 nodes, chains, seed 1", "1")
-    over = run([Round(85, 4.0, 1), Round(86, 11.0, 1)], climb(85))
+    over = run([CollocationRound(85, 4.0, 1), CollocationRound(86, 11.0, 1)], climb(85))
     assert not verdict_on("rounds over the load bound", [good, over])
 
 
@@ -179,14 +187,14 @@ def test_panels_have_the_first_seed_of_each_size_and_shape() -> None:
     ]
 
 
-def with_ends(albic: tuple[float, float], cola: tuple[float, float]) -> Run:
+def with_ends(albic: tuple[float, float], cola: tuple[float, float]) -> CollocationRun:
     histories = {
         OURS: climb(1.0),
         ALBIC_M: climb(1.0),
-        ALBIC: [Round(*albic, 1)] * 20,
-        COLA: [Round(*cola, 300)] * 3,
+        ALBIC: [CollocationRound(*albic, 1)] * 20,
+        COLA: [CollocationRound(*cola, 300)] * 3,
     }
-    return Run(setting_of(40, "pairs-50"), 7, 0, 1.0, 1, histories)
+    return CollocationRun(setting_of(40, "pairs-50"), 7, 0, 1.0, 1, histories)
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ from bench.real_jobs.problems import (
     worst_assignment,
 )
 from bench.real_jobs.rounds import (
+    JobRound,
     JobRun,
-    Round,
     cut_batches,
     heavy_share,
     numbers_of,
@@ -168,7 +168,7 @@ def row(method, number, **changes):
         "source_bytes": 2 * 10**6, "payload_bytes": 0, "executor_cpu_s": 1.0,
         "moves": 10 if number else 0, "moved_bytes": 0,
     }  # fmt: skip
-    return Round(method, number, **{**made, **changes})
+    return JobRound(method, number, **{**made, **changes})
 
 
 def run_of_rounds():

@@ -7,12 +7,12 @@ import pytest
 
 from bench.common.verdict import Verdict
 from bench.routing import report
-from bench.routing.methods import DECAYED, ONCE, OURS, PAPER, UNGATED, Course
-from bench.routing.season import ALL_PAIRS, FIRST_WEEK, Outcome, season
+from bench.routing.methods import DECAYED, ONCE, OURS, PAPER, UNGATED, SeasonCourse
+from bench.routing.season import ALL_PAIRS, FIRST_WEEK, SeasonOutcome, season
 from bench.routing.streams import FLIGHTS, Stream, stream_of, synthetic
 from bench.routing.synthetic import cell
 from bench.routing.verdicts import gate_curve, verdicts
-from bench.routing.world import NOWHERE, World
+from bench.routing.world import NOWHERE, RoutedServers
 from solvers.model.amortisation import RECORDS_PER_BYTE
 
 
@@ -43,7 +43,7 @@ def test_statistics_are_the_same_record_by_record_while_all_pairs_fit(stream: St
 
 
 def test_a_new_key_goes_where_the_key_it_first_comes_with_is(stream: Stream) -> None:
-    world = World(stream, 4)
+    world = RoutedServers(stream, 4)
     number = {key: i for i, key in enumerate(stream.keys)}
     world.admit_by_table(stream.periods[0])
     world.place[number[b"x"]] = 3
@@ -56,7 +56,7 @@ def test_a_new_key_goes_where_the_key_it_first_comes_with_is(stream: Stream) -> 
 
 
 def test_what_moves_is_counted_by_the_records_that_its_keys_have_seen(stream: Stream) -> None:
-    world = World(stream, 4)
+    world = RoutedServers(stream, 4)
     world.admit_by_table(stream.periods[0])
     world.serve(stream.periods[0])
     place = world.place.copy()
@@ -90,12 +90,14 @@ def test_every_method_but_the_hash_begins_with_the_same_plan() -> None:
     assert outcomes[-3].locality > outcomes[0].locality + 30
 
 
-def row(stream: str, method: str, locality: float, moved: float, price: float = 0.0) -> Outcome:
-    course = Course([locality], [1.1], [moved])
-    return Outcome(stream, ALL_PAIRS, method, price, course)
+def row(
+    stream: str, method: str, locality: float, moved: float, price: float = 0.0
+) -> SeasonOutcome:
+    course = SeasonCourse([locality], [1.1], [moved])
+    return SeasonOutcome(stream, ALL_PAIRS, method, price, course)
 
 
-def rows(ours: float, moved: float) -> list[Outcome]:
+def rows(ours: float, moved: float) -> list[SeasonOutcome]:
     return [
         found
         for stream in FLIGHTS
@@ -123,7 +125,7 @@ def test_the_verdicts_are_on_ours_at_the_default_price() -> None:
 def test_a_part_of_the_streams_is_judged_by_itself() -> None:
     some = [r for r in rows(62.0, 4.0) if r.stream == list(FLIGHTS)[2]]
     assert len(verdicts(some, [])) == 3
-    fewer = [Outcome(r.stream, 1_000, r.method, r.price, r.course) for r in some]
+    fewer = [SeasonOutcome(r.stream, 1_000, r.method, r.price, r.course) for r in some]
     assert verdicts(fewer, []) == []
 
 

@@ -75,7 +75,7 @@ def test_scaling_keeps_the_cap_over_both_clusters_and_pays_for_launches() -> Non
 
 
 def test_ours_levels_key_groups_over_all_nodes_without_a_needless_move() -> None:
-    course = keygroups.World(replace(PRINTED[dodo.OPTIMAL], minutes=6), seed=3).run(None)
+    course = keygroups.KeyGroupNodes(replace(PRINTED[dodo.OPTIMAL], minutes=6), seed=3).run(None)
     assert course.sustained > 0.98 * 7e3 / sum(dodo.costs_64())
     assert course.needless == 0
     assert course.moves > 0
@@ -83,14 +83,14 @@ def test_ours_levels_key_groups_over_all_nodes_without_a_needless_move() -> None
 
 def test_ours_asks_for_nodes_and_fills_them_once_they_are_up() -> None:
     small = replace(PRINTED[dodo.FIXED], sizes=(1, 1), minutes=10)
-    world = keygroups.World(small, seed=3)
+    world = keygroups.KeyGroupNodes(small, seed=3)
     course = world.run(dodo.POLICY)
     assert 2 == course.nodes[0] < course.nodes[-1] <= 15
     assert len(set(world.on)) == course.nodes[-1]
 
 
 def test_a_world_of_key_groups_writes_the_rows_that_a_streaming_job_writes() -> None:
-    world = keygroups.World(PRINTED[dodo.EXTREME], seed=1)
+    world = keygroups.KeyGroupNodes(PRINTED[dodo.EXTREME], seed=1)
     passed = world.topology.passed(5_000.0, 60.0)
     window = rows.window_columns(datetime(2026, 1, 1, tzinfo=UTC), 60.0, batch_id=1, version=1)
     groups = rows.key_group_rows("topics", world.cluster(0.0), passed, window, node_ms=60_000.0)
@@ -125,7 +125,7 @@ def test_what_acts_every_m_windows_does_nothing_in_between() -> None:
 
 
 def test_a_run_measures_after_the_warm_up_and_pkg_pays_for_merging() -> None:
-    run = streams.Run(ZIPF, placing.PKG, 1, 10, queues=True)
+    run = streams.StreamRun(ZIPF, placing.PKG, 1, 10, queues=True)
     run.go(12)
     assert len(run.loads) == 12 - placing.WARM_UP
     assert run.bytes > 0
@@ -185,8 +185,8 @@ def test_tasks_are_those_that_were_asked_for() -> None:
     assert len(tasks["substreams"]) == 2 * len(placing.METHODS) * 4
 
 
-def outcome(method: str, index: int, figure: float) -> streams.Outcome:
-    return streams.Outcome(ZIPF, method, index, 10, (figure,), (figure,), figure, 9.0, {})
+def outcome(method: str, index: int, figure: float) -> streams.StreamOutcome:
+    return streams.StreamOutcome(ZIPF, method, index, 10, (figure,), (figure,), figure, 9.0, {})
 
 
 def test_of_streams_the_mean_of_the_seeds_counts() -> None:
@@ -201,7 +201,7 @@ def test_of_streams_the_mean_of_the_seeds_counts() -> None:
 def test_ours_never_moves_more_state_than_elb_has() -> None:
     moved = {}
     for method in (placing.OURS, placing.ELB):
-        run = streams.Run(ZIPF, method, 4, 10, queues=False)
+        run = streams.StreamRun(ZIPF, method, 4, 10, queues=False)
         run.go(9)
         moved[method] = run.bytes
     assert 0 < moved[placing.OURS] <= moved[placing.ELB]

@@ -10,14 +10,14 @@ import pytest
 from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.tables import METRICS_KEY_GROUPS, METRICS_NODES, PLANS_ACKS
 from bench.simulator import rows, scale_in
-from bench.simulator.cluster import Cluster, Migration, PauseModel
+from bench.simulator.cluster import Migration, PauseModel, SimulatedCluster
 from bench.simulator.potc import Potc
 from bench.simulator.real_job_1 import KEY_GROUPS_EACH, MINUTES, RealJob1
 from solvers.model import metrics
 
 
 def test_following_a_plan_moves_key_groups_and_costs_pause() -> None:
-    cluster = Cluster(np.array([0, 0, 1]), 2, pause=PauseModel(1.0, 0.01))
+    cluster = SimulatedCluster(np.array([0, 0, 1]), 2, pause=PauseModel(1.0, 0.01))
     cost = cluster.follow(np.array([0, 1, 1]), np.array([10, 50, 90]))
     assert cost == Migration(moves=1, bytes=50, pause_s=1.5)
     assert cluster.current.tolist() == [0, 1, 1]
@@ -25,7 +25,7 @@ def test_following_a_plan_moves_key_groups_and_costs_pause() -> None:
 
 def test_the_cluster_measures_load_distance_as_the_solvers_do() -> None:
     rng = np.random.default_rng(0)
-    cluster = Cluster(rng.integers(0, 6, 40), 6, draining=[0])
+    cluster = SimulatedCluster(rng.integers(0, 6, 40), 6, draining=[0])
     load = rng.random(40)
     problem = cluster.problem(load, np.ones(40, dtype=np.int64))
     expected = metrics.load_distance_points(problem, problem.current)
@@ -33,7 +33,7 @@ def test_the_cluster_measures_load_distance_as_the_solvers_do() -> None:
 
 
 def test_a_plan_into_a_draining_node_is_refused() -> None:
-    cluster = Cluster(np.array([1, 1]), 2, draining=[0])
+    cluster = SimulatedCluster(np.array([1, 1]), 2, draining=[0])
     with pytest.raises(ValueError, match="draining"):
         cluster.follow(np.array([1, 0]), np.array([1, 1]))
 
@@ -91,7 +91,7 @@ def test_rounds_know_when_the_distance_stays_low() -> None:
 def test_rows_fit_the_tables_that_a_streaming_job_writes() -> None:
     job = RealJob1(3, 20)
     period = job.next_period()
-    cluster = Cluster(np.arange(300) % 20, 20, operators=job.operators())
+    cluster = SimulatedCluster(np.arange(300) % 20, 20, operators=job.operators())
     start = datetime(2026, 1, 1, tzinfo=UTC)
     window = rows.window_columns(start, 60.0 * MINUTES, batch_id=7, version=2)
     groups = rows.key_group_rows("wiki", cluster, period, window, job.node_ms)

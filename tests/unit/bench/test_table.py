@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from bench.rebalance.cells import TEN_CELLS, problem_of
-from bench.rebalance.measure import BROKEN, NO_PLAN, OK, Outcome, Task, judge
+from bench.rebalance.measure import BROKEN, NO_PLAN, OK, PeerOutcome, PeerTask, judge
 from bench.rebalance.peers.exchange import Answer
 from bench.rebalance.plots import curve
 from bench.rebalance.table import (
-    Verdict,
+    CellVerdict,
     figures_of,
     is_better,
     late_verdict,
@@ -22,9 +22,9 @@ from bench.rebalance.table import (
 )
 
 
-def outcome(peer: str, distance: float, *, limit: float = 1, seconds: float = 1) -> Outcome:
+def outcome(peer: str, distance: float, *, limit: float = 1, seconds: float = 1) -> PeerOutcome:
     status = NO_PLAN if math.isnan(distance) else OK
-    return Outcome(peer, "1", 0, 0, limit, status, distance, 50.0, seconds=seconds)
+    return PeerOutcome(peer, "1", 0, 0, limit, status, distance, 50.0, seconds=seconds)
 
 
 def test_a_run_without_a_plan_counts_as_the_worst_figure_of_the_median() -> None:
@@ -74,7 +74,7 @@ def test_ours_taking_longer_than_it_may_fails_the_verdict() -> None:
 
 
 def test_nine_of_ten_cells_are_enough_against_the_long_limit() -> None:
-    good, bad = Verdict("1", ()), Verdict("2", ("meta",))
+    good, bad = CellVerdict("1", ()), CellVerdict("2", ("meta",))
     assert matched_often_enough([good] * 9 + [bad])
     assert not matched_often_enough([good] * 8 + [bad] * 2)
 
@@ -91,7 +91,7 @@ def test_the_table_has_a_line_a_cell_and_a_column_a_peer() -> None:
 def test_a_plan_over_the_budget_is_no_plan() -> None:
     instance, seed = TEN_CELLS[0].draw(1, 0)
     problem, budget = problem_of(instance)
-    task = Task("1", 0, seed, instance)
+    task = PeerTask("1", 0, seed, instance)
     scattered = (instance.current + 1) % problem.n_nodes
     found = judge("meta", task, 1, Answer(scattered, 1.0), problem, budget)
     assert found.status == BROKEN
@@ -102,7 +102,7 @@ def test_a_plan_over_the_budget_is_no_plan() -> None:
 def test_a_good_plan_is_judged_by_its_assignment_alone() -> None:
     instance, seed = TEN_CELLS[0].draw(1, 0)
     problem, budget = problem_of(instance)
-    task = Task("1", 0, seed, instance)
+    task = PeerTask("1", 0, seed, instance)
     one_move = instance.current.copy()
     one_move[0] = (one_move[0] + 1) % problem.n_nodes
     found = judge("meta", task, 1, Answer(one_move, 1.0, "0.0 %"), problem, budget)
@@ -115,13 +115,13 @@ def test_a_good_plan_is_judged_by_its_assignment_alone() -> None:
 
 def test_outcomes_survive_json() -> None:
     for row in (outcome("ours", 1.0), outcome("ours", math.nan)):
-        again = Outcome.from_dict(row.to_dict())
+        again = PeerOutcome.from_dict(row.to_dict())
         assert again.status == row.status
         assert again.figure == row.figure
 
 
 def test_a_curve_falls_and_ends_at_the_last_moment() -> None:
-    row = Outcome(
+    row = PeerOutcome(
         "ours", "1", 0, 0, 1, OK, 0.5, 50.0, seconds=1.0, trace=((0.1, 3.0), (0.2, 4.0), (0.4, 1.0))
     )
     assert curve([row]) == [(0.1, 3.0), (0.4, 1.0), (1.0, 0.5), (1.0, 0.5)]
@@ -129,7 +129,7 @@ def test_a_curve_falls_and_ends_at_the_last_moment() -> None:
 
 def test_an_instance_with_more_runs_weighs_no_more_in_the_bound() -> None:
     rows = [
-        Outcome("ours", "1", index, 0, limit, OK, bound, bound + 10, extra={"bound": bound})
+        PeerOutcome("ours", "1", index, 0, limit, OK, bound, bound + 10, extra={"bound": bound})
         for index, limit, bound in (
             (0, 1, 9.0), (0, 5, 9.0), (0, 20, 9.0), (1, 1, 1.0), (2, 1, 2.0),
         )

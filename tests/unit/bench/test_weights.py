@@ -8,7 +8,7 @@ import pytest
 from bench.weights import report
 from bench.weights.figures import by_method, mixed, settled
 from bench.weights.methods import METHODS, ORACLE, OURS, ROUND_ROBIN
-from bench.weights.run import Round, Run, work_of
+from bench.weights.run import RegionRound, RegionRun, work_of
 from bench.weights.service import finish
 from bench.weights.settings import (
     FULL_S,
@@ -59,14 +59,14 @@ def test_the_static_best_is_done_no_later_than_either_phases_weights() -> None:
             assert seconds[0] <= min(seconds) + 1e-12
 
 
-def run_of(method: str, seconds: float, rate: int = 200) -> Run:
+def run_of(method: str, seconds: float, rate: int = 200) -> RegionRun:
     """An even course, with the load lifted after a second."""
     rounds = [
-        Round(t + 1.0, [500, 500], [rate // 2] * 2, [rate // 2] * 2, [0.0, 0.0], [])
+        RegionRound(t + 1.0, [500, 500], [rate // 2] * 2, [rate // 2] * 2, [0.0, 0.0], [])
         for t in range(int(seconds))
     ]
     records = work_of(HALF, method)
-    return Run(HALF.name, method, records, records, seconds, 1.0, 0.1, rounds)
+    return RegionRun(HALF.name, method, records, records, seconds, 1.0, 0.1, rounds)
 
 
 def test_time_of_a_part_of_the_work_is_given_for_all_of_it() -> None:
@@ -89,7 +89,7 @@ def test_settled_is_the_first_of_seconds_in_a_row_that_do_enough() -> None:
 
 def test_done_a_second_spreads_windows_over_their_seconds() -> None:
     found = run_of(OURS, 4.0)
-    found.rounds = [Round(2.0, [500, 500], [], [20, 20], [], [])]
+    found.rounds = [RegionRound(2.0, [500, 500], [], [20, 20], [], [])]
     assert found.done_a_second().tolist() == [20.0, 20.0]
 
 

@@ -16,7 +16,7 @@ from fastapi.testclient import TestClient
 from ballast.cli.approve import WAITING
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.cache import TableCache
-from bench.review_page.warehouse import World, ids_of, job_policy, write_job
+from bench.review_page.warehouse import SampleJob, ids_of, job_policy, write_job
 from plugins.review.app import build_app
 from plugins.review.assets import WEB
 from plugins.review.routes import place_of, text_of
@@ -39,7 +39,7 @@ class Chosen:
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     home = tmp_path_factory.mktemp("home")
     made = load_settings({"BALLAST_HOME": str(home), "BALLAST_POLICIES": str(home / "policies")})
-    write_job(made, World(job_policy(JOB, 2, 10, 3), per_version=3), 2)
+    write_job(made, SampleJob(job_policy(JOB, 2, 10, 3), per_version=3), 2)
     made.policies.mkdir()
     (made.policies / "orders.yaml").write_text("")
     return made

@@ -14,7 +14,7 @@ from ballast.contracts.settings import Settings
 from ballast.store.plans import read_assignment
 from ballast.store.tables import append
 from bench.simulator import rows
-from bench.simulator.cluster import Cluster
+from bench.simulator.cluster import SimulatedCluster
 from bench.simulator.real_job_1 import KEY_GROUPS_EACH, MINUTES, OPERATORS, RealJob1
 from spark_jobs.draft.solve_arguments import Choice
 from spark_jobs.measure import measure_plan
@@ -37,7 +37,7 @@ class Simulated:
         groups = np.arange(len(OPERATORS) * KEY_GROUPS_EACH)
         # A third of what the last node would have is on the first one.
         current = np.where((groups % NODES == NODES - 1) & (groups % 3 == 2), 0, groups % NODES)
-        self.cluster = Cluster(current, NODES, operators=self.job.operators())
+        self.cluster = SimulatedCluster(current, NODES, operators=self.job.operators())
         self.windows = 0
 
     def policy(self) -> JobPolicy:

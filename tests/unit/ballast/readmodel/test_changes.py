@@ -23,7 +23,7 @@ from ballast.readmodel.plans import JobHistory
 from ballast.store.cache import TableCache
 from ballast.store.plans import read_routes
 from ballast.store.tables import address, append, ensure_tables, open_table
-from bench.review_page.warehouse import World, ids_of, job_policy, write_job
+from bench.review_page.warehouse import SampleJob, ids_of, job_policy, write_job
 from tests.support.streaming_plans import weight_row
 
 JOB = "clicks"
@@ -35,8 +35,8 @@ LAST = "node-06"
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     home = tmp_path_factory.mktemp("home")
     made = load_settings({"BALLAST_HOME": str(home), "BALLAST_POLICIES": str(home / "policies")})
-    write_job(made, World(job_policy(JOB, 2, 20, 5, spares=2), per_version=6, routes=40), 5)
-    write_job(made, World(job_policy("still", 2, 10, 3), per_version=3), 2)
+    write_job(made, SampleJob(job_policy(JOB, 2, 20, 5, spares=2), per_version=6, routes=40), 5)
+    write_job(made, SampleJob(job_policy("still", 2, 10, 3), per_version=3), 2)
     return made
 
 

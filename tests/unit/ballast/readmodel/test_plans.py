@@ -30,7 +30,7 @@ from ballast.store.cache import TableCache
 from ballast.store.plans import read_assignment
 from ballast.store.snapshots import read_snapshot, snapshot_of_run
 from ballast.store.tables import append, open_table
-from bench.review_page.warehouse import World, ids_of, job_policy, write_job
+from bench.review_page.warehouse import SampleJob, ids_of, job_policy, write_job
 
 JOB = "clicks"
 VERSIONS = 4
@@ -41,7 +41,7 @@ ANY = MoveFilter()
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     home = tmp_path_factory.mktemp("home")
     made = load_settings({"BALLAST_HOME": str(home), "BALLAST_POLICIES": str(home / "policies")})
-    write_job(made, World(job_policy(JOB, 3, 20, 5), per_version=6), VERSIONS)
+    write_job(made, SampleJob(job_policy(JOB, 3, 20, 5), per_version=6), VERSIONS)
     return made
 
 
