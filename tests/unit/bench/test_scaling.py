@@ -20,8 +20,8 @@ from bench.simulator.scale_in import Rounds
 from bench.simulator.substreams import ZIPF, Substreams
 from solvers.model.budget import Budget
 from solvers.model.problem import Problem
-from solvers.model.result import Result
 from solvers.model.stop import Stop
+from solvers.planner.allocation import Allocation
 from solvers.rebalance.solve import solve
 
 PRINTED = dodo.experiments(None)
@@ -159,9 +159,9 @@ def test_a_drain_that_takes_too_long_or_moves_too_much_is_seen() -> None:
     assert verdicts.of_drains([]) == []
 
 
-def flux(problem: Problem, budget: Budget) -> Result:
+def flux(problem: Problem, budget: Budget) -> Allocation:
     """Milliseconds instead of seconds; the benchmark has the search."""
-    return solve(problem, budget, Stop(steps=50), method="flux")
+    return Allocation(solve(problem, budget, Stop(steps=50), method="flux"))
 
 
 def test_integrated_scale_in_keeps_its_moves_and_its_bound_on_rounds() -> None:
