@@ -1,4 +1,4 @@
-# Every target works from a fresh checkout; `make help` lists them.
+# Every target works in a fresh clone; `make help` lists them.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -7,6 +7,8 @@ MAKEFLAGS += --no-print-directory
 VENV := .venv/bin
 # Kinds of test to run: make test KIND="unit spark"
 KIND ?= unit spark dags e2e faults
+# One folder of tests instead: make test DIR=tests/unit/solvers/scale
+DIR ?=
 # Benchmarks to run: make bench BENCH=quick
 BENCH ?=
 
@@ -40,8 +42,8 @@ demo-scale: setup ## Double the reference job's load and halve it again: a node 
 demo-routes: setup ## The same with plans that also route single keys to where their partners are
 	@$(VENV)/python -m embedded.demo --objective routes
 
-test: setup ## Run every kind of test (KIND="unit spark" for some)
-	@$(VENV)/python -m tools.run_tests $(KIND)
+test: setup ## Run every kind of test (KIND="unit spark" for some, DIR=tests/unit/tools for one folder)
+	@$(VENV)/python -m tools.run_tests $(or $(DIR),$(KIND))
 
 lint: setup ## Check style, types, import rules and the compose file
 	@$(VENV)/python -m tools.run_lint

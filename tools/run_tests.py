@@ -1,6 +1,7 @@
-"""Runs each kind of test in a pytest process of its own, and ends with one table for all.
+"""Runs kinds of tests, or single folders of tests, and prints one table of the results.
 
-A kind never stops the next one, so that one run shows everything that is broken.
+Each kind or folder runs in its own pytest process. A failure in one does not stop the next one, so
+that one run shows everything that fails.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ NO_TESTS = 5
 
 @dataclass(frozen=True)
 class KindResult:
-    """What became of one kind of test."""
+    """The result of one kind or one folder of tests."""
 
     kind: str
+    """Name of the kind, or path of the folder."""
     exit_code: int
     seconds: float
     passed: int = 0
@@ -38,10 +40,11 @@ class KindResult:
     def is_good(self) -> bool:
         return self.exit_code == PASSED
 
-    def row(self) -> str:
+    def row(self, width: int) -> str:
+        """The line of the table, with the name ``width`` characters wide."""
         verdict = {PASSED: "ok", NO_TESTS: "no tests"}.get(self.exit_code, "FAILED")
         return (
-            f"{self.kind:<8}{self.passed:>8}{self.failed:>8}{self.skipped:>8}"
+            f"{self.kind:<{width}}{self.passed:>8}{self.failed:>8}{self.skipped:>8}"
             f"{self.seconds:>9.1f}  {verdict}"
         )
 
@@ -50,7 +53,7 @@ def counts_of(report: Path) -> dict[str, int]:
     """Passed, failed and skipped tests in a JUnit report; all zero without one."""
     totals = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
     if report.is_file():
-        # Written by the pytest just run, not by a stranger.
+        # The file was written by the pytest process that just ran.
         for suite in ElementTree.parse(report).iter("testsuite"):  # noqa: S314
             for name in totals:
                 totals[name] += int(suite.get(name, 0))
@@ -60,38 +63,58 @@ def counts_of(report: Path) -> dict[str, int]:
 
 
 def spread(kind: str, cores: int | None = os.cpu_count()) -> list[str]:
-    """Some kinds run on all cores, each file on one; the others share a session or a stack.
+    """Arguments that run a kind on several cores, each file on one of them.
 
-    Faults start programs and JVMs and wait for them most of the time.
+    Kinds that are not in ``MOST_WORKERS`` share one Spark session or one Airflow, so they run on
+    one core. Tests of faults mostly wait for programs that they start.
     """
     workers = min(cores or 1, MOST_WORKERS.get(kind, 1))
     return ["-n", str(workers), "--dist", "loadfile"] if workers > 1 else []
 
 
-def run_kind(kind: str) -> KindResult:
-    folder = ROOT / "tests" / kind
+def folder_of(name: str) -> Path | None:
+    """The folder of a kind, or a folder of tests by its path; None if there is no such folder."""
+    folder = (ROOT / "tests" / name if name in KINDS else ROOT / name).resolve()
+    tests = ROOT / "tests"
+    return folder if folder.is_dir() and tests in folder.parents else None
+
+
+def run_folder(name: str, folder: Path) -> KindResult:
+    """Runs the tests of a folder.
+
+    Args:
+        name: what the table calls it.
+        folder: a folder in ``tests``; its first part is the kind of the tests.
+    """
     if not any(folder.rglob("test_*.py")):
-        return KindResult(kind, NO_TESTS, 0.0)
-    print(f"== {kind} tests", flush=True)
+        return KindResult(name, NO_TESTS, 0.0)
+    print(f"== {name} tests", flush=True)
+    kind = folder.relative_to(ROOT / "tests").parts[0]
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as work:
         report = Path(work) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", str(folder), f"--junitxml={report}"]
         command += [f"--durations={SLOWEST_SHOWN}", *spread(kind)]
         code = subprocess.run(command, cwd=ROOT, check=False).returncode
-        return KindResult(kind, code, time.monotonic() - started, **counts_of(report))
+        return KindResult(name, code, time.monotonic() - started, **counts_of(report))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    kinds = list(arguments if arguments is not None else sys.argv[1:]) or list(KINDS)
-    unknown = [kind for kind in kinds if kind not in KINDS]
+    """Runs kinds and folders of tests, all kinds by default; returns 0 if all of them passed."""
+    names = list(arguments if arguments is not None else sys.argv[1:]) or list(KINDS)
+    folders = {name: folder_of(name) for name in names}
+    unknown = [name for name, folder in folders.items() if folder is None]
     if unknown:
-        print(f"error: no such kind of test: {' '.join(unknown)}; {' '.join(KINDS)}")
+        print(
+            f"error: no such kind or folder of tests: {' '.join(unknown)}; "
+            f"kinds: {' '.join(KINDS)}; folders: tests/..."
+        )
         return 2
-    results = [run_kind(kind) for kind in kinds]
-    print(f"\n{'kind':<8}{'passed':>8}{'failed':>8}{'skipped':>8}{'seconds':>9}")
+    results = [run_folder(name, folder) for name, folder in folders.items() if folder is not None]
+    width = max(8, *(len(result.kind) + 1 for result in results))
+    print(f"\n{'tests':<{width}}{'passed':>8}{'failed':>8}{'skipped':>8}{'seconds':>9}")
     for result in results:
-        print(result.row())
+        print(result.row(width))
     return 0 if all(result.is_good for result in results) else 1
 
 

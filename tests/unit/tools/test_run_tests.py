@@ -34,11 +34,11 @@ def test_every_kind_runs_although_one_failed(
 ) -> None:
     ran: list[str] = []
 
-    def run_kind(kind: str) -> KindResult:
-        ran.append(kind)
-        return KindResult(kind, 1 if kind == "unit" else 0, 1.5, passed=4)
+    def run_folder(name: str, _folder: Path) -> KindResult:
+        ran.append(name)
+        return KindResult(name, 1 if name == "unit" else 0, 1.5, passed=4)
 
-    monkeypatch.setattr(run_tests, "run_kind", run_kind)
+    monkeypatch.setattr(run_tests, "run_folder", run_folder)
     assert run_tests.main(["unit", "spark"]) == 1
     assert ran == ["unit", "spark"]
     assert "FAILED" in capsys.readouterr().out
@@ -55,3 +55,29 @@ def test_an_unknown_kind_is_refused_with_the_known_ones(
 ) -> None:
     assert run_tests.main(["unti"]) == 2
     assert "unit spark dags e2e faults" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "name", ["tests", "tests/unit/none", "solvers", "tests/../solvers", "/tmp"]
+)
+def test_what_is_no_folder_of_tests_is_refused(name: str) -> None:
+    assert run_tests.main([name]) == 2
+
+
+def test_one_folder_runs_alone_and_is_named_in_the_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commands: list[list[str]] = []
+
+    class Passed:
+        returncode = 0
+
+    def run(command: list[str], **_: object) -> Passed:
+        commands.append(command)
+        return Passed()
+
+    monkeypatch.setattr(run_tests.subprocess, "run", run)
+    assert run_tests.main(["tests/unit/tools"]) == 0
+    (command,) = commands
+    assert str(run_tests.ROOT / "tests" / "unit" / "tools") in command
+    assert "tests/unit/tools" in capsys.readouterr().out.splitlines()[-1]
