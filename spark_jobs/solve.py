@@ -9,7 +9,6 @@ draft, however often the task is retried and wherever it was killed.
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
@@ -247,7 +246,7 @@ def _rerouted(draft: Row) -> str:
 
 def _held_back(draft: Row) -> list[str]:
     """What would have saved traffic and did not pay for its move, a line for each kind."""
-    found = json.loads(draft["held_back_json"] or "[]")
+    found = plan_text.held_back_entries(draft["held_back_json"])
     return [
         f"held back because it does not pay: {line}" for line in plan_text.held_back_summary(found)
     ]
@@ -260,7 +259,7 @@ def _advice(draft: Row) -> list[str]:
 
 def _path(draft: Row) -> list[str]:
     """How the load distance fell while the solver ran, where it says so."""
-    steps = plan_text.progress_text(json.loads(draft["trace_json"]))
+    steps = plan_text.progress_text(draft["trace_json"])
     return [f"best load distance: {steps}"] if steps else []
 
 

@@ -1,13 +1,14 @@
-"""How the command line writes: aligned tables for people, JSON for scripts."""
+"""Output of the command line: aligned tables for people, JSON for scripts."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import date, datetime
+from dataclasses import fields
+from datetime import datetime
 from typing import Any
 
-from ballast.contracts.records import Record
+from ballast.contracts.json_values import json_value
 
 
 def text_table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -21,6 +22,12 @@ def text_table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     lines = [_line(headers, widths, right), "  ".join("-" * width for width in widths)]
     lines += [_line(row, widths, right) for row in cells]
     return "\n".join(lines)
+
+
+def record_table(records: Sequence[Any], columns: Sequence[str] = ()) -> str:
+    """Dataclasses of one kind as a table: the named fields, or all of them."""
+    names = columns or tuple(field.name for field in fields(records[0]))
+    return text_table(names, [[getattr(record, name) for name in names] for record in records])
 
 
 def cell_text(value: Any) -> str:
@@ -40,7 +47,7 @@ def cell_text(value: Any) -> str:
 
 def to_json(value: Any) -> str:
     """JSON with times in ISO 8601."""
-    return json.dumps(value, indent=2, default=_json_value, ensure_ascii=False)
+    return json.dumps(value, indent=2, default=json_value, ensure_ascii=False)
 
 
 def _line(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
@@ -53,11 +60,3 @@ def _line(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> s
 
 def _is_number(value: Any) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
-
-
-def _json_value(value: Any) -> Any:
-    if isinstance(value, Record):
-        return value.to_row()
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    raise TypeError(f"{type(value).__name__} has no JSON form")

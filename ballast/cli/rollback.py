@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 
 from ballast.cli.access import add_access_arguments, client_of
-from ballast.cli.plans import published_versions
 from ballast.cli.runs import add_run_arguments, start_run, tell_run
 from ballast.contracts.errors import InvalidInput, NotFound
 from ballast.contracts.settings import Settings, check_job_name, load_settings
+from ballast.readmodel.job_history import JobHistory
+from ballast.store.cache import TableCache
 
 EXAMPLE = "example: ballast rollback flights 3 --reason 'version 4 starves node-2' --wait"
 
@@ -56,7 +57,7 @@ def check_version(settings: Settings, job: str, version: int) -> None:
 
     From a machine that sees no warehouse the run itself finds out.
     """
-    versions = published_versions(settings, job)
+    versions = JobHistory(TableCache(settings), job).versions
     if not versions and version >= 1:
         return
     older = sorted(versions)[:-1]

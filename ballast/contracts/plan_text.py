@@ -1,16 +1,19 @@
-"""What a plan's figures mean, in words: the same in a run's report and on the command line."""
+"""Sentences about a plan's figures: the same in a run's report, on the page and in the terminal."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from ballast.contracts.records import DraftSummary
 from ballast.contracts.tables import ROLLBACK
 
 OPTIMAL_GAP_PCT = 1e-9
-"""A gap that is not above this is 0: solvers write 0 where optimality is proven."""
-MOST_STEPS = 5
-HELD_BACK = {
+"""A gap up to this counts as 0: solvers write 0 where optimality is proven."""
+MAX_STEPS = 5
+HELD_BACK_NOUNS = {
     "cluster": "key groups of clusters",
     "key group": "single key groups",
     "key": "keys",
@@ -18,8 +21,22 @@ HELD_BACK = {
 }
 
 
+@dataclass(frozen=True)
+class HeldBackEntry:
+    """Moves that save less than they cost, from plans.plans.held_back_json."""
+
+    kind: str
+    """Key of ``HELD_BACK_NOUNS``."""
+    names: tuple[str, ...]
+    """Names of some of them; none for an entry that sums up the smallest."""
+    count: int
+    saved_rate: float
+    """Records a second that they would save."""
+    reason: str
+
+
 def quality_text(bound_pct: float, gap_pct: float) -> str:
-    """How good a plan is, as far as it is proven."""
+    """How close a plan is to the best possible, as far as that is proven."""
     if gap_pct <= OPTIMAL_GAP_PCT:
         return "proven optimal: no plan within the budget has a smaller load distance"
     return (
@@ -28,32 +45,34 @@ def quality_text(bound_pct: float, gap_pct: float) -> str:
     )
 
 
-def plan_reason(plan: Mapping[str, Any]) -> str:
-    """Why a plan does what it does, in a sentence, from its row in plans.plans."""
-    if plan["method"] == ROLLBACK or plan["status"] == "unchanged":
-        return _sentence([plan["reason"]])
+def plan_reason(plan: DraftSummary) -> str:
+    """Why a plan does what it does, in one sentence."""
+    if plan.method == ROLLBACK or plan.status == "unchanged":
+        return _sentence([plan.reason])
     reasons = []
-    if plan["forced_moves"]:
-        reasons.append(f"{plan['forced_moves']:,} key groups have to leave dead nodes")
-    if plan.get("due_moves"):
-        reasons.append(f"{plan['due_moves']:,} have to leave draining nodes in this round")
-    before, after = plan["load_distance_before_pct"], plan["load_distance_pct"]
+    if plan.forced_moves:
+        reasons.append(f"{plan.forced_moves:,} key groups have to leave dead nodes")
+    if plan.due_moves:
+        reasons.append(f"{plan.due_moves:,} have to leave draining nodes in this round")
+    before, after = plan.load_distance_before_pct, plan.load_distance_pct
     if after < before:
         reasons.append(
             f"the load of the node farthest from the mean is off by {_points(before)} % of it, "
             f"and by {_points(after)} % with the plan"
         )
-    inside = plan.get("collocation_factor_before_pct")
-    will_be = plan.get("collocation_factor_pct") or 0.0
-    if plan["objective"] == "joint" and inside is not None and will_be > inside:
-        reasons.append(
-            f"{inside:.1f} % of the traffic stays within nodes, and {will_be:.1f} % with the plan"
-        )
+    reasons += _traffic_reason(plan)
     if reasons:
         return _sentence(reasons)
-    # Nodes or weights are what it is for; its own reason says why nothing is moved.
-    beside = [plan.get("scaling_reason"), plan.get("weights_reason")]
-    return _sentence([*(said for said in beside if said), plan["reason"]])
+    # Such a plan changes nodes or weights; its own reason says why no key group moves.
+    others = [plan.scaling_reason, plan.weights_reason]
+    return _sentence([*(text for text in others if text), plan.reason])
+
+
+def _traffic_reason(plan: DraftSummary) -> list[str]:
+    before, after = plan.collocation_factor_before_pct, plan.collocation_factor_pct or 0.0
+    if plan.objective != "joint" or before is None or after <= before:
+        return []
+    return [f"{before:.1f} % of the traffic stays within nodes, and {after:.1f} % with the plan"]
 
 
 def _sentence(parts: Sequence[str]) -> str:
@@ -61,61 +80,24 @@ def _sentence(parts: Sequence[str]) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-def progress_text(trace: Sequence[Sequence[object]]) -> str:
-    """How the best load distance fell over time, in a few steps; empty without a trace."""
-    better = _improvements(trace)
+def progress_text(trace_json: str | None) -> str:
+    """How the best load distance fell over time, in at most ``MAX_STEPS`` steps.
+
+    Args:
+        trace_json: plans.plans.trace_json: a list of (seconds, step, load distance).
+
+    Returns:
+        The steps that improved the load distance; empty without a trace.
+    """
+    better = _improvements(json.loads(trace_json or "[]"))
     if not better:
         return ""
-    shown = better if len(better) <= MOST_STEPS else [better[0], *better[-(MOST_STEPS - 1) :]]
+    shown = better if len(better) <= MAX_STEPS else [better[0], *better[-(MAX_STEPS - 1) :]]
     return ", ".join(f"{_points(pct)} % after {s:.2f} s ({step})" for s, step, pct in shown)
 
 
-def held_back_summary(found: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What did not pay for its move, a line for each kind: how many, what they would save, why.
-
-    ``found`` is what plans.plans.held_back_json has. A key group and a key are looked at each by
-    itself, so two that talk to each other both count what one of them would save.
-    """
-    lines = []
-    for kind in dict.fromkeys(_kind(one) for one in found):
-        of_kind = [one for one in found if _kind(one) == kind]
-        count = sum(_count(one) for one in of_kind)
-        saved = sum(one["saved_rate"] for one in of_kind)
-        example = f"{', '.join(of_kind[0]['what'][:3])}: {of_kind[0]['reason']}"
-        lines.append(
-            f"{count:,} {HELD_BACK[kind]} that would save {saved:.6g} records a second, "
-            f"such as {example}"
-        )
-    return lines
-
-
-def held_back_lines(found: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The same one by one, as far as they are kept."""
-    return [
-        f"{_kind(one)} {', '.join(one['what'])}{_more_names(one)}: {one['reason']}"
-        if one["what"]
-        else f"{_count(one):,} {HELD_BACK[_kind(one)]} of lesser gain, {one['saved_rate']:.6g} "
-        "records a second together"
-        for one in found
-    ]
-
-
-def _more_names(one: Mapping[str, Any]) -> str:
-    more = _count(one) - len(one["what"])
-    return f" and {more:,} more" if more > 0 else ""
-
-
-def _kind(one: Mapping[str, Any]) -> str:
-    """Rows of an earlier version name no kind: they held clusters, or a plan, back."""
-    return str(one.get("kind", "cluster"))
-
-
-def _count(one: Mapping[str, Any]) -> int:
-    return int(one.get("count", len(one["what"])))
-
-
 def _improvements(trace: Sequence[Sequence[object]]) -> list[tuple[float, str, float]]:
-    """The steps of a trace at which the best load distance was lowered."""
+    """The steps of a trace that lowered the best load distance."""
     better: list[tuple[float, str, float]] = []
     for seconds, step, distance in trace:
         value = float(str(distance))
@@ -124,6 +106,58 @@ def _improvements(trace: Sequence[Sequence[object]]) -> list[tuple[float, str, f
     return better
 
 
+def held_back_entries(held_back_json: str | None) -> list[HeldBackEntry]:
+    """The entries of plans.plans.held_back_json; none where it is NULL."""
+    return [_entry(found) for found in json.loads(held_back_json or "[]")]
+
+
+def _entry(found: Mapping[str, Any]) -> HeldBackEntry:
+    names = tuple(found["what"])
+    return HeldBackEntry(
+        # Rows of an earlier version have no kind and no count: they held clusters back.
+        kind=str(found.get("kind", "cluster")),
+        names=names,
+        count=int(found.get("count", len(names))),
+        saved_rate=float(found["saved_rate"]),
+        reason=str(found["reason"]),
+    )
+
+
+def held_back_summary(entries: Sequence[HeldBackEntry]) -> list[str]:
+    """One line for each kind of move that was held back: how many, what they would save, why.
+
+    Each key group and each key is judged by itself, so two that exchange traffic both count what
+    moving one of them would save.
+    """
+    lines = []
+    for kind in dict.fromkeys(entry.kind for entry in entries):
+        of_kind = [entry for entry in entries if entry.kind == kind]
+        count = sum(entry.count for entry in of_kind)
+        saved = sum(entry.saved_rate for entry in of_kind)
+        example = f"{', '.join(of_kind[0].names[:3])}: {of_kind[0].reason}"
+        lines.append(
+            f"{count:,} {HELD_BACK_NOUNS[kind]} that would save {saved:.6g} records a second, "
+            f"such as {example}"
+        )
+    return lines
+
+
+def held_back_lines(entries: Sequence[HeldBackEntry]) -> list[str]:
+    """One line for each entry."""
+    return [
+        f"{entry.kind} {', '.join(entry.names)}{_more_names(entry)}: {entry.reason}"
+        if entry.names
+        else f"{entry.count:,} {HELD_BACK_NOUNS[entry.kind]} of lesser gain, "
+        f"{entry.saved_rate:.6g} records a second together"
+        for entry in entries
+    ]
+
+
+def _more_names(entry: HeldBackEntry) -> str:
+    more = entry.count - len(entry.names)
+    return f" and {more:,} more" if more > 0 else ""
+
+
 def _points(percent: float) -> str:
-    """Digits that mean something, however small the figure is."""
+    """The figure with two significant digits where it is small."""
     return f"{percent:.2f}" if percent >= 0.1 or percent == 0 else f"{percent:.2g}"

@@ -1,7 +1,7 @@
 """Rows of the tables as typed records: one frozen dataclass for each kind of row.
 
-The fields are the columns of ``ballast.contracts.tables``, with the same names, units and order; a
-test compares them. A nullable column is an optional field, so that rows of earlier versions, which
+The fields are the columns of ``ballast.contracts.tables``, with the same names and units; a test
+compares them. A nullable column is an optional field, so that rows of earlier versions, which
 lack newer columns, can be read.
 """
 
@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, ClassVar, Self
+
+from ballast.contracts.tables import TABLES
 
 
 class Record:
@@ -50,9 +52,11 @@ _FIELD_NAMES: dict[type[Record], tuple[str, ...]] = {}
 
 
 def field_names(record: type[Record]) -> tuple[str, ...]:
-    """The columns of a kind of record, in order."""
+    """The columns of a kind of record, in the order of its table."""
     if record not in _FIELD_NAMES:
-        _FIELD_NAMES[record] = tuple(field.name for field in fields(record))  # type: ignore[arg-type]
+        present = {field.name for field in fields(record)}  # type: ignore[arg-type]
+        columns = TABLES[record.table].column_names
+        _FIELD_NAMES[record] = tuple(name for name in columns if name in present)
     return _FIELD_NAMES[record]
 
 
@@ -161,8 +165,8 @@ class ConnectionWindow(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft(Record):
-    """A plan: identity, promised figures, costs, and how it was solved."""
+class DraftSummary(Record):
+    """A plan without its long JSON texts, as lists and caches of plans hold it."""
 
     table: ClassVar[str] = "plans.plans"
 
@@ -210,14 +214,20 @@ class Draft(Record):
     budget_pause_s: float | None = None
     solver_seconds: float
     seed: int
-    trace_json: str
-    target_json: str | None = None
-    held_back_json: str | None = None
     due_moves: int | None = None
     scaling_reason: str | None = None
     advice: str | None = None
     weights_reason: str | None = None
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft(DraftSummary):
+    """A plan: identity, promised figures, costs, and how it was solved."""
+
+    trace_json: str
+    target_json: str | None = None
+    held_back_json: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,21 +1,22 @@
-"""Who lets a plan through: the ``review`` section of a job's policy, and what it says of a plan.
+"""The ``review`` section of a job's policy: which drafts are published without a person.
 
-Pure: the plan is a row of ``plans.plans`` and the clock is given, so that a verdict can be asked
-for any time.
+The functions are pure: draft and clock are arguments, so a verdict can be computed for any time.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, time
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, model_validator
 
+from ballast.contracts.records import DraftSummary
 from ballast.contracts.strict_model import StrictModel
+from ballast.contracts.tables import WEIGHTED
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 HOURS_PATTERN = r"([01][0-9]|2[0-3]):([0-5][0-9])-([01][0-9]|2[0-3]):([0-5][0-9])"
@@ -99,18 +100,24 @@ class ReviewPolicy(StrictModel):
 
 @dataclass(frozen=True)
 class ReviewVerdict:
-    """What becomes of a draft: published at once, or, where there are reasons, it waits."""
+    """Whether a draft is published at once; if not, the reasons why it waits for a person."""
 
     reasons: tuple[str, ...] = ()
 
     @property
     def publish(self) -> bool:
-        """Whether no person has to see it."""
+        """Whether no person has to see the draft."""
         return not self.reasons
 
 
-def review_verdict(plan: Mapping[str, Any], policy: ReviewPolicy, now: datetime) -> ReviewVerdict:
-    """Whether the plan is published at ``now`` or waits for a person, and for what reasons."""
+def review_verdict(plan: DraftSummary, policy: ReviewPolicy, now: datetime) -> ReviewVerdict:
+    """Decide whether the plan is published at ``now`` or waits for a person.
+
+    Args:
+        plan: the draft.
+        policy: the job's review policy.
+        now: the time of the decision, with a time zone.
+    """
     if policy.mode == "automatic":
         return ReviewVerdict()
     if policy.mode == "person":
@@ -120,37 +127,38 @@ def review_verdict(plan: Mapping[str, Any], policy: ReviewPolicy, now: datetime)
     return ReviewVerdict((*_over_limits(plan, policy.limits), *_out_of_hours(policy.limits, now)))
 
 
-def benefit_pct(plan: Mapping[str, Any]) -> float:
-    """What a plan gains: fall of the load distance, or rise of traffic within nodes if more; all
-    in all by the weights where it has some."""
-    gain = float(plan["load_distance_before_pct"]) - float(plan["load_distance_pct"])
-    if plan.get("trade") == "weighted":
-        # NULL where no traffic was measured: the load alone is weighed then.
-        saved = float(plan["traffic_saved_pct"] or 0) - float(plan["traffic_saved_before_pct"] or 0)
-        return float(plan["traffic_weight"]) * saved + float(plan["load_weight"]) * gain
-    was, will_be = plan["collocation_factor_before_pct"], plan["collocation_factor_pct"]
-    if plan["objective"] != "joint" or was is None or will_be is None:
+def benefit_pct(plan: DraftSummary) -> float:
+    """The gain of a plan, in percent.
+
+    It is the fall of the load distance. For a joint plan it is the rise of the traffic within nodes
+    where that is larger, or the weighted sum of both where the plan trades them by weights.
+    """
+    gain = plan.load_distance_before_pct - plan.load_distance_pct
+    if plan.trade == WEIGHTED:
+        # NULL where no traffic was measured: only the load counts then.
+        saved = (plan.traffic_saved_pct or 0.0) - (plan.traffic_saved_before_pct or 0.0)
+        return (plan.traffic_weight or 0.0) * saved + (plan.load_weight or 0.0) * gain
+    before, after = plan.collocation_factor_before_pct, plan.collocation_factor_pct
+    if plan.objective != "joint" or before is None or after is None:
         return gain
-    return max(gain, float(will_be) - float(was))
+    return max(gain, after - before)
 
 
-def _over_limits(plan: Mapping[str, Any], limits: ReviewLimits) -> Iterator[str]:
-    n_bytes = plan["bytes"] + (plan["route_bytes"] or 0)
-    if limits.moves is not None and plan["moves"] > limits.moves:
-        yield f"it moves {plan['moves']:,} key groups, without a person at most {limits.moves:,}"
+def _over_limits(plan: DraftSummary, limits: ReviewLimits) -> Iterator[str]:
+    n_bytes = plan.bytes + (plan.route_bytes or 0)
+    if limits.moves is not None and plan.moves > limits.moves:
+        yield f"it moves {plan.moves:,} key groups, without a person at most {limits.moves:,}"
     if limits.bytes is not None and n_bytes > limits.bytes:
         yield f"it moves {n_bytes:,} bytes, without a person at most {limits.bytes:,}"
-    if limits.pause_s is not None and plan["pause_s"] > limits.pause_s:
-        yield (
-            f"its pause is {plan['pause_s']:.3f} s, without a person at most {limits.pause_s:g} s"
-        )
+    if limits.pause_s is not None and plan.pause_s > limits.pause_s:
+        yield f"its pause is {plan.pause_s:.3f} s, without a person at most {limits.pause_s:g} s"
     gain = benefit_pct(plan)
     least = limits.min_benefit_pct
-    if least is not None and gain < least and not plan["forced_moves"]:
+    if least is not None and gain < least and not plan.forced_moves:
         yield f"it gains {gain:.2f} percent, without a person at least {least:g}"
-    if limits.max_gap_pct is not None and plan["gap_pct"] > limits.max_gap_pct:
+    if limits.max_gap_pct is not None and plan.gap_pct > limits.max_gap_pct:
         yield (
-            f"it may be {plan['gap_pct']:.2f} percent from the best possible, without a person at "
+            f"it may be {plan.gap_pct:.2f} percent from the best possible, without a person at "
             f"most {limits.max_gap_pct:g}"
         )
 

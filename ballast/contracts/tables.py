@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ballast.contracts.log_events import ACK_STATUSES, LOG_EVENTS
 from ballast.contracts.regions import CONNECTION_STATES, UNITS, WORKER_STATES
 
 ALIVE_STATES = ("alive", "draining")
@@ -16,25 +17,8 @@ SOLVER_STATUSES = ("optimal", "feasible", "unchanged")
 OBJECTIVES = ("balance", "joint")
 LEXICOGRAPHIC, WEIGHTED = "lexicographic", "weighted"
 TRADES = (LEXICOGRAPHIC, WEIGHTED)
-LOG_EVENTS = (
-    "gate_failed",
-    "drafted",
-    "unchanged",
-    "dry_run",
-    "waiting",
-    "approved",
-    "rejected",
-    "timed_out",
-    "published",
-    "conflict",
-    "refused",
-    "superseded",
-    "rolled_back",
-    "promise_broken",
-)
 # The method of a plan that is an earlier one's content: a person's choice, not a solver's.
 ROLLBACK = "rollback"
-ACK_STATUSES = ("refused", "accepted", "applied")
 SCALING_SUBJECTS = ("node", "cluster", "operator")
 SCALING_ACTIONS = ("add", "keep", "drain", "remove", "spare", "out", "in", "hold", "size")
 KEY_PAIR_KINDS = ("pair", "key", "other_pairs", "other_keys")

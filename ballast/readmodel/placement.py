@@ -1,13 +1,14 @@
-"""Placements as arrays: load per node, traffic between nodes, and where two plans differ.
+"""Placements of plans: load per node, traffic between nodes, and where two plans differ.
 
-Key groups are numbers (operator times a span, plus number), so that a million of them are
-compared and looked up by numpy and not row by row.
+Key groups are encoded as numbers (operator times ``SPAN``, plus key group), so that numpy compares
+and looks up a million of them at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -15,22 +16,22 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ballast.contracts import scaling as does
+from ballast.contracts import scaling
 from ballast.contracts.errors import NotFound
 from ballast.contracts.policy import CapacityPolicy, JobPolicy, policy_from_json
+from ballast.contracts.records import DraftSummary, Snapshot
 from ballast.contracts.tables import LARGEST_KEY_GROUP
 from ballast.readmodel.changes import SNAPSHOT_STATES, node_change_label, scaling_rows
-from ballast.readmodel.plans import (
+from ballast.readmodel.job_history import (
     BEFORE_THE_FIRST,
     JobHistory,
-    MoveFilter,
     PlanReference,
     find_plan,
     first_plan,
-    plan_row,
+    summary_of,
 )
-from ballast.store.cache import Row, TableCache
-from ballast.store.snapshots import RESOURCES
+from ballast.readmodel.plans import MoveFilter
+from ballast.store.snapshots import RESOURCES, ResourceColumns
 
 SPAN = LARGEST_KEY_GROUP + 1
 NOWHERE = -1
@@ -89,46 +90,81 @@ class Placed:
         return np.where(self.codes[at] == codes, self.nodes[at], NOWHERE)
 
 
-def node_loads(history: JobHistory, name: str) -> Row:
-    """Load per node and resource before a plan, as promised, and as measured under its version.
+@dataclass(frozen=True)
+class NodeUtilisation:
+    """The load of a node in percent of its capacity; None where a snapshot lacks the node."""
 
-    Promised is the new placement with the loads of the plan's snapshot; measured is the newest
-    snapshot that was taken while the version was in force.
+    node_id: str
+    state: str
+    before: float | None
+    promised: float | None
+    measured: float | None
+
+
+@dataclass(frozen=True)
+class ResourceLoads:
+    """The load of every node on one resource."""
+
+    resource: str
+    nodes: list[NodeUtilisation]
+
+
+@dataclass(frozen=True)
+class NodeLoads:
+    """Loads before a plan, as promised, and as measured under its version."""
+
+    resources: list[ResourceLoads]
+    measured_at: datetime | None
+    snapshot_at: datetime
+    objective: str
+
+
+def node_loads(history: JobHistory, name: str) -> NodeLoads:
+    """Loads before a plan, as promised, and as measured under its version.
+
+    The promised load is the new placement with the loads of the plan's snapshot. The measured load
+    is that of the newest snapshot that was taken while the version was in force.
+
+    Raises:
+        NotFound: the plan or its snapshot is no longer kept.
     """
     found = find_plan(history, name)
-    plan = plan_row(history, found.plan_id)
-    snapshot = _snapshot(history, "snapshot_id", plan["snapshot_id"])
-    if snapshot is None:
-        raise NotFound(
-            f"snapshot {plan['snapshot_id']} of plan {found.plan_id} is no longer kept",
-            value=plan["snapshot_id"], remedy="look at a newer version",
-        )  # fmt: skip
-    policy = policy_from_json(snapshot["policy_json"])
+    plan = summary_of(history, found.plan_id)
+    snapshot = _snapshot_of(history, plan)
+    policy = policy_from_json(snapshot.policy_json)
     resources = policy.objective.resources
     later = _later_snapshot(history, found)
-    nodes = _snapshot_rows(history.cache, "nodes", snapshot)
-    actions = does.node_actions(
-        does.scaled(scaling_rows(history.cache, history.job, found.plan_id))
-    )
-    planned = PlannedNodes(policy, nodes, actions)
+    actions = scaling.node_actions(scaling.scaled(scaling_rows(history, found.plan_id)))
+    planned = PlannedNodes(policy, _snapshot_rows(history, "nodes", snapshot), actions)
     key_groups = _key_groups(history, snapshot, resources)
-    assignment = _assignment(history.cache, history.job, found.plan_id)
-    measured = None if later is None else _key_groups(history, later, resources)
-    later_nodes = None if later is None else _snapshot_rows(history.cache, "nodes", later)
-    return {
-        "resources": [
-            _resource_loads(resource, planned, key_groups, assignment, measured, later_nodes)
+    assignment = _assignment(history, found.plan_id)
+    measured = None
+    if later is not None:
+        measured = MeasuredNodes(
+            _snapshot_rows(history, "nodes", later), _key_groups(history, later, resources)
+        )
+    return NodeLoads(
+        resources=[
+            _resource_loads(resource, planned, key_groups, assignment, measured)
             for resource in resources
         ],
-        "measured_at": None if later is None else later["period_end_at"],
-        "snapshot_at": snapshot["period_end_at"],
-        "objective": plan["objective"],
-    }
+        measured_at=None if later is None else later.period_end_at,
+        snapshot_at=snapshot.period_end_at,
+        objective=plan.objective,
+    )
+
+
+@dataclass(frozen=True)
+class MeasuredNodes:
+    """Rows of a later snapshot: its nodes, and the loads of its key groups."""
+
+    nodes: pa.Table
+    key_groups: pa.Table
 
 
 @dataclass(frozen=True)
 class PlannedNodes:
-    """Nodes as a plan found them and what it does with each; no actions where it does nothing."""
+    """The nodes of a plan's snapshot, and the plan's action on each node that it decides on."""
 
     policy: JobPolicy
     nodes: pa.Table
@@ -137,33 +173,33 @@ class PlannedNodes:
 
     @property
     def states(self) -> dict[str, str]:
-        """Each node's state as people read it: new, draining, removed, taken back, or as found."""
+        """Each node's state: new, draining, removed, taken back, or as in the snapshot."""
         columns = (self.nodes[name].to_pylist() for name in ("node_id", "state"))
         found = dict(zip(*columns, strict=True))
         states = dict(found)
         for node, action in self.actions.items():
             before = SNAPSHOT_STATES.get(found.get(node, ""))
-            said = node_change_label(action, before)
-            if said is not None and found.get(node) != "dead":
-                states[node] = "new" if action == does.ADD else said
+            label = node_change_label(action, before)
+            if label is not None and found.get(node) != "dead":
+                states[node] = "new" if action == scaling.ADD else label
         return states
 
     def capacities(self, names: Names, resource: str) -> Floats:
-        """By the snapshot, and of nodes that the plan adds by the policy, which has them."""
+        """Capacities by the snapshot; those of nodes that the plan adds by the policy."""
         capacity = _capacities(names, self.nodes, RESOURCES[resource].capacity)
-        given = {node.id: node.capacity for node in self.policy.nodes}
+        in_policy = {node.id: node.capacity for node in self.policy.nodes}
         for number, node in enumerate(names.nodes.to_pylist()):
-            is_added = self.actions.get(node) == does.ADD and node in given
+            is_added = self.actions.get(node) == scaling.ADD and node in in_policy
             if is_added and np.isnan(capacity[number]):
-                capacity[number] = _policy_capacity(given[node], resource)
+                capacity[number] = _policy_capacity(in_policy[node], resource)
         return capacity
 
 
-def _policy_capacity(given: CapacityPolicy, resource: str) -> float:
+def _policy_capacity(capacity: CapacityPolicy, resource: str) -> float:
     by_resource = {
-        "cpu": given.cpu_cores,
-        "memory": given.memory_bytes,
-        "network": given.network_bytes_per_s,
+        "cpu": capacity.cpu_cores,
+        "memory": capacity.memory_bytes,
+        "network": capacity.network_bytes_per_s,
     }
     return by_resource[resource] or np.nan
 
@@ -173,13 +209,11 @@ def _resource_loads(
     planned: PlannedNodes,
     key_groups: pa.Table,
     assignment: pa.Table,
-    measured: pa.Table | None,
-    later_nodes: pa.Table | None,
-) -> Row:
-    """One line per node; percent of its capacity, None where a snapshot does not know the node."""
+    measured: MeasuredNodes | None,
+) -> ResourceLoads:
     columns = RESOURCES[resource]
-    tables = [key_groups, assignment, *([] if measured is None else [measured])]
-    known = [planned.nodes, *([] if later_nodes is None else [later_nodes])]
+    tables = [key_groups, assignment, *([] if measured is None else [measured.key_groups])]
+    known = [planned.nodes, *([] if measured is None else [measured.nodes])]
     names = Names.of(
         [table["operator_id"] for table in tables], [table["node_id"] for table in tables + known]
     )
@@ -189,64 +223,108 @@ def _resource_loads(
         names.codes(assignment["operator_id"], assignment["key_group"]),
         names.node_numbers(assignment["node_id"]),
     )
-    sums = {
-        "before": _sums(names, names.node_numbers(key_groups["node_id"]), loads),
-        "promised": _sums(names, placed.nodes_of(codes), loads),
-    }
-    capacity = {
-        "before": _capacities(names, planned.nodes, columns.capacity),
-        "promised": planned.capacities(names, resource),
-    }
-    if measured is not None and later_nodes is not None:
-        at = names.node_numbers(measured["node_id"])
-        sums["measured"] = _sums(names, at, measured[columns.load].to_numpy())
-        capacity["measured"] = _capacities(names, later_nodes, columns.capacity)
+    before = _percents(
+        _sums(names, names.node_numbers(key_groups["node_id"]), loads),
+        _capacities(names, planned.nodes, columns.capacity),
+    )
+    promised = _percents(
+        _sums(names, placed.nodes_of(codes), loads), planned.capacities(names, resource)
+    )
+    after = [None] * len(names.nodes) if measured is None else _measured(names, measured, columns)
     states = planned.states
-    return {
-        "resource": resource,
-        "nodes": [
-            {"node_id": node, "state": states.get(node, CAME_LATER)}
-            | {
-                name: _percent(sums[name][number], capacity[name][number]) if name in sums else None
-                for name in ("before", "promised", "measured")
-            }
-            for number, node in enumerate(names.nodes.to_pylist())
-        ],
-    }
+    rows = zip(names.nodes.to_pylist(), before, promised, after, strict=True)
+    return ResourceLoads(
+        resource,
+        [NodeUtilisation(node, states.get(node, CAME_LATER), *loads) for node, *loads in rows],
+    )
 
 
-def node_traffic(history: JobHistory, name: str) -> Row:
-    """Records a second from node to node, before a plan and with it, by its snapshot's rates."""
+def _measured(
+    names: Names, measured: MeasuredNodes, columns: ResourceColumns
+) -> list[float | None]:
+    at = names.node_numbers(measured.key_groups["node_id"])
+    sums = _sums(names, at, measured.key_groups[columns.load].to_numpy())
+    return _percents(sums, _capacities(names, measured.nodes, columns.capacity))
+
+
+def _percents(loads: Floats, capacities: Floats) -> list[float | None]:
+    return [_percent(*pair) for pair in zip(loads.tolist(), capacities.tolist(), strict=True)]
+
+
+@dataclass(frozen=True)
+class NodeTraffic:
+    """Records a second from node to node; rows send, columns receive."""
+
+    nodes: list[str]
+    before: list[list[float]]
+    after: list[list[float]]
+    routes: int
+    """Keys that the plan routes; the matrices do not count them."""
+
+
+def node_traffic(history: JobHistory, name: str) -> NodeTraffic:
+    """The traffic between nodes before a plan and with it, by the rates of its snapshot."""
     found = find_plan(history, name)
-    plan = plan_row(history, found.plan_id)
-    where = [("snapshot_id", "=", plan["snapshot_id"])]
+    plan = summary_of(history, found.plan_id)
+    where = [("snapshot_id", "=", plan.snapshot_id)]
     columns = ["from_operator_id", "from_key_group", "to_operator_id", "to_key_group",
                "records_per_s"]  # fmt: skip
     traffic = history.cache.read("snapshots.traffic", history.job, where, columns)
     if traffic is None or traffic.num_rows == 0:
-        return {"nodes": [], "before": [], "after": [], "routes": plan["routes"] or 0}
-    assignment = _assignment(history.cache, history.job, found.plan_id)
+        return NodeTraffic([], [], [], plan.routes or 0)
+    assignment = _assignment(history, found.plan_id)
     nodes = [assignment["node_id"], assignment["previous_node_id"]]
     names = Names.of([assignment["operator_id"]], nodes)
     codes = names.codes(assignment["operator_id"], assignment["key_group"])
     ends = [names.codes(traffic[f"{end}_operator_id"], traffic[f"{end}_key_group"])
             for end in ("from", "to")]  # fmt: skip
     rates = traffic["records_per_s"].to_numpy()
-    matrices = {
-        when: _matrix(Placed.of(codes, names.node_numbers(assignment[column])), ends, rates,
-                      len(names.nodes))
-        for when, column in (("before", "previous_node_id"), ("after", "node_id"))
-    }  # fmt: skip
-    return {
-        "nodes": names.nodes.to_pylist(), **matrices,
-        "routes": plan["routes"] or 0,
-    }  # fmt: skip
+    before, after = (
+        _matrix(Placed.of(codes, names.node_numbers(column)), ends, rates, len(names.nodes))
+        for column in (assignment["previous_node_id"], assignment["node_id"])
+    )
+    return NodeTraffic(names.nodes.to_pylist(), before, after, plan.routes or 0)
+
+
+@dataclass(frozen=True)
+class KeyGroupChange:
+    """A key group that two plans place on different nodes; None where a plan does not place it."""
+
+    operator_id: str
+    key_group: int
+    old_node_id: str | None
+    new_node_id: str | None
+
+
+@dataclass(frozen=True)
+class PlacementDifference:
+    """Key groups that two plans place differently: how many, and one page of them."""
+
+    total: int
+    key_groups: int
+    """Key groups of both plans together."""
+    offset: int
+    rows: list[KeyGroupChange]
 
 
 def difference(
-    history: JobHistory, old: str, new: str, wanted: MoveFilter, offset: int, limit: int
-) -> Row:
-    """Key groups that two plans place differently: how many, and one page of them."""
+    history: JobHistory,
+    old: str,
+    new: str,
+    wanted: MoveFilter,
+    offset: int = 0,
+    limit: int | None = None,
+) -> PlacementDifference:
+    """Key groups that two plans place differently.
+
+    Args:
+        history: the job.
+        old: version or plan id; 0 is before the first plan.
+        new: version or plan id.
+        wanted: which of the key groups to count and show.
+        offset: the first to show.
+        limit: how many to show; None shows all.
+    """
     before, after = _placement(history, old), _placement(history, new)
     names = Names.of(
         [before["operator_id"], after["operator_id"]], [before["node_id"], after["node_id"]]
@@ -263,23 +341,23 @@ def difference(
     nodes = [each.nodes_of(codes) for each in placed]
     different = (nodes[0] != nodes[1]) & _wanted(names, wanted, codes, nodes)
     at = np.flatnonzero(different)
-    page = at[offset : offset + limit]
+    page = at[offset : None if limit is None else offset + limit]
     columns = (codes[page], nodes[0][page], nodes[1][page])
     rows = zip(*(column.tolist() for column in columns), strict=True)
-    return {
-        "total": int(at.size),
-        "key_groups": int(codes.size),
-        "offset": offset,
-        "rows": [
-            {
-                "operator_id": names.operators[code // SPAN].as_py(),
-                "key_group": code % SPAN,
-                "old_node_id": None if left == NOWHERE else names.nodes[left].as_py(),
-                "new_node_id": None if right == NOWHERE else names.nodes[right].as_py(),
-            }
+    return PlacementDifference(
+        total=int(at.size),
+        key_groups=int(codes.size),
+        offset=offset,
+        rows=[
+            KeyGroupChange(
+                operator_id=names.operators[code // SPAN].as_py(),
+                key_group=code % SPAN,
+                old_node_id=None if left == NOWHERE else names.nodes[left].as_py(),
+                new_node_id=None if right == NOWHERE else names.nodes[right].as_py(),
+            )
             for code, left, right in rows
         ],
-    }
+    )
 
 
 def _wanted(names: Names, wanted: MoveFilter, codes: Ints, nodes: list[Ints]) -> npt.NDArray[Any]:
@@ -301,14 +379,15 @@ def _number(known: pa.Array, name: str) -> int:
 def _placement(history: JobHistory, name: str) -> pa.Table:
     """Where a plan puts key groups; version 0 is where they were before the first plan."""
     if name == BEFORE_THE_FIRST:
-        rows = _assignment(history.cache, history.job, first_plan(history))
+        rows = _assignment(history, first_plan(history))
         return rows.drop_columns(["node_id"]).rename_columns({"previous_node_id": "node_id"})
-    return _assignment(history.cache, history.job, find_plan(history, name).plan_id)
+    return _assignment(history, find_plan(history, name).plan_id)
 
 
-def _assignment(cache: TableCache, job: str, plan_id: str) -> pa.Table:
+def _assignment(history: JobHistory, plan_id: str) -> pa.Table:
     columns = ["operator_id", "key_group", "node_id", "previous_node_id"]
-    rows = cache.read("plans.assignments", job, [("plan_id", "=", plan_id)], columns)
+    where = [("plan_id", "=", plan_id)]
+    rows = history.cache.read("plans.assignments", history.job, where, columns)
     if rows is None or rows.num_rows == 0:
         raise NotFound(
             f"the content of plan {plan_id} is missing from plans.assignments", value=plan_id,
@@ -317,51 +396,56 @@ def _assignment(cache: TableCache, job: str, plan_id: str) -> pa.Table:
     return rows
 
 
-def _snapshot(history: JobHistory, column: str, value: Any) -> Row | None:
-    rows = history.cache.rows("snapshots.snapshots", history.job)
-    return _newest([row for row in rows if row[column] == value])
+def _snapshot_of(history: JobHistory, plan: DraftSummary) -> Snapshot:
+    snapshots = history.cache.records(Snapshot, history.job)
+    found = _newest([row for row in snapshots if row.snapshot_id == plan.snapshot_id])
+    if found is None:
+        raise NotFound(
+            f"snapshot {plan.snapshot_id} of plan {plan.plan_id} is no longer kept",
+            value=plan.snapshot_id, remedy="look at a newer version",
+        )  # fmt: skip
+    return found
 
 
-def _later_snapshot(history: JobHistory, found: PlanReference) -> Row | None:
+def _later_snapshot(history: JobHistory, found: PlanReference) -> Snapshot | None:
     """The newest snapshot whose windows ran under the version.
 
-    One that a rollback derived names the head of its day, with loads from before it. Snapshots
-    of earlier versions of Ballast do not say what was applied: their head counts.
+    The snapshot of a rollback names the head of its day but has loads from before it. Snapshots
+    of earlier versions of Ballast do not name the applied plan: their head counts.
     """
     if found.version is None:
         return None
-    rows = history.cache.rows("snapshots.snapshots", history.job)
+    snapshots = history.cache.records(Snapshot, history.job)
     return _newest(
         [
             row
-            for row in rows
-            if row["head_version"] == found.version
-            and row["applied_plan_id"] in (None, found.plan_id)
+            for row in snapshots
+            if row.head_version == found.version and row.applied_plan_id in (None, found.plan_id)
         ]
     )
 
 
-def _newest(rows: Sequence[Row]) -> Row | None:
-    return max(rows, key=lambda row: (row["period_end_at"], row["created_at"]), default=None)
+def _newest(snapshots: Sequence[Snapshot]) -> Snapshot | None:
+    return max(snapshots, key=lambda row: (row.period_end_at, row.created_at), default=None)
 
 
 def _snapshot_rows(
-    cache: TableCache, part: str, snapshot: Row, columns: Sequence[str] | None = None
+    history: JobHistory, part: str, snapshot: Snapshot, columns: Sequence[str] | None = None
 ) -> pa.Table:
-    where = [("snapshot_id", "=", snapshot["snapshot_id"])]
-    rows = cache.read(f"snapshots.{part}", snapshot["job"], where, columns)
+    where = [("snapshot_id", "=", snapshot.snapshot_id)]
+    rows = history.cache.read(f"snapshots.{part}", snapshot.job, where, columns)
     if rows is None or rows.num_rows == 0:
         raise NotFound(
-            f"snapshot {snapshot['snapshot_id']} has no rows in snapshots.{part}",
-            value=snapshot["snapshot_id"], remedy="look at a newer version",
+            f"snapshot {snapshot.snapshot_id} has no rows in snapshots.{part}",
+            value=snapshot.snapshot_id, remedy="look at a newer version",
         )  # fmt: skip
     return rows
 
 
-def _key_groups(history: JobHistory, snapshot: Row, resources: Sequence[str]) -> pa.Table:
+def _key_groups(history: JobHistory, snapshot: Snapshot, resources: Sequence[str]) -> pa.Table:
     loads = [RESOURCES[resource].load for resource in resources]
     columns = ["operator_id", "key_group", "node_id", *loads]
-    return _snapshot_rows(history.cache, "key_groups", snapshot, columns)
+    return _snapshot_rows(history, "key_groups", snapshot, columns)
 
 
 def _sums(names: Names, nodes: Ints, loads: Floats) -> Floats:

@@ -1,31 +1,37 @@
-"""What the review page shows: jobs at a glance, a job's versions, a plan with its life."""
+"""What the review page and the command line show of a job: its state, its versions, its plans."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from functools import cached_property
+from datetime import datetime
 
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
 from ballast.contracts import plan_text
-from ballast.contracts.errors import InvalidInput, NotFound
-from ballast.contracts.policy import policy_files
-from ballast.contracts.records import LogEntry
-from ballast.contracts.settings import check_job_name
-from ballast.store.cache import LONG_COLUMNS, Row, TableCache
-from ballast.store.paging import Key, Order, Page, read_page
-from ballast.store.plans import over_since
-from ballast.store.tables import Filter, rows_of
+from ballast.contracts.errors import InvalidInput
+from ballast.contracts.log_events import REFUSALS, TROUBLE
+from ballast.contracts.records import (
+    Ack,
+    AssignedKeyGroup,
+    Draft,
+    DraftSummary,
+    LogEntry,
+    Outcome,
+    Snapshot,
+)
+from ballast.readmodel.job_history import (
+    JobHistory,
+    PlanReference,
+    draft_of,
+    find_plan,
+    known_jobs,
+    plan_in_force,
+)
+from ballast.store.cache import TableCache
+from ballast.store.paging import Key, Order, read_page
+from ballast.store.plans import over_since, waiting_plans
+from ballast.store.tables import Filter
 
-IN_FORCE_EVENTS = ("published", "rolled_back")
-REFUSALS = ("gate_failed", "refused", "conflict", "rejected", "timed_out")
-OF_OTHER_RUNS = ("superseded", "promise_broken")
-"""Events that a run writes down of a plan that another run made."""
-BEFORE_THE_FIRST = "0"
-"""Names the job as it was before its first plan, where two plans are compared."""
-MOVE_COLUMNS = ("operator_id", "key_group", "previous_node_id", "node_id", "state_bytes")
 ORDERS = {
     "key": Order(("operator_id", "key_group")),
     "bytes": Order(("operator_id", "key_group"), descending="state_bytes"),
@@ -33,276 +39,181 @@ ORDERS = {
 
 
 @dataclass(frozen=True)
-class JobHistory:
-    """Everything the small tables say of one job's plans, each read once, when first asked for."""
+class TroubleEntry:
+    """An event of the log that stopped a plan, and since when it is over; None while it lasts."""
 
-    cache: TableCache
-    job: str
-
-    @cached_property
-    def log(self) -> list[Row]:
-        """What happened, oldest first."""
-        return sorted(self.cache.rows("plans.log", self.job), key=lambda row: row["at"])
-
-    @cached_property
-    def plans(self) -> dict[str, Row]:
-        """Every draft by its plan id, oldest first."""
-        rows = sorted(self.cache.rows("plans.plans", self.job), key=lambda row: row["created_at"])
-        return {row["plan_id"]: row for row in rows}
-
-    @cached_property
-    def head(self) -> Row | None:
-        """What is in force."""
-        return next(iter(self.cache.rows("plans.heads", self.job)), None)
-
-    @cached_property
-    def acks(self) -> list[Row]:
-        """The streaming job's words on its versions, oldest first."""
-        return [row for row in self._all_acks if row.get("region_id") is None]
-
-    @cached_property
-    def region_acks(self) -> list[Row]:
-        """The words of the job's ordered regions on its versions, oldest first."""
-        return [row for row in self._all_acks if row.get("region_id") is not None]
-
-    @cached_property
-    def _all_acks(self) -> list[Row]:
-        return sorted(self.cache.rows("plans.acks", self.job), key=lambda row: row["acked_at"])
-
-    @cached_property
-    def outcomes(self) -> dict[int, dict[str, Row]]:
-        """The newest measurement of every figure, by version and figure."""
-        newest: dict[int, dict[str, Row]] = {}
-        rows = self.cache.rows("plans.outcomes", self.job)
-        for row in sorted(rows, key=lambda row: row["measured_at"]):
-            newest.setdefault(row["version"], {})[row["figure"]] = row
-        return newest
-
-    @cached_property
-    def versions(self) -> dict[int, Row]:
-        """The event that brought each version; the head counts even before its log row is there."""
-        found = {
-            row["version"]: row
-            for row in self.log
-            if row["event"] in IN_FORCE_EVENTS and row["version"] is not None
-        }
-        head = self.head
-        if head is not None and head["version"] not in found:
-            said = {"event": "published", "actor": "", "reason": "", "at": head["published_at"]}
-            found[head["version"]] = {**head, **said}
-        return dict(sorted(found.items()))
-
-    def measured(self, version: int, figure: str = "load_distance_pct") -> float | None:
-        """A figure as it was last measured under a version."""
-        row = self.outcomes.get(version, {}).get(figure)
-        return None if row is None else row["measured"]
-
-    def approver(self, plan_id: str, version: int | None) -> str | None:
-        """Who approved the plan, the last time that it came into force with this version."""
-        until = self.versions[version]["at"] if version in self.versions else None
-        names = [
-            row["actor"]
-            for row in self.log
-            if row["event"] == "approved"
-            and row["plan_id"] == plan_id
-            and (until is None or row["at"] <= until)
-        ]
-        return names[-1] if names else None
-
-
-def known_jobs(cache: TableCache) -> list[str]:
-    """Jobs that have a policy, or plans from the time they had one."""
-    named = {file.stem for file in policy_files(cache.settings.policies)}
-    for table in ("plans.heads", "plans.log", "snapshots.snapshots"):
-        named |= cache.jobs(table)
-    return sorted(name for name in named if is_job_name(name))
-
-
-def read_ahead(cache: TableCache) -> None:
-    """Read the small tables of every job once, so that nobody waits for it later."""
-    for job in known_jobs(cache):
-        glance(JobHistory(cache, job))
-        cache.rows("snapshots.snapshots", job)
-
-
-def is_job_name(name: str) -> bool:
-    """Whether a policy file or a partition is named as a job may be."""
-    try:
-        return check_job_name(name) == name
-    except InvalidInput:
-        return False
-
-
-def glance(history: JobHistory) -> Row:
-    """How a job stands, in a line."""
-    head = history.head
-    version = head["version"] if head else 0
-    plan = history.plans.get(head["plan_id"], {}) if head else {}
-    words_on_it = [row for row in history.acks if row["version"] == version]
-    refusals = [row for row in history.log if row["event"] in REFUSALS]
-    return {
-        "job": history.job,
-        "version": version,
-        "plan_id": head["plan_id"] if head else None,
-        "published_at": head["published_at"] if head else None,
-        "take_up": words_on_it[-1]["status"] if words_on_it else None,
-        "load_distance_before_pct": plan.get("load_distance_before_pct"),
-        "load_distance_promised_pct": plan.get("load_distance_pct"),
-        "load_distance_measured_pct": history.measured(version),
-        "plans": len(history.plans),
-        "last_event": history.log[-1] if history.log else None,
-        "last_refusal": refusals[-1]
-        | {
-            "over_since": over_since(
-                [LogEntry.from_row(row) for row in history.log], LogEntry.from_row(refusals[-1])
-            )
-        }
-        if refusals
-        else None,
-    }
-
-
-def timeline(history: JobHistory) -> list[Row]:
-    """Every version with what it promised and what came, oldest first."""
-    return [_version_line(history, version, event) for version, event in history.versions.items()]
-
-
-def _version_line(history: JobHistory, version: int, event: Row) -> Row:
-    plan = history.plans.get(event["plan_id"], {})
-    words_on_it = [row for row in history.acks if row["version"] == version]
-    return {
-        "version": version,
-        "in_force": bool(history.head and history.head["version"] == version),
-        "plan_id": event["plan_id"],
-        "event": event["event"],
-        "at": event["at"],
-        "actor": event["actor"],
-        "reason": event["reason"],
-        "approved_by": history.approver(event["plan_id"], version),
-        "take_up": words_on_it[-1]["status"] if words_on_it else None,
-        "load_distance_before_pct": plan.get("load_distance_before_pct"),
-        "load_distance_promised_pct": plan.get("load_distance_pct"),
-        "load_distance_measured_pct": history.measured(version),
-        "moves": plan.get("moves"),
-        "bytes": plan.get("bytes"),
-    }
-
-
-def drafts(history: JobHistory, limit: int) -> list[Row]:
-    """The newest plans that never came into force, newest first, each with its last event."""
-    published = {event["plan_id"] for event in history.versions.values()}
-    last = {row["plan_id"]: row for row in history.log if row["plan_id"]}
-    names = (
-        "plan_id", "run_id", "created_at", "status", "load_distance_before_pct",
-        "load_distance_pct", "moves", "bytes",
-    )  # fmt: skip
-    return [
-        {name: plan[name] for name in names}
-        | {"last_event": last.get(plan_id, {}).get("event", "drafted"),
-           "last_reason": last.get(plan_id, {}).get("reason", "")}
-        for plan_id, plan in reversed(history.plans.items())
-        if plan_id not in published
-    ][:limit]  # fmt: skip
+    entry: LogEntry
+    over_since: datetime | None
 
 
 @dataclass(frozen=True)
-class PlanReference:
-    """A plan as a person named it; a draft has no version."""
+class JobSummary:
+    """The state of a job: what is in force, what was promised and measured, what went wrong."""
 
-    version: int | None
-    plan_id: str
-
-
-def find_plan(history: JobHistory, name: str) -> PlanReference:
-    """The plan of a version or of a plan id."""
-    if name.isdecimal() and len(name) <= 15 and int(name) in history.versions:
-        return PlanReference(int(name), history.versions[int(name)]["plan_id"])
-    if name in history.plans:
-        versions = [v for v, event in history.versions.items() if event["plan_id"] == name]
-        return PlanReference(versions[-1] if versions else None, name)
-    raise NotFound(
-        f"job {history.job} has no version or plan {name[:40]!r}", value=name,
-        allowed="a version or the id of a plan of this job", remedy="choose one of its versions",
-    )  # fmt: skip
-
-
-def first_plan(history: JobHistory) -> str:
-    """The plan of the first version."""
-    if not history.versions:
-        raise NotFound(
-            f"job {history.job} has no version yet",
-            value=history.job,
-            remedy="compare two of its drafts",
-        )
-    return str(next(iter(history.versions.values()))["plan_id"])
+    job: str
+    version: int
+    """0 before the first plan."""
+    plan_id: str | None
+    published_at: datetime | None
+    ack: Ack | None
+    """The streaming job's last answer to the version."""
+    plan: DraftSummary | None
+    load_distance_measured_pct: float | None
+    plans: int
+    waiting: LogEntry | None
+    """The newest plan that waits for a person."""
+    last_event: LogEntry | None
+    last_refusal: TroubleEntry | None
+    last_trouble: TroubleEntry | None
 
 
-def plan_row(history: JobHistory, plan_id: str) -> Row:
-    """The row of a plan that a version names."""
-    if plan_id not in history.plans:
-        raise NotFound(
-            f"the row of plan {plan_id} is missing from plans.plans", value=plan_id,
-            remedy="run the DAG that checks invariants, or restore the table from a copy",
-        )  # fmt: skip
-    return history.plans[plan_id]
-
-
-def plan_of_run(history: JobHistory, run_id: str) -> str | None:
-    """The plan that a run drafted, answered for or rolled back to; None if it has none.
-
-    A run also writes down what it did to plans of other runs, which are not its own.
-    """
-    for plan_id, plan in history.plans.items():
-        if plan["run_id"] == run_id:
-            return plan_id
-    for row in reversed(history.log):
-        if row["run_id"] == run_id and row["plan_id"] and row["event"] not in OF_OTHER_RUNS:
-            return str(row["plan_id"])
-    return None
-
-
-def plan_detail(history: JobHistory, name: str) -> Row:
-    """A plan: what it promises and costs, what came of it, and who did what to it."""
-    found = find_plan(history, name)
-    plan = plan_row(history, found.plan_id)
-    texts = _long_texts(history, found.plan_id)
-    outcomes = history.outcomes.get(found.version or 0, {})
-    versions = list(history.versions)
-    return {
-        "job": history.job,
-        "version": found.version,
-        "versions": versions,
-        "in_force": bool(history.head and history.head["version"] == found.version),
-        "approved_by": history.approver(found.plan_id, found.version),
-        "plan": plan,
-        "why": plan_text.plan_reason(plan),
-        "quality": plan_text.quality_text(plan["bound_pct"], plan["gap_pct"]),
-        "progress": plan_text.progress_text(json.loads(texts.get("trace_json") or "[]")),
-        "held_back": plan_text.held_back_lines(json.loads(texts.get("held_back_json") or "[]")),
-        "acks": [row for row in history.acks if row["version"] == found.version],
-        "region_acks": [row for row in history.region_acks if row["version"] == found.version],
-        "outcomes": list(outcomes.values()),
-        "log": [row for row in history.log if row["plan_id"] == found.plan_id],
-    }
-
-
-def _long_texts(history: JobHistory, plan_id: str) -> Row:
-    where: list[Filter] = [("plan_id", "=", plan_id)]
-    wanted = LONG_COLUMNS["plans.plans"]
-    rows = history.cache.guarded(
-        "plans.plans",
-        lambda table: _present_columns(table, history.job, where, wanted),
+def job_summary(history: JobHistory) -> JobSummary:
+    """The state of a job."""
+    head, log = history.head, history.log
+    version = head.version if head else 0
+    waiting = waiting_plans(log)
+    return JobSummary(
+        job=history.job,
+        version=version,
+        plan_id=head.plan_id if head else None,
+        published_at=head.published_at if head else None,
+        ack=history.last_ack(version),
+        plan=history.plans.get(head.plan_id) if head else None,
+        load_distance_measured_pct=history.measured(version),
+        plans=len(history.plans),
+        waiting=waiting[-1] if waiting else None,
+        last_event=log[-1] if log else None,
+        last_refusal=_last(log, REFUSALS),
+        last_trouble=_last(log, TROUBLE),
     )
-    return rows[0] if rows else {}
 
 
-def _present_columns(
-    table: DeltaTable, job: str, where: list[Filter], wanted: tuple[str, ...]
-) -> list[Row]:
-    """A table of an earlier version may lack a column."""
-    present = {field.name for field in table.schema().fields}
-    columns = [name for name in wanted if name in present]
-    return list(rows_of(table, job, where=where, columns=columns).to_pylist())
+def _last(log: list[LogEntry], events: tuple[str, ...]) -> TroubleEntry | None:
+    found = [entry for entry in log if entry.event in events]
+    return TroubleEntry(found[-1], over_since(log, found[-1])) if found else None
+
+
+def newest_window(cache: TableCache, job: str) -> datetime | None:
+    """The end of the newest window that the job wrote; None before the first."""
+    found = cache.read("metrics.nodes", job, (), ["window_end_at"])
+    if found is None:
+        return None
+    values = [value for value in found["window_end_at"].to_pylist() if value is not None]
+    return max(values, default=None)
+
+
+@dataclass(frozen=True)
+class VersionSummary:
+    """A version: the event that brought it, what its plan promised, and what was measured."""
+
+    version: int
+    in_force: bool
+    event: LogEntry
+    approved_by: str | None
+    ack: Ack | None
+    plan: DraftSummary | None
+    load_distance_measured_pct: float | None
+
+
+def version_summaries(history: JobHistory) -> list[VersionSummary]:
+    """Every version, oldest first."""
+    return [
+        VersionSummary(
+            version=version,
+            in_force=history.is_in_force(version),
+            event=event,
+            approved_by=history.approver(str(event.plan_id), version),
+            ack=history.last_ack(version),
+            plan=history.plans.get(str(event.plan_id)),
+            load_distance_measured_pct=history.measured(version),
+        )
+        for version, event in history.versions.items()
+    ]
+
+
+@dataclass(frozen=True)
+class PlanSummary:
+    """A draft, its version if it was published, and its last event if the log has one."""
+
+    plan: DraftSummary
+    version: int | None
+    in_force: bool
+    last_event: LogEntry | None
+
+
+def plan_summaries(history: JobHistory) -> list[PlanSummary]:
+    """Every draft, oldest first."""
+    versions = {event.plan_id: version for version, event in history.versions.items()}
+    last = {entry.plan_id: entry for entry in history.log if entry.plan_id}
+    return [
+        PlanSummary(
+            plan=plan,
+            version=versions.get(plan_id),
+            in_force=history.head is not None and history.head.plan_id == plan_id,
+            last_event=last.get(plan_id),
+        )
+        for plan_id, plan in history.plans.items()
+    ]
+
+
+def unpublished_drafts(history: JobHistory, limit: int) -> list[PlanSummary]:
+    """The newest plans that never came into force, newest first."""
+    drafts = [summary for summary in plan_summaries(history) if summary.version is None]
+    return drafts[::-1][:limit]
+
+
+@dataclass(frozen=True)
+class PlanDetail:
+    """A plan: what it promises and costs, what was measured, and what happened to it."""
+
+    job: str
+    version: int | None
+    """None for a draft that was not published."""
+    versions: tuple[int, ...]
+    in_force: bool
+    approved_by: str | None
+    plan: Draft
+    acks: list[Ack]
+    region_acks: list[Ack]
+    outcomes: list[Outcome]
+    log: list[LogEntry]
+
+    @property
+    def reason(self) -> str:
+        """Why the plan does what it does."""
+        return plan_text.plan_reason(self.plan)
+
+    @property
+    def quality(self) -> str:
+        """How close the plan is to the best possible."""
+        return plan_text.quality_text(self.plan.bound_pct, self.plan.gap_pct)
+
+    @property
+    def progress(self) -> str:
+        """How the load distance fell while the solver ran."""
+        return plan_text.progress_text(self.plan.trace_json)
+
+    @property
+    def held_back(self) -> list[str]:
+        """Moves that save less than they cost."""
+        return plan_text.held_back_lines(plan_text.held_back_entries(self.plan.held_back_json))
+
+
+def plan_detail(history: JobHistory, name: str | None = None) -> PlanDetail:
+    """The plan of a version or of a plan id; without a name, the plan in force."""
+    found: PlanReference = plan_in_force(history) if name is None else find_plan(history, name)
+    return PlanDetail(
+        job=history.job,
+        version=found.version,
+        versions=tuple(history.versions),
+        in_force=history.is_in_force(found.version),
+        approved_by=history.approver(found.plan_id, found.version),
+        plan=draft_of(history, found.plan_id),
+        acks=[ack for ack in history.acks if ack.version == found.version],
+        region_acks=[ack for ack in history.region_acks if ack.version == found.version],
+        outcomes=list(history.outcomes.get(found.version or 0, {}).values()),
+        log=[entry for entry in history.log if entry.plan_id == found.plan_id],
+    )
 
 
 @dataclass(frozen=True)
@@ -314,7 +225,7 @@ class MoveFilter:
     to_node_id: str | None = None
 
     def filters(self) -> list[Filter]:
-        """As the store takes it."""
+        """The filter as the store takes it."""
         pairs = {
             "operator_id": self.operator_id,
             "previous_node_id": self.from_node_id,
@@ -323,14 +234,34 @@ class MoveFilter:
         return [(name, "=", value) for name, value in pairs.items() if value is not None]
 
 
+@dataclass(frozen=True)
+class MovesPage:
+    """Moves of a plan, and the place where the next page begins; None at the end."""
+
+    rows: list[AssignedKeyGroup]
+    after: Key | None
+
+
 def moves_page(
     history: JobHistory, plan_id: str, wanted: MoveFilter, order: str, after: Key | None, limit: int
-) -> Page:
-    """A page of the moves of a plan."""
+) -> MovesPage:
+    """A page of the moves of a plan.
+
+    Args:
+        history: the job.
+        plan_id: the plan.
+        wanted: which moves to show.
+        order: a key of ``ORDERS``.
+        after: where the page before ended; None for the first page.
+        limit: the most moves of the page.
+
+    Raises:
+        InvalidInput: there is no such order.
+    """
     if order not in ORDERS:
         raise InvalidInput(f"order is {order[:40]!r}", value=order, allowed=", ".join(ORDERS))
-    page = history.cache.guarded(
-        "plans.assignments",
+    page = history.cache.apply(
+        AssignedKeyGroup.table,
         lambda table: read_page(
             table, history.job,
             where=[("plan_id", "=", plan_id), *wanted.filters()],
@@ -339,6 +270,12 @@ def moves_page(
         ),
     )  # fmt: skip
     if page is None:
-        return Page([], None)
-    rows = [{name: row[name] for name in MOVE_COLUMNS} for row in page.rows]
-    return Page(rows, page.after)
+        return MovesPage([], None)
+    return MovesPage([AssignedKeyGroup.from_row(row) for row in page.rows], page.after)
+
+
+def read_ahead(cache: TableCache) -> None:
+    """Read the small tables of every job once, so that the first person does not wait for it."""
+    for job in known_jobs(cache):
+        job_summary(JobHistory(cache, job))
+        cache.records(Snapshot, job)

@@ -1,7 +1,8 @@
-"""Rows of small tables, cached between reads: a file of a Delta table never changes.
+"""A cache of rows of small tables, for a process that reads them again and again.
 
-A table of plans has a file a version, and opening hundreds of them takes longer than a person
-waits. What was read of a file is cached, so that a read looks at the files that came since.
+A table of plans has one file per version, and opening hundreds of files takes longer than a person
+waits. A file of a Delta table never changes, so the cache keeps the rows of each file that it has
+read and reads only the files that were added since.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -18,112 +19,110 @@ from deltalake.exceptions import DeltaError
 from pyarrow.dataset import FileSystemDataset
 
 from ballast.contracts.errors import BrokenTable, NotFound
+from ballast.contracts.records import Record, field_names
 from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
 from ballast.store.tables import Filter, dataset_of, open_table, rows_of
 
-Row = Any  # TRANSITION: typed records take its place
 MAX_CACHED = 512
-# Long texts that a list never shows; read with the one plan they belong to.
-LONG_COLUMNS = {"plans.plans": ("trace_json", "target_json", "held_back_json")}
+R = TypeVar("R", bound=Record)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class _CachedRows:
-    """The rows of the files of one job."""
+    """Rows of one job, and the files that they were read from."""
 
     files: frozenset[str]
     rows: pa.Table
 
 
 class TableCache:
-    """Tables of one warehouse, for a process that reads them again and again, in many threads."""
+    """The tables of one warehouse; threads may share it."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._cached: OrderedDict[tuple[str, str], _CachedRows] = OrderedDict()
+        self._cached: OrderedDict[tuple[type[Record], str], _CachedRows] = OrderedDict()
         self._lock = threading.Lock()
 
-    def open(self, name: str) -> DeltaTable | None:
-        """The table as it is now; None where it has not been created."""
-        try:
-            table: DeltaTable = self._whole(name, lambda: open_table(self.settings, name))
-        except NotFound:
-            return None
-        return table
-
     def jobs(self, name: str) -> set[str]:
-        """The jobs that have rows in the table."""
-        table = self.open(name)
-        if table is None:
-            return set()
-        return {str(part["job"]) for part in self._whole(name, table.partitions)}
+        """The jobs that have rows in the table; none where it has not been created."""
+        parts = self.apply(name, lambda table: table.partitions())
+        return set() if parts is None else {str(part["job"]) for part in parts}
 
-    def rows(self, name: str, job: str) -> list[Row]:
-        """All rows of a job in a small table, without its long texts."""
-        table = self.open(name)
-        if table is None:
-            return []
-        return list(self._whole(name, lambda: self._up_to_date(name, table, job)).to_pylist())
+    def records(self, kind: type[R], job: str) -> list[R]:
+        """All rows of a job in a small table, as records and in no order.
+
+        Columns that the record does not have are not read.
+        """
+        rows = self.apply(kind.table, lambda table: self._up_to_date(kind, table, job))
+        return [] if rows is None else [kind.from_row(row) for row in rows.to_pylist()]
+
+    def is_cached(self, kind: type[Record], job: str) -> bool:
+        """Whether rows of the job have been read already."""
+        return (kind, job) in self._cached
+
+    def read_records(self, kind: type[R], job: str, *where: Filter) -> list[R]:
+        """Rows of a job that meet every filter, read from the table and not from the cache."""
+        rows = self.read(kind.table, job, where)
+        return [] if rows is None else [kind.from_row(row) for row in rows.to_pylist()]
 
     def read(
         self, name: str, job: str, where: Sequence[Filter], columns: Sequence[str] | None = None
     ) -> pa.Table | None:
-        """Rows that meet the filters, read anew; None where there is no such table."""
-        table = self.open(name)
-        if table is None:
+        """As :meth:`read_records`, in columns; None where the table has not been created."""
+        return self.apply(name, lambda table: rows_of(table, job, where=where, columns=columns))
+
+    def apply(self, name: str, action: Callable[[DeltaTable], T]) -> T | None:
+        """The result of an action on a table; None where the table has not been created.
+
+        Raises:
+            BrokenTable: the table exists and cannot be read.
+        """
+        try:
+            return action(open_table(self.settings, name))
+        except NotFound:
             return None
-        return self._whole(name, lambda: rows_of(table, job, where=where, columns=columns))
+        except (DeltaError, OSError, pa.ArrowException) as error:
+            cause = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+            raise BrokenTable(name, self.settings.warehouse, cause) from error
 
-    def guarded(self, name: str, action: Callable[[DeltaTable], Any]) -> Any:
-        """What an action makes of an open table; None where there is none."""
-        table = self.open(name)
-        return None if table is None else self._whole(name, lambda: action(table))
-
-    def _up_to_date(self, name: str, table: DeltaTable, job: str) -> pa.Table:
+    def _up_to_date(self, kind: type[Record], table: DeltaTable, job: str) -> pa.Table:
         uris = table.file_uris(file_pruning_predicate=[("job", "=", job)])
         files = frozenset(_file_name(uri) for uri in uris)
         with self._lock:
-            cached = self._cached.get((name, job))
+            cached = self._cached.get((kind, job))
             if cached is None or not cached.files <= files:
-                cached = _CachedRows(frozenset(), _nullable(_schema(name)).empty_table())
+                cached = _CachedRows(frozenset(), _nullable(_schema(kind)).empty_table())
             if cached.files != files:
-                fresh = _read_files(name, dataset_of(table, job), files - cached.files)
+                fresh = _read_files(_schema(kind), dataset_of(table, job), files - cached.files)
                 cached = _CachedRows(files, pa.concat_tables([cached.rows, fresh]))
-            self._store((name, job), cached)
+            self._store((kind, job), cached)
         return cached.rows
 
-    def _store(self, key: tuple[str, str], cached: _CachedRows) -> None:
+    def _store(self, key: tuple[type[Record], str], cached: _CachedRows) -> None:
         self._cached[key] = cached
         self._cached.move_to_end(key)
         while len(self._cached) > MAX_CACHED:
             self._cached.popitem(last=False)
 
-    def _whole(self, name: str, action: Callable[[], Any]) -> Any:
-        try:
-            return action()
-        except (DeltaError, OSError, pa.ArrowException) as error:
-            cause = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-            raise BrokenTable(name, self.settings.warehouse, cause) from error
 
-
-def _schema(name: str) -> pa.Schema:
-    """The table as it is defined, without its long texts."""
-    long = LONG_COLUMNS.get(name, ())
-    return pa.schema([field for field in arrow_schema(TABLES[name]) if field.name not in long])
+def _schema(kind: type[Record]) -> pa.Schema:
+    """The columns of a kind of record, with the types of its table."""
+    names = field_names(kind)
+    return pa.schema([field for field in arrow_schema(TABLES[kind.table]) if field.name in names])
 
 
 def _nullable(schema: pa.Schema) -> pa.Schema:
-    """Every column may hold NULL, whatever the definition says of new rows."""
+    """The schema with NULL allowed everywhere: rows of earlier versions lack columns."""
     return pa.schema([field.with_nullable(True) for field in schema])
 
 
-def _read_files(name: str, dataset: Any, files: frozenset[str]) -> pa.Table:
+def _read_files(schema: pa.Schema, dataset: Any, files: frozenset[str]) -> pa.Table:
     """The rows of some files; NULL in columns that a table of an earlier version lacks."""
     found = [part for part in dataset.get_fragments() if _file_name(part.path) in files]
     part = FileSystemDataset(found, dataset.schema, dataset.format, dataset.filesystem)
-    schema = _schema(name)
     present = [column for column in schema.names if column in dataset.schema.names]
     # Without threads: see ballast.store.tables.rows_of.
     rows = part.to_table(columns=present, use_threads=False)

@@ -7,7 +7,7 @@ page are in memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
@@ -20,7 +20,6 @@ from pyarrow.parquet import filters_to_expression
 
 from ballast.store.tables import Filter, dataset_of
 
-Row = Any  # TRANSITION: typed records take its place
 Key = tuple[Any, ...]
 
 
@@ -36,7 +35,7 @@ class Order:
         """All of them, in their order."""
         return (self.descending, *self.ascending) if self.descending else self.ascending
 
-    def key_of(self, row: Row) -> Key:
+    def key_of(self, row: Mapping[str, Any]) -> Key:
         """What a row is ordered by, as values that compare upwards."""
         return tuple(-row[name] if name == self.descending else row[name] for name in self.columns)
 
@@ -52,7 +51,7 @@ class Order:
 class Page:
     """Rows, and where the next page begins: after this one's last row; None at the end."""
 
-    rows: list[Row]
+    rows: list[dict[str, Any]]
     after: Key | None
 
 

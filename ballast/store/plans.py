@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from deltalake import DeltaTable
 
 from ballast.contracts.errors import NotFound
+from ballast.contracts.log_events import REVIEW_ENDS, RUN_SUCCEEDED, VERSION_EVENTS, WAITING
 from ballast.contracts.records import (
     Ack,
     AssignedKeyGroup,
@@ -24,13 +25,6 @@ from ballast.contracts.settings import Settings
 from ballast.store.tables import open_table, read_rows, rows_of, table_exists
 
 T = TypeVar("T", bound=Record)
-ENDS_WAITING = (
-    "approved", "rejected", "timed_out", "published", "refused", "conflict", "superseded",
-)  # fmt: skip
-
-
-GOES_ON = ("drafted", "unchanged", "published", "rolled_back")
-"""Events of a job whose gate is open."""
 
 
 def read_head(settings: Settings, job: str) -> Head | None:
@@ -102,23 +96,21 @@ def versions_of(log: Sequence[LogEntry], head: Head | None) -> dict[int, str]:
     versions = {
         row.version: row.plan_id
         for row in log
-        if row.event in ("published", "rolled_back")
-        and row.version is not None
-        and row.plan_id is not None
+        if row.event in VERSION_EVENTS and row.version is not None and row.plan_id is not None
     }
     return versions | ({head.version: head.plan_id} if head else {})
 
 
 def waiting_plans(log: Sequence[LogEntry]) -> list[LogEntry]:
     """The ``waiting`` rows of a log, oldest first, of plans that still wait for a person."""
-    ended = {row.plan_id for row in log if row.event in ENDS_WAITING}
-    asked = [row for row in log if row.event == "waiting" and row.plan_id not in ended]
-    return list({row.plan_id: row for row in asked}.values())
+    ended = {row.plan_id for row in log if row.event in REVIEW_ENDS}
+    waiting = [row for row in log if row.event == WAITING and row.plan_id not in ended]
+    return list({row.plan_id: row for row in waiting}.values())
 
 
 def over_since(log: Sequence[LogEntry], trouble: LogEntry) -> datetime | None:
     """When a later run got through, of a log in order; None while the trouble lasts."""
-    later = (row.at for row in log if row.at > trouble.at and row.event in GOES_ON)
+    later = (row.at for row in log if row.at > trouble.at and row.event in RUN_SUCCEEDED)
     return next(later, None)
 
 

@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ballast.contracts.log_events import ACK_STATUSES
 from ballast.contracts.settings import Settings
-from ballast.contracts.tables import ACK_STATUSES
 from ballast.store.tables import append_once
 from ballast.streaming.atomic_files import read_json, write_json
 from ballast.streaming.decisions import MoveFigures

@@ -1,36 +1,31 @@
-"""Answers in JSON: what was asked for, or what was wrong, what is allowed and what to do."""
+"""JSON responses of the page. An error says what was wrong, what is allowed and what to do."""
 
 from __future__ import annotations
 
 import json
 import logging
-from datetime import date, datetime
 from typing import Any
 
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
 from ballast.contracts.errors import BrokenTable, InvalidInput, NotFound
+from ballast.contracts.json_values import json_value
 
 log = logging.getLogger(__name__)
 
 
 class ReviewJsonResponse(JSONResponse):
-    """JSON with times in ISO 8601."""
+    """A JSON response whose times are in ISO 8601."""
 
     def render(self, content: Any) -> bytes:
-        text = json.dumps(content, default=_plain, allow_nan=False, separators=(",", ":"))
+        """The body of the response."""
+        text = json.dumps(content, default=json_value, allow_nan=False, separators=(",", ":"))
         return text.encode()
 
 
-def _plain(value: Any) -> str:
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    raise TypeError(f"{type(value).__name__} has no place in an answer")
-
-
 def explain(_request: Request, error: Exception) -> Response:
-    """An error of ours, for the page to show."""
+    """The response to an error that Ballast raised on purpose, for the page to show."""
     if isinstance(error, BrokenTable):
         # The cause may name addresses of the storage: for the log, not for the page.
         log.error("%s", error)

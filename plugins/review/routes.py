@@ -1,4 +1,4 @@
-"""The JSON routes: what ``ballast.store`` knows of a job, for those who may see it."""
+"""The JSON routes: the read model of a job, for people who may see the job."""
 
 from __future__ import annotations
 
@@ -8,37 +8,29 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
 
 from ballast.contracts.errors import InvalidInput
+from ballast.contracts.json_values import json_value
 from ballast.contracts.settings import check_job_name
-from ballast.readmodel.changes import (
-    node_difference,
-    node_plan,
-    route_difference,
-    weight_difference,
-    weight_rows,
-)
+from ballast.readmodel.changes import node_difference, route_difference, weight_difference
+from ballast.readmodel.job_history import JobHistory, find_plan, known_jobs, plan_of_run
 from ballast.readmodel.placement import difference, node_loads, node_traffic
 from ballast.readmodel.plans import (
-    JobHistory,
     MoveFilter,
-    drafts,
-    find_plan,
-    glance,
-    known_jobs,
+    job_summary,
     moves_page,
-    plan_detail,
-    plan_of_run,
-    timeline,
+    unpublished_drafts,
+    version_summaries,
 )
 from ballast.store.cache import TableCache
 from ballast.store.paging import Key
 from plugins.review.json_response import ReviewJsonResponse
+from plugins.review.page_json import draft_json, job_json, move_json, plan_json, version_json
 
 MaySee = Callable[[Request, str], bool]
 Name = Annotated[str | None, Query(min_length=1, max_length=300)]
 Against = Annotated[str, Query(max_length=40)]
 Limit = Annotated[int, Query(ge=1, le=500)]
 Offset = Annotated[int, Query(ge=0, le=100_000_000)]
-MOST_DRAFTS = 20
+MAX_DRAFTS = 20
 
 
 def jobs_route(cache: TableCache, may_see: MaySee) -> APIRouter:
@@ -48,7 +40,9 @@ def jobs_route(cache: TableCache, may_see: MaySee) -> APIRouter:
     @router.get("/api/jobs")
     def jobs(request: Request) -> Any:
         visible = [job for job in known_jobs(cache) if may_see(request, job)]
-        return ReviewJsonResponse({"jobs": [glance(JobHistory(cache, job)) for job in visible]})
+        return ReviewJsonResponse(
+            {"jobs": [job_json(job_summary(JobHistory(cache, job))) for job in visible]}
+        )
 
     return router
 
@@ -65,8 +59,13 @@ def job_routes(cache: TableCache, may_see: MaySee) -> APIRouter:
     @router.get("")
     def job_page(job: str) -> Any:
         history = JobHistory(cache, job)
-        parts = {"versions": timeline(history), "drafts": drafts(history, MOST_DRAFTS)}
-        return ReviewJsonResponse({"job": glance(history), **parts})
+        return ReviewJsonResponse(
+            {
+                "job": job_json(job_summary(history)),
+                "versions": [version_json(summary) for summary in version_summaries(history)],
+                "drafts": [draft_json(draft) for draft in unpublished_drafts(history, MAX_DRAFTS)],
+            }
+        )
 
     @router.get("/log")
     def log(job: str, offset: Offset = 0, limit: Limit = 100) -> Any:
@@ -76,7 +75,7 @@ def job_routes(cache: TableCache, may_see: MaySee) -> APIRouter:
     @router.get("/run")
     def run(job: str, run_id: Annotated[str, Query(max_length=300)]) -> Any:
         history = JobHistory(cache, job)
-        events = [row for row in history.log if row["run_id"] == run_id]
+        events = [entry for entry in history.log if entry.run_id == run_id]
         return ReviewJsonResponse({"plan_id": plan_of_run(history, run_id), "log": events})
 
     _add_plan_routes(router, cache)
@@ -88,13 +87,7 @@ def _add_plan_routes(router: APIRouter, cache: TableCache) -> None:
 
     @router.get("/plans/{plan}")
     def plan_page(job: str, plan: str) -> Any:
-        history = JobHistory(cache, job)
-        detail = plan_detail(history, plan)
-        beside = {
-            "scaling": node_plan(history, detail["plan"]),
-            "weights": weight_rows(history, detail["plan"]["plan_id"]),
-        }
-        return ReviewJsonResponse({**detail, **beside})
+        return ReviewJsonResponse(plan_json(JobHistory(cache, job), plan))
 
     @router.get("/plans/{plan}/nodes")
     def nodes(job: str, plan: str) -> Any:
@@ -121,7 +114,9 @@ def _add_plan_routes(router: APIRouter, cache: TableCache) -> None:
         place = None if after is None else place_of(after, order)
         page = moves_page(history, found.plan_id, wanted, order, place, limit)
         rows_after = None if page.after is None else text_of(page.after)
-        return ReviewJsonResponse({"rows": page.rows, "after": rows_after})
+        return ReviewJsonResponse(
+            {"rows": [move_json(move) for move in page.rows], "after": rows_after}
+        )
 
     @router.get("/plans/{plan}/difference")
     def differences(
@@ -142,8 +137,10 @@ def _add_plan_routes(router: APIRouter, cache: TableCache) -> None:
     @router.get("/plans/{plan}/node_difference")
     def differences_of_nodes(job: str, plan: str, against: Against) -> Any:
         history = JobHistory(cache, job)
-        nodes = node_difference(history, against, plan)
-        return ReviewJsonResponse({**nodes, "weights": weight_difference(history, against, plan)})
+        found = node_difference(history, against, plan)
+        return ReviewJsonResponse(
+            json_value(found) | {"weights": weight_difference(history, against, plan)}
+        )
 
     @router.get("/plans/{plan}/route_difference")
     def differences_of_routes(job: str, plan: str, against: Against, limit: Limit = 100) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
@@ -194,7 +193,7 @@ def _moves(moves: Sequence[AssignedKeyGroup]) -> str:
 
 
 def _held_back(plan: Draft) -> str:
-    found = json.loads(plan.held_back_json or "[]")
+    found = plan_text.held_back_entries(plan.held_back_json)
     if not found:
         return ""
     summed = "\n".join(f"- {escaped(line)}" for line in plan_text.held_back_summary(found))

@@ -20,7 +20,7 @@ from playwright.sync_api import Page, Route, expect, sync_playwright
 
 from ballast.contracts.settings import Settings, load_settings
 from ballast.contracts.task_result import RESULT_FILE_VARIABLE, read_task_result
-from ballast.readmodel.plans import JobHistory
+from ballast.readmodel.job_history import JobHistory
 from ballast.store.cache import TableCache
 from ballast.store.tables import append, ensure_tables
 from bench.review_page.__main__ import Everyone
@@ -56,7 +56,7 @@ def write_weights(settings: Settings) -> None:
     ensure_tables(settings, ["plans.weights", "plans.acks"])
     history = JobHistory(TableCache(settings), JOB)
     for version, fast in ((DRAINS, 500), (REMOVES, 900)):
-        plan_id = history.versions[version]["plan_id"]
+        plan_id = history.plan_id_of(version)
         units = {"worker-a": fast, "worker-b": 1000 - fast}
         rows = [weight_row(JOB, plan_id, "enrich", name, n) for name, n in units.items()]
         append(settings, "plans.weights", rows)

@@ -29,7 +29,7 @@ from playwright.sync_api import (
 
 from ballast.contracts.records import Head
 from ballast.contracts.settings import Settings, load_settings
-from ballast.readmodel.plans import JobHistory
+from ballast.readmodel.job_history import JobHistory
 from ballast.store.cache import TableCache
 from ballast.store.plans import read_head, read_log
 from ballast.store.tables import append
@@ -145,7 +145,7 @@ def started(stack: EmbeddedAirflow, settings: Settings, refused: str) -> dict[st
 def content_of(settings: Settings, version: int) -> str:
     """Hash of what a version of the job has."""
     history = JobHistory(TableCache(settings), LIVE)
-    return str(history.plans[history.versions[version]["plan_id"]]["content_hash"])
+    return str(history.plans[history.plan_id_of(version)].content_hash)
 
 
 def head_of_live(settings: Settings) -> Head:
@@ -242,7 +242,7 @@ def test_a_version_shows_loads_moves_traffic_and_outcome(
     expect(page.locator(".uplot")).to_be_visible()
     expect(page.locator("table.heat")).to_have_count(2)
     moves = page.locator("section.filtered tbody tr")
-    expect(moves).to_have_count(plan["moves"])
+    expect(moves).to_have_count(plan.moves)
     picture(page, "version")
     picture(page, "version-whole", whole=True)
     page.locator("input[name=to_node]").fill("node-99")
@@ -309,10 +309,10 @@ def draft(stack: EmbeddedAirflow, settings: Settings, started: dict[str, Any]) -
     client, run_id = stack.client(), started["dag_run_id"]
     assert client.wait_for_run(f"reoptimize__{LIVE}", run_id, timeout_s=limit_s(360)) == "success"
     plans = JobHistory(TableCache(settings), LIVE).plans.values()
-    (made,) = [plan for plan in plans if plan["run_id"] == run_id]
-    question = wait_for_question(client, LIVE, f"review__{made['plan_id']}")
-    assert made["content_hash"] in question["body"]
-    return dict(made)
+    (made,) = [plan for plan in plans if plan.run_id == run_id]
+    question = wait_for_question(client, LIVE, f"review__{made.plan_id}")
+    assert made.content_hash in question["body"]
+    return made.to_row()
 
 
 @pytest.mark.timeout(limit_s(600))
@@ -324,7 +324,7 @@ def test_a_review_of_another_content_cannot_be_approved_here(
     def with_another_content(route: Route) -> None:
         answer = route.fetch()
         changed = answer.json()
-        changed["conf"]["content_hash"] = "e" * 64
+        changed["conf"].content_hash = "e" * 64
         route.fulfill(response=answer, json=changed)
 
     runs = f"**/dagRuns/review__{draft['plan_id']}"

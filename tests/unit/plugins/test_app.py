@@ -14,6 +14,7 @@ from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 
 from ballast.cli.approve import WAITING
+from ballast.contracts.records import Snapshot
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.cache import TableCache
 from bench.review_page.warehouse import SampleJob, ids_of, job_policy, write_job
@@ -193,7 +194,7 @@ def test_a_server_reads_ahead_when_it_starts(settings: Settings) -> None:
     cache = TableCache(settings)
     with TestClient(build_app(cache, Chosen())):
         deadline = time.monotonic() + 20
-        while ("snapshots.snapshots", JOB) not in cache._cached:
+        while not cache.is_cached(Snapshot, JOB):
             assert time.monotonic() < deadline
             time.sleep(0.01)
 

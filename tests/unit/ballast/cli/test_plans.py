@@ -132,7 +132,7 @@ def test_diff_names_the_key_groups_that_two_versions_place_differently(
     assert [(r["old_node_id"], r["new_node_id"]) for r in before_first] == [("n0", "n1")]
 
 
-def test_diff_and_show_tell_what_becomes_of_nodes_and_keys(
+def test_diff_and_show_name_changes_of_nodes_and_keys(
     warehouse: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     common = {
@@ -212,7 +212,7 @@ def test_status_tells_trouble_that_lasts_from_trouble_that_is_over(
         (["plans", "show", "clicks", "9"], "no version or plan '9'"),
         (["plans", "diff", "clicks", "9" * 5000], "no version or plan '999"),
         (["plans", "show", "nobody"], "has no published plan"),
-        (["status", "nobody"], "knows no job 'nobody'"),
+        (["status", "nobody"], "has no job 'nobody'"),
         (["plans", "list", "../x"], "is not a job name"),
         (["plans", "list", "clicks", "--limit", "0"], "--limit"),
         (["tables", "ddl", "plans.nothing"], "there is no table"),

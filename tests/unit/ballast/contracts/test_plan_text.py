@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 from ballast.contracts import plan_text
+from tests.support.records import draft_summary
 
 
 def test_a_gap_of_nothing_is_a_proof() -> None:
@@ -19,12 +23,10 @@ def test_a_small_gap_is_not_rounded_away() -> None:
     assert "at most 0.0003 points" in plan_text.quality_text(0.0, 0.0003)
 
 
-PLAN = {
-    "method": "search", "status": "feasible", "reason": "search: load distance 3 % with 4 moves",
-    "objective": "balance", "load_distance_before_pct": 40.0, "load_distance_pct": 3.0,
-    "forced_moves": 0, "due_moves": None, "collocation_factor_before_pct": None,
-    "collocation_factor_pct": None,
-}  # fmt: skip
+PLAN = draft_summary(
+    method="search", status="feasible", reason="search: load distance 3 % with 4 moves",
+    objective="balance", load_distance_before_pct=40.0, load_distance_pct=3.0, forced_moves=0,
+)  # fmt: skip
 
 
 def test_why_a_plan_moves_is_told_by_what_was_wrong() -> None:
@@ -32,51 +34,49 @@ def test_why_a_plan_moves_is_told_by_what_was_wrong() -> None:
         "The load of the node farthest from the mean is off by 40.00 % of it, and by 3.00 % with "
         "the plan."
     )
-    lost = PLAN | {"forced_moves": 7, "due_moves": 2, "load_distance_pct": 50.0}
+    lost = replace(PLAN, forced_moves=7, due_moves=2, load_distance_pct=50.0)
     assert plan_text.plan_reason(lost) == (
         "7 key groups have to leave dead nodes; 2 have to leave draining nodes in this round."
     )
     traffic = {"collocation_factor_before_pct": 20.0, "collocation_factor_pct": 80.0}
     assert "20.0 % of the traffic stays" in plan_text.plan_reason(
-        PLAN | traffic | {"objective": "joint"}
+        replace(PLAN, **traffic, objective="joint")
     )
-    assert "traffic" not in plan_text.plan_reason(PLAN | traffic)
+    assert "traffic" not in plan_text.plan_reason(replace(PLAN, **traffic))
 
 
 def test_a_plan_that_moves_nothing_says_what_else_it_is_for() -> None:
-    still = PLAN | {"load_distance_pct": 40.0, "reason": "the load distance is good enough"}
+    still = replace(PLAN, load_distance_pct=40.0, reason="the load distance is good enough")
     assert plan_text.plan_reason(still) == "The load distance is good enough."
-    weighed = still | {"scaling_reason": None, "weights_reason": "region tag: a from 1 to 2"}
+    weighed = replace(still, weights_reason="region tag: a from 1 to 2")
     assert (
         plan_text.plan_reason(weighed)
         == "Region tag: a from 1 to 2; the load distance is good enough."
     )
-    assert plan_text.plan_reason(still | {"scaling_reason": "adds n3"}).startswith("Adds n3; ")
+    assert plan_text.plan_reason(replace(still, scaling_reason="adds n3")).startswith("Adds n3; ")
 
 
 def test_a_rollback_and_a_plan_that_changes_nothing_have_their_own_reason() -> None:
-    for words_of_its_own in ({"method": "rollback"}, {"status": "unchanged"}):
-        assert (
-            plan_text.plan_reason(PLAN | words_of_its_own | {"reason": "it is so."}) == "It is so."
-        )
-    assert plan_text.plan_reason(PLAN | {"status": "unchanged", "reason": ""}) == ""
+    for own in ({"method": "rollback"}, {"status": "unchanged"}):
+        assert plan_text.plan_reason(replace(PLAN, **own, reason="it is so.")) == "It is so."
+    assert plan_text.plan_reason(replace(PLAN, status="unchanged", reason="")) == ""
 
 
 def test_progress_names_the_steps_that_helped() -> None:
     trace = [[0.0, "start", 40.0], [0.5, "search", 2.0], [0.7, "milp", 9.0], [0.9, "milp", 1.0]]
-    assert plan_text.progress_text(trace) == (
+    assert plan_text.progress_text(json.dumps(trace)) == (
         "40.00 % after 0.00 s (start), 2.00 % after 0.50 s (search), 1.00 % after 0.90 s (milp)"
     )
-    assert plan_text.progress_text([]) == ""
+    assert plan_text.progress_text("[]") == ""
 
 
 def test_small_steps_of_a_progress_can_be_told_apart() -> None:
-    said = plan_text.progress_text([[0.1, "search", 0.0042], [0.2, "search", 0.00067]])
+    said = plan_text.progress_text('[[0.1, "search", 0.0042], [0.2, "search", 0.00067]]')
     assert said == "0.0042 % after 0.10 s (search), 0.00067 % after 0.20 s (search)"
 
 
 def test_a_long_progress_keeps_its_start_and_its_end() -> None:
-    said = plan_text.progress_text([[s, "search", 100.0 - s] for s in range(50)])
+    said = plan_text.progress_text(json.dumps([[s, "search", 100.0 - s] for s in range(50)]))
     assert said.startswith("100.00 % after 0.00 s")
     assert said.endswith("51.00 % after 49.00 s (search)")
     assert said.count(" % ") == 5
@@ -89,12 +89,13 @@ def held(**changes: object) -> dict[str, object]:
 
 
 def test_what_was_held_back_is_summed_by_kind_and_named_one_by_one() -> None:
-    found = [
+    rows = [
         held(reason="why"),
         held(what=["a/2"], count=7, saved_rate=1.5),
         held(kind="key", what=["'k' of a"], count=1),
         held(kind="key", what=[], count=1200, reason="and 1200 more"),
     ]
+    found = plan_text.held_back_entries(json.dumps(rows))
     assert plan_text.held_back_summary(found) == [
         "9 key groups of clusters that would save 4.5 records a second, such as a/0, b/1: why",
         "1,201 keys that would save 6 records a second, such as 'k' of a: saves 1, costs 2",
@@ -110,5 +111,6 @@ def test_what_was_held_back_is_summed_by_kind_and_named_one_by_one() -> None:
 
 def test_rows_of_an_earlier_version_held_clusters_back() -> None:
     old = {"what": ["a/0", "b/1"], "saved_rate": 3.0, "bytes": 9, "reason": "does not pay"}
-    assert plan_text.held_back_summary([old])[0].startswith("2 key groups of clusters")
-    assert plan_text.held_back_lines([old]) == ["cluster a/0, b/1: does not pay"]
+    found = plan_text.held_back_entries(json.dumps([old]))
+    assert plan_text.held_back_summary(found)[0].startswith("2 key groups of clusters")
+    assert plan_text.held_back_lines(found) == ["cluster a/0, b/1: does not pay"]

@@ -8,21 +8,23 @@ from typing import Any
 import pytest
 
 from ballast.contracts.errors import PolicyError
+from ballast.contracts.records import DraftSummary
 from ballast.contracts.review import ReviewPolicy, review_verdict
 from tests.support.policies import small_policy
+from tests.support.records import draft_summary
 
 # 2026-11-16 is a Monday.
 NIGHT = datetime(2026, 11, 16, 3, 0, tzinfo=UTC)
 NOON = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 
 
-def plan(**figures: Any) -> dict[str, Any]:
-    return {
+def plan(**figures: Any) -> DraftSummary:
+    given = {
         "objective": "balance", "moves": 5, "bytes": 1000, "route_bytes": 0, "pause_s": 0.5,
         "forced_moves": 0, "forced_bytes": 0, "gap_pct": 1.0, "load_distance_before_pct": 30.0,
-        "load_distance_pct": 5.0, "collocation_factor_before_pct": None,
-        "collocation_factor_pct": None, **figures,
+        "load_distance_pct": 5.0,
     }  # fmt: skip
+    return draft_summary(**given | figures)
 
 
 def within(**limits: Any) -> ReviewPolicy:

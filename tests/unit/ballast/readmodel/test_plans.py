@@ -12,19 +12,17 @@ import pytest
 from deltalake import write_deltalake
 
 from ballast.contracts.errors import BrokenTable, InvalidInput, NotFound
+from ballast.contracts.records import AssignedKeyGroup, Snapshot
 from ballast.contracts.settings import Settings, load_settings
+from ballast.readmodel.job_history import JobHistory, find_plan, known_jobs, plan_of_run
 from ballast.readmodel.placement import difference, node_loads, node_traffic
 from ballast.readmodel.plans import (
-    JobHistory,
     MoveFilter,
-    drafts,
-    find_plan,
-    glance,
-    known_jobs,
+    job_summary,
     moves_page,
     plan_detail,
-    plan_of_run,
-    timeline,
+    unpublished_drafts,
+    version_summaries,
 )
 from ballast.store.cache import TableCache
 from ballast.store.plans import read_assignment
@@ -58,25 +56,26 @@ def copy(settings: Settings, tmp_path: Path) -> Settings:
 
 
 def test_a_glance_shows_version_promise_and_what_was_measured(history: JobHistory) -> None:
-    line = glance(history)
-    assert (line["version"], line["take_up"], line["plans"]) == (VERSIONS, "applied", VERSIONS)
-    assert line["load_distance_measured_pct"] == pytest.approx(
-        1.08 * line["load_distance_promised_pct"]
-    )
-    assert line["last_event"]["event"] == "published"
-    assert line["last_refusal"] is None
+    line = job_summary(history)
+    assert line.ack is not None
+    assert (line.version, line.ack.status, line.plans) == (VERSIONS, "applied", VERSIONS)
+    assert line.plan is not None
+    assert line.load_distance_measured_pct == pytest.approx(1.08 * line.plan.load_distance_pct)
+    assert line.last_event is not None
+    assert line.last_event.event == "published"
+    assert line.last_refusal is None
 
 
 def test_the_timeline_has_every_version_with_its_approver(history: JobHistory) -> None:
-    lines = timeline(history)
-    assert [line["version"] for line in lines] == [1, 2, 3, 4]
-    assert [line["in_force"] for line in lines] == [False, False, False, True]
-    assert {line["approved_by"] for line in lines} == {"ada"}
+    lines = version_summaries(history)
+    assert [line.version for line in lines] == [1, 2, 3, 4]
+    assert [line.in_force for line in lines] == [False, False, False, True]
+    assert {line.approved_by for line in lines} == {"ada"}
 
 
 def test_a_refusal_and_a_draft_that_never_came_into_force_are_seen_at_once(copy: Settings) -> None:
     cache = TableCache(copy)
-    assert drafts(JobHistory(cache, JOB), 10) == []
+    assert unpublished_drafts(JobHistory(cache, JOB), 10) == []
     plan = cache.read("plans.plans", JOB, [("plan_id", "=", ids_of(JOB, 1)[2])]).to_pylist()[0]
     append(copy, "plans.plans", [plan | {"plan_id": "f" * 16, "run_id": "dry"}])
     refused = {
@@ -85,13 +84,13 @@ def test_a_refusal_and_a_draft_that_never_came_into_force_are_seen_at_once(copy:
     }  # fmt: skip
     append(copy, "plans.log", [refused])
     history = JobHistory(cache, JOB)
-    assert [row["last_event"] for row in drafts(history, 10)] == ["refused"]
-    last = glance(history)["last_refusal"]
-    assert (last["reason"], last["over_since"]) == ("stale", None)
+    assert [row.last_event.event for row in unpublished_drafts(history, 10)] == ["refused"]
+    last = job_summary(history).last_refusal
+    assert (last.entry.reason, last.over_since) == ("stale", None)
     assert plan_of_run(history, "dry") == "f" * 16
     later = refused["at"] + timedelta(minutes=10)
     append(copy, "plans.log", [refused | {"event": "unchanged", "run_id": "next", "at": later}])
-    assert glance(JobHistory(cache, JOB))["last_refusal"]["over_since"] == later
+    assert job_summary(JobHistory(cache, JOB)).last_refusal.over_since == later
 
 
 def test_the_plan_of_a_run_is_not_one_that_it_superseded_or_found_to_break_its_promise(
@@ -125,13 +124,13 @@ def test_a_table_of_an_earlier_version_has_null_in_what_it_lacks(copy: Settings)
     write_deltalake(Path(copy.warehouse, "plans", "plans"), short, partition_by=["job"])
     plans = JobHistory(TableCache(copy), JOB).plans.values()
     assert len(plans) == VERSIONS
-    assert {plan["routes"] for plan in plans} == {None}
+    assert {plan.routes for plan in plans} == {None}
 
 
 def test_a_plan_is_found_by_its_version_and_by_its_id(history: JobHistory) -> None:
     plan_id = ids_of(JOB, 2)[2]
     assert find_plan(history, "2") == find_plan(history, plan_id)
-    assert plan_detail(history, "2")["plan"]["plan_id"] == plan_id
+    assert plan_detail(history, "2").plan.plan_id == plan_id
     assert plan_of_run(history, ids_of(JOB, 2)[0]) == plan_id
     assert plan_of_run(history, "no such run") is None
 
@@ -144,10 +143,10 @@ def test_a_plan_that_is_not_there_is_not_found(history: JobHistory, name: str) -
 
 def test_a_plans_page_says_how_good_it_is_and_what_came_of_it(history: JobHistory) -> None:
     detail = plan_detail(history, "3")
-    assert "points from the best possible" in detail["quality"]
-    assert "after 1.20 s (search)" in detail["progress"]
-    assert {row["figure"] for row in detail["outcomes"]} >= {"load_distance_pct", "pause_s"}
-    assert [row["event"] for row in detail["log"]] == ["drafted", "approved", "published"]
+    assert "points from the best possible" in detail.quality
+    assert "after 1.20 s (search)" in detail.progress
+    assert {row.figure for row in detail.outcomes} >= {"load_distance_pct", "pause_s"}
+    assert [row.event for row in detail.log] == ["drafted", "approved", "published"]
 
 
 def test_a_plans_page_names_what_was_held_back_in_the_words_of_the_report(copy: Settings) -> None:
@@ -166,7 +165,7 @@ def test_a_plans_page_names_what_was_held_back_in_the_words_of_the_report(copy: 
         rows.set_column(at, "held_back_json", texts),
         partition_by=["job"],
     )
-    assert plan_detail(JobHistory(TableCache(copy), JOB), "3")["held_back"] == [
+    assert plan_detail(JobHistory(TableCache(copy), JOB), "3").held_back == [
         "key 'k' of a and 2 more: saves 1, costs 2",
         "12 keys of lesser gain, 4 records a second together",
     ]
@@ -183,33 +182,33 @@ def test_loads_per_node_are_those_of_the_problem_before_and_with_the_plan(
     promised = dict(before)
     for load, at, row in zip(columns["load"][:, 0], columns["current"], rows, strict=True):
         before[columns["node_ids"][at]] += 100 * load
-        promised[row["node_id"]] += 100 * load
-    answer = node_loads(history, "3")["resources"][0]
-    assert answer["resource"] == "cpu"
-    found = {row["node_id"]: row for row in answer["nodes"]}
-    assert {k: v["before"] for k, v in found.items()} == pytest.approx(before)
-    assert {k: v["promised"] for k, v in found.items()} == pytest.approx(promised)
+        promised[row.node_id] += 100 * load
+    answer = node_loads(history, "3").resources[0]
+    assert answer.resource == "cpu"
+    found = {row.node_id: row for row in answer.nodes}
+    assert {k: v.before for k, v in found.items()} == pytest.approx(before)
+    assert {k: v.promised for k, v in found.items()} == pytest.approx(promised)
 
 
 def test_what_was_measured_is_the_next_snapshot_under_the_version(history: JobHistory) -> None:
-    under_3 = node_loads(history, "3")["resources"][0]["nodes"]
-    before_4 = node_loads(history, "4")["resources"][0]["nodes"]
-    assert [row["measured"] for row in under_3] == [row["before"] for row in before_4]
+    under_3 = node_loads(history, "3").resources[0].nodes
+    before_4 = node_loads(history, "4").resources[0].nodes
+    assert [row.measured for row in under_3] == [row.before for row in before_4]
     last = node_loads(history, "4")
-    assert last["measured_at"] is None
-    assert all(row["measured"] is None for row in last["resources"][0]["nodes"])
+    assert last.measured_at is None
+    assert all(row.measured is None for row in last.resources[0].nodes)
 
 
 def test_a_snapshot_that_a_rollback_derived_is_no_measurement(copy: Settings) -> None:
     cache = TableCache(copy)
-    newest = max(cache.rows("snapshots.snapshots", JOB), key=lambda row: row["period_end_at"])
-    derived = newest | {
+    newest = max(cache.records(Snapshot, JOB), key=lambda row: row.period_end_at)
+    derived = newest.to_row() | {
         "run_id": "back-1", "head_version": VERSIONS, "head_plan_id": ids_of(JOB, VERSIONS)[2],
     }  # fmt: skip
     append(copy, "snapshots.snapshots", [derived | {"applied_plan_id": ids_of(JOB, 3)[2]}])
-    assert node_loads(JobHistory(cache, JOB), str(VERSIONS))["measured_at"] is None
+    assert node_loads(JobHistory(cache, JOB), str(VERSIONS)).measured_at is None
     append(copy, "snapshots.snapshots", [derived | {"applied_plan_id": ids_of(JOB, VERSIONS)[2]}])
-    assert node_loads(JobHistory(cache, JOB), str(VERSIONS))["measured_at"] is not None
+    assert node_loads(JobHistory(cache, JOB), str(VERSIONS)).measured_at is not None
 
 
 def test_traffic_between_nodes_adds_up_to_the_same_before_and_after(
@@ -220,13 +219,13 @@ def test_traffic_between_nodes_adds_up_to_the_same_before_and_after(
     where = [("snapshot_id", "=", ids_of(JOB, 2)[1])]
     rates = sum(cache.read("snapshots.traffic", JOB, where)["records_per_s"].to_pylist())
     for when in ("before", "after"):
-        assert sum(map(sum, answer[when])) == pytest.approx(rates)
-    assert answer["before"] != answer["after"]
+        assert sum(map(sum, getattr(answer, when))) == pytest.approx(rates)
+    assert answer.before != answer.after
 
 
 def every_move(
     history: JobHistory, plan_id: str, wanted: MoveFilter, order: str, limit: int
-) -> list[dict]:
+) -> list[AssignedKeyGroup]:
     rows, after = [], None
     while True:
         page = moves_page(history, plan_id, wanted, order, after, limit)
@@ -237,9 +236,9 @@ def every_move(
         after = page.after
 
 
-def expected_moves(settings: Settings, plan_id: str) -> list[dict]:
+def expected_moves(settings: Settings, plan_id: str) -> list[AssignedKeyGroup]:
     rows = read_assignment(settings, JOB, plan_id)
-    return [row for row in rows if row["node_id"] != row["previous_node_id"]]
+    return [row for row in rows if row.node_id != row.previous_node_id]
 
 
 @pytest.mark.parametrize("limit", [1, 4, 6, 100])
@@ -250,20 +249,20 @@ def test_pages_hold_every_move_once_and_in_order(
     plan_id = ids_of(JOB, 3)[2]
     expected = expected_moves(settings, plan_id)
     if order == "bytes":
-        expected.sort(key=lambda r: (-r["state_bytes"], r["operator_id"], r["key_group"]))
+        expected.sort(key=lambda r: (-r.state_bytes, r.operator_id, r.key_group))
     found = every_move(history, plan_id, ANY, order, limit)
-    assert [(r["operator_id"], r["key_group"]) for r in found] == [
-        (r["operator_id"], r["key_group"]) for r in expected
+    assert [(r.operator_id, r.key_group) for r in found] == [
+        (r.operator_id, r.key_group) for r in expected
     ]
 
 
 def test_moves_are_filtered_by_operator_and_nodes(settings: Settings, history: JobHistory) -> None:
     plan_id = ids_of(JOB, 1)[2]
     one = expected_moves(settings, plan_id)[0]
-    wanted = MoveFilter(one["operator_id"], one["previous_node_id"], one["node_id"])
+    wanted = MoveFilter(one.operator_id, one.previous_node_id, one.node_id)
     found = every_move(history, plan_id, wanted, "key", 10)
-    assert one["key_group"] in [row["key_group"] for row in found]
-    assert {row["operator_id"] for row in found} == {one["operator_id"]}
+    assert one.key_group in [row.key_group for row in found]
+    assert {row.operator_id for row in found} == {one.operator_id}
     assert every_move(history, plan_id, MoveFilter("x' OR '1'='1"), "key", 10) == []
 
 
@@ -276,26 +275,26 @@ def test_a_difference_is_that_of_the_two_placements(
     settings: Settings, history: JobHistory
 ) -> None:
     placements = [
-        {(r["operator_id"], r["key_group"]): r["node_id"]
+        {(r.operator_id, r.key_group): r.node_id
          for r in read_assignment(settings, JOB, ids_of(JOB, version)[2])}
         for version in (1, 4)
     ]  # fmt: skip
     expected = [key for key in sorted(placements[0]) if placements[0][key] != placements[1][key]]
     answer = difference(history, "1", "4", ANY, 0, 500)
-    assert [(r["operator_id"], r["key_group"]) for r in answer["rows"]] == expected
-    assert answer["total"] == len(expected) > 0
+    assert [(r.operator_id, r.key_group) for r in answer.rows] == expected
+    assert answer.total == len(expected) > 0
     second = difference(history, "1", "4", ANY, 3, 2)
-    assert second["rows"] == answer["rows"][3:5]
+    assert second.rows == answer.rows[3:5]
 
 
 def test_version_0_is_the_placement_before_the_first_plan(
     settings: Settings, history: JobHistory
 ) -> None:
     answer = difference(history, "0", "1", ANY, 0, 500)
-    assert answer["total"] == len(expected_moves(settings, ids_of(JOB, 1)[2]))
-    assert difference(history, "2", "2", ANY, 0, 10)["total"] == 0
+    assert answer.total == len(expected_moves(settings, ids_of(JOB, 1)[2]))
+    assert difference(history, "2", "2", ANY, 0, 10).total == 0
     nowhere = MoveFilter(to_node_id="no such node")
-    assert difference(history, "0", "1", nowhere, 0, 10)["total"] == 0
+    assert difference(history, "0", "1", nowhere, 0, 10).total == 0
 
 
 def test_jobs_are_those_with_a_policy_or_with_plans(settings: Settings) -> None:
@@ -310,7 +309,11 @@ def test_an_empty_warehouse_and_a_job_without_plans_are_no_errors(tmp_path: Path
     cache = TableCache(empty)
     assert known_jobs(cache) == []
     history = JobHistory(cache, "nobody")
-    assert (glance(history)["version"], timeline(history), drafts(history, 5)) == (0, [], [])
+    assert (
+        job_summary(history).version,
+        version_summaries(history),
+        unpublished_drafts(history, 5),
+    ) == (0, [], [])
 
 
 def test_a_table_whose_files_are_gone_is_broken_and_named(copy: Settings) -> None:

@@ -1,0 +1,38 @@
+"""Events of ``plans.log`` and statuses of ``plans.acks``, and the groups that readers ask for."""
+
+from __future__ import annotations
+
+GATE_FAILED = "gate_failed"
+DRAFTED = "drafted"
+UNCHANGED = "unchanged"
+DRY_RUN = "dry_run"
+WAITING = "waiting"
+APPROVED = "approved"
+REJECTED = "rejected"
+TIMED_OUT = "timed_out"
+PUBLISHED = "published"
+CONFLICT = "conflict"
+REFUSED = "refused"
+SUPERSEDED = "superseded"
+ROLLED_BACK = "rolled_back"
+PROMISE_BROKEN = "promise_broken"
+LOG_EVENTS = (
+    GATE_FAILED, DRAFTED, UNCHANGED, DRY_RUN, WAITING, APPROVED, REJECTED, TIMED_OUT, PUBLISHED,
+    CONFLICT, REFUSED, SUPERSEDED, ROLLED_BACK, PROMISE_BROKEN,
+)  # fmt: skip
+
+VERSION_EVENTS = (PUBLISHED, ROLLED_BACK)
+"""A version came into force."""
+REVIEW_ENDS = (APPROVED, REJECTED, TIMED_OUT, PUBLISHED, REFUSED, CONFLICT, SUPERSEDED)
+"""A plan stopped waiting for a person."""
+RUN_SUCCEEDED = (DRAFTED, UNCHANGED, PUBLISHED, ROLLED_BACK)
+"""A run passed the gate."""
+REFUSALS = (GATE_FAILED, REFUSED, CONFLICT, REJECTED, TIMED_OUT)
+"""A run ended without the plan that it was started for."""
+TROUBLE = (GATE_FAILED, REFUSED, CONFLICT, PROMISE_BROKEN)
+"""An operator of the job may have to act."""
+OF_OTHER_RUNS = (SUPERSEDED, PROMISE_BROKEN)
+"""A run recorded it about a plan of another run."""
+
+ACK_REFUSED, ACK_ACCEPTED, ACK_APPLIED = "refused", "accepted", "applied"
+ACK_STATUSES = (ACK_REFUSED, ACK_ACCEPTED, ACK_APPLIED)

@@ -1,0 +1,18 @@
+"""Records of any table, with only what a test is about spelt out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ballast.contracts.records import DraftSummary
+from tests.support.rows import row_of
+
+NULL_FIGURES = (
+    "due_moves", "collocation_factor_before_pct", "collocation_factor_pct", "scaling_reason",
+    "weights_reason", "trade", "traffic_saved_pct", "traffic_saved_before_pct",
+)  # fmt: skip
+
+
+def draft_summary(**figures: Any) -> DraftSummary:
+    """A plan whose optional figures are None unless given."""
+    return DraftSummary.from_row(row_of("plans.plans", **(dict.fromkeys(NULL_FIGURES) | figures)))
