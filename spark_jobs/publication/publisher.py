@@ -85,7 +85,7 @@ def publish_plan(
     check_parent(settings, wanted)
     check_not_superseded(settings, draft)
     log_superseded_plans(settings, draft)
-    verdict = review_verdict(draft.to_row(), policy_from_json(snapshot.policy_json).review, at)
+    verdict = review_verdict(draft, policy_from_json(snapshot.policy_json).review, at)
     if not verdict.publish:
         _wait_for_review(settings, wanted, verdict)
         return None

@@ -117,13 +117,13 @@ def _what_approval_does(plan: Draft) -> str:
 def _summary(plan: Draft) -> str:
     forced = f" and {plan.forced_moves:,} off dead nodes" if plan.forced_moves else ""
     n_bytes = plan.bytes + plan.forced_bytes + (plan.route_bytes or 0)
-    gain = benefit_pct(plan.to_row())
+    gain = benefit_pct(plan)
     return (
         f"**Plan {plan.plan_id}** moves {plan.moves:,} key groups{forced} with {n_bytes:,} "
         f"bytes, which pauses the job for an estimated {plan.pause_s:.2f} s. It brings the load "
         f"distance from {plan.load_distance_before_pct:.2f} % to "
         f"{plan.load_distance_pct:.2f} % of the mean, a gain of {gain:.2f}. It would replace "
-        f"version {plan.parent_version}.\n\nWhy: {escaped(plan_text.plan_reason(plan.to_row()))}"
+        f"version {plan.parent_version}.\n\nWhy: {escaped(plan_text.plan_reason(plan))}"
     )
 
 
