@@ -4,7 +4,7 @@ Keeps the tables small and whole, for all streaming jobs together.
 | DAG | task | what it does | if it fails |
 |---|---|---|---|
 | `maintenance`, every night | `check_invariants` | as below; nothing is removed while something is broken | see below |
-| | `maintain` | removes rows that outlived their table's retention, makes few files of many (OPTIMIZE), deletes files that no version needs (VACUUM) | its log names the table; the others were tidied. Clear the task |
+| | `maintain` | removes rows that outlived their table's retention, makes few files of many (OPTIMIZE), deletes files that no version needs (VACUUM) | its log names the table; the others were maintained. Clear the task |
 | `check_invariants`, every hour | `check_invariants` | checks that each head names a whole plan, that versions have no gaps, that log and heads agree; adds rows that the log lacks | its log says for each job what is broken and what to do |
 
 What a plan refers to that is in force, may be rolled back to or may still be solved or reviewed is

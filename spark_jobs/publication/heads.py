@@ -31,6 +31,18 @@ class HeadCommit:
     def to_json(self) -> str:
         return json.dumps(asdict(self), sort_keys=True)
 
+    @classmethod
+    def from_json(cls, text: str | None) -> HeadCommit | None:
+        """The metadata of a commit; None for a commit that did not publish a head."""
+        try:
+            values = json.loads(text or "null")
+        except ValueError:
+            return None
+        names = cls.__dataclass_fields__.keys()
+        if not isinstance(values, dict) or not names <= values.keys():
+            return None
+        return cls(**{name: values[name] for name in names})
+
 
 def head_of(draft: Draft, at: datetime) -> Head:
     """The head that the draft becomes if it is published at a time."""

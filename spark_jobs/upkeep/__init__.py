@@ -1,1 +1,5 @@
-"""The steps of ``maintain``: what is kept, what has expired, and how each engine tidies up."""
+"""``maintain`` and ``check_invariants``: small tables; heads, plans and log that agree.
+
+``job_facts.py`` and ``job_state.py`` read; ``delta_rs_cleanup.py`` and ``spark_cleanup.py`` change
+tables; ``retention.py``, ``expired_rows.py`` and ``invariants.py`` are pure.
+"""

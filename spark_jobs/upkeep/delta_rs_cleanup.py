@@ -1,7 +1,7 @@
-"""Tidy a table that delta-rs writes, through delta-rs: who writes a table commits to it.
+"""Clean a table that delta-rs writes, through delta-rs: one engine commits to one table.
 
-Spark's commit on local files looks whether the log file is there and then renames over it, so it
-could wipe out a commit that delta-rs makes in between (docs/adr/0045).
+On local files Spark checks whether the log file exists and then renames its own file over it. It
+could overwrite a commit that delta-rs makes in between (docs/adr/0045).
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from deltalake.exceptions import DeltaError
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
 from ballast.store.tables import on_conflict_again, open_table
-from spark_jobs.upkeep.expiry import Expired, plan_parts, snapshot_parts
+from spark_jobs.upkeep.expired_rows import ExpiredRows, plan_parts, snapshot_parts
 
 APPEND_ONLY = "delta.appendOnly"
 SMALL_BYTES = 32 * 1024 * 1024
-"""Files from this size on are left as they are."""
+"""Files of this size or larger are not rewritten."""
 FILES_WORTH_IT = 8
-"""A partition with fewer small files is left: writing it anew every night would gain nothing."""
+"""A partition with fewer small files is not rewritten: doing so every night would gain nothing."""
 FILES_WORTH_SORTING = 500
 SORTED_FILE_BYTES = 8 * 1024 * 1024
-"""Where rows are looked up by an id, many files are good, for each knows its ids; from so many on
-they become a few that are sorted by the id, and know theirs as well."""
+"""A table whose rows are looked up by an id stays fast with many files, because the log has the range
+of ids of each file. From this many files on it is rewritten as a few files sorted by the id."""
 
 
 @dataclass(frozen=True)
-class Compacted:
-    """How many files became how many."""
+class CompactedFiles:
+    """Number of files that were merged, and of files that replaced them."""
 
     removed: int = 0
     added: int = 0
 
 
-def delete(settings: Settings, expired: Expired) -> int:
-    """Remove the rows that have expired; returns how many there were.
+def delete(settings: Settings, expired: ExpiredRows) -> int:
+    """Remove expired rows; returns their number.
 
-    A table without such rows is not written to. Append-only is lifted for the one commit.
+    A table without expired rows is not written. Append-only is switched off for this one commit.
     """
     count = count_rows(open_table(settings, expired.table), expired.where)
     if count == 0:
@@ -56,46 +56,46 @@ def delete(settings: Settings, expired: Expired) -> int:
 
 
 def count_rows(table: DeltaTable, where: str) -> int:
-    """How many rows meet a condition."""
+    """Number of rows that meet a condition."""
     from deltalake import QueryBuilder
 
-    query = f"SELECT count(*) AS n FROM t WHERE {where}"  # noqa: S608 - made by expiry.py alone
+    query = f"SELECT count(*) AS n FROM t WHERE {where}"  # noqa: S608 - made by expired_rows.py alone
     found = QueryBuilder().register("t", table).execute(query)
     return int(pa.table(found.read_all())["n"][0].as_py())
 
 
-def compact(settings: Settings, name: str, today: date) -> Compacted:
-    """Make few files out of many in every partition that is worth it.
+def compact(settings: Settings, name: str, today: date) -> CompactedFiles:
+    """Merge the small files of every partition that has many.
 
-    The day under way is left: a run that reads the newest windows finds them by their files.
+    The partition of today is left: a run finds the newest windows by their files.
     """
-    total = Compacted()
+    total = CompactedFiles()
     for partition in worth_compacting(open_table(settings, name), name, today):
         filters = [(column, "=", value) for column, value in partition.items()]
         done = on_conflict_again(partial(_rewrite, settings, name, filters))
-        total = Compacted(
-            total.removed + done["numFilesRemoved"], total.added + done["numFilesAdded"]
-        )
+        total = CompactedFiles(total.removed + done.removed, total.added + done.added)
     return total
 
 
-def _rewrite(settings: Settings, name: str, filters: list[tuple[str, str, str]]) -> dict[str, Any]:
+def _rewrite(settings: Settings, name: str, filters: list[tuple[str, str, str]]) -> CompactedFiles:
     optimize = open_table(settings, name).optimize
-    looked_up_by = looked_up_by_id(name)
-    if looked_up_by is None:
-        return dict(optimize.compact(filters))
-    return dict(optimize.z_order([looked_up_by], filters, target_size=SORTED_FILE_BYTES))
+    column = looked_up_by_id(name)
+    if column is None:
+        done = optimize.compact(filters)
+    else:
+        done = optimize.z_order([column], filters, target_size=SORTED_FILE_BYTES)
+    return CompactedFiles(done["numFilesRemoved"], done["numFilesAdded"])
 
 
 def looked_up_by_id(name: str) -> str | None:
-    """The column by which single snapshots or plans are found in a table of their parts."""
+    """The id column by which rows of a snapshot or plan are looked up; None for other tables."""
     if name in snapshot_parts():
         return "snapshot_id"
     return "plan_id" if name in plan_parts() else None
 
 
 def worth_compacting(table: DeltaTable, name: str, today: date) -> list[dict[str, str]]:
-    """Partitions with many small files, without the day under way."""
+    """Partitions with many small files, without the partition of today."""
     columns = TABLES[name].partition_by
     files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     counted: Counter[tuple[str, ...]] = Counter(
@@ -113,9 +113,9 @@ def worth_compacting(table: DeltaTable, name: str, today: date) -> list[dict[str
 
 
 def vacuum(settings: Settings, name: str, pinned: Sequence[int]) -> int:
-    """Delete files that no version within the table's retention needs; returns how many.
+    """Delete files that no version within the table's retention needs; returns their number.
 
-    ``pinned`` versions stay readable, however old. Nothing is written where nothing is to go.
+    ``pinned`` versions stay readable, however old. If there is no such file, nothing is written.
     """
     keep = [version for version in sorted(pinned) if _can_be_read(settings, name, version)]
     options: dict[str, Any] = {"full": True, "keep_versions": keep or None}
@@ -127,7 +127,7 @@ def vacuum(settings: Settings, name: str, pinned: Sequence[int]) -> int:
 
 
 def _can_be_read(settings: Settings, name: str, version: int) -> bool:
-    """Whether the log still knows a version: Delta forgets after ``delta.logRetentionDuration``."""
+    """Whether the log still has a version: Delta keeps it for ``delta.logRetentionDuration``."""
     try:
         open_table(settings, name, version)
     except DeltaError:
@@ -137,7 +137,7 @@ def _can_be_read(settings: Settings, name: str, version: int) -> bool:
 
 @contextmanager
 def _removable(settings: Settings, name: str) -> Iterator[None]:
-    """Lift append-only while rows are removed; a run that was killed is put right by the next."""
+    """Switch append-only off while rows are removed; the next run repairs what a kill leaves."""
     if not TABLES[name].append_only:
         yield
         return
@@ -149,7 +149,7 @@ def _removable(settings: Settings, name: str) -> Iterator[None]:
 
 
 def restore_append_only(settings: Settings, name: str) -> bool:
-    """Put append-only back where a run died while it was lifted; tells whether that was so."""
+    """Switch append-only on again if a run died while it was off; returns whether that was so."""
     is_off = open_table(settings, name).metadata().configuration.get(APPEND_ONLY) != "true"
     if TABLES[name].append_only and is_off:
         _set_append_only(settings, name, "true")

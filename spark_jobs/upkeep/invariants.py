@@ -1,7 +1,7 @@
-"""What must hold between heads, plans and log, as pure functions on what was read of a job.
+"""Invariants of a job's heads, plans and log. Pure functions on the state that was read.
 
-A head is committed before its row in the log, and a plan's content before either: what the log
-says must be in the heads' history, and what a head names must be whole.
+A plan's content is committed first, then the head, then the row in the log. So the history of the
+heads must have each version of the log, and the plan of a head must be complete.
 """
 
 from __future__ import annotations
@@ -10,19 +10,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from ballast.contracts.identity import Scaled, content_hash
 from ballast.contracts.records import Head
 from ballast.contracts.regions import Weighted
 
-Row = Any  # TRANSITION: typed records take its place
 PUBLISHED = ("published", "rolled_back")
 
 
 @dataclass(frozen=True)
 class Publication:
-    """A version as a commit of plans.heads or a row of plans.log has it."""
+    """A version, from a commit of plans.heads or from a row of plans.log."""
 
     version: int
     plan_id: str
@@ -31,21 +29,33 @@ class Publication:
 
 
 @dataclass(frozen=True)
+class StoredContent:
+    """What the tables hold of the head's plan."""
+
+    content_hash: str | None = None
+    """From plans.plans; None if the plan has no row there."""
+    assignments: Sequence[tuple[str, int, str]] = ()
+    routes: Sequence[tuple[str, str, int]] = ()
+    scaling: Sequence[Scaled] = ()
+    weights: Sequence[Weighted] = ()
+
+    @property
+    def computed_hash(self) -> str:
+        """The hash of the stored rows."""
+        return content_hash(self.assignments, self.routes, self.scaling, self.weights)
+
+
+@dataclass(frozen=True)
 class JobState:
-    """What was read of a job: the log first, then the heads, then what the head names."""
+    """What was read of a job: the log first, then the heads, then the head's plan."""
 
     job: str
     logged: Sequence[Publication]
     heads: Sequence[Head]
     """Rows of plans.heads; there must be one at most."""
     history: Sequence[Publication]
-    """Commits of plans.heads, the oldest first, as far back as Delta remembers."""
-    plan: Row | None = None
-    """Row of plans.plans of the head's plan."""
-    assignments: Sequence[tuple[str, int, str]] = ()
-    routes: Sequence[tuple[str, str, int]] = ()
-    scaling: Sequence[Scaled] = ()
-    weights: Sequence[Weighted] = ()
+    """Commits of plans.heads, oldest first, as far back as Delta keeps them."""
+    plan: StoredContent = StoredContent()
 
     @property
     def head(self) -> Head | None:
@@ -54,20 +64,20 @@ class JobState:
 
 @dataclass(frozen=True)
 class InvariantViolation:
-    """Something that does not hold, and what to do about it."""
+    """An invariant that is violated, and a remedy."""
 
     job: str
     what: str
     remedy: str
     repair: Publication | None = field(default=None, compare=False)
-    """The row that plans.log lacks, where adding it is all that is needed."""
+    """The row that plans.log lacks, if adding it is the whole repair."""
 
     def __str__(self) -> str:
         return f"job {self.job}: {self.what}; to fix it: {self.remedy}"
 
 
 def invariant_violations(state: JobState) -> list[InvariantViolation]:
-    """Everything that does not hold of a job; empty if all does."""
+    """Every invariant that a job violates; empty if all hold."""
     return [
         *_one_head(state), *_whole_plan(state), *_history_rises(state), *_log_agrees(state),
         *_log_complete(state), *_no_gaps(state),
@@ -83,7 +93,7 @@ def _one_head(state: JobState) -> Iterator[InvariantViolation]:
             "before (RESTORE TABLE)",
         )  # fmt: skip
     if state.head is None and (state.logged or state.history):
-        last = max(state.logged or state.history, key=lambda said: said.version).version
+        last = max(state.logged or state.history, key=lambda entry: entry.version).version
         yield InvariantViolation(
             state.job, f"version {last} was published, but the job has no head",
             "restore plans.heads to a version that has it (RESTORE TABLE)",
@@ -91,7 +101,7 @@ def _one_head(state: JobState) -> Iterator[InvariantViolation]:
 
 
 def _whole_plan(state: JobState) -> Iterator[InvariantViolation]:
-    """The head names a plan that is there, with content of the hash that the head promises."""
+    """The head's plan exists, and its content has the hash of the head."""
     head = state.head
     if head is None:
         return
@@ -100,14 +110,14 @@ def _whole_plan(state: JobState) -> Iterator[InvariantViolation]:
         f"`ballast rollback {state.job} VERSION`; the job refuses this one and keeps the one it has"
     )
     named = f"version {head.version} names plan {head.plan_id}"
-    if state.plan is None:
+    if state.plan.content_hash is None:
         yield InvariantViolation(state.job, f"{named}, which plans.plans does not have", back)
-    elif state.plan["content_hash"] != head.content_hash:
-        promised = f"{state.plan['content_hash'][:16]}, the head promises {head.content_hash[:16]}"
+    elif state.plan.content_hash != head.content_hash:
+        promised = f"{state.plan.content_hash[:16]}, the head promises {head.content_hash[:16]}"
         yield InvariantViolation(state.job, f"{named}, whose content hash is {promised}", back)
-    found = content_hash(state.assignments, state.routes, state.scaling, state.weights)
+    found = state.plan.computed_hash
     if found != head.content_hash:
-        rows = f"{len(state.assignments)} assignments and {len(state.routes)} routes"
+        rows = f"{len(state.plan.assignments)} assignments and {len(state.plan.routes)} routes"
         yield InvariantViolation(
             state.job, f"{named}, whose {rows} hash to {found[:16]}, not {head.content_hash[:16]}",
             back,
@@ -115,14 +125,14 @@ def _whole_plan(state: JobState) -> Iterator[InvariantViolation]:
 
 
 def _history_rises(state: JobState) -> Iterator[InvariantViolation]:
-    """Each commit of the heads brings the next version, and the last is the head."""
+    """Each commit of the heads has the next version, and the last commit is the head."""
     for before, after in zip(state.history, state.history[1:], strict=False):
         if after.version != before.version + 1:
             yield InvariantViolation(
                 state.job,
                 f"the history of plans.heads goes from version {before.version} to {after.version}",
-                "find out who wrote plans.heads but `publish`; nothing has to be undone if the "
-                "version in force is right",
+                "find out who else than `publish` wrote plans.heads; nothing has to be undone if "
+                "the version in force is right",
             )
     last, head = (state.history[-1] if state.history else None), state.head
     if last and head and not _same(last, _publication(head)):
@@ -130,56 +140,56 @@ def _history_rises(state: JobState) -> Iterator[InvariantViolation]:
             state.job,
             f"the head is version {head.version}, plan {head.plan_id}, but the last commit of "
             f"plans.heads brought version {last.version}, plan {last.plan_id}",
-            "find out who wrote plans.heads but `publish`",
+            "find out who else than `publish` wrote plans.heads",
         )
 
 
 def _log_agrees(state: JobState) -> Iterator[InvariantViolation]:
-    """One plan a version, the one that the history has, and none above the head."""
-    known = {said.version: said for said in state.history}
+    """The log has one plan a version, the same as the history, and no version above the head."""
+    known = {entry.version: entry for entry in state.history}
     for version, plans in _plans_of(state.logged).items():
         other = known.get(version)
         if len(plans) > 1:
             yield InvariantViolation(
                 state.job, f"plans.log has version {version} as plans {', '.join(sorted(plans))}",
-                "believe plans.heads; its history says which of them was in force",
+                "trust plans.heads; its history says which of them was in force",
             )  # fmt: skip
         elif other is not None and other.plan_id not in plans:
             yield InvariantViolation(
                 state.job,
                 f"plans.log has version {version} as plan {min(plans)}, the history of plans.heads "
                 f"as plan {other.plan_id}",
-                "believe the history; find out who wrote plans.log but the pipeline",
+                "trust the history; find out who else than the pipeline wrote plans.log",
             )
         if state.head is not None and version > state.head.version:
             yield InvariantViolation(
                 state.job,
                 f"plans.log has version {version}, but version {state.head.version} is in force",
-                "restore plans.heads to the version that has it (RESTORE TABLE), or publish anew",
+                "restore plans.heads to the version that has it (RESTORE TABLE), or publish again",
             )
 
 
 def _log_complete(state: JobState) -> Iterator[InvariantViolation]:
-    """Every version of the history is in the log; a publisher that died leaves a row to be added.
+    """The log has every version of the history; a publisher that died leaves a row to add.
 
-    The head counts as well: Delta forgets history that is older than its log retention.
+    The head counts as well: Delta deletes history that is older than its log retention.
     """
-    logged = {said.version for said in state.logged}
-    known = {said.version: said for said in state.history}
+    logged = {entry.version for entry in state.logged}
+    known = {entry.version: entry for entry in state.history}
     if state.head is not None:
         known.setdefault(state.head.version, _publication(state.head))
-    for said in known.values():
-        if said.version not in logged:
+    for entry in known.values():
+        if entry.version not in logged:
             yield InvariantViolation(
-                state.job, f"plans.log lacks version {said.version}, plan {said.plan_id}",
+                state.job, f"plans.log lacks version {entry.version}, plan {entry.plan_id}",
                 "run `check_invariants` without --no-repair, which adds the row",
-                repair=said,
+                repair=entry,
             )  # fmt: skip
 
 
 def _no_gaps(state: JobState) -> Iterator[InvariantViolation]:
-    """From the first version that is known to the head, none is missing in both."""
-    known = {said.version for said in (*state.logged, *state.history)}
+    """Log or history has every version from the first known one up to the head."""
+    known = {entry.version for entry in (*state.logged, *state.history)}
     if state.head is not None:
         known.add(state.head.version)
     if not known:
@@ -195,8 +205,8 @@ def _no_gaps(state: JobState) -> Iterator[InvariantViolation]:
 
 def _plans_of(logged: Sequence[Publication]) -> Mapping[int, set[str]]:
     plans: dict[int, set[str]] = defaultdict(set)
-    for said in logged:
-        plans[said.version].add(said.plan_id)
+    for entry in logged:
+        plans[entry.version].add(entry.plan_id)
     return plans
 
 

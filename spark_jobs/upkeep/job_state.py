@@ -1,15 +1,15 @@
-"""Read what ``check_invariants`` judges, in an order that is safe beside publishers.
+"""Reads what ``check_invariants`` checks, in an order that is safe beside publishers.
 
-The log before the heads, for a head is committed before its row in the log; the heads and their
-history from one version of the table; what the head names last, for it was written first.
+The log is read before the heads, because a head is committed before its row in the log. The heads
+and their history come from one version of the table. The head's plan is read last, because it was
+written first.
 """
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 from deltalake import DeltaTable
 
@@ -27,13 +27,13 @@ from ballast.store.plans import (
     read_weights,
 )
 from ballast.store.tables import open_table, rows_of, table_exists
-from spark_jobs.publication.heads import HEADS
-from spark_jobs.upkeep.invariants import PUBLISHED, JobState, Publication
+from spark_jobs.publication.heads import HEADS, HeadCommit
+from spark_jobs.upkeep.invariants import PUBLISHED, JobState, Publication, StoredContent
 from spark_jobs.warehouse.plan_log import LOG
 
 
 def jobs_with_plans(settings: Settings) -> list[str]:
-    """Jobs that have, or had, a head or a row in the log."""
+    """Jobs that have or had a head or a row in the log."""
     jobs = {
         partition["job"]
         for table in (HEADS, LOG)
@@ -46,58 +46,53 @@ def jobs_with_plans(settings: Settings) -> list[str]:
 
 
 def read_state(settings: Settings, job: str) -> JobState:
-    """What is to be judged of a job."""
+    """Read the log, the head, its history and its plan."""
     logged = [
-        Publication(row["version"], row["plan_id"], row["run_id"], row["at"])
-        for row in read_log(settings, job)
-        if row["event"] in PUBLISHED and row["version"] is not None
+        Publication(entry.version, entry.plan_id, entry.run_id, entry.at)
+        for entry in read_log(settings, job)
+        if entry.event in PUBLISHED and entry.version is not None and entry.plan_id is not None
     ]
     if not table_exists(settings, HEADS):
         return JobState(job, logged, [], [])
     table = open_table(settings, HEADS)
-    heads = [Head(**row) for row in rows_of(table, job).to_pylist()]
+    heads = [Head.from_row(row) for row in rows_of(table, job).to_pylist()]
     state = JobState(job, logged, heads, read_history(table).get(job, []))
-    head = state.head
-    if head is None:
+    if state.head is None:
         return state
-    content = [
-        (row["operator_id"], row["key_group"], row["node_id"])
-        for row in read_assignment(settings, job, head.plan_id)
-    ]
-    return JobState(
-        job, logged, heads, state.history, _plan_or_none(settings, head), content,
-        read_routes(settings, job, head.plan_id),
-        scaled(read_scaling(settings, job, head.plan_id)),
-        weighted(read_weights(settings, job, head.plan_id)),
-    )  # fmt: skip
+    return replace(state, plan=_read_stored_plan(settings, state.head))
 
 
 def read_history(heads: DeltaTable) -> dict[str, list[Publication]]:
-    """What each commit of plans.heads put in force, by job, the oldest first.
+    """What each commit of plans.heads put in force, by job, oldest first.
 
-    Commits without a mark are not of ``publish``: maintenance, and the table's creation.
+    Commits of maintenance and of the table's creation publish nothing and are left out.
     """
-    found: dict[str, list[Publication]] = defaultdict(list)
+    history: dict[str, list[Publication]] = defaultdict(list)
     for entry in reversed(heads.history()):
-        mark = _mark_of(entry)
-        if mark is not None:
+        commit = HeadCommit.from_json(entry.get("userMetadata"))
+        if commit is not None:
             at = datetime.fromtimestamp(entry["timestamp"] / 1000, UTC)
-            said = Publication(mark["version"], mark["plan_id"], mark["run_id"], at)
-            found[mark["job"]].append(said)
-    return found
+            publication = Publication(commit.version, commit.plan_id, commit.run_id, at)
+            history[commit.job].append(publication)
+    return history
 
 
-def _mark_of(entry: Any) -> Any | None:
+def _read_stored_plan(settings: Settings, head: Head) -> StoredContent:
+    job, plan_id = head.job, head.plan_id
+    return StoredContent(
+        content_hash=_content_hash(settings, head),
+        assignments=[
+            (row.operator_id, row.key_group, row.node_id)
+            for row in read_assignment(settings, job, plan_id)
+        ],
+        routes=read_routes(settings, job, plan_id),
+        scaling=scaled(read_scaling(settings, job, plan_id)),
+        weights=weighted(read_weights(settings, job, plan_id)),
+    )
+
+
+def _content_hash(settings: Settings, head: Head) -> str | None:
     try:
-        mark = json.loads(entry.get("userMetadata") or "null")
-    except ValueError:
-        return None
-    wanted = {"job", "version", "plan_id", "run_id"}
-    return mark if isinstance(mark, dict) and wanted <= mark.keys() else None
-
-
-def _plan_or_none(settings: Settings, head: Head) -> Any | None:
-    try:
-        return read_plan(settings, head.job, head.plan_id)
+        return read_plan(settings, head.job, head.plan_id).content_hash
     except NotFound:
         return None

@@ -10,10 +10,11 @@ from ballast.contracts.records import Head
 from ballast.store.plans import read_head, read_log
 from ballast.store.tables import append, open_table
 from spark_jobs import check_invariants
-from spark_jobs.check_invariants import check_jobs, main
+from spark_jobs.check_invariants import main
 from spark_jobs.publication.heads import compare_and_set, head_of
 from spark_jobs.publication.plan_events import log_published
 from spark_jobs.publication.publisher import publish_plan
+from spark_jobs.upkeep.invariant_check import check_jobs
 from spark_jobs.upkeep.job_state import jobs_with_plans
 from tests.support.policies import small_policy
 from tests.support.snapshots import uneven, write_draft
@@ -48,7 +49,7 @@ def test_a_whole_warehouse_passes_and_is_not_written_to(settings, capsys):
     publish_plan(settings, JOB, "run-1")
     versions = [open_table(settings, name).version() for name in ("plans.log", "plans.heads")]
     assert run(settings) == 0
-    assert "everything holds in 1 jobs" in capsys.readouterr().out
+    assert "all invariants hold in 1 jobs" in capsys.readouterr().out
     assert versions == [
         open_table(settings, name).version() for name in ("plans.log", "plans.heads")
     ]

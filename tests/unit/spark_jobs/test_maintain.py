@@ -21,13 +21,13 @@ from ballast.store.tables import (
     read_rows,
     table_exists,
 )
-from spark_jobs import maintain as program
-from spark_jobs.check_invariants import check_jobs
-from spark_jobs.maintain import maintain
 from spark_jobs.publication.heads import compare_and_set, is_same
 from spark_jobs.publication.plan_events import log_published
 from spark_jobs.publication.publisher import publish_plan
-from spark_jobs.upkeep.steps import MaintenanceFailed
+from spark_jobs.upkeep import maintenance as program
+from spark_jobs.upkeep.invariant_check import check_jobs
+from spark_jobs.upkeep.maintenance import maintain
+from spark_jobs.upkeep.maintenance_steps import MaintenanceFailed
 from tests.support.earlier import without_columns
 from tests.support.policies import small_policy
 from tests.support.rows import row_of

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from datetime import timedelta
 
 from ballast.store.tables import append, open_table, read_rows
-from spark_jobs.maintain import maintain
+from spark_jobs.upkeep.maintenance import maintain
 from tests.support.rows import NOW, row_of
 
 REJECTED, KEY_GROUPS = "metrics.rejected", "metrics.key_groups"

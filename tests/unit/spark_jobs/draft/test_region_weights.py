@@ -28,7 +28,6 @@ from ballast.store.plans import (
     read_weights,
 )
 from ballast.store.tables import address, append
-from spark_jobs.check_invariants import check_jobs
 from spark_jobs.draft.lookup import find_snapshot, read_content, read_round, required_draft
 from spark_jobs.draft.plan_rows import violations_of
 from spark_jobs.draft.region_weights import capacity, regions_of, weigh
@@ -41,6 +40,7 @@ from spark_jobs.publication.review_request import prepare_review
 from spark_jobs.restore.fit import Wish
 from spark_jobs.rollback import roll_back
 from spark_jobs.solve import draft_plan, report
+from spark_jobs.upkeep.invariant_check import check_jobs
 from tests.support.earlier import without_columns
 from tests.support.policies import small_policy, write_policy
 from tests.support.regions import connection_rows, connection_windows

@@ -18,7 +18,6 @@ from ballast.contracts.tables import TABLES
 from ballast.store.plans import read_assignment, read_head, read_log, read_scaling
 from ballast.store.tables import append, open_table, read_rows
 from solvers.model.problem import Problem
-from spark_jobs.check_invariants import check_jobs
 from spark_jobs.draft.lookup import find_snapshot, read_content, read_looked, read_round
 from spark_jobs.draft.plan_rows import violations_of
 from spark_jobs.draft.scaling_inputs import Looked, drains_of, history_of, series_of
@@ -33,6 +32,7 @@ from spark_jobs.publication.staleness import unusable_nodes
 from spark_jobs.restore.fit import Wish
 from spark_jobs.rollback import roll_back
 from spark_jobs.solve import draft_plan, report
+from spark_jobs.upkeep.invariant_check import check_jobs
 from tests.support.metrics import round_robin, write_windows
 from tests.support.policies import small_policy
 from tests.support.snapshots import write_snapshot

@@ -9,7 +9,7 @@ import pytest
 
 from ballast.contracts.identity import content_hash
 from ballast.contracts.records import Head
-from spark_jobs.upkeep.invariants import JobState, Publication, invariant_violations
+from spark_jobs.upkeep.invariants import JobState, Publication, StoredContent, invariant_violations
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 CONTENT = [("count", 0, "n1"), ("count", 1, "n2")]
@@ -22,8 +22,8 @@ def said(version, plan=None):
 
 HEAD = Head("clicks", 3, "p3", HASH, "r3", AT)
 WHOLE = JobState(
-    "clicks", [said(1), said(2), said(3)], [HEAD], [said(2), said(3)], {"content_hash": HASH},
-    CONTENT,
+    "clicks", [said(1), said(2), said(3)], [HEAD], [said(2), said(3)],
+    StoredContent(HASH, CONTENT),
 )  # fmt: skip
 
 
@@ -39,11 +39,11 @@ def test_a_whole_job_has_no_findings_however_far_back_delta_remembers():
     [
         ({"heads": [HEAD, replace(HEAD, version=2)]}, "plans.heads has 2 rows"),
         ({"heads": [], "history": []}, "version 3 was published, but the job has no head"),
-        ({"plan": None}, "which plans.plans does not have"),
-        ({"plan": {"content_hash": "f" * 64}}, "whose content hash is ffffffffffffffff"),
-        ({"assignments": []}, "whose 0 assignments and 0 routes hash to"),
-        ({"assignments": CONTENT[:1]}, "whose 1 assignments"),
-        ({"routes": [("count", "k", 1)]}, "and 1 routes hash to"),
+        ({"plan": StoredContent(None, CONTENT)}, "which plans.plans does not have"),
+        ({"plan": StoredContent("f" * 64, CONTENT)}, "whose content hash is ffffffffffffffff"),
+        ({"plan": StoredContent(HASH)}, "whose 0 assignments and 0 routes hash to"),
+        ({"plan": StoredContent(HASH, CONTENT[:1])}, "whose 1 assignments"),
+        ({"plan": StoredContent(HASH, CONTENT, [("count", "k", 1)])}, "and 1 routes hash to"),
         ({"history": [said(1), said(3)]}, "goes from version 1 to 3"),
         ({"history": [said(3, "other")]}, "the last commit of plans.heads brought version 3, plan"),
         ({"logged": [said(1), said(2), said(2, "x"), said(3)]}, "version 2 as plans p2, x"),

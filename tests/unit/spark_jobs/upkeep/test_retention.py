@@ -9,7 +9,7 @@ import pytest
 
 from ballast.contracts.records import Head
 from ballast.contracts.tables import TABLES
-from spark_jobs.upkeep.expiry import (
+from spark_jobs.upkeep.expired_rows import (
     HEADS,
     PLANS,
     REJECTED,
@@ -22,6 +22,9 @@ from spark_jobs.upkeep.expiry import (
 )
 from spark_jobs.upkeep.retention import (
     JobFacts,
+    LoggedEvent,
+    StoredPlan,
+    StoredSnapshot,
     expired_plans,
     expired_snapshots,
     first_date_kept,
@@ -36,20 +39,19 @@ def ago(days):
 
 
 def plan(name, parent, days, status="feasible"):
-    return {"plan_id": name, "snapshot_id": f"s-{name}", "status": status,
-            "parent_version": parent, "created_at": ago(days)}  # fmt: skip
+    return StoredPlan(name, f"s-{name}", status, parent, ago(days))
 
 
 def snapshot(name, head_version, days, pin=None):
-    return {"snapshot_id": f"s-{name}", "head_version": head_version, "created_at": ago(days),
-            "period_end_at": ago(days), "policy_json": '{"statistics_period_s": 60}',
-            "key_groups_table_version": pin, "nodes_table_version": pin,
-            "traffic_table_version": pin, "key_pairs_table_version": None,
-            "sources_table_version": None}  # fmt: skip
+    pins = ("metrics.key_groups", "metrics.nodes", "metrics.traffic") if pin else ()
+    return StoredSnapshot(
+        f"s-{name}", head_version, ago(days), ago(days), '{"statistics_period_s": 60}',
+        read_versions=dict.fromkeys(pins, pin),
+    )  # fmt: skip
 
 
 def published(name, version, days):
-    return {"event": "published", "version": version, "plan_id": name, "at": ago(days)}
+    return LoggedEvent("published", version, name, ago(days))
 
 
 def facts(days=100):
@@ -81,7 +83,7 @@ def test_plans_go_after_years_but_never_the_head_nor_what_may_replace_it():
 
 def test_a_plan_that_was_rolled_back_to_lately_stays():
     old = facts(days=4000)
-    back = {"event": "rolled_back", "version": 3, "plan_id": "one", "at": ago(5)}
+    back = LoggedEvent("rolled_back", 3, "one", ago(5))
     assert "one" not in expired_plans(replace(old, log=[*old.log, back]), NOW)
     assert "s-one" not in expired_snapshots(replace(old, log=[*old.log, back]), NOW)
 
@@ -94,8 +96,10 @@ def test_the_newest_snapshot_stays_for_it_has_the_loads_of_nodes_that_die():
 
 def test_what_a_snapshot_that_is_kept_remembers_is_kept_with_it():
     old = facts()
-    remembering = [{**row, "remembered_snapshot_ids": ["s-lost"]} if row["snapshot_id"] == "s-waits"
-                   else row for row in old.snapshots]  # fmt: skip
+    remembering = [
+        replace(row, remembered_snapshot_ids=["s-lost"]) if row.snapshot_id == "s-waits" else row
+        for row in old.snapshots
+    ]
     assert expired_snapshots(replace(old, snapshots=remembering), NOW) == ["s-same"]
 
 
@@ -111,7 +115,7 @@ def test_windows_stay_for_the_retention_and_for_three_statistics_periods():
     table = TABLES["metrics.key_pairs"]
     assert table.retention_days == 3
     assert first_date_kept(facts(), table, NOW) == date(2026, 5, 29)
-    long = snapshot("long", 2, 0) | {"policy_json": '{"statistics_period_s": 172800}'}
+    long = replace(snapshot("long", 2, 0), policy_json='{"statistics_period_s": 172800}')
     assert first_date_kept(replace(facts(), snapshots=[long]), table, NOW) == date(2026, 5, 26)
 
 

@@ -1,4 +1,4 @@
-"""Steps that may fail by themselves: a broken table must not keep the others from being tidied."""
+"""Steps of maintenance that fail on their own: a broken table does not stop the other steps."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from spark_jobs.program.run import progress
 
 
 class MaintenanceFailed(BallastError):
-    """Some tables could not be tidied."""
+    """Some tables could not be maintained."""
 
 
-class Steps:
-    """Runs steps one after the other and remembers which tables' failed."""
+class MaintenanceSteps:
+    """Runs steps one after the other, and collects the tables whose steps failed."""
 
     def __init__(self) -> None:
         self.problems: dict[str, str] = {}
 
-    def take(self, table: str, action: Callable[[], None]) -> bool:
-        """Run a step; what a broken table raises is kept for the end."""
+    def run(self, table: str, action: Callable[[], None]) -> bool:
+        """Run a step of a table; returns False, and records the error, if the step failed."""
         try:
             action()
         except (DeltaError, BallastError, OSError) as error:
@@ -32,12 +32,14 @@ class Steps:
         return True
 
     def failed_any(self, tables: Sequence[str]) -> bool:
+        """Whether a step of one of the tables failed."""
         return any(table in self.problems for table in tables)
 
     def raise_failures(self) -> None:
+        """Raise MaintenanceFailed if a step failed."""
         if self.problems:
-            told = "; ".join(f"{table}: {problem}" for table, problem in self.problems.items())
+            failures = "; ".join(f"{table}: {problem}" for table, problem in self.problems.items())
             raise MaintenanceFailed(
-                f"{len(self.problems)} tables could not be tidied: {told}; to fix it: "
+                f"{len(self.problems)} tables could not be maintained: {failures}; to fix it: "
                 "run it again, and restore the table (RESTORE TABLE) if it fails again"
             )

@@ -1,7 +1,8 @@
-"""Which rows of which table have expired, as SQL that both engines understand; pure.
+"""Which rows of which table have expired, as SQL conditions for both engines. Pure.
 
-Every table has one rule, from what it is about: windows of a date, a snapshot, a plan, or events
-of a plan. Details go before the row that names them, so that a run that was killed finds the rest.
+Each table has one rule, by its kind of rows: windows of a date, parts of a snapshot, parts of a
+plan, or events of a plan. Parts are removed before the row of their snapshot or plan, so that the
+next run finds what a killed run left.
 """
 
 from __future__ import annotations
@@ -27,34 +28,36 @@ IDS_AT_ONCE = 500
 
 
 @dataclass(frozen=True)
-class Expired:
-    """Rows of a table that may go; ``whole_partitions`` where no file has to be written anew."""
+class ExpiredRows:
+    """Rows of a table to remove; ``whole_partitions`` if no file has to be rewritten."""
 
     table: str
     where: str
     whole_partitions: bool = False
 
 
-def expired_rows(facts: JobFacts, now: datetime) -> Iterator[Expired]:
-    """What may go of one job, in the order in which it is to go."""
+def expired_rows(facts: JobFacts, now: datetime) -> Iterator[ExpiredRows]:
+    """The expired rows of one job, in the order in which they are removed."""
     job = f"job = '{check_job_name(facts.job)}'"
     for table in dated_tables():
         first = first_date_kept(facts, table, now).isoformat()
-        yield Expired(table.name, f"{job} AND window_date < DATE '{first}'", whole_partitions=True)
+        yield ExpiredRows(
+            table.name, f"{job} AND window_date < DATE '{first}'", whole_partitions=True
+        )
     since = _timestamp(cutoff(TABLES[REJECTED], now))
-    yield Expired(REJECTED, f"{job} AND rejected_at < {since}")
+    yield ExpiredRows(REJECTED, f"{job} AND rejected_at < {since}")
     for snapshot_ids in _portions(expired_snapshots(facts, now)):
         for name in [*snapshot_parts(), SNAPSHOTS]:
-            yield Expired(name, f"{job} AND snapshot_id IN ({snapshot_ids})")
+            yield ExpiredRows(name, f"{job} AND snapshot_id IN ({snapshot_ids})")
     for plan_ids in _portions(expired_plans(facts, now)):
         for name in [*plan_events(), *plan_parts(), PLANS]:
-            yield Expired(name, f"{job} AND plan_id IN ({plan_ids})")
+            yield ExpiredRows(name, f"{job} AND plan_id IN ({plan_ids})")
     since = _timestamp(cutoff(TABLES["plans.log"], now))
-    yield Expired("plans.log", f"{job} AND plan_id IS NULL AND at < {since}")
+    yield ExpiredRows("plans.log", f"{job} AND plan_id IS NULL AND at < {since}")
 
 
 def dated_tables() -> list[Table]:
-    """Tables of windows: whole partitions by date."""
+    """Tables of windows; they are removed in whole partitions, by date."""
     return [table for table in TABLES.values() if "window_date" in table.partition_by]
 
 
@@ -72,7 +75,7 @@ def plan_parts() -> list[str]:
 
 
 def plan_events() -> list[str]:
-    """Tables with what happened to a plan."""
+    """Tables with events of a plan."""
     return [name for name in _tables_of_plans() if not _is_content(TABLES[name])]
 
 
@@ -85,12 +88,12 @@ def _is_content(table: Table) -> bool:
 
 
 def _portions(ids: Sequence[str]) -> Iterator[str]:
-    """The ids as SQL, so many at a time that a statement stays of a size."""
+    """The ids as SQL lists, at most ``IDS_AT_ONCE`` in one statement."""
     for begin in range(0, len(ids), IDS_AT_ONCE):
         quoted = (name.replace("'", "''") for name in ids[begin : begin + IDS_AT_ONCE])
         yield ", ".join(f"'{name}'" for name in quoted)
 
 
 def _timestamp(at: datetime) -> str:
-    """A literal that takes the type of the column it is compared with, in both engines."""
+    """A literal that both engines convert to the type of the compared column."""
     return f"'{at:%Y-%m-%dT%H:%M:%SZ}'"
