@@ -2,7 +2,7 @@
 
 ``python -m bench.commit_race`` writes the same log file by Spark's ``HDFSLogStore`` and by a hard
 link, which is how delta-rs commits, within the time that the first takes, and counts how often both
-believe that it was theirs (docs/adr/0045).
+report success (docs/adr/0045).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SparkStore:
         self._store = self._jvm.io.delta.storage.HDFSLogStore(self._conf)
 
     def write(self, file: Path) -> bool:
-        """Write the file unless it is there; tells whether it believes that it did."""
+        """Write the file unless it exists; return whether the write reported success."""
         from py4j.protocol import Py4JJavaError
 
         lines = self._jvm.java.util.ArrayList()
@@ -49,7 +49,7 @@ class SparkStore:
         return True
 
     def seconds(self, folder: Path) -> float:
-        """What a write takes once the JVM is warm."""
+        """Seconds of a write once the JVM is warm."""
         taken = []
         for number in range(WARM_UP):
             began = time.perf_counter()
@@ -71,7 +71,7 @@ def link(temporary: Path, file: Path, after_s: float) -> bool:
 
 
 def race(store: SparkStore, folder: Path, rounds: int) -> Counter[tuple[bool, bool]]:
-    """How often (Spark, the link) believed that the file was theirs."""
+    """Count how often (Spark, the link) reported success."""
     seconds = store.seconds(folder)
     print(f"a write by Spark takes {1000 * seconds:.1f} ms")
     chance = random.Random(0)

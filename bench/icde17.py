@@ -2,7 +2,7 @@
 
     python -m bench.icde17 [--seed N] [--periods 30] [--seconds 1]
 
-Prints what is printed beside what the simulator gives. Exit 1 where a printed claim is not met.
+Prints the paper's figures and those of the simulator. Exit 1 where a printed claim is not met.
 The cluster is simulated, and Real Job 1 runs on a stream made up for it (simulator/real_job_1.py):
 claims about who is better are tested by it, absolute figures are comparable only roughly.
 """
@@ -42,7 +42,7 @@ ROUNDS = 18
 
 @dataclass(frozen=True)
 class Line:
-    """One printed figure, ours beside it, and whether the claim holds (None: no claim)."""
+    """One printed figure, the simulator's, and whether the claim holds (None: no claim)."""
 
     what: str
     printed: str
@@ -141,7 +141,7 @@ def _similar(one: int | None, two: int | None) -> bool:
 
 @dataclass(frozen=True)
 class JobCourse:
-    """What a balancer made of the periods: distances after migrating, and what moving cost."""
+    """A balancer over all periods: distances after migrating, and the cost of moves."""
 
     distances: tuple[float, ...]
     migrations: tuple[Migration, ...]
@@ -184,7 +184,7 @@ def course_of(
 
 
 def fitted_pause(periods: Sequence[JobPeriod]) -> PauseModel:
-    """Chosen so that a key group of average size pauses as long as print says."""
+    """The pause model by which a key group of average size pauses as long as printed."""
     mean_bytes = statistics.fmean(float(p.state_bytes.mean()) for p in periods)
     return PauseModel(PAUSE_C0_S, (PRINTED_PAUSE_S - PAUSE_C0_S) / mean_bytes)
 

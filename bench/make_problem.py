@@ -2,7 +2,7 @@
 
     python bench/make_problem.py --key-groups 200 --nodes 10 --moves 20 --seed 1 --out DIR
 
-``--loads lognormal`` draws key groups with a long tail on random nodes (solver-notes);
+``--loads lognormal`` draws key groups with a long tail on random nodes;
 ``--loads icde17`` is the generator of [ICDE17, 5.1]: even loads +-5 %, an even number of
 key groups a node, and 20 % of the nodes shifted by half of ``--varies`` percent up or down.
 """

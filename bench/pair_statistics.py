@@ -1,9 +1,9 @@
-"""What routing by key costs: statistics of keys as a share of a batch, lookups per record.
+"""The cost of routing by key: statistics of keys as a share of a batch, lookups per record.
 
     python -m bench.pair_statistics [--batches 40] [--spark]
 
 Batches of real flights run through the operators of the flights job on six nodes, without Spark
-around them, with and without statistics in turn, so that both see the same luck. CPU times are of
+around them, with and without statistics in turn, under the same conditions. CPU times are of
 the nodes' stages and, apart, of what the driver does with the statistics of a batch and a window.
 Then the lookup of a key group in an operator's outlet: by hash, and by tables of up to a million
 routes, for keys met for the first time in a task and for keys it remembers.

@@ -1,4 +1,4 @@
-"""What it costs to send a record to another node: CPU to serialise and deserialise, by block size.
+"""The cost of sending a record to another node: CPU to serialise and deserialise, by block size.
 
     python -m bench.serialise [--repeat 15]
 
@@ -73,7 +73,7 @@ class RecordCost:
 
 
 def measure(blocks: Sequence[list[Pair]], repeat: int) -> RecordCost:
-    """Pack and unpack all blocks, again and again; one way after the other in each repetition."""
+    """Pack and unpack all blocks repeatedly; one way after the other in each repetition."""
     records = sum(map(len, blocks))
     send, receive = [], []
     with _collector_off():

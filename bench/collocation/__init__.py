@@ -1,4 +1,4 @@
-"""Rounds until what talks to each other is together: ours beside ALBIC, COLA and a proven bound.
+"""Rounds until collocation is reached: ours, ALBIC, COLA and a proven bound.
 
 Programs: ``python -m bench.collocation``.
 """

@@ -88,7 +88,7 @@ def run_all(
 
 
 def measure(tasks: Sequence[CollocationTask], workers: int) -> list[CollocationRun]:
-    """Runs in the order of settings and seeds, whatever ended first."""
+    """Run all tasks; return the runs in the order of settings and seeds."""
     histories: dict[tuple[str, int], dict[str, History]] = {}
     runs: dict[tuple[str, int], CollocationRun] = {}
     for number, (task, history, seconds) in enumerate(run_all(tasks, workers), 1):
@@ -103,7 +103,7 @@ def measure(tasks: Sequence[CollocationTask], workers: int) -> list[CollocationR
         )
         if len(found) == len(METHODS):
             runs[key] = run_of(task.setting, task.seed, task.index, found)
-            print(f"    {table.said(runs[key])}", flush=True)
+            print(f"    {table.progress_line(runs[key])}", flush=True)
     order = dict.fromkeys(
         (task.setting.name, task.index) for task in sorted(tasks, key=_place_in_table)
     )

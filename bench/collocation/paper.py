@@ -132,6 +132,6 @@ def section(runs: Sequence[CollocationRun]) -> str:
             parts.append("\n".join(lines))
     found = claims(runs)
     if found:
-        heads = ["| printed in words | simulator | agrees |", "|---|---|---|"]
+        heads = ["| printed | simulator | agrees |", "|---|---|---|"]
         parts.append("\n".join([*heads, *(claim.text() for claim in found)]))
     return "\n\n".join(parts)

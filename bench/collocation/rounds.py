@@ -1,4 +1,4 @@
-"""Runs one method round by round, and says how soon it had what could be had."""
+"""Runs one method round by round, and finds when it reaches the obtainable collocation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def simulate(
 ) -> list[CollocationRound]:
     """Up to so many rounds; ends early once all has been together or nothing has come for long.
 
-    Figures are recomputed from the assignment: a solver's own word is not asked for.
+    Figures are recomputed from the assignment; those of the solver are not used.
     """
     world = TrafficSimulation(setting.scenario, seed)
     history: list[CollocationRound] = []
@@ -90,7 +90,7 @@ def over_budget(history: History, moves: int) -> int:
 def over_bound(history: History, bound: float) -> int:
     """Rounds that ended over the load bound after the first one that kept it.
 
-    A start beyond the bound may take some rounds to repair; after that there is no excuse, not
+    A start beyond the bound may take some rounds to repair. After that no round may exceed it, not
     even that the loads drifted since the last plan.
     """
     late = [r.load_distance > bound + SLACK for r in history]

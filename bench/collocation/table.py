@@ -64,7 +64,7 @@ def verdict_table(found: Sequence[WorstCaseVerdict]) -> str:
     return "\n".join([line(heads), line(["---"] * len(heads)), *(v.text() for v in found)])
 
 
-def said(run: CollocationRun) -> str:
+def progress_line(run: CollocationRun) -> str:
     """One line of progress for a finished instance."""
     figures = ", ".join(f"{WORDS[m]} {reached(run, m)}" for m in METHODS if m != OURS)
     return (

@@ -1,4 +1,4 @@
-"""What ours must hold, each with its figure and its limit."""
+"""The claims about ours, each with its figure and its limit."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class WorstCaseVerdict:
     holds: bool
 
     def text(self) -> str:
-        word = "holds" if self.holds else "DOES NOT HOLD"
-        return f"| {self.what} | {self.limit} | {self.figure} | {self.where} | {word} |"
+        outcome = "holds" if self.holds else "DOES NOT HOLD"
+        return f"| {self.what} | {self.limit} | {self.figure} | {self.where} | {outcome} |"
 
 
 Measure = Callable[[CollocationRun], float]

@@ -1,1 +1,1 @@
-"""What the benchmarks share: the commit that names the seeds, Markdown tables, and verdicts."""
+"""What the benchmarks share: the runner, seeds, Markdown tables, verdicts and drawing."""

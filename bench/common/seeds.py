@@ -1,4 +1,4 @@
-"""Seeds that nobody chooses: they come from the commit's hash, or from what is asked for."""
+"""Seeds come from the commit's hash, unless a seed base is given."""
 
 from __future__ import annotations
 

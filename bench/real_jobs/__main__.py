@@ -94,13 +94,13 @@ def run_all(options: argparse.Namespace) -> None:
             watch = Stopwatch()
             run = run_job(
                 spark, job, lines, replace(setting, rounds=rounds), rules,
-                Path(work) / job.job, _say,
+                Path(work) / job.job, _print_progress,
             )  # fmt: skip
             save(run, words_of(options, rounds, watch.minutes))
         spark.stop()
 
 
-def _say(text: str) -> None:
+def _print_progress(text: str) -> None:
     print(text, flush=True)
 
 
@@ -115,14 +115,14 @@ def words_of(options: argparse.Namespace, rounds: int, minutes: float) -> str:
 
 
 def save(run: JobRun, words: str) -> None:
-    """A file a job: jobs can be run one at a time, and one that is interrupted loses itself."""
+    """Write one file for each job, so that jobs can be run one at a time."""
     OUT.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"words": words, "run": run.to_json()})
     (OUT / f"{run.job}.json").write_text(text)
 
 
 def saved(jobs: Sequence[str]) -> list[tuple[JobRun, str]]:
-    """What was saved last of each job, and how it was made."""
+    """The last saved run of each job, and the text on how it was made."""
     found = [json.loads((OUT / f"real_job_{number}.json").read_text()) for number in jobs]
     return [(JobRun.from_json(one["run"]), one["words"]) for one in found]
 

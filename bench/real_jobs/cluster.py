@@ -79,7 +79,7 @@ class LogicalCluster:
         self.fed: Counter[int] = Counter()
 
     def copy_to(self, folder: Path) -> LogicalCluster:
-        """The same job in the same state, going its own way from here."""
+        """A copy of the job in the same state."""
         shutil.copytree(self.folder, folder)
         twin = LogicalCluster(
             self.spark, self.job, self.policy, folder, self.batches, self.placement
@@ -137,7 +137,7 @@ class LogicalCluster:
         return measured, work_of(reports), watch.figures
 
     def move_to(self, placement: Placement) -> Moved:
-        """Take a placement up as the library does: copy all states, then forget the old ones."""
+        """Take a placement up as the library does: copy all states, then remove the old ones."""
         moves = moves_between(self.placement, placement, self.topology.ids)
         copied = sum(
             self.state.copy(m.operator_id, m.key_group, m.source, m.target, self.next_batch)

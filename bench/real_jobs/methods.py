@@ -1,4 +1,4 @@
-"""Who plans: ours, ALBIC, COLA, and nobody. Each is a step from a round's problem to the next."""
+"""The methods: ours, ALBIC, COLA and no plan. Each is a step from a problem to the next one."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from solvers.model.problem import IntArray, Problem
 from solvers.model.stop import Stop
 from solvers.model.traffic_costs import TrafficCosts
 
-OURS, ALBIC, COLA, NOBODY = "ours", "albic", "cola", "unchanged"
-METHODS = (OURS, ALBIC, COLA, NOBODY)
+OURS, ALBIC, COLA, NO_PLAN = "ours", "albic", "cola", "unchanged"
+METHODS = (OURS, ALBIC, COLA, NO_PLAN)
 WORDS = {
     OURS: "ours (joint)",
     ALBIC: "ALBIC, up to M pairs a round",
     COLA: "COLA, from scratch each round",
-    NOBODY: "nothing is moved",
+    NO_PLAN: "nothing is moved",
 }
 # ALBIC balances by our search, in the place of the paper's MILP, with a fixed number of steps: it
 # repeats exactly, and is the better balancer at this size (docs/bench-rebalance.md).
@@ -40,7 +40,7 @@ class Rules:
 
 def step_of(method: str, rules: Rules) -> Step:
     """A fresh planner of that name."""
-    makers = {OURS: _ours, ALBIC: _albic, COLA: _cola, NOBODY: _nobody}
+    makers = {OURS: _ours, ALBIC: _albic, COLA: _cola, NO_PLAN: _no_plan}
     return makers[method](rules)
 
 
@@ -83,5 +83,5 @@ def _cola(rules: Rules) -> Step:
     return step
 
 
-def _nobody(_rules: Rules) -> Step:
+def _no_plan(_rules: Rules) -> Step:
     return lambda problem, _seed: problem.current.copy()

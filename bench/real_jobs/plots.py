@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.common.drawing import svg_pyplot
-from bench.real_jobs.methods import ALBIC, COLA, METHODS, NOBODY, OURS, WORDS
+from bench.real_jobs.methods import ALBIC, COLA, METHODS, NO_PLAN, OURS, WORDS
 from bench.real_jobs.report import evened_index, title
 from bench.real_jobs.rounds import JobRound, JobRun
 
-COLOURS = {OURS: "#0b6e4f", ALBIC: "#1f77b4", COLA: "#d95f02", NOBODY: "#999999"}
+COLOURS = {OURS: "#0b6e4f", ALBIC: "#1f77b4", COLA: "#d95f02", NO_PLAN: "#999999"}
 Value = Callable[[JobRun, JobRound], float]
 PANELS: tuple[tuple[str, Value], ...] = (
     ("collocation factor, %", lambda _, row: row.collocation),

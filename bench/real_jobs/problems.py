@@ -16,7 +16,7 @@ from solvers.model.traffic_graph import TrafficGraph
 
 MEAN_LOAD = 0.5
 """Load of an average node in the first round. The machine's nodes are slots without a capacity of
-their own; ALBIC's parameters are in points of a node's capacity, so one has to be said."""
+their own; ALBIC's parameters are in points of a node's capacity, so a capacity has to be chosen."""
 SCORE_FACTOR = 1.5
 """What counts as a pair that could be collocated: ALBIC's own default (Algorithm 2)."""
 

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.real_jobs.methods import ALBIC, COLA, METHODS, NOBODY, OURS, WORDS
+from bench.real_jobs.methods import ALBIC, COLA, METHODS, NO_PLAN, OURS, WORDS
 from bench.real_jobs.rounds import JobRound, JobRun
 
 LAST = 3
@@ -117,7 +117,7 @@ def _here(run: JobRun) -> str:
 def by_round(run: JobRun) -> str:
     """Every round: what each method had."""
     methods = [m for m in METHODS if run.of(m)]
-    planners = [m for m in methods if m != NOBODY]
+    planners = [m for m in methods if m != NO_PLAN]
     heads = (
         [f"collocation {m}" for m in planners]
         + [f"load index {m}" for m in methods]

@@ -86,7 +86,7 @@ class Watch:
         return summed(self.stages)
 
     def _check_none_is_lost(self, jobs: Sequence[int], stages: int) -> None:
-        """Every stage without figures was skipped, by the word of its job."""
+        """Every stage without figures was skipped, as its job reports."""
         store = self.context._jsc.sc().statusStore()
         end = time.monotonic() + PATIENCE_S
         skipped = -1

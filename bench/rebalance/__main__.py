@@ -115,7 +115,7 @@ def run_cell(plan: Comparison, cell: Cell, journal: Journal) -> list[PeerOutcome
             rows = _run_peers(plan, cell, peers, task, journal, given_up)
             outcomes += rows
             for row in rows:
-                _say(plan, cell, row)
+                _print_progress(plan, cell, row)
             # The next instance has the same size, and its model takes as long.
             given_up |= {row.peer for row in rows if row.status == NOT_BUILT}
     return outcomes
@@ -155,7 +155,7 @@ def _run_peers(
     return rows
 
 
-def _say(plan: Comparison, cell: Cell, row: PeerOutcome) -> None:
+def _print_progress(plan: Comparison, cell: Cell, row: PeerOutcome) -> None:
     place = f"cell {cell.name} [{row.index + 1}/{plan.instances_of(cell)}]"
     if row.status == "ok":
         what = f"{row.load_distance:.6g} % with {row.moves} moves in {row.seconds:.2f} s"

@@ -140,7 +140,7 @@ def measure(requirement: Requirement, args: argparse.Namespace) -> bool:
     """Print a line a run and the medians; is the requirement met?"""
     runs = [_child(requirement.name, index, args, args.scale) for index in range(args.runs)]
     for index, run in enumerate(runs):
-        _say(f"{requirement.name} [{index + 1}/{args.runs}]", run)
+        _print_progress(f"{requirement.name} [{index + 1}/{args.runs}]", run)
     distance = statistics.median(run.load_distance for run in runs)
     bound = statistics.median(run.bound for run in runs)
     took = statistics.median(run.seconds for run in runs)
@@ -178,7 +178,7 @@ def _child(name: str, index: int, args: argparse.Namespace, scale: float) -> Lar
     return run_apart([*words, "--scale", f"{scale:g}", "--seed-base", args.seed_base])
 
 
-def _say(place: str, run: LargeRun) -> None:
+def _print_progress(place: str, run: LargeRun) -> None:
     print(
         f"{place}: {run.before:.4g} -> {run.load_distance:.6g} %, bound {run.bound:.6g}, ratio "
         f"{_ratio(run.load_distance, run.bound)}, {run.seconds:.1f} s, within 2 % after "

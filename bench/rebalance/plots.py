@@ -26,7 +26,7 @@ FLOOR = 1e-5
 def curve(rows: Sequence[PeerOutcome]) -> list[TracePoint]:
     """Best so far over time, from the traces and the verified ends of one peer's runs.
 
-    A trace is the solver's own word on what it had; the ends are ours.
+    A trace is as the solver reports it; the ends are verified figures.
     """
     points: list[TracePoint] = []
     for row in rows:

@@ -48,7 +48,7 @@ TABLES = (
 
 @dataclass
 class SampleJob:
-    """A job as its versions go by."""
+    """A job with made-up versions."""
 
     policy: JobPolicy
     per_version: int
@@ -297,7 +297,7 @@ REASONS = {
         "cpu above 0.85, or below 0.45 for 3 rounds",
     ),
 }
-"""Decisions in words, as those of the pipeline are; the figures are made up."""
+"""Texts of decisions, as the pipeline writes them; the figures are made up."""
 
 
 def _why(world: SampleJob) -> dict[str, str]:

@@ -87,8 +87,8 @@ def measure(
 def _season(name: str, n_pairs: int, seed: int) -> list[SeasonOutcome]:
     started = time.monotonic()
     prices = CURVE_PRICES if n_pairs == ALL_PAIRS else (0.0, RECORDS_PER_BYTE)
-    rows = season(_flights(name), n_pairs, prices, seed, _say)
-    _say(f"{name}, {pairs_text(n_pairs)}: done in {time.monotonic() - started:.0f} s")
+    rows = season(_flights(name), n_pairs, prices, seed, _print_progress)
+    _print_progress(f"{name}, {pairs_text(n_pairs)}: done in {time.monotonic() - started:.0f} s")
     return rows
 
 
@@ -96,7 +96,7 @@ def _season(name: str, n_pairs: int, seed: int) -> list[SeasonOutcome]:
 _flights = functools.cache(flights)
 
 
-def _say(line: str) -> None:
+def _print_progress(line: str) -> None:
     print(line, flush=True)
 
 

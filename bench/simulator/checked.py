@@ -1,4 +1,4 @@
-"""No plan comes into force in the simulator that the verifier has not seen."""
+"""Plans of the simulator come into force only after the verifier has checked them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A simulated cluster: who holds which key group, what each node carries, what a move costs.
+"""A simulated cluster: the node of each key group, the load of each node, the cost of a move.
 
 State is moved as [ICDE17], section 3, describes (direct state migration): a key group is paused
 while its state is serialised, sent and read back, which costs c0 + alpha x bytes.
@@ -29,7 +29,7 @@ class Migration:
 
 @dataclass(frozen=True)
 class PauseModel:
-    """Seconds that one key group stands still while it is moved."""
+    """Seconds for which one key group is paused while it is moved."""
 
     c0_s: float = 0.0
     s_per_byte: float = 0.0
@@ -62,7 +62,7 @@ class SimulatedCluster:
         return self._names
 
     def problem(self, load: FloatArray, state_bytes: IntArray) -> Problem:
-        """What a solver is asked after a period with these loads."""
+        """The problem for a solver after a period with these loads."""
         groups = len(self.current)
         return Problem(
             node_ids=self.node_ids(),
@@ -94,7 +94,7 @@ class SimulatedCluster:
         return int(self.is_draining[self.current].sum())
 
     def follow(self, assignment: IntArray, state_bytes: IntArray) -> Migration:
-        """Move the state, and say what that cost."""
+        """Move the state; return what that cost."""
         if bool(self.is_draining[assignment[assignment != self.current]].any()):
             raise ValueError("a plan moves a key group into a draining node")
         moved = assignment != self.current

@@ -1,4 +1,4 @@
-"""Nodes that are asked for, come up after a while, drain and end, and their cost by the hour."""
+"""Nodes that are requested, start after a delay, drain and end, and their cost by the hour."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Machine:
 
 
 class Fleet:
-    """All nodes that ever were, by name; a new one is up ``launch_s`` after it was asked for."""
+    """All nodes, also those that ended, by name; a new one runs ``launch_s`` after the request."""
 
     def __init__(self, launch_s: float) -> None:
         self.launch_s = launch_s

@@ -1,4 +1,4 @@
-"""Queues of nodes, record by record: who waits how long, and for whose state.
+"""Queues of nodes, record by record: how long each record waits, and for which state.
 
 A node serves its records in the order in which they are ready. A plan comes into force at a
 moment: the old node works off what it had in its queue, then its key groups leave one after

@@ -29,7 +29,7 @@ WAVE_WINDOWS = (12.0, 40.0)
 """Shortest and longest period of a wave, in windows."""
 BYTES_PER_RECORD = 100
 STATE_S = 60.0
-"""Words are counted by the minute: a substream's state grows with what came in one."""
+"""Words are counted by the minute: a substream's state grows with the records of one."""
 
 
 @dataclass(frozen=True)

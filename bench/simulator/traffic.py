@@ -1,7 +1,7 @@
 """Operators that send to each other, as [ICDE17, 5.3], sets them up; loads drift between rounds.
 
 Printed: 20 key groups a node, each with the mean load +-5 %, spread evenly over the nodes (5.1);
-x % of the key groups talk one to one; each round 20 % of the nodes change by up to +-2 % (5.3).
+x % of the key groups send one to one; each round 20 % of the nodes change by up to +-2 % (5.3).
 Not printed, and chosen here: how operators are connected (pairs or one chain), what the other key
 groups do (full partitioning), how many key groups a partial pattern reaches, and skew.
 """
@@ -122,7 +122,7 @@ class TrafficSimulation:
         self._drift = np.random.default_rng([seed, 2])
 
     def problem(self) -> Problem:
-        """What a solver is asked in this round."""
+        """The problem for a solver in this round."""
         source, target, rate = self.traffic
         return dataclasses.replace(
             self.cluster.problem(self.load, self.state_bytes),

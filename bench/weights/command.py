@@ -1,4 +1,4 @@
-"""Weights of an ordered region on loopback TCP: [MW16-REGIONS], 6, beside what it prints.
+"""Weights of an ordered region on loopback TCP: [MW16-REGIONS, 6], with the printed figures.
 
     python -m bench.weights                 every setting and method (make bench-weights)
     python -m bench.weights --docs          and write docs/bench-weights.md with its pictures
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(chosen: Sequence[RegionSetting], folder: Path) -> dict[str, str | float]:
-    """Runs everything into files of the folder; says where and when."""
+    """Run all settings and methods, write their files, and return commit, machine and duration."""
     about: dict[str, str | float] = {
         "commit": Revision.of(None).short_commit,
         "cores": os.cpu_count() or 0,

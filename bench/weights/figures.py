@@ -1,4 +1,4 @@
-"""What is read off a run: time for the work, time to settle, the end beside the capacities."""
+"""Figures of a run: time for the work, time to settle, the end compared with the capacities."""
 
 from __future__ import annotations
 

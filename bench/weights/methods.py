@@ -1,4 +1,4 @@
-"""Who is compared: fixed weights, re-routing, an oracle, the paper's loop, ours, plans alone."""
+"""The methods: fixed weights, re-routing, an oracle, the paper's loop, ours, plans alone."""
 
 from __future__ import annotations
 

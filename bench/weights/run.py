@@ -85,7 +85,7 @@ def work_of(setting: RegionSetting, method: str) -> int:
 
 
 def run(setting: RegionSetting, name: str) -> RegionRun:
-    """Until the work is done, or for so long at most."""
+    """Run until the work is done, at most for ``CAP_S`` seconds."""
     found = RegionRun(setting.name, name, work_of(setting, name))
     lifted = shared_moment()
     method = method_of(name, setting)

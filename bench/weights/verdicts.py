@@ -1,4 +1,4 @@
-"""What must hold on the region, each claim with its figure and its limit.
+"""The claims about the region, each with its figure and its limit.
 
 The limits are the paper's printed figures where it prints any, else stated here before the runs.
 """

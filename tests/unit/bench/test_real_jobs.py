@@ -15,7 +15,7 @@ from bench.real_jobs import report
 from bench.real_jobs.__main__ import parse
 from bench.real_jobs.blocks import flow_of, source_key_of
 from bench.real_jobs.cluster import RoundFigures, work_of
-from bench.real_jobs.methods import ALBIC, COLA, NOBODY, OURS, Rules, step_of
+from bench.real_jobs.methods import ALBIC, COLA, NO_PLAN, OURS, Rules, step_of
 from bench.real_jobs.plots import draw
 from bench.real_jobs.problems import (
     capacity_of,
@@ -85,7 +85,7 @@ def test_the_start_is_level_with_no_pair_together_and_five_an_operator_and_node(
     assert heavy_share(problem) == 100
 
 
-@pytest.mark.parametrize("method", [OURS, ALBIC, COLA, NOBODY])
+@pytest.mark.parametrize("method", [OURS, ALBIC, COLA, NO_PLAN])
 def test_every_method_plans_and_all_but_cola_keep_the_budget(method):
     problem = first_problem()
     worst = worst_assignment(problem, dict.fromkeys(TOPOLOGY.ids, 5), seed=1)
@@ -97,7 +97,7 @@ def test_every_method_plans_and_all_but_cola_keep_the_budget(method):
         assert factor == 100
     else:
         assert moved <= 4
-    assert (factor > 0) == (method != NOBODY)
+    assert (factor > 0) == (method != NO_PLAN)
 
 
 def test_loads_are_those_of_the_period_for_as_many_records():
@@ -172,7 +172,7 @@ def row(method, number, **changes):
 
 
 def run_of_rounds():
-    rows = [row(m, n) for m in (OURS, ALBIC, NOBODY) for n in range(5)]
+    rows = [row(m, n) for m in (OURS, ALBIC, NO_PLAN) for n in range(5)]
     rows += [row(COLA, n, moves=190) for n in range(2)]
     return JobRun("real_job_2", tuple(rows), 100.0, 0.2, 0.2, ("ours: equal",), is_exact=True)
 
