@@ -13,13 +13,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 from ballast.cli.main import main as ballast
-from ballast.contracts.records import Head
+from ballast.contracts.records import Draft, Head
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.plans import read_head
 from embedded.airflow import ADMIN, ROOT, EmbeddedAirflow
@@ -273,7 +272,7 @@ class Asked:
     """A review that waits, or has been: what was in force, what is asked for, and the run."""
 
     old: Head
-    draft: dict[str, Any]
+    draft: Draft
     run_id: str
 
 
@@ -307,11 +306,11 @@ def test_an_approved_plan_is_refused_if_its_rows_changed_or_another_version_came
 ) -> None:
     changed, overtaken = asked["changed"], asked["overtaken"]
     for review in (changed, overtaken):
-        reviews.wait_for_question(client, review.draft["job"], review.run_id)
+        reviews.wait_for_question(client, review.draft.job, review.run_id)
     reviews.change_by_hand(settings, changed.draft)
     newer = reviews.overtake(settings, overtaken.old)
     for review, error in ((changed, "VerificationFailed: "), (overtaken, "PlanStale: ")):
-        job = review.draft["job"]
+        job = review.draft.job
         reviews.answer(client, job, review.run_id, "Approve")
         assert (
             client.wait_for_run(f"review__{job}", review.run_id, timeout_s=limit_s(120)) == "failed"

@@ -102,7 +102,7 @@ def test_the_plan_and_its_outcome_can_be_looked_at_afterwards(
 def test_one_run_made_one_draft_and_one_version(demonstration: Demonstration) -> None:
     settings = demonstration.settings
     assert len(read_plans(settings, "flights")) == 1
-    assert [row["event"] for row in read_log(settings, "flights")] == ["drafted", "published"]
+    assert [entry.event for entry in read_log(settings, "flights")] == ["drafted", "published"]
 
 
 def test_good_metrics_left_nothing_aside(demonstration: Demonstration) -> None:

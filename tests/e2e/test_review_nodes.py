@@ -20,8 +20,8 @@ from playwright.sync_api import Page, Route, expect, sync_playwright
 
 from ballast.contracts.settings import Settings, load_settings
 from ballast.contracts.task_result import RESULT_FILE_VARIABLE, read_task_result
-from ballast.readmodel.job_history import JobHistory
 from ballast.store.cache import TableCache
+from ballast.store.plans import read_head, read_log, versions_of
 from ballast.store.tables import append, ensure_tables
 from bench.review_page.__main__ import Everyone
 from bench.review_page.warehouse import SampleJob, job_policy, write_job
@@ -54,9 +54,9 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 def write_weights(settings: Settings) -> None:
     """Shares of an ordered region in the last two versions, the newest of which is taken up."""
     ensure_tables(settings, ["plans.weights", "plans.acks"])
-    history = JobHistory(TableCache(settings), JOB)
+    versions = versions_of(read_log(settings, JOB), read_head(settings, JOB))
     for version, fast in ((DRAINS, 500), (REMOVES, 900)):
-        plan_id = history.plan_id_of(version)
+        plan_id = versions[version]
         units = {"worker-a": fast, "worker-b": 1000 - fast}
         rows = [weight_row(JOB, plan_id, "enrich", name, n) for name, n in units.items()]
         append(settings, "plans.weights", rows)

@@ -27,11 +27,9 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from ballast.contracts.records import Head
+from ballast.contracts.records import Draft, Head
 from ballast.contracts.settings import Settings, load_settings
-from ballast.readmodel.job_history import JobHistory
-from ballast.store.cache import TableCache
-from ballast.store.plans import read_head, read_log
+from ballast.store.plans import read_head, read_log, read_plan, read_plans, versions_of
 from ballast.store.tables import append
 from bench.review_page.warehouse import START, SampleJob, ids_of, job_policy, write_job
 from embedded.airflow import ADMIN, EmbeddedAirflow
@@ -144,8 +142,8 @@ def started(stack: EmbeddedAirflow, settings: Settings, refused: str) -> dict[st
 
 def content_of(settings: Settings, version: int) -> str:
     """Hash of what a version of the job has."""
-    history = JobHistory(TableCache(settings), LIVE)
-    return str(history.plans[history.plan_id_of(version)].content_hash)
+    versions = versions_of(read_log(settings, LIVE), read_head(settings, LIVE))
+    return read_plan(settings, LIVE, versions[version]).content_hash
 
 
 def head_of_live(settings: Settings) -> Head:
@@ -236,7 +234,7 @@ def test_a_dag_has_a_tab_with_its_versions(page: Page, stack: EmbeddedAirflow) -
 def test_a_version_shows_loads_moves_traffic_and_outcome(
     page: Page, stack: EmbeddedAirflow, settings: Settings
 ) -> None:
-    plan = JobHistory(TableCache(settings), JOB).plans[ids_of(JOB, 5)[2]]
+    plan = read_plan(settings, JOB, ids_of(JOB, 5)[2])
     page.goto(f"{stack.url}/ballast/?job={JOB}&plan=5")
     expect(page.get_by_role("heading", name=f"{JOB}, version 5")).to_be_visible()
     expect(page.locator(".uplot")).to_be_visible()
@@ -304,20 +302,19 @@ def test_a_run_is_started(page: Page, stack: EmbeddedAirflow) -> None:
 
 
 @pytest.fixture(scope="module")
-def draft(stack: EmbeddedAirflow, settings: Settings, started: dict[str, Any]) -> dict[str, Any]:
+def draft(stack: EmbeddedAirflow, settings: Settings, started: dict[str, Any]) -> Draft:
     """The plan of the run, once its review can be answered."""
     client, run_id = stack.client(), started["dag_run_id"]
     assert client.wait_for_run(f"reoptimize__{LIVE}", run_id, timeout_s=limit_s(360)) == "success"
-    plans = JobHistory(TableCache(settings), LIVE).plans.values()
-    (made,) = [plan for plan in plans if plan.run_id == run_id]
+    (made,) = [plan for plan in read_plans(settings, LIVE) if plan.run_id == run_id]
     question = wait_for_question(client, LIVE, f"review__{made.plan_id}")
     assert made.content_hash in question["body"]
-    return made.to_row()
+    return made
 
 
 @pytest.mark.timeout(limit_s(600))
 def test_a_review_of_another_content_cannot_be_approved_here(
-    page: Page, stack: EmbeddedAirflow, draft: dict[str, Any]
+    page: Page, stack: EmbeddedAirflow, draft: Draft
 ) -> None:
     """`prepare` refuses such a review, so the answer of Airflow is changed on its way."""
 
@@ -327,16 +324,16 @@ def test_a_review_of_another_content_cannot_be_approved_here(
         changed["conf"].content_hash = "e" * 64
         route.fulfill(response=answer, json=changed)
 
-    runs = f"**/dagRuns/review__{draft['plan_id']}"
+    runs = f"**/dagRuns/review__{draft.plan_id}"
     page.route(runs, with_another_content)
-    page.goto(f"{stack.url}/ballast/?job={LIVE}&plan={draft['plan_id']}")
+    page.goto(f"{stack.url}/ballast/?job={LIVE}&plan={draft.plan_id}")
     expect(page.get_by_text("with another content than is shown here")).to_be_visible()
     expect(page.get_by_role("button", name="Approve")).to_have_count(0)
     page.unroute(runs)
 
 
 def test_a_plan_that_waits_is_approved_and_published_with_the_name_of_who_did(
-    page: Page, stack: EmbeddedAirflow, settings: Settings, draft: dict[str, Any]
+    page: Page, stack: EmbeddedAirflow, settings: Settings, draft: Draft
 ) -> None:
     page.goto(stack.url)
     page.get_by_role("link", name="Ballast").first.click()
@@ -345,24 +342,24 @@ def test_a_plan_that_waits_is_approved_and_published_with_the_name_of_who_did(
     expect(inside.get_by_role("heading", name="Waiting for approval")).to_be_visible()
     picture(page, "waiting")
     inside.get_by_role("link", name="Look at the plan and answer").click()
-    expect(inside.get_by_role("heading", name=f"draft {draft['plan_id']}")).to_be_visible()
-    expect(inside.locator("section.filtered tbody tr")).to_have_count(draft["moves"])
+    expect(inside.get_by_role("heading", name=f"draft {draft.plan_id}")).to_be_visible()
+    expect(inside.locator("section.filtered tbody tr")).to_have_count(draft.moves)
     picture(page, "draft")
     inside.get_by_role("button", name="Approve").click()
     dialog = inside.get_by_role("dialog")
     dialog.locator("input[name=reason]").fill("seen in the browser")
     dialog.get_by_role("button", name="Approve").click()
     expect(inside.locator("#notice")).to_contain_text("Approved")
-    client, dag_id, run_id = stack.client(), f"review__{LIVE}", f"review__{draft['plan_id']}"
+    client, dag_id, run_id = stack.client(), f"review__{LIVE}", f"review__{draft.plan_id}"
     assert client.wait_for_run(dag_id, run_id, timeout_s=limit_s(120)) == "success"
     events = client.get("/assets/events", source_dag_id=dag_id)["asset_events"]
-    assert [event["extra"]["plan_id"] for event in events] == [draft["plan_id"]]
+    assert [event["extra"]["plan_id"] for event in events] == [draft.plan_id]
     head = head_of_live(settings)
-    assert (head.version, head.plan_id) == (2, draft["plan_id"])
-    assert head.content_hash == draft["content_hash"]
-    (said,) = [row for row in read_log(settings, LIVE) if row["event"] == "approved"]
-    assert (said["actor"], said["plan_id"]) == (ADMIN, draft["plan_id"])
-    assert "seen in the browser" in said["reason"]
+    assert (head.version, head.plan_id) == (2, draft.plan_id)
+    assert head.content_hash == draft.content_hash
+    (said,) = [row for row in read_log(settings, LIVE) if row.event == "approved"]
+    assert (said.actor, said.plan_id) == (ADMIN, draft.plan_id)
+    assert "seen in the browser" in said.reason
 
 
 def open_plans(page: Page, stack: EmbeddedAirflow, dag_id: str) -> FrameLocator:
@@ -383,16 +380,16 @@ def compare(inside: FrameLocator, version: int, other: int) -> None:
 
 
 def test_a_published_plan_is_rolled_back_and_the_old_content_is_a_new_version(
-    page: Page, stack: EmbeddedAirflow, settings: Settings, draft: dict[str, Any], refused: str
+    page: Page, stack: EmbeddedAirflow, settings: Settings, draft: Draft, refused: str
 ) -> None:
     client, published = stack.client(), head_of_live(settings)
-    assert published.plan_id == draft["plan_id"], "the test before this one publishes the plan"
+    assert published.plan_id == draft.plan_id, "the test before this one publishes the plan"
     take_up(settings, published, batch=9)
     inside = open_plans(page, stack, f"reoptimize__{LIVE}")
     expect(row_of(inside, "2")).to_contain_text("in force")
     expect(row_of(inside, "2")).to_contain_text(ADMIN)
     compare(inside, 2, 1)
-    moved = f"{draft['moves']} of 12 key groups are placed differently"
+    moved = f"{draft.moves} of 12 key groups are placed differently"
     expect(inside.get_by_text(moved)).to_be_visible()
     inside = open_plans(page, stack, f"reoptimize__{LIVE}")
     inside.get_by_role("button", name="Roll back to version 1").click()
@@ -411,8 +408,8 @@ def test_a_published_plan_is_rolled_back_and_the_old_content_is_a_new_version(
     expect(inside.get_by_text("No key group is placed differently.")).to_be_visible()
     head = head_of_live(settings)
     assert (head.version, head.content_hash) == (3, content_of(settings, 1))
-    (said,) = [row for row in read_log(settings, LIVE) if row["event"] == "rolled_back"]
-    assert (said["actor"], said["version"]) == (ADMIN, 3)
+    (said,) = [row for row in read_log(settings, LIVE) if row.event == "rolled_back"]
+    assert (said.actor, said.version) == (ADMIN, 3)
 
 
 def rollback_of_person(client: AirflowClient, refused: str) -> dict[str, Any]:
@@ -435,13 +432,13 @@ def test_a_refusal_reads_as_its_own_words_without_a_stack_trace(
 
 
 def test_the_webhook_heard_of_all_of_it(
-    stack: EmbeddedAirflow, webhook: Script, started: dict[str, Any], draft: dict[str, Any],
+    stack: EmbeddedAirflow, webhook: Script, started: dict[str, Any], draft: Draft,
     refused: str,
 ) -> None:  # fmt: skip
     back = rollback_of_person(stack.client(), refused)
     run_id = started["dag_run_id"]
     wanted = {
-        "late": run_id, "promise_broken": run_id, "published": f"review__{draft['plan_id']}",
+        "late": run_id, "promise_broken": run_id, "published": f"review__{draft.plan_id}",
         "rolled_back": back["dag_run_id"], "refused": refused,
     }  # fmt: skip
     # A task's callbacks come after its state, by which the run has ended.

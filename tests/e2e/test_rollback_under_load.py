@@ -15,13 +15,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ballast.contracts.errors import NotFound
 from ballast.contracts.policy import JobPolicy, load_policy
-from ballast.contracts.records import Head
+from ballast.contracts.records import Ack, Head
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.plans import read_acks, read_head, read_log
 from ballast.store.tables import ensure_tables, read_rows
@@ -43,19 +42,19 @@ pytestmark = pytest.mark.timeout(limit_s(400))
 
 
 @dataclass(frozen=True)
-class Story:
+class LoadedRun:
     """What was in force, what the job said to it, and what it had counted in the end."""
 
     settings: Settings
     heads: dict[int, Head]
-    acks: dict[int, dict[str, Any]]
+    acks: dict[int, Ack]
     last_batch: int
     exit_code: int
     report: SumsReport
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
+def done(tmp_path_factory: pytest.TempPathFactory) -> LoadedRun:
     made = load_settings({
         "BALLAST_HOME": str(tmp_path_factory.mktemp("load")),
         "BALLAST_JARS": str(ROOT / ".ballast" / "jars"),
@@ -69,10 +68,10 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
             step(made, policy)
             heads[version] = head_of(made)
             acks[version] = taken_up(made, version)
-        last_batch = batches_go_on(made, acks[3]["batch_id"])
+        last_batch = batches_go_on(made, acks[3].batch_id)
         process.send_signal(signal.SIGTERM)
         exit_code = process.wait(timeout=limit_s(120))
-    return Story(made, heads, acks, last_batch, exit_code, check_sums(made))
+    return LoadedRun(made, heads, acks, last_batch, exit_code, check_sums(made))
 
 
 @contextmanager
@@ -133,11 +132,11 @@ def head_of(settings: Settings) -> Head:
     return head
 
 
-def taken_up(settings: Settings, version: int) -> dict[str, Any]:
-    """The job's word that it has applied the version, with what it moved."""
+def taken_up(settings: Settings, version: int) -> Ack:
+    """The job's acknowledgement that it applied the version, with what it moved."""
 
-    def look() -> dict[str, Any] | None:
-        rows = [row for row in read_acks(settings, JOB, version) if row["status"] == "applied"]
+    def look() -> Ack | None:
+        rows = [row for row in read_acks(settings, JOB, version) if row.status == "applied"]
         return rows[0] if rows else None
 
     return wait_until(look, f"version {version} was not taken up", limit_s(60))
@@ -154,31 +153,31 @@ def batches_go_on(settings: Settings, after: int) -> int:
     return wait_until(look, f"no batches came after batch {after}", limit_s(60))
 
 
-def test_the_version_rises_and_the_content_is_the_old_one(story: Story) -> None:
-    assert [head.version for head in story.heads.values()] == [1, 2, 3]
-    hashes = [story.heads[version].content_hash for version in (1, 2, 3)]
+def test_the_version_rises_and_the_content_is_the_old_one(done: LoadedRun) -> None:
+    assert [head.version for head in done.heads.values()] == [1, 2, 3]
+    hashes = [done.heads[version].content_hash for version in (1, 2, 3)]
     assert hashes[0] == hashes[2] != hashes[1]
-    first, third = (placement_of(story.settings, story.heads[version]) for version in (1, 3))
+    first, third = (placement_of(done.settings, done.heads[version]) for version in (1, 3))
     assert first == third
-    assert "rolled_back" in [row["event"] for row in read_log(story.settings, JOB)]
+    assert "rolled_back" in [row.event for row in read_log(done.settings, JOB)]
 
 
-def test_the_job_took_each_version_up_between_batches_and_moved_state(story: Story) -> None:
-    batches = [story.acks[version]["batch_id"] for version in (1, 2, 3)]
+def test_the_job_took_each_version_up_between_batches_and_moved_state(
+    done: LoadedRun,
+) -> None:
+    batches = [done.acks[version].batch_id for version in (1, 2, 3)]
     assert batches == sorted(set(batches))
-    assert story.last_batch > batches[-1]
-    assert all(
-        ack["moved_key_groups"] > 0 and ack["bytes_moved"] > 0 for ack in story.acks.values()
-    )
-    assert story.acks[3]["moved_key_groups"] == story.acks[2]["moved_key_groups"]
-    assert placement_in_force(story.settings, JOB).version == 3
-    assert placed_by_job(story.settings) == placement_of(story.settings, story.heads[1])
+    assert done.last_batch > batches[-1]
+    assert all(ack.moved_key_groups > 0 and ack.bytes_moved > 0 for ack in done.acks.values())
+    assert done.acks[3].moved_key_groups == done.acks[2].moved_key_groups
+    assert placement_in_force(done.settings, JOB).version == 3
+    assert placed_by_job(done.settings) == placement_of(done.settings, done.heads[1])
 
 
-def test_every_sum_is_that_of_the_input(story: Story) -> None:
-    assert story.exit_code == 0
-    assert story.report.equal, story.report.text()
-    print(story.report.text())
-    rows = read_rows(story.settings, "metrics.key_groups", job=JOB).to_pandas()
-    assert rows[rows.operator_id == "extract_delays"].records.sum() == story.report.flights
-    assert story.report.flights > RATE
+def test_every_sum_is_that_of_the_input(done: LoadedRun) -> None:
+    assert done.exit_code == 0
+    assert done.report.equal, done.report.text()
+    print(done.report.text())
+    rows = read_rows(done.settings, "metrics.key_groups", job=JOB).to_pandas()
+    assert rows[rows.operator_id == "extract_delays"].records.sum() == done.report.flights
+    assert done.report.flights > RATE

@@ -41,10 +41,10 @@ def test_a_killed_solve_that_is_retried_leaves_one_draft(settings, fault, drafts
     retried = submit(settings, "solve", *ARGUMENTS)
     assert retried.returncode == 0, retried.stderr[-2000:]
     (plan,) = read_plans(settings, "probe")
-    assert plan["plan_id"] in retried.stdout
-    assert len(read_assignment(settings, "probe", plan["plan_id"])) == 8
-    assert [(row["event"], row["plan_id"]) for row in read_log(settings, "probe")] == [
-        ("drafted", plan["plan_id"])
+    assert plan.plan_id in retried.stdout
+    assert len(read_assignment(settings, "probe", plan.plan_id)) == 8
+    assert [(row.event, row.plan_id) for row in read_log(settings, "probe")] == [
+        ("drafted", plan.plan_id)
     ]
     # The first attempt's content is the draft's, or rows that no draft names.
     left = read_rows(settings, "plans.assignments", job="probe").num_rows

@@ -179,7 +179,7 @@ def newest_decision(settings: Settings) -> dict[str, int]:
 
 def death(settings: Settings, code: int, version: int) -> Death:
     decision = newest_decision(settings)
-    applied = [a for a in read_acks(settings, JOB, version) if a["status"] == "applied"]
+    applied = [a for a in read_acks(settings, JOB, version) if a.status == "applied"]
     return Death(code, decision["batch_id"], decision["version"], len(applied))
 
 
@@ -192,12 +192,12 @@ def test_a_kill_between_reading_a_plan_and_acknowledging_it_is_survived(story, v
     assert died.version == version, "the decision was on disk"
     assert died.applied == (1 if point == "after_ack" else 0)
     acks = read_acks(story.settings, JOB, version)
-    assert Counter(ack["status"] for ack in acks) == {"accepted": 1, "applied": 1}
-    applied = next(ack for ack in acks if ack["status"] == "applied")
-    assert applied["batch_id"] == died.batch_id, "the repetition used the decision of the batch"
-    assert applied["moved_key_groups"] > 0
-    assert applied["bytes_moved"] > 0
-    assert applied["pause_ms"] > 0
+    assert Counter(ack.status for ack in acks) == {"accepted": 1, "applied": 1}
+    applied = next(ack for ack in acks if ack.status == "applied")
+    assert applied.batch_id == died.batch_id, "the repetition used the decision of the batch"
+    assert applied.moved_key_groups > 0
+    assert applied.bytes_moved > 0
+    assert applied.pause_ms > 0
 
 
 @pytest.mark.slow

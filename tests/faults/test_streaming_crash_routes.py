@@ -128,11 +128,11 @@ def states(story: Story, operator: str) -> dict[str, object]:
 def test_after_all_kills_each_version_was_applied_once_with_its_bytes(story: Story) -> None:
     acks = read_acks(story.settings, JOB)
     last = 1 + len(POINTS) * len(CONTENTS)
-    said = Counter((ack["version"], ack["status"]) for ack in acks)
+    said = Counter((ack.version, ack.status) for ack in acks)
     assert said == {(v, s): 1 for v in range(1, last + 1) for s in ("accepted", "applied")}
-    applied = [ack for ack in acks if ack["status"] == "applied" and ack["version"] > 1]
-    assert all(ack["bytes_moved"] > 0 for ack in applied)
-    assert {ack["moved_key_groups"] > 0 for ack in applied} == {True, False}
+    applied = [ack for ack in acks if ack.status == "applied" and ack.version > 1]
+    assert all(ack.bytes_moved > 0 for ack in applied)
+    assert {ack.moved_key_groups > 0 for ack in applied} == {True, False}
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 JOBS = ("clicks", "orders")
 DAGS = ("reoptimize", "review", "rollback")
@@ -55,7 +56,7 @@ def main() -> None:
             )
 
 
-def _add_editor(manager: object, job: str) -> None:
+def _add_editor(manager: Any, job: str) -> None:
     """A role that may edit the DAGs of one job and none else."""
     role = manager.add_role(f"{job}_editor")
     wanted = [("can_read", "Website"), ("can_read", "HITL Detail"), ("can_edit", "HITL Detail")]

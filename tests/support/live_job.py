@@ -38,7 +38,7 @@ def first_version(settings: Settings, policy: JobPolicy, run_id: str = "manual__
 def placement_of(settings: Settings, head: Head) -> dict[tuple[str, int], str]:
     """Where the version has the key groups."""
     rows = read_assignment(settings, head.job, head.plan_id)
-    return {(row["operator_id"], row["key_group"]): row["node_id"] for row in rows}
+    return {(row.operator_id, row.key_group): row.node_id for row in rows}
 
 
 def take_up(settings: Settings, head: Head, *, batch: int = 0, at: datetime | None = None) -> None:

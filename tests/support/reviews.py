@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ballast.cli.approve import WAITING, unsettled_s
 from ballast.contracts.policy import JobPolicy
-from ballast.contracts.records import Head
+from ballast.contracts.records import Draft, Head
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_assignment, read_log
 from ballast.store.tables import append
@@ -32,18 +33,22 @@ def write_policies(folder: Path, policies: list[JobPolicy]) -> None:
         write_policy(folder, policy)
 
 
-def drafted(settings: Settings, policy: JobPolicy, head: Head) -> Row:
+def drafted(settings: Settings, policy: JobPolicy, head: Head) -> Draft:
     """A draft as a run of reoptimize leaves it, made against the version in force."""
     placed = uneven(policy, extra=1)
     return write_draft(settings, policy, RUN, placement=placed, head=head, at=datetime.now(UTC))
 
 
-def ask(client: AirflowClient, draft: Row) -> str:
+def ask(client: AirflowClient, draft: Draft) -> str:
     """Start the review of a draft, as the task ``ask`` does."""
-    dag_id = f"review__{draft['job']}"
+    dag_id = f"review__{draft.job}"
     client.wait_for_dag(dag_id, limit_s(60))
-    conf = {key: draft[key] for key in ("plan_id", "content_hash")} | {"draft_run_id": RUN}
-    return client.trigger(dag_id, conf=conf, run_id=f"review__{draft['plan_id']}")
+    conf = {
+        "plan_id": draft.plan_id,
+        "content_hash": draft.content_hash,
+        "draft_run_id": RUN,
+    }
+    return client.trigger(dag_id, conf=conf, run_id=f"review__{draft.plan_id}")
 
 
 def waiting_question(client: AirflowClient, dag_id: str, run_id: str) -> Row | None:
@@ -75,10 +80,11 @@ def answer(client: AirflowClient, job: str, run_id: str, option: str) -> Row:
     return question
 
 
-def change_by_hand(settings: Settings, draft: Row) -> None:
+def change_by_hand(settings: Settings, draft: Draft) -> None:
     """Add a row to the content of a draft, past everything that is to keep it as it is."""
-    rows = read_assignment(settings, draft["job"], draft["plan_id"])
-    append(settings, "plans.assignments", [{**rows[0], "key_group": rows[0]["key_group"] + 99}])
+    rows = read_assignment(settings, draft.job, draft.plan_id)
+    extra = replace(rows[0], key_group=rows[0].key_group + 99)
+    append(settings, "plans.assignments", [extra.to_row()])
 
 
 def overtake(settings: Settings, head: Head) -> Head:
@@ -95,4 +101,4 @@ def overtake(settings: Settings, head: Head) -> Head:
 def said(settings: Settings, job: str, event: str) -> list[tuple[str, str]]:
     """Who caused an event of the log, and why."""
     log = read_log(settings, job)
-    return [(row["actor"], row["reason"]) for row in log if row["event"] == event]
+    return [(row.actor, row.reason) for row in log if row.event == event]

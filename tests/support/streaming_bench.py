@@ -64,4 +64,4 @@ class Bench:
         return read_rows(self.settings, table, job=JOB).to_pandas()
 
     def acks(self) -> list[tuple[int, str]]:
-        return [(a["version"], a["status"]) for a in read_acks(self.settings, JOB)]
+        return [(a.version, a.status) for a in read_acks(self.settings, JOB)]

@@ -59,18 +59,18 @@ def test_counts_stay_exact_over_plan_changes_and_restarts(bench):
     assert after.version == 1
     assert after.node_of("count", 2) == shifted(0)("count", 2)
     accepted, applied = read_acks(bench.settings, JOB)
-    assert (accepted["status"], applied["status"]) == ("accepted", "applied")
-    assert accepted["batch_id"] == applied["batch_id"] == 2
+    assert (accepted.status, applied.status) == ("accepted", "applied")
+    assert accepted.batch_id == applied.batch_id == 2
     moved = [
         (name, group)
         for name, nodes in before.nodes.items()
         for group, node in enumerate(nodes)
         if node != after.node_of(name, group)
     ]
-    assert applied["moved_key_groups"] == len(moved)
-    assert 0 < applied["bytes_moved"] <= held
-    assert applied["pause_ms"] > 0
-    assert accepted["bytes_moved"] == 0
+    assert applied.moved_key_groups == len(moved)
+    assert 0 < applied.bytes_moved <= held
+    assert applied.pause_ms > 0
+    assert accepted.bytes_moved == 0
 
     publish(bench.settings, POLICY, 2, shifted(1))
     with bench.start() as running:
@@ -138,7 +138,7 @@ def test_nodes_are_added_drained_and_removed_at_batch_boundaries(bench):
     check_counts(bench)
     words = [status for _, status in bench.acks()]
     assert words == ["accepted", "applied"] * 4 + ["refused"]
-    assert "does not use" in read_acks(bench.settings, JOB)[-1]["reason"]
+    assert "does not use" in read_acks(bench.settings, JOB)[-1].reason
     rows = bench.rows("metrics.nodes")
     spoke = rows[rows.heartbeats > 0].groupby("plan_version").node_id.agg(set).to_dict()
     assert rows.groupby("node_id").heartbeats.sum().to_dict() == {
@@ -175,10 +175,10 @@ def test_a_plan_with_an_unknown_node_is_refused_once_and_the_old_one_kept(bench)
             running.drain()
     check_counts(bench)
     assert placement_in_force(bench.settings, JOB).version == 1
-    refused = [ack for ack in read_acks(bench.settings, JOB) if ack["status"] == "refused"]
-    assert [ack["version"] for ack in refused] == [2]
-    assert "unknown node node-9" in refused[0]["reason"]
-    assert "node-0, node-1, node-2" in refused[0]["reason"]
+    refused = [ack for ack in read_acks(bench.settings, JOB) if ack.status == "refused"]
+    assert [ack.version for ack in refused] == [2]
+    assert "unknown node node-9" in refused[0].reason
+    assert "node-0, node-1, node-2" in refused[0].reason
 
 
 def test_a_head_that_cannot_be_read_does_not_stop_the_job(bench, monkeypatch, caplog):

@@ -90,10 +90,10 @@ def test_counts_stay_exact_while_routes_come_change_and_go(spark, settings, tmp_
         bench.feed(words)
         running.drain()
     check_everything(bench)
-    applied = [ack for ack in read_acks(bench.settings, JOB) if ack["status"] == "applied"]
-    assert [ack["version"] for ack in applied] == [1, 2, 3, 4]
-    assert [ack["moved_key_groups"] == 0 for ack in applied] == [False, False, True, True]
-    assert all(ack["bytes_moved"] > 0 for ack in applied), "keys weigh too"
+    applied = [ack for ack in read_acks(bench.settings, JOB) if ack.status == "applied"]
+    assert [ack.version for ack in applied] == [1, 2, 3, 4]
+    assert [ack.moved_key_groups == 0 for ack in applied] == [False, False, True, True]
+    assert all(ack.bytes_moved > 0 for ack in applied), "keys weigh too"
     _check_key_pairs(bench, len(words))
 
 
@@ -127,8 +127,8 @@ def test_a_plan_whose_routes_do_not_fit_is_refused_and_the_job_goes_on(spark, se
         bench.feed()
         running.drain()
     check_everything(bench)
-    refused = [ack for ack in read_acks(bench.settings, JOB) if ack["status"] == "refused"]
-    assert "key group 99 is not one of 0 to 5" in refused[0]["reason"]
+    refused = [ack for ack in read_acks(bench.settings, JOB) if ack.status == "refused"]
+    assert "key group 99 is not one of 0 to 5" in refused[0].reason
 
 
 def test_text_that_is_not_utf8_is_a_clear_error_with_a_remedy(spark, settings, tmp_path):

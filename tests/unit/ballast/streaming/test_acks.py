@@ -20,14 +20,14 @@ def settings(tmp_path):
 def test_a_repetition_after_a_restart_adds_nothing(settings, tmp_path):
     for batch in (7, 7):
         AckBook(tmp_path / "acks", settings, "clicks").record(1, "p1", "applied", batch)
-    assert [ack["batch_id"] for ack in read_acks(settings, "clicks", 1)] == [7]
+    assert [ack.batch_id for ack in read_acks(settings, "clicks", 1)] == [7]
 
 
 def test_a_job_that_lost_its_folder_says_it_again_and_the_last_word_counts(settings, tmp_path):
     AckBook(tmp_path / "acks", settings, "clicks").record(1, "p1", "applied", 82)
     shutil.rmtree(tmp_path / "acks")
     AckBook(tmp_path / "acks", settings, "clicks").record(1, "p1", "applied", 0)
-    assert [ack["batch_id"] for ack in read_acks(settings, "clicks", 1)] == [82, 0]
+    assert [ack.batch_id for ack in read_acks(settings, "clicks", 1)] == [82, 0]
 
 
 def test_what_could_not_be_sent_is_sent_by_the_next_life_of_the_process(settings, tmp_path):
@@ -37,7 +37,7 @@ def test_what_could_not_be_sent_is_sent_by_the_next_life_of_the_process(settings
     )
     ensure_tables(settings, ["plans.acks"])
     AckBook(tmp_path / "acks", settings, "clicks").send()
-    assert [ack["reason"] for ack in read_acks(settings, "clicks", 1)] == ["no such node"]
+    assert [ack.reason for ack in read_acks(settings, "clicks", 1)] == ["no such node"]
     assert not list((tmp_path / "acks").glob("ack-*"))
 
 

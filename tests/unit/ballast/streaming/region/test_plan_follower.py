@@ -69,7 +69,7 @@ def put(settings: Settings, version: int, weights: dict[str, int], **more: Any) 
 
 def acks(settings: Settings, version: int) -> list[tuple[str, str]]:
     rows = read_acks(settings, JOB, version, REGION)
-    return [(row["status"], row["reason"]) for row in rows]
+    return [(row.status, row.reason) for row in rows]
 
 
 def window(end: float, weights: Sequence[int] = (500, 500), alive: Sequence[bool] = (True, True)):
