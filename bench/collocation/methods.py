@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from bench.simulator.traffic import Scenario
 from solvers.collocate import albic, cola, joint
+from solvers.collocate.joint_params import JointParams
 from solvers.collocate.target_memory import TargetMemory
 from solvers.model.budget import Budget
 from solvers.model.problem import IntArray, Problem
@@ -56,7 +57,7 @@ def _ours(setting: CollocationSetting) -> Step:
 
     def step(problem: Problem, seed: int) -> IntArray:
         nonlocal target
-        params = joint.JointParams(max_load_distance=setting.bound, target=target)
+        params = JointParams(max_load_distance=setting.bound, target=target)
         made = joint.plan(problem, Budget(moves=setting.moves), Stop(), seed, params)
         target = made.target
         return made.result.assignment.copy()
@@ -68,7 +69,7 @@ def _albic(setting: CollocationSetting, pairs: int) -> Step:
     def step(problem: Problem, seed: int) -> IntArray:
         mean = float(problem.load.sum()) / problem.n_nodes
         # ALBIC's maxLD is in points of load; the bound of all methods in percent of the mean.
-        params = {"max_ld": setting.bound * mean, "pairs": pairs, "rebalance": BALANCE}
+        params = albic.AlbicParams(max_ld=setting.bound * mean, pairs=pairs, rebalance=BALANCE)
         stop = Stop(steps=BALANCE_STEPS)
         result = albic.solve(problem, Budget(moves=setting.moves), stop, seed, params)
         return result.assignment.copy()
@@ -78,7 +79,7 @@ def _albic(setting: CollocationSetting, pairs: int) -> Step:
 
 def _cola(setting: CollocationSetting) -> Step:
     def step(problem: Problem, seed: int) -> IntArray:
-        params = {"max_load_distance": setting.bound}
+        params = cola.ColaParams(max_load_distance=setting.bound)
         return cola.solve(problem, Budget(), Stop(), seed, params).assignment.copy()
 
     return step

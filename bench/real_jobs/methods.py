@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from solvers.collocate import albic, cola, joint
+from solvers.collocate.joint_params import JointParams
 from solvers.collocate.target_memory import TargetMemory
 from solvers.model.budget import Budget
 from solvers.model.problem import IntArray, Problem
@@ -49,7 +50,7 @@ def _ours(rules: Rules) -> Step:
 
     def step(problem: Problem, seed: int) -> IntArray:
         nonlocal target
-        params = joint.JointParams(
+        params = JointParams(
             max_load_distance=rules.max_load_distance, costs=rules.costs, target=target
         )
         made = joint.plan(problem, Budget(moves=rules.moves), Stop(), seed, params)
@@ -64,11 +65,9 @@ def _albic(rules: Rules) -> Step:
 
     def step(problem: Problem, seed: int) -> IntArray:
         mean = float(problem.load.sum() / problem.capacity.sum())
-        params = {
-            "max_ld": rules.max_load_distance * mean,
-            "pairs": rules.moves,
-            "rebalance": BALANCE,
-        }
+        params = albic.AlbicParams(
+            max_ld=rules.max_load_distance * mean, pairs=rules.moves, rebalance=BALANCE
+        )
         stop = Stop(steps=BALANCE_STEPS)
         return albic.solve(problem, Budget(moves=rules.moves), stop, seed, params).assignment.copy()
 
@@ -77,7 +76,7 @@ def _albic(rules: Rules) -> Step:
 
 def _cola(rules: Rules) -> Step:
     def step(problem: Problem, seed: int) -> IntArray:
-        params = {"max_load_distance": rules.max_load_distance}
+        params = cola.ColaParams(max_load_distance=rules.max_load_distance)
         return cola.solve(problem, Budget(), Stop(), seed, params).assignment.copy()
 
     return step

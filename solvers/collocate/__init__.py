@@ -1,18 +1,20 @@
-"""Collocate what talks to each other, while load stays level: one file per method.
+"""Collocate key groups that exchange records while the load stays level: one file per method.
 
-``METHODS`` have the shape of every solver; ``joint.plan`` also hands back the target that the next
-round needs. Routing by key is in ``keys``, advice on whole operators in ``components``.
+``METHODS`` have the shape of the rebalance methods. ``joint.plan`` also returns the target that
+the next round needs. Advice on whole operators is in ``component_advice``; routes for single keys
+are in ``solvers.key_routing``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from solvers.collocate import albic, cola, joint
-from solvers.model.result import Result
+from solvers.collocate.joint_params import JointParams
+from solvers.rebalance import RebalanceMethod
 
-METHODS: Mapping[str, Callable[..., Result]] = {
-    joint.NAME: joint.solve,
-    albic.NAME: albic.solve,
-    cola.NAME: cola.solve,
+METHODS: Mapping[str, RebalanceMethod] = {
+    joint.NAME: RebalanceMethod(lambda *inputs: joint.plan(*inputs).result, JointParams),
+    albic.NAME: RebalanceMethod(albic.solve, albic.AlbicParams),
+    cola.NAME: RebalanceMethod(cola.solve, cola.ColaParams),
 }

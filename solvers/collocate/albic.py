@@ -1,16 +1,14 @@
-"""ALBIC, Algorithm 2 of [ICDE17] (4.3.2): collocate one pair a round, balance by the rebalance.
+"""ALBIC, Algorithm 2 of [ICDE17, 4.3.2]: collocate one pair a round, then rebalance.
 
-Where the print needs care: line 22's uncolGrps is toBeColGrps; the recursion would divide by
-maxPL = 0 after five steps, and then solves the plain rebalance, as the text says. ``pairs`` > 1 is
-not in print: the same with up to so many pairs a round, nodes' loads kept up to date between them,
-and half as many tried first when the load distance is over maxLD.
+Two lines of the print are corrected. In line 22 uncolGrps means toBeColGrps. The recursion would
+divide by maxPL = 0 after five steps; here it solves the plain rebalance then, as the text says.
+``pairs`` > 1 is not in the paper: up to that many pairs a round, with node loads updated between
+them, and half as many first when the load distance is over maxLD.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -21,7 +19,6 @@ from solvers.collocate.partition import partition
 from solvers.model import metrics
 from solvers.model.budget import Budget
 from solvers.model.metrics import move_pause_s
-from solvers.model.parameter_checks import options_of
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.model.result import Result, SolverRun, infeasible_result, make_result
 from solvers.model.stop import Stop
@@ -35,7 +32,16 @@ NAME = "albic"
 
 @dataclass(frozen=True, slots=True)
 class AlbicParams:
-    """``max_ld`` and ``max_pl`` are in points of load, as in [ICDE17]. Defaults are the paper's."""
+    """Parameters of ALBIC; the defaults are the paper's.
+
+    Attributes:
+        max_ld: Largest load distance that a collocation may cause, in points of load (maxLD).
+        max_pl: Largest load of a partition, in points of load (maxPL).
+        step_pl: Step by which ``max_pl`` falls when the load distance is too large.
+        score_factor: A pair is heavy above this multiple of the average (sF).
+        pairs: Most pairs that one round collocates.
+        rebalance: Rebalance method that places the partitions.
+    """
 
     max_ld: float = 10.0
     max_pl: float = 25.0
@@ -54,16 +60,17 @@ class AlbicParams:
             raise InvalidInput(f"albic.rebalance is {self.rebalance!r}", allowed=", ".join(METHODS))
 
 
-def solve(
-    problem: Problem, budget: Budget, stop: Stop, seed: int, params: Mapping[str, Any]
-) -> Result:
-    """One invocation of ALBIC."""
+def solve(problem: Problem, budget: Budget, stop: Stop, seed: int, params: AlbicParams) -> Result:
+    """Run one invocation of ALBIC.
+
+    Returns:
+        The plan; infeasible, with the reason, if no placement keeps every rule.
+    """
     clock = stop.start()
-    options = options_of(AlbicParams, NAME, params)
     reason = why_infeasible(problem, budget)
     if reason is not None:
         return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
-    assignment, how = _Albic(problem, budget, stop, seed, options).run()
+    assignment, how = _Albic(problem, budget, stop, seed, params).run()
     return make_result(
         problem,
         assignment,
@@ -73,38 +80,69 @@ def solve(
     )
 
 
+@dataclass(slots=True)
+class _Ties:
+    """Key groups that a round ties to a node, while pairs are added.
+
+    Attributes:
+        partitions: Sets of key groups that move as a unit.
+        load: [nodes] Load in points, with the ties made so far.
+        moved: [key groups] Whether the key group moves.
+        node_of: Node of each tied key group.
+        part_of: Partition of each key group that is in one.
+    """
+
+    partitions: list[IntArray]
+    load: FloatArray
+    moved: BoolArray
+    node_of: dict[int, int] = field(default_factory=dict)
+    part_of: dict[int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        parts = enumerate(self.partitions)
+        self.part_of = {int(k): i for i, part in parts for k in part}
+
+    def unit(self, k: int) -> IntArray:
+        """Return the key groups that move with ``k``."""
+        if k in self.part_of:
+            return self.partitions[self.part_of[k]]
+        return np.array([k], dtype=np.int64)
+
+
 class _Albic:
+    """One invocation. ``sender``, ``receiver`` and ``rate`` are the heavy pairs."""
+
     def __init__(
-        self, problem: Problem, budget: Budget, stop: Stop, seed: int, options: AlbicParams
+        self, problem: Problem, budget: Budget, stop: Stop, seed: int, params: AlbicParams
     ) -> None:
         self.problem, self.budget, self.stop, self.seed = problem, budget, stop, seed
-        self.options = options
+        self.params = params
         self.graph = TrafficGraph.of(problem)
         self.random = np.random.default_rng(seed)
-        heavy = heavy_mask(problem, self.graph, options.score_factor)
+        heavy = heavy_mask(problem, self.graph, params.score_factor)
         self.sender = self.graph.rows()[heavy]
         self.receiver = self.graph.partner[heavy]
         self.rate = self.graph.rate_out[heavy]
         self.together: BoolArray = np.asarray(
             problem.current[self.sender] == problem.current[self.receiver]
         )
-        # gLoad in points of an average staying node, of the bottleneck resource (section 3).
+        # gLoad: points of an average staying node, for the bottleneck resource [ICDE17, 3].
         share = problem.load / problem.capacity[problem.staying].mean(axis=0)
         self.points: FloatArray = 100.0 * share[:, int(np.argmax(share.sum(axis=0)))]
 
     def run(self) -> tuple[IntArray, str]:
-        """Lines 33-37, the recursion as a loop."""
-        options = self.options
-        max_pl, pairs = options.max_pl, options.pairs
+        """Run lines 33-37 with the recursion as a loop; return the plan and how it was made."""
+        params = self.params
+        max_pl, pairs = params.max_pl, params.pairs
         while max_pl > 0:
             plan, tied = self._attempt(max_pl, pairs)
-            if plan is not None and self._points_after(plan) <= options.max_ld:
+            if plan is not None and self._points_after(plan) <= params.max_ld:
                 return plan, f"{tied} pair(s) collocated at maxPL {max_pl:g}"
             if pairs > 1:
                 pairs //= 2
             else:
-                max_pl -= options.step_pl
-        return self._rebalanced([], {}), "the plain rebalance: no collocation kept maxLD"
+                max_pl -= params.step_pl
+        return self._plain_rebalance(), "the plain rebalance: no collocation kept maxLD"
 
     def _points_after(self, plan: IntArray) -> float:
         return metrics.load_distance_points(self.problem, plan)
@@ -112,28 +150,28 @@ class _Albic:
     def _attempt(self, max_pl: float, pairs: int) -> tuple[IntArray | None, int]:
         partitions = self.partitions(max_pl)
         ties, tied = self.ties(partitions, pairs)
-        contraction = contract(self.problem, self.budget, partitions, ties)
-        result = METHODS[self.options.rebalance].solve_with_defaults(
-            contraction.problem, contraction.budget, self.stop, self.seed
-        )
-        return (contraction.expand(result.assignment) if result.is_solved else None), tied
+        return self._rebalanced(partitions, ties), tied
 
-    def _rebalanced(self, partitions: list[IntArray], ties: dict[int, int]) -> IntArray:
+    def _plain_rebalance(self) -> IntArray:
+        plan = self._rebalanced([], {})
+        if plan is not None:
+            return plan
+        # The problem is feasible, so only the rounding of several budgets into one fails here.
+        result = METHODS["unchanged"].solve_with_defaults(
+            self.problem, self.budget, self.stop, self.seed
+        )
+        return result.assignment.copy()
+
+    def _rebalanced(self, partitions: list[IntArray], ties: dict[int, int]) -> IntArray | None:
+        """Rebalance with partitions as units; None if no plan keeps the ties and the budget."""
         contraction = contract(self.problem, self.budget, partitions, ties)
-        result = METHODS[self.options.rebalance].solve_with_defaults(
+        result = METHODS[self.params.rebalance].solve_with_defaults(
             contraction.problem, contraction.budget, self.stop, self.seed
         )
-        if result.is_solved:
-            return contraction.expand(result.assignment)
-        # Feasibility was checked; only the rounding of a joint budget can end here.
-        return (
-            METHODS["unchanged"]
-            .solve_with_defaults(self.problem, self.budget, self.stop, self.seed)
-            .assignment.copy()
-        )
+        return contraction.expand(result.assignment) if result.is_solved else None
 
     def partitions(self, max_pl: float) -> list[IntArray]:
-        """Step 2, lines 13-20: what is collocated stays so, in parts that can be moved."""
+        """Return the collocated sets, split into parts that can move (step 2, lines 13-20)."""
         sets = connected_sets(
             self.problem.n_key_groups, self.sender[self.together], self.receiver[self.together]
         )
@@ -157,7 +195,7 @@ class _Albic:
         return [part for piece in pieces for part in self._split(piece, max_pl)]
 
     def _cost_share(self, members: IntArray) -> FloatArray:
-        """[members]: mc_k / maxMigrCost, for the scarcest unit of the budget."""
+        """Return [members]: mc_k / maxMigrCost, for the scarcest unit of the budget."""
         zeros = np.zeros(len(members))
         shares = [zeros]
         if self.budget.moves:
@@ -170,57 +208,54 @@ class _Albic:
         return worst
 
     def ties(self, partitions: list[IntArray], pairs: int) -> tuple[dict[int, int], int]:
-        """Step 3, lines 21-32: heaviest pairs first, ties broken at random (line 22)."""
+        """Tie the heaviest pairs to nodes (step 3, lines 21-32; equal rates at random, line 22).
+
+        Returns:
+            The node of each tied key group, and the number of pairs.
+        """
         wanted = np.flatnonzero(~self.together)
         order = wanted[np.lexsort((self.random.random(len(wanted)), -self.rate[wanted]))]
-        part_of = {int(k): i for i, part in enumerate(partitions) for k in part}
-        load = 100.0 * metrics.node_loads(self.problem, self.problem.current).max(axis=1)
-        ties: dict[int, int] = {}
-        moved = np.zeros(self.problem.n_key_groups, dtype=bool)
+        ties = _Ties(
+            partitions,
+            100.0 * metrics.node_loads(self.problem, self.problem.current).max(axis=1),
+            np.zeros(self.problem.n_key_groups, dtype=bool),
+        )
         count = 0
         for entry in order.tolist():
             if count >= pairs:
                 break
-            pair = (int(self.sender[entry]), int(self.receiver[entry]))
-            if self._tie(pair, partitions, part_of, load, ties, moved):
+            if self._tie((int(self.sender[entry]), int(self.receiver[entry])), ties):
                 count += 1
-        return ties, count
+        return ties.node_of, count
 
-    def _tie(
-        self,
-        pair: tuple[int, int],
-        partitions: list[IntArray],
-        part_of: dict[int, int],
-        load: FloatArray,
-        ties: dict[int, int],
-        moved: BoolArray,
-    ) -> bool:
-        """The three cases of step 3. False if a rule, a tie or the budget stands against it."""
+    def _tie(self, pair: tuple[int, int], ties: _Ties) -> bool:
+        """Tie a pair to a node by the three cases of step 3.
+
+        Returns:
+            False if a rule, another tie or the budget forbids it.
+        """
         homes = tuple(int(self.problem.current[k]) for k in pair)
-        units = tuple(self._unit(k, partitions, part_of) for k in pair)
-        in_part = tuple(k in part_of for k in pair)
+        units = tuple(ties.unit(k) for k in pair)
+        in_part = tuple(k in ties.part_of for k in pair)
         if in_part[0] != in_part[1]:
             node = homes[0] if in_part[0] else homes[1]
         else:
-            node = homes[0] if load[homes[0]] <= load[homes[1]] else homes[1]
+            node = homes[0] if ties.load[homes[0]] <= ties.load[homes[1]] else homes[1]
         coming = units[1] if node == homes[0] else units[0]
-        if any(int(k) in ties for unit in units for k in unit):
-            return False  # Already spoken for by a heavier pair of this round.
+        if any(int(k) in ties.node_of for unit in units for k in unit):
+            return False  # A heavier pair of this round tied it already.
         if not self._may_come(coming, node):
             return False
-        moved[coming] = True
-        if not Cost.of(self.problem, moved).fits(self.budget):
-            moved[coming] = False
+        ties.moved[coming] = True
+        if not Cost.of(self.problem, ties.moved).fits(self.budget):
+            ties.moved[coming] = False
             return False
         for unit in units:
-            ties.update({int(k): node for k in unit})
+            ties.node_of.update({int(k): node for k in unit})
         share = float(self.points[coming].sum())
-        load[node] += share
-        load[int(self.problem.current[coming[0]])] -= share
+        ties.load[node] += share
+        ties.load[int(self.problem.current[coming[0]])] -= share
         return True
-
-    def _unit(self, k: int, partitions: list[IntArray], part_of: dict[int, int]) -> IntArray:
-        return partitions[part_of[k]] if k in part_of else np.array([k], dtype=np.int64)
 
     def _may_come(self, unit: IntArray, node: int) -> bool:
         problem = self.problem

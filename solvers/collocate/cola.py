@@ -1,17 +1,17 @@
-"""COLA as [ICDE17] describes it (2.1): start from one partition and split until load is level.
+"""COLA [ICDE17, 2.1]: start from one partition and split until the load is level.
 
-Each split is a balanced graph partitioning of the heaviest partition; partitions go to nodes
-largest first, each to where the load stays lowest. It plans from scratch and knows neither where
-key groups are nor a budget: a first placement, and the baseline that shows what re-planning moves.
+Each split is a balanced graph partitioning of the heaviest partition. Partitions go to nodes
+largest first, each to the node where the load stays lowest. COLA plans from scratch, without a
+budget and without the current placement: it is a first placement, and a baseline that shows how
+much a new plan from scratch moves.
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from ballast.contracts.errors import InvalidInput
 from solvers.collocate.partition import partition
 from solvers.model import metrics
 from solvers.model.budget import Budget
-from solvers.model.parameter_checks import options_of
 from solvers.model.problem import FloatArray, IntArray, Problem
 from solvers.model.result import Result, SolverRun, infeasible_result, make_result
 from solvers.model.stop import Stop
@@ -32,29 +31,36 @@ NAME = "cola"
 
 @dataclass(frozen=True, slots=True)
 class ColaParams:
-    """``max_load_distance``: percent of the mean at which splitting ends."""
+    """Parameters of COLA.
+
+    Attributes:
+        max_load_distance: Load distance at which splitting ends, in percent of the mean.
+    """
 
     max_load_distance: float = 10.0
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.max_load_distance) and self.max_load_distance > 0):
-            raise InvalidInput("cola.max_load_distance needs a number > 0")
+            raise InvalidInput(
+                f"cola.max_load_distance is {self.max_load_distance!r}", allowed="a number > 0"
+            )
 
 
-def solve(
-    problem: Problem, budget: Budget, stop: Stop, seed: int, params: Mapping[str, Any]
-) -> Result:
-    """Place everything anew; infeasible when that takes more than the budget."""
+def solve(problem: Problem, budget: Budget, stop: Stop, seed: int, params: ColaParams) -> Result:
+    """Place every key group from scratch.
+
+    Returns:
+        The plan; infeasible, with the reason, if it takes more than the budget.
+    """
     clock = stop.start()
-    options = options_of(ColaParams, NAME, params)
     reason = why_infeasible(problem, budget)
     if reason is not None:
         return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
-    assignment = place_from_scratch(problem, options.max_load_distance, seed)
+    assignment = place_from_scratch(problem, params.max_load_distance, seed)
     if not within_budget(problem, budget, assignment):
         reason = (
-            "COLA places everything anew, and that is over the budget; give it no budget, or use "
-            "a method that starts from the current placement"
+            "COLA places everything from scratch, and that is over the budget; give it no budget, "
+            "or use a method that starts from the current placement"
         )
         return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
     return make_result(
@@ -70,8 +76,11 @@ def place_from_scratch(
     seed: int,
     is_over: Callable[[], bool] = lambda: False,
 ) -> IntArray:
-    """Split the heaviest partition until the load is level, nothing is left to split, or time is
-    over."""
+    """Return [key groups]: the node of each key group.
+
+    The heaviest partition is split until the load is level, no partition can be split, or
+    ``is_over`` says that the time is over.
+    """
     graph = TrafficGraph.of(problem)
     weight = normalised_loads(problem)
     heaviest = weight.max(axis=1)
@@ -93,7 +102,7 @@ def place_from_scratch(
 
 
 def _place(problem: Problem, weight: FloatArray, parts: list[IntArray]) -> IntArray:
-    """Partitions largest first; a member that may not be there is placed by itself at the end."""
+    """Place partitions in order; a member that may not come with its partition goes last."""
     nodes = np.flatnonzero(problem.staying)
     room = problem.capacity / problem.capacity[problem.staying].mean(axis=0)
     plan = problem.current.copy()
@@ -111,7 +120,7 @@ def _place(problem: Problem, weight: FloatArray, parts: list[IntArray]) -> IntAr
     for k in left:
         targets = problem.targets_of(k)
         if not len(targets):
-            continue  # Allowed only where it is, on a draining node: it stays.
+            continue  # Its only allowed node is the draining one it is on.
         after = ((sums[targets] + weight[k]) / room[targets]).max(axis=1)
         plan[k] = targets[int(np.argmin(after))]
         sums[plan[k]] += weight[k]

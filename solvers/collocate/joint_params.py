@@ -15,12 +15,23 @@ from solvers.model.traffic_costs import TrafficCosts
 
 @dataclass(frozen=True, slots=True)
 class JointParams:
-    """``max_load_distance`` is in percent of the mean, as the design defines load distance. In
-    weighted mode it bounds nothing: it is where the search for the best trade begins.
+    """Parameters of one round of the joint search.
 
-    ``traffic_weight`` is per percent of traffic saved, ``load_weight`` per percent of load
-    distance (weighted mode). ``target`` is what the round before handed back.
-    ``from_scratch``: a placement from nothing (COLA) is a candidate too.
+    Attributes:
+        max_load_distance: Load distance that a plan may have, in percent of the mean. A weighted
+            search uses it as the first bound it tries, and does not enforce it.
+        objective: How load and traffic are traded, one of ``TRADES``.
+        traffic_weight: Weighted search: worth of one percent of traffic saved.
+        load_weight: Weighted search: worth of one percent of load distance.
+        costs: Prices of records between nodes and racks, and of serialisation.
+        gate: Decides whether saved traffic pays for moved state; None lets every move through.
+        score_factor: An edge is heavy above this multiple of the average [ICDE17, 4.3.2].
+        target_bonus: Worth of a key group at its target, per record with its own cluster.
+        drain_worth: Worth of leaving a draining node, in units of all traffic.
+        propose_every: Rounds after which a new target is computed.
+        passes: How often some moves are undone and the budget is filled again.
+        target: Target that the last round returned; None in the first round.
+        from_scratch: Whether a placement from scratch (COLA) is a candidate too.
     """
 
     max_load_distance: float = 10.0
@@ -38,14 +49,7 @@ class JointParams:
     from_scratch: bool = False
 
     def __post_init__(self) -> None:
-        for name, kind in (
-            ("costs", TrafficCosts),
-            ("gate", AmortisationGate),
-            ("target", TargetMemory),
-        ):
-            value = getattr(self, name)
-            if not (isinstance(value, kind) or (value is None and name != "costs")):
-                raise InvalidInput(f"joint.{name} is {value!r}", allowed=f"a {kind.__name__}")
+        self._check_kinds()
         if self.objective not in TRADES:
             raise InvalidInput(f"joint.objective is {self.objective!r}", allowed=", ".join(TRADES))
         if not (np.isfinite(self.max_load_distance) and self.max_load_distance > 0):
@@ -55,9 +59,16 @@ class JointParams:
         numbers = (self.traffic_weight, self.load_weight, self.score_factor, self.target_bonus)
         if not all(np.isfinite(v) and v >= 0 for v in (*numbers, self.drain_worth)):
             raise InvalidInput("joint's weights and factors need numbers >= 0")
+        if self.propose_every < 1 or self.passes < 0:
+            raise InvalidInput("joint.propose_every needs >= 1 and joint.passes >= 0")
+
+    def _check_kinds(self) -> None:
+        kinds = (("costs", TrafficCosts), ("gate", AmortisationGate), ("target", TargetMemory))
+        for name, kind in kinds:
+            value = getattr(self, name)
+            if not (isinstance(value, kind) or (value is None and name != "costs")):
+                raise InvalidInput(f"joint.{name} is {value!r}", allowed=f"a {kind.__name__}")
         if not isinstance(self.from_scratch, bool):
             raise InvalidInput(
                 f"joint.from_scratch is {self.from_scratch!r}", allowed="true or false"
             )
-        if self.propose_every < 1 or self.passes < 0:
-            raise InvalidInput("joint.propose_every needs >= 1 and joint.passes >= 0")

@@ -1,4 +1,4 @@
-"""Turns the target, the drain and the gate into what the search is after, per key group."""
+"""Builds the objective of the move search from the target, the drain and the gate."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from solvers.collocate.cluster_target import NOWHERE, ClusterTarget, move_costs
+from solvers.collocate.cluster_packing import NOWHERE, ClusterTarget, move_costs
 from solvers.collocate.joint_params import JointParams
+from solvers.collocate.joint_round import JointRound
 from solvers.model.amortisation import HeldBack
-from solvers.model.budget import Budget
 from solvers.model.metrics import move_pause_s
 from solvers.model.problem import BoolArray, FloatArray, Problem
 from solvers.model.traffic_graph import TrafficGraph, sum_by
@@ -19,11 +19,15 @@ from solvers.rebalance.start import normalised_loads
 
 @dataclass(frozen=True, slots=True)
 class MoveObjective:
-    """What the search is after besides saved traffic, per key group, in the same unit.
+    """What a move is worth besides saved traffic, for each key group and in the same unit.
 
-    ``target[k]`` is a node or -1, ``pull[k]`` what being there is worth, ``leave[k]`` what
-    leaving a draining node is worth, ``cost[k]`` the cost of a move, 1 on average. ``held[k]``
-    says that the gate lets k move neither by itself nor with its cluster.
+    Attributes:
+        target: Node where the key group should end, or -1.
+        pull: Worth of being at the target.
+        leave: Worth of leaving a draining node.
+        cost: Cost of a move, 1 on average.
+        held: Whether the gate lets the key group move neither alone nor with its cluster.
+        pays: Key group and gain in; whether the gate lets it move for that gain.
     """
 
     target: list[int]
@@ -35,20 +39,20 @@ class MoveObjective:
 
 
 def make_move_objective(
-    problem: Problem,
-    graph: TrafficGraph,
-    budget: Budget,
-    options: JointParams,
-    target: ClusterTarget | None,
+    round_: JointRound, target: ClusterTarget | None
 ) -> tuple[MoveObjective, tuple[HeldBack, ...]]:
-    """The objective of a round with this target (or none), and what the gate holds back."""
+    """Return the objective of a round with this target, and the clusters that the gate holds back.
+
+    Without a target only saved traffic and the drain count.
+    """
+    problem, graph, params = round_.problem, round_.graph, round_.params
     inner = _inner_rate(problem, graph, target)
-    paying, held = _paying_clusters(problem, graph, options, target)
+    paying, held = _paying_clusters(problem, graph, params, target)
     if target is None:
         wanted = np.full(problem.n_key_groups, NOWHERE)
     else:
         wanted = np.where(paying, target.node_of, NOWHERE)
-    gate = options.gate
+    gate = params.gate
     n_bytes, pause = problem.state_bytes.tolist(), move_pause_s(problem).tolist()
 
     def pays(k: int, gain: float) -> bool:
@@ -56,9 +60,9 @@ def make_move_objective(
 
     objective = MoveObjective(
         target=wanted.tolist(),
-        pull=(options.target_bonus * options.costs.saved_by_node * inner).tolist(),
-        leave=_drain_worth(problem, graph, options).tolist(),
-        cost=move_costs(problem, budget).tolist(),
+        pull=(params.target_bonus * params.costs.saved_by_node * inner).tolist(),
+        leave=_drain_worth(problem, graph, params).tolist(),
+        cost=move_costs(problem, round_.budget).tolist(),
         held=[gate is not None and node == NOWHERE for node in wanted.tolist()],
         pays=pays,
     )
@@ -66,7 +70,7 @@ def make_move_objective(
 
 
 def _inner_rate(problem: Problem, graph: TrafficGraph, target: ClusterTarget | None) -> FloatArray:
-    """[G]: the rate between a key group and the rest of its cluster."""
+    """Return [key groups]: the rate between a key group and the rest of its cluster."""
     if target is None:
         return np.zeros(problem.n_key_groups)
     rows = graph.rows()
@@ -76,16 +80,19 @@ def _inner_rate(problem: Problem, graph: TrafficGraph, target: ClusterTarget | N
 
 
 def _paying_clusters(
-    problem: Problem, graph: TrafficGraph, options: JointParams, target: ClusterTarget | None
+    problem: Problem, graph: TrafficGraph, params: JointParams, target: ClusterTarget | None
 ) -> tuple[BoolArray, tuple[HeldBack, ...]]:
-    """[G]: the gate lets the key group's cluster come together (true where there is no gate)."""
+    """Return [key groups]: whether the gate lets the cluster of a key group come together.
+
+    Without a gate every cluster may. Also returns the clusters that the gate holds back.
+    """
     paying = np.ones(problem.n_key_groups, dtype=bool)
-    gate = options.gate
+    gate = params.gate
     if target is None or gate is None:
         return paying, ()
-    # A key group of no cluster has no traffic to earn its move with: it goes only for balance.
+    # A key group outside of clusters saves no traffic, so it moves only for balance.
     paying[target.cluster_of < 0] = False
-    saved = options.costs.saved_by_node * _saved_by_cluster(problem, graph, target)
+    saved = params.costs.saved_by_node * _saved_by_cluster(problem, graph, target)
     pause_s = move_pause_s(problem)
     held: list[HeldBack] = []
     for cluster, gain in enumerate(saved.tolist()):
@@ -101,7 +108,7 @@ def _paying_clusters(
 
 
 def _saved_by_cluster(problem: Problem, graph: TrafficGraph, target: ClusterTarget) -> FloatArray:
-    """[clusters]: the rate that is remote now and would be local with all members in place."""
+    """Return [clusters]: the rate that is remote now and local with all members in place."""
     rows, cluster = graph.rows(), target.cluster_of
     ends = target.node_of[rows], target.node_of[graph.partner]
     gained = (
@@ -115,12 +122,15 @@ def _saved_by_cluster(problem: Problem, graph: TrafficGraph, target: ClusterTarg
     return sum_by(cluster[rows[gained]], graph.rate_out[gained], count)
 
 
-def _drain_worth(problem: Problem, graph: TrafficGraph, options: JointParams) -> FloatArray:
-    """[G]: leaving a draining node is worth its share of the load, in units of all traffic."""
+def _drain_worth(problem: Problem, graph: TrafficGraph, params: JointParams) -> FloatArray:
+    """Return [key groups]: the worth of leaving a draining node.
+
+    It is the key group's share of the load, in units of all traffic.
+    """
     is_draining = problem.draining[problem.current]
     if not is_draining.any():
         return np.zeros(problem.n_key_groups)
-    scale = max(graph.total_rate * options.costs.saved_by_node, 1.0)
+    scale = max(graph.total_rate * params.costs.saved_by_node, 1.0)
     share = normalised_loads(problem).max(axis=1) + 1.0 / max(1, problem.n_key_groups)
-    worth: FloatArray = options.drain_worth * scale * share * is_draining
+    worth: FloatArray = params.drain_worth * scale * share * is_draining
     return worth

@@ -1,37 +1,34 @@
-"""A plan while it is being changed: node loads, saved traffic and budget, kept move by move.
+"""A placement that a search changes: node loads, saved traffic and used budget after each move.
 
-A move costs work in proportion to the key group's degree: the loads of its partners change too,
-because a record that stays on its node is not serialised (costs.py).
+The work of a move grows with the number of the key group's partners. Their loads change too,
+because a record that stays on its node is not serialised (solvers/model/traffic_costs.py).
 """
 
 from __future__ import annotations
 
-import itertools
-from typing import Any
+import heapq
 
 import numpy as np
-import numpy.typing as npt
 
 from solvers.collocate.load_extremes import LoadExtremes
+from solvers.collocate.placement_tables import PlacementTables
 from solvers.model.budget import Budget
-from solvers.model.metrics import CAP_TOLERANCE, forced_mask, move_pause_s
-from solvers.model.predicted_load import serialisation_costs
 from solvers.model.problem import IntArray, Problem
 from solvers.model.traffic_costs import TrafficCosts
 from solvers.model.traffic_graph import TrafficGraph
 
 TINY = 1e-9
-"""Slack on load limits, in units of the mean, for sums that were kept by adding and taking."""
+"""Slack on load limits, in units of the mean, for sums that additions and subtractions built."""
 
 ROUNDING = 1e-9
-"""What is left of a rate that was added and taken away again, relatively."""
+"""Relative rest of a rate that was added and subtracted again."""
 
 Shift = tuple[float, float, float]
-"""(change on the old node, change on the new node, change of the whole), for one resource."""
+"""Change of load on the old node, on the new node and in total, for one resource."""
 
 
-class PlacementState:
-    """Key groups on nodes. Lists and dictionaries, because single entries change all the time."""
+class PlacementState(PlacementTables):
+    """Key groups on nodes, starting from ``assignment``. The budget counts moves from home."""
 
     def __init__(
         self,
@@ -41,8 +38,7 @@ class PlacementState:
         budget: Budget,
         assignment: IntArray,
     ) -> None:
-        self.problem, self.graph, self.costs, self.budget = problem, graph, costs, budget
-        self._fixed_tables()
+        super().__init__(problem, graph, costs, budget)
         self.node_of: list[int] = problem.current.tolist()
         self.members: list[set[int]] = [set() for _ in range(problem.n_nodes)]
         for k, node in enumerate(self.node_of):
@@ -69,38 +65,8 @@ class PlacementState:
         for k in np.flatnonzero(assignment != problem.current).tolist():
             self.move(k, int(assignment[k]))
 
-    def _fixed_tables(self) -> None:
-        problem, graph = self.problem, self.graph
-        _, send, receive = serialisation_costs(problem, graph, self.costs)
-        self.has_racks, self.node_price = self.costs.has_racks, self.costs.saved_by_node
-        self.has_serialisation = bool(send.any() or receive.any())
-        self.send, self.receive = send.T.tolist(), receive.T.tolist()  # [R][G]
-        self.partners = _rows_of(graph.indptr, graph.partner)
-        self.rates_out = _rows_of(graph.indptr, graph.rate_out)
-        self.rates_in = _rows_of(graph.indptr, graph.rate_in)
-        self.home: list[int] = problem.current.tolist()
-        self.is_staying: list[bool] = problem.staying.tolist()
-        self.is_dead: list[bool] = problem.dead.tolist()
-        self.is_forced: list[bool] = forced_mask(problem).tolist()
-        self.is_pinned: list[bool] = problem.pinned_mask.tolist()
-        self.capacity = problem.capacity.T.tolist()  # [R][N]
-        # A resource that is a cap has no weight in the load distance.
-        self.weight = np.where(problem.balanced_mask, problem.weights, 0.0).tolist()
-        self.balanced = np.flatnonzero(problem.balanced_mask).tolist()
-        self.capped = np.flatnonzero(~problem.balanced_mask).tolist()
-        self.cap = (problem.cap_limit * (1.0 + CAP_TOLERANCE)).T.tolist()  # [R][N]
-        self.room = problem.capacity[problem.staying].sum(axis=0).tolist()
-        self.bytes_of: list[int] = problem.state_bytes.tolist()
-        self.pause_of: list[float] = move_pause_s(problem).tolist()
-        racks = {name: i for i, name in enumerate(dict.fromkeys(problem.rack))}
-        self.rack_of = [racks[name] for name in problem.rack]
-        self.allowed: dict[int, frozenset[int]] = {}
-        if problem.allowed is not None:
-            for k in np.flatnonzero(problem.allowed.restricted).tolist():
-                self.allowed[k] = frozenset(problem.allowed.row(k).tolist())
-
     def _connect(self) -> None:
-        """Rate between each key group and each node (and rack) that holds partners of it."""
+        """Sum the rate between each key group and each node and rack with partners of it."""
         self.to_node: list[dict[int, float]] = []
         self.to_rack: list[dict[int, float]] = []
         doubled = 0.0
@@ -120,7 +86,7 @@ class PlacementState:
         self.saved = doubled / 2.0
 
     def _value(self, k: int, node: int) -> float:
-        """Price saved by having ``k`` on ``node``, against having it in another rack."""
+        """Return the price saved with ``k`` on ``node`` instead of in another rack."""
         here = self.to_node[k].get(node, 0.0)
         if not self.has_racks:
             return self.node_price * here
@@ -128,19 +94,11 @@ class PlacementState:
         return self.node_price * here + self.costs.saved_by_rack * (in_rack - here)
 
     def gain(self, k: int, node: int) -> float:
-        """What moving ``k`` to ``node`` saves in priced records per unit of time."""
+        """Return the priced records per unit of time that moving ``k`` to ``node`` saves."""
         return self._value(k, node) - self._value(k, self.node_of[k])
 
-    def may_be_on(self, k: int, node: int) -> bool:
-        """Pins, allowed nodes, and nothing new onto draining or dead nodes."""
-        if node == self.home[k]:
-            return not self.is_dead[node] and (k not in self.allowed or node in self.allowed[k])
-        if self.is_pinned[k] or not self.is_staying[node]:
-            return False
-        return k not in self.allowed or node in self.allowed[k]
-
     def is_affordable(self, k: int, node: int) -> bool:
-        """Leaving home costs, coming home refunds, going on from elsewhere is free."""
+        """Check the budget. Leaving home costs, returning refunds, any other move is free."""
         is_new = self.node_of[k] == self.home[k] != node
         if not is_new or self.is_forced[k]:
             return True
@@ -155,7 +113,7 @@ class PlacementState:
         )
 
     def shifts(self, k: int, node: int) -> list[Shift]:
-        """Per resource: how the load of the old node, the new one and the whole would change."""
+        """Return the change of load for each resource if ``k`` moved to ``node``."""
         old = self.node_of[k]
         result: list[Shift] = []
         for r, loads in enumerate(self.load):
@@ -168,7 +126,7 @@ class PlacementState:
         return result
 
     def _partner_changes(self, k: int, old: int, new: int, r: int) -> tuple[float, float, float]:
-        """Load that partners on the old node gain, that those on the new one lose, and k's own."""
+        """Return the changes of load of partners on the old node, on the new node, and of ``k``."""
         send, receive = self.send[r], self.receive[r]
         parted = joined = own = 0.0
         rates = zip(self.partners[k], self.rates_out[k], self.rates_in[k], strict=True)
@@ -183,7 +141,7 @@ class PlacementState:
         return parted, joined, own
 
     def distance_after(self, k: int, node: int) -> float:
-        """Load distance, as a share of the mean, if ``k`` moved to ``node``."""
+        """Return the load distance, as a share of the mean, if ``k`` moved to ``node``."""
         old = self.node_of[k]
         if old == node:
             return self.distance()
@@ -203,13 +161,14 @@ class PlacementState:
         return worst
 
     def _others(self, r: int, mean: float, but: tuple[int, ...] = ()) -> float:
+        """Return the largest distance from the mean of all staying nodes except ``but``."""
         high, low = self.extremes[r].largest(but), self.extremes[r].smallest(but)
         if high is None or low is None:
             return 0.0
         return max(high / mean - 1.0, 1.0 - low / mean)
 
     def distance(self) -> float:
-        """Load distance now, as a share of the mean."""
+        """Return the load distance as a share of the mean."""
         means = [total / room for total, room in zip(self.total, self.room, strict=True)]
         return max(
             (self.weight[r] * self._others(r, means[r]) for r in self.balanced if means[r] > 0),
@@ -217,10 +176,11 @@ class PlacementState:
         )
 
     def fits(self, k: int, node: int, limit: float) -> bool:
+        """Check that the load distance and the caps allow moving ``k`` to ``node``."""
         return self.distance_after(k, node) <= limit + TINY and self.keeps_caps(k, node)
 
     def keeps_caps(self, k: int, node: int) -> bool:
-        """No node would be over a cap if ``k`` moved to ``node``."""
+        """Check that no node is over a cap if ``k`` moves to ``node``."""
         if not self.capped:
             return True
         old = self.node_of[k]
@@ -241,7 +201,7 @@ class PlacementState:
                 self.over_cap.discard((r, i))
 
     def move(self, k: int, node: int) -> None:
-        """Put ``k`` on ``node`` and bring every figure up to date."""
+        """Move ``k`` to ``node`` and update every figure."""
         old = self.node_of[k]
         if old == node:
             return
@@ -287,7 +247,14 @@ class PlacementState:
         self.used[1] += sign * self.bytes_of[k]
         self.used[2] += sign * self.pause_of[k]
 
+    def emptiest_nodes(self, count: int, r: int | None = None) -> list[int]:
+        """Return the emptiest staying nodes by resource ``r``, or by the first balanced one."""
+        ratio = self.ratio[self.balanced[0] if r is None else r]
+        staying = [i for i, stays in enumerate(self.is_staying) if stays]
+        return heapq.nsmallest(count, staying, key=lambda i: ratio[i])
+
     def assignment(self) -> IntArray:
+        """Return [key groups]: the node of each key group."""
         return np.array(self.node_of, dtype=np.int64)
 
 
@@ -300,8 +267,3 @@ def _shift(rates: dict[int, float], old: int, new: int, rate: float) -> None:
     else:
         rates.pop(old, None)
     rates[new] = rates.get(new, 0.0) + rate
-
-
-def _rows_of(indptr: IntArray, values: npt.NDArray[Any]) -> list[list[Any]]:
-    flat, ends = values.tolist(), indptr.tolist()
-    return [flat[a:b] for a, b in itertools.pairwise(ends)]

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from solvers.collocate.cluster_target import NOWHERE, ClusterTarget
+from solvers.collocate.cluster_packing import NOWHERE, ClusterTarget
 from solvers.model.problem import Problem
 
 STALLED_AFTER = 2

@@ -281,7 +281,7 @@ def test_the_first_plan_has_a_budget_of_its_own_and_the_next_has_not(settings):
     assert (first["budget_moves"], first["budget_bytes"]) == (3, 3000)
     assert 1 < first["moves"] <= 3
     said = " ".join(report(first))
-    assert "a first plan: a placement from nothing (COLA) is over the budget" in said
+    assert "a first plan: a placement from scratch (COLA) is over the budget" in said
     head = publish_plan(settings, JOB, RUN)
     write_snapshot(settings, policy, "run-2", placement=apart(policy), head=head)
     second = draft(settings, run_id="run-2")

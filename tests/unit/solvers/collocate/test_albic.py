@@ -9,11 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from ballast.contracts.errors import InvalidInput
-from solvers.collocate import albic, cola
+from solvers.collocate import METHODS, albic, cola
 from solvers.collocate.albic import AlbicParams, _Albic
 from solvers.collocate.clusters import connected_sets, downstream_key_groups, heavy_mask
+from solvers.collocate.cola import ColaParams
 from solvers.collocate.contraction import contract
 from solvers.model.budget import Budget
+from solvers.model.parameter_checks import options_of
 from solvers.model.problem import Problem
 from solvers.model.result import Status
 from solvers.model.stop import Stop
@@ -38,7 +40,7 @@ STEPS = Stop(steps=20)
 
 
 def run(problem: Problem, budget: Budget, **params: object) -> albic.Result:
-    return albic.solve(problem, budget, STEPS, 1, {"rebalance": "flux", **params})
+    return albic.solve(problem, budget, STEPS, 1, AlbicParams(**{"rebalance": "flux", **params}))
 
 
 def test_the_parameters_are_those_of_the_paper() -> None:
@@ -176,7 +178,7 @@ def test_every_plan_of_albic_keeps_the_rules(problem: Problem, budget: Budget) -
 @given(problem=problems())
 @QUICK
 def test_every_plan_of_cola_keeps_the_rules(problem: Problem) -> None:
-    result = cola.solve(problem, Budget(), STEPS, 1, {})
+    result = cola.solve(problem, Budget(), STEPS, 1, ColaParams())
     if result.status is Status.INFEASIBLE:
         assert result.reason
         return
@@ -186,13 +188,13 @@ def test_every_plan_of_cola_keeps_the_rules(problem: Problem) -> None:
 
 def test_cola_splits_until_the_load_is_level() -> None:
     problem = pairs_apart(12, 4)
-    result = cola.solve(problem, Budget(), Stop(), 1, {"max_load_distance": 10.0})
+    result = cola.solve(problem, Budget(), Stop(), 1, ColaParams(max_load_distance=10.0))
     assert result.load_distance <= 10.0
     assert result.collocation_factor == 100.0
 
 
 def test_cola_over_a_budget_is_infeasible_and_says_what_to_do() -> None:
-    result = cola.solve(pairs_apart(12, 4), Budget(moves=3), Stop(), 1, {})
+    result = cola.solve(pairs_apart(12, 4), Budget(moves=3), Stop(), 1, ColaParams())
     assert result.status is Status.INFEASIBLE
     assert "budget" in result.reason
 
@@ -202,6 +204,6 @@ def test_cola_over_a_budget_is_infeasible_and_says_what_to_do() -> None:
 )
 def test_bad_parameters_are_refused(bad: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
-        albic.solve(pairs_apart(3, 2), Budget(), Stop(), 1, bad)
+        options_of(METHODS["albic"].params, "albic", bad)
     with pytest.raises(InvalidInput):
-        cola.solve(pairs_apart(3, 2), Budget(), Stop(), 1, {"max_load_distance": -1.0})
+        options_of(METHODS["cola"].params, "cola", {"max_load_distance": -1.0})

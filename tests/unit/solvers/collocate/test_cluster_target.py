@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers.collocate.cluster_target import TIGHTER, ClusterTarget, propose_target
+from solvers.collocate.cluster_packing import ClusterTarget
+from solvers.collocate.cluster_target import TIGHTER, TargetParams, propose_target
 from solvers.model import metrics
 from solvers.model.budget import Budget
 from solvers.model.problem import Problem
@@ -45,9 +46,7 @@ def target_of(problem: Problem) -> ClusterTarget:
         TrafficCosts(),
         Budget(moves=5),
         problem.current,
-        bound=BOUND,
-        score_factor=1.5,
-        seed=2,
+        TargetParams(bound=BOUND, score_factor=1.5, seed=2),
     )
     assert found is not None
     return found

@@ -10,13 +10,14 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from ballast.contracts.errors import InvalidInput
-from solvers.collocate import joint
-from solvers.collocate.joint import JointParams, plan
-from solvers.collocate.move_search import MoveSearch
+from solvers.collocate import METHODS
+from solvers.collocate.joint import plan
+from solvers.collocate.joint_params import JointParams
 from solvers.model import metrics
 from solvers.model.amortisation import AmortisationGate
 from solvers.model.budget import Budget
 from solvers.model.objective import Objective
+from solvers.model.parameter_checks import options_of
 from solvers.model.predicted_load import predicted_load
 from solvers.model.problem import Problem
 from solvers.model.result import Status
@@ -166,7 +167,7 @@ def test_a_load_out_of_bounds_is_repaired_first() -> None:
 
 def test_repairs_that_undo_each_other_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where records between nodes cost load, each of two moves may look as if it relieved."""
-    monkeypatch.setattr(MoveSearch, "_relief", lambda *_: 1.0)
+    monkeypatch.setattr("solvers.collocate.load_repair.load_relief", lambda *_: 1.0)
     problem = with_traffic([1.0] * 3, [0, 0, 1], [(0, 1, 5.0)])
     made = plan(problem, Budget(), Stop(seconds=1), 1, JointParams(max_load_distance=1))
     assert made.result.is_solved
@@ -257,7 +258,7 @@ def test_the_same_seed_gives_the_same_plan() -> None:
 )
 def test_bad_parameters_are_refused(bad: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
-        joint.solve(pairs_apart(3, 2), Budget(), Stop(), 1, bad)
+        options_of(METHODS["joint"].params, "joint", bad)
 
 
 def test_costs_need_one_number_per_resource() -> None:
