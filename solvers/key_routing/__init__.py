@@ -1,1 +1,4 @@
-"""Routing by key ([MW16-LOCALITY]): pair statistics, the key graph, and routing tables."""
+"""Routes for single keys [MW16-LOCALITY]: pair statistics, key graph, search, routing tables.
+
+``route_planner.plan_key_routes`` adds routes to a plan.
+"""

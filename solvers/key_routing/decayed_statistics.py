@@ -1,7 +1,7 @@
-"""How fast statistics should forget, chosen by back-test: what would have served best lately.
+"""Statistics under several decays, and a back-test that chooses between them.
 
 [MW16-LOCALITY] resets its statistics at every reconfiguration (decay 0). Older periods help where
-correlations last and hurt where they shift, so the choice is made from the stream itself.
+correlations last and hurt where they shift, so the stream itself decides.
 """
 
 from __future__ import annotations
@@ -23,17 +23,21 @@ from solvers.model.problem import FloatArray, IntArray
 
 CANDIDATES = (0.0, 0.5, 0.7, 0.9)
 FORGET = 0.7
-"""Of a candidate's score per period: what served best lately counts more than long ago."""
+"""Factor of a candidate's score per period: recent periods count more."""
 
 Planner = Callable[[KeyGraph], IntArray]
-"""From statistics, as a graph, to a server for each of its keys: a plan from nothing."""
+"""Statistics as a graph in; a server for each of its keys out (a plan from scratch)."""
 
 
 @dataclass(frozen=True, eq=False)
 class DecayCandidate:
-    """Statistics under one decay, and the plan that they alone would make.
+    """Statistics under one decay.
 
-    ``periods`` is how many whole periods the statistics weigh: rates are weights over it.
+    Attributes:
+        statistics: The decayed summaries.
+        periods: Number of whole periods that the weights sum; weights over it are rates.
+        graph: The statistics as a graph.
+        plan: Makes a plan from the graph.
     """
 
     statistics: PairStatistics
@@ -43,17 +47,17 @@ class DecayCandidate:
 
     @cached_property
     def fresh_plan(self) -> IntArray:
-        """Made when it is first asked for: the last period's may never be."""
+        """The plan by these statistics alone, made on first use."""
         return self.plan(self.graph)
 
 
 class DecayedStatistics:
-    """Statistics under several decays at once, each judged by how its plan served next.
+    """Statistics under several decays; the score of each is the locality of its plans.
 
-    One summary a candidate, decayed and merged as periods end, so that the memory does not grow
-    with history. A period is predicted only from those before it.
+    Each decay has one summary, decayed and merged at the end of every period, so memory does not
+    grow with history. A plan for a period uses only the periods before it.
 
-    Keys and pairs weigh their counts, which may be too high, or, where ``proven``, what is sure.
+    Keys and pairs weigh their counts, which can be too high, or their lower bounds if ``proven``.
     """
 
     def __init__(
@@ -71,10 +75,15 @@ class DecayedStatistics:
         self._scores = dict.fromkeys(candidates, 0.0)
 
     def observe(self, period: PairStatistics, gap: float = 1.0) -> None:
-        """A period is over: judge each candidate by it, then let it in.
+        """Score each decay by a period that ended, then add the period to the statistics.
 
-        ``gap`` is how many periods ended since the last that was observed, itself among them:
-        what was not observed fades nevertheless.
+        Args:
+            period: Counts of the period.
+            gap: Periods since the last observed one, 1 if none is missing; old weights decay in
+                missing periods too.
+
+        Raises:
+            InvalidInput: ``gap`` is not a number above 0.
         """
         if not (math.isfinite(gap) and gap > 0):
             raise InvalidInput(f"the gap is {gap!r} periods", allowed="a number above 0")
@@ -106,35 +115,40 @@ class DecayedStatistics:
 
     @property
     def memories(self) -> Mapping[float, DecayCandidate]:
-        """By decay; empty before the first period."""
+        """Statistics by decay; empty before the first period."""
         return MappingProxyType(self._under)
 
     @property
     def best_decay(self) -> float:
-        """The best so far; the least memory among equals."""
+        """The decay with the best score; the smallest one among equals."""
         return max(self._scores, key=lambda d: (self._scores[d], -d))
 
     @property
     def best(self) -> DecayCandidate:
-        """The statistics under it."""
+        """The statistics under the best decay."""
         return self.under(self.best_decay)
 
     def views(self, graph: KeyGraph) -> FloatArray:
-        """[vertices of ``graph``, candidates]: what each memory says of the keys' records.
+        """Return [vertices of ``graph``, decays]: the records of the keys by each decay.
 
-        The shortest one follows a shift of load that the one with the best locality still averages
-        away, and the longest one knows keys that were away for a while.
+        The smallest decay shows a shift of load early. The largest one knows keys that were absent
+        for a while.
         """
         return np.stack([weights_in(m.graph, graph) for m in self._under.values()], axis=1)
 
     def under(self, decay: float) -> DecayCandidate:
+        """Return the statistics under a decay.
+
+        Raises:
+            InvalidInput: no period was observed yet.
+        """
         if decay not in self._under:
             raise InvalidInput("no period was observed yet", remedy="call observe first")
         return self._under[decay]
 
 
 def routed_by(planned: KeyGraph, plan: IntArray, came: KeyGraph, n_servers: int) -> IntArray:
-    """[vertices of ``came``]: by the plan where it knows the key, else by hash."""
+    """Return [vertices of ``came``]: the planned server of each key, or the hashed one."""
     routed = []
     for side in (LEFT, RIGHT):
         stage = planned.stage(side)
@@ -146,7 +160,7 @@ def routed_by(planned: KeyGraph, plan: IntArray, came: KeyGraph, n_servers: int)
 
 
 def weights_in(counted: KeyGraph, graph: KeyGraph) -> FloatArray:
-    """[vertices of ``graph``]: what their keys weigh in ``counted``, and 0 if it has them not."""
+    """Return [vertices of ``graph``]: the weight of each key in ``counted``, 0 if unknown."""
     found = []
     for side in (LEFT, RIGHT):
         stage = counted.stage(side)

@@ -1,8 +1,8 @@
-"""Of keys that gain elsewhere, those that the nodes can bear.
+"""Selects key moves that keep every node within its load limits.
 
-Keys that were found together are level together; a part of them, such as those that gain most, need
-not be. So keys are sent back from where there is too much, or to where there is too little, those
-first that lose least for the relief they give, until every node is within its limits.
+Keys that a search found together are level together, but a part of them may not be. So keys are
+sent back from nodes above a limit, or to nodes below one, until every node is within its limits.
+The keys that lose least for the relief they give go first.
 """
 
 from __future__ import annotations
@@ -22,9 +22,12 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LoadLimits:
-    """[nodes x columns]: what a node has while no key moves, the least and the most it may have.
+    """Limits of each node, for each column: a resource, or the records of a stage in one view.
 
-    A column is a resource, or a stage's records as one memory has them.
+    Attributes:
+        load: [nodes, columns] Load while no key moves.
+        least: [nodes, columns] Least load that is allowed.
+        most: [nodes, columns] Most load that is allowed.
     """
 
     load: FloatArray
@@ -33,38 +36,46 @@ class LoadLimits:
 
     @property
     def scale(self) -> FloatArray:
-        """[columns]: the largest limit of each."""
+        """[columns] The largest limit of each column."""
         finite = np.where(np.isfinite(self.most), np.abs(self.most), 0.0)
         scale: FloatArray = np.maximum(finite.max(axis=0, initial=0.0), np.finfo(np.float64).tiny)
         return scale
 
     def beyond(self, load: FloatArray) -> FloatArray:
-        """[nodes x columns]: how far a load is outside, in parts of the largest limit."""
+        """Return [nodes, columns]: how far a load is outside, as a share of the largest limit."""
         outside: FloatArray = np.maximum(load - self.most, self.least - load) / self.scale
         return outside
 
     def allow(self, load: FloatArray) -> bool:
-        """Whether a load is within all of them."""
+        """Return whether a load is within all limits."""
         return bool((self.beyond(load) <= ROUNDING).all())
 
     def beside(self, other: LoadLimits) -> LoadLimits:
-        """Both, the columns of the other one behind."""
+        """Return both limits, with the columns of ``other`` last."""
         pairs = ((self.load, other.load), (self.least, other.least), (self.most, other.most))
         return LoadLimits(*(np.hstack(pair) for pair in pairs))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MoveEffects:
-    """What the moves of a key take from node to node, an entry for each column they count in."""
+    """Load that keys take from node to node, one entry for each key, move and column.
 
-    key: IntArray  # number of the key among those that want to move
+    Attributes:
+        key: Number of the key among the wanted ones.
+        column: Column of the limits.
+        source: Node that loses the load.
+        target: Node that gets the load.
+        amount: The load.
+    """
+
+    key: IntArray
     column: IntArray
     source: IntArray
     target: IntArray
     amount: FloatArray
 
     def load(self, limits: LoadLimits, moving: BoolArray) -> FloatArray:
-        """[nodes x columns]: what nodes have while these keys move."""
+        """Return [nodes, columns]: the load if these keys move."""
         on = moving[self.key]
         shape = limits.load.shape
         size = shape[0] * shape[1]
@@ -74,7 +85,7 @@ class MoveEffects:
         return load
 
     def relief(self, moving: BoolArray, column: int, at: IntArray, node: int) -> FloatArray:
-        """[keys]: what each moves to or from a node, by the ends ``at`` of the entries."""
+        """Return [keys]: the load that each moves at ``node``; ``at`` is source or target."""
         on = moving[self.key] & (self.column == column) & (at == node)
         return sum_by(self.key[on], self.amount[on], len(moving))
 
@@ -82,9 +93,16 @@ class MoveEffects:
 def select_feasible(
     effects: MoveEffects, limits: LoadLimits, n_keys: int, lost: Callable[[BoolArray], FloatArray]
 ) -> BoolArray:
-    """[keys]: those that may move; none where what is there before is beyond the limits already.
+    """Select keys so that every node is within its limits.
 
-    ``lost(moving)`` says of each key what would be lost if it alone did not move.
+    Args:
+        effects: The load that the keys move.
+        limits: The limits of the nodes.
+        n_keys: Number of wanted keys.
+        lost: Which keys move in; what is lost for each key if it alone did not move out.
+
+    Returns:
+        [keys] Whether each may move. None may if the nodes are outside of their limits already.
     """
     moving = np.ones(n_keys, dtype=bool)
     scale = limits.scale
@@ -110,17 +128,24 @@ def select_feasible(
 
 @dataclass(frozen=True, eq=False, slots=True)
 class KeyPartners:
-    """Records between keys, and where each key is before and after the moves that are wanted."""
+    """Records between keys, and the nodes of the keys before and after the wanted moves.
+
+    Attributes:
+        graph: Keys and the records between them.
+        before: [vertices] Node of each key.
+        vertex: [wanted keys] Vertex of each wanted key.
+        node: [wanted keys] Node that each wanted key moves to.
+    """
 
     graph: KeyGraph
-    before: IntArray  # [vertices]: node
-    vertex: IntArray  # [keys that want to move]
-    node: IntArray  # [keys that want to move]: where to
+    before: IntArray
+    vertex: IntArray
+    node: IntArray
 
     def lost(self, moving: BoolArray) -> FloatArray:
-        """[keys]: records a second that would leave their node if a key alone did not move.
+        """Return [wanted keys]: records per second that become remote if the key does not move.
 
-        Of a key that does not move: what it would lose by staying, the others as they are.
+        All other keys move or stay as ``moving`` says.
         """
         now = self.before.copy()
         now[self.vertex[moving]] = self.node[moving]

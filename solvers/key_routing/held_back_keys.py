@@ -1,4 +1,4 @@
-"""Keys that the gate kept from their partners: what each would save, and what its state costs."""
+"""Keys that the gate holds back: what each would save, and what moving its state costs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from solvers.model.problem import IntArray
 from solvers.model.traffic_graph import sum_by
 
 LONGEST_SHOWN = 40
-"""Signs of a key that are shown: a key may be a thousand bytes long."""
+"""Characters of a key that a message shows; a key can be very long."""
 
 
 def held_back_keys(
@@ -21,8 +21,18 @@ def held_back_keys(
     gate: AmortisationGate,
     ends: tuple[str, str],
 ) -> tuple[HeldBack, ...]:
-    """Keys that a plan leaves where they are, that would save records elsewhere, each by itself
-    and all others as planned, and do not pay for it. ``ends``: operators of the two stages."""
+    """Return the keys that stay, would save records elsewhere, and do not pay for their state.
+
+    Each key is considered alone, with all others as planned.
+
+    Args:
+        graph: Keys, their records and their state.
+        server: [vertices] Planned server of each key.
+        before: [vertices] Current server of each key.
+        n_servers: Number of servers.
+        gate: Decides whether a key's gain pays.
+        ends: Operators of the two stages, for the messages.
+    """
     mine = np.concatenate((graph.edge_left, graph.edge_right))
     other = np.concatenate((graph.edge_right, graph.edge_left))
     weight = np.concatenate((graph.edge_weight, graph.edge_weight))

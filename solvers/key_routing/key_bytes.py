@@ -1,4 +1,4 @@
-"""Keys as bytes: any bytes are a key, and no key is too long to be counted or routed."""
+"""Keys as bytes, and their fingerprints. Any bytes are a key, of any length."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ import hashlib
 from ballast.contracts.errors import InvalidInput
 
 LONGEST_KEY = 256
-"""Bytes. A longer key is stood for by its digest, so that statistics stay small."""
+"""Bytes. A digest replaces a longer key, so that statistics stay small."""
 _DIGEST_MARK = b"\x00blake2b:"
 
 
 def key_bytes(key: str | bytes) -> bytes:
-    """The key as statistics and tables know it. Text that was made from bytes that are not
-    UTF-8 (surrogate escapes) becomes those bytes again; other lone surrogates are taken as they
-    are."""
+    """Return the key as statistics and routing tables store it.
+
+    Text with surrogate escapes becomes the bytes that it was decoded from. Other lone surrogates
+    are encoded as they are.
+
+    Raises:
+        InvalidInput: the key is neither text nor bytes.
+    """
     if isinstance(key, str):
         key = _encoded(key)
     elif not isinstance(key, bytes):
@@ -32,6 +37,6 @@ def _encoded(key: str) -> bytes:
 
 
 def fingerprint(key: bytes, salt: int = 0) -> int:
-    """64 bits of the key, the same in every process (Python's own hash is not)."""
+    """Return 64 bits of the key that are the same in every process, unlike Python's hash."""
     digest = hashlib.blake2b(key, digest_size=8, salt=salt.to_bytes(8, "big")).digest()
     return int.from_bytes(digest, "big")

@@ -1,5 +1,8 @@
-"""The bipartite key graph of [MW16-LOCALITY, 3.3]: keys of two stages, weighted by their
-frequency, and an edge for every pair, weighted by how often it occurs."""
+"""The bipartite key graph [MW16-LOCALITY, 3.3].
+
+Vertices are the keys of two stages, weighted by their records. Edges are key pairs, weighted by how
+often they occur.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,24 @@ LEFT, RIGHT = 0, 1
 
 @dataclass(frozen=True, eq=False, slots=True)
 class KeyGraph:
-    """Vertices: the left keys, then the right keys. ``state`` is what moving a key moves."""
+    """Vertices are the left keys, then the right keys.
+
+    Attributes:
+        keys: [vertices] The keys.
+        n_left: Number of left keys.
+        weight: [vertices] Records of each key.
+        state: [vertices] State that moves with each key.
+        edge_left: [edges] Vertex of the left key.
+        edge_right: [edges] Vertex of the right key.
+        edge_weight: [edges] Records of the pair.
+    """
 
     keys: tuple[bytes, ...]
     n_left: int
     weight: FloatArray
     state: FloatArray
-    edge_left: IntArray  # vertex
-    edge_right: IntArray  # vertex
+    edge_left: IntArray
+    edge_right: IntArray
     edge_weight: FloatArray
 
     @property
@@ -32,6 +45,7 @@ class KeyGraph:
         return len(self.keys)
 
     def stage(self, side: int) -> slice:
+        """Return the vertices of one side, LEFT or RIGHT."""
         return slice(0, self.n_left) if side == LEFT else slice(self.n_left, self.n_vertices)
 
     @classmethod
@@ -42,10 +56,12 @@ class KeyGraph:
         *,
         proven: bool = False,
     ) -> KeyGraph:
-        """From summaries. A key's weight is its own count, not that of the pairs kept of it.
+        """Return the graph of summaries. A key weighs its own count, not that of its pairs.
 
-        ``state`` says what a (side, key) holds; without it every key holds 1. Where ``proven``,
-        weights are what counts are at least.
+        Args:
+            statistics: Summaries of pairs and keys.
+            state: State of each (side, key); 1 for every key if None.
+            proven: Whether weights are the lower bounds of the counts.
         """
         pairs, left, right = statistics.pairs, statistics.left, statistics.right
         weights = pairs.at_least if proven else pairs.counts
@@ -64,8 +80,9 @@ class KeyGraph:
         right: Mapping[bytes, float] | None = None,
         state: Mapping[tuple[int, bytes], float] | None = None,
     ) -> KeyGraph:
-        """Without counts of their own, keys weigh what their pairs weigh (as [MW16-LOCALITY] has
-        it).
+        """Return the graph of counted pairs.
+
+        Without counts of their own, keys weigh what their pairs weigh [MW16-LOCALITY].
         """
         rows = list(pairs)
         sides = (_weights(rows, 0, left), _weights(rows, 1, right))
@@ -85,11 +102,13 @@ class KeyGraph:
         )
 
     def as_traffic(self) -> TrafficGraph:
+        """Return the graph for a graph partitioning."""
         return TrafficGraph.from_edges(
             self.n_vertices, self.edge_left, self.edge_right, self.edge_weight
         )
 
     def local_weight(self, server: IntArray) -> float:
+        """Return the records between keys on one server."""
         together = server[self.edge_left] == server[self.edge_right]
         return float(self.edge_weight[together].sum())
 
@@ -103,5 +122,5 @@ def _weights(
         of_pairs[key] = of_pairs.get(key, 0.0) + row[2]
     if counted is None:
         return of_pairs
-    # The pairs that are kept of a key are a lower bound of it, where it was not held itself.
+    # A key without a count of its own weighs at least as much as its counted pairs.
     return {**counted, **{k: w for k, w in of_pairs.items() if k not in counted}}

@@ -1,7 +1,8 @@
-"""What several periods together say of the keys of an edge, forgotten as fast as serves best.
+"""Statistics of an edge over several periods, under the decay that a back-test chooses.
 
-The statistics of a round and of the rounds before it go through the same back-test as in the
-benchmarks (decay.py). Rates, not counts: a period that was twice as long counts as much as others.
+The statistics of this round and earlier ones go through the back-test of the benchmarks
+(decayed_statistics.py). They are rates and not counts, so every period weighs the same, however
+long it was.
 """
 
 from __future__ import annotations
@@ -20,12 +21,17 @@ from solvers.model.key_statistics import KeyStatistics, RoutedEdge
 from solvers.model.problem import FloatArray
 
 StateOf = Callable[[int, bytes], float]
-"""From a side and a key to what moving the key moves."""
+"""Side and key in; the state that moves with the key out."""
 
 
 @dataclass(frozen=True, eq=False)
 class KeyMemory:
-    """Statistics of an edge under every candidate decay, and which of them serves best."""
+    """Statistics of an edge under every candidate decay.
+
+    Attributes:
+        statistics: The decayed statistics, with the score of each decay.
+        periods: Number of periods that counted pairs of the edge.
+    """
 
     statistics: DecayedStatistics
     periods: int
@@ -40,7 +46,11 @@ class KeyMemory:
         *,
         seed: int = 0,
     ) -> KeyMemory:
-        """Of the periods in which pairs of the edge were counted; there must be one."""
+        """Return the statistics of all periods that counted pairs of the edge.
+
+        Raises:
+            InvalidInput: no period counted pairs of the edge.
+        """
         planner = partial(fresh_routes, n_servers=n_servers, imbalance=imbalance, seed=seed)
         memory = DecayedStatistics(planner, n_servers, CANDIDATES, proven=True)
         periods = [(e.rounds_ago, e.counted) for e in statistics.earlier] + [(0.0, statistics)]
@@ -56,14 +66,17 @@ class KeyMemory:
 
     @property
     def decay(self) -> float:
-        """What is left of a period's weight a round later, by the candidate that serves best."""
+        """The decay with the best score: what is left of a period's weight a round later."""
         return self.statistics.best_decay
 
     def graph(self, state_of: StateOf | None = None) -> KeyGraph:
-        """Rates a second under the best decay, over every key that any memory knows.
+        """Return the graph of rates under the best decay, with the keys of every decay.
 
-        One that the best has forgotten weighs nothing in it, but counts where balance is kept in
-        the memories that have not.
+        A key that only other decays know weighs nothing here, but it counts in their views of the
+        balance.
+
+        Args:
+            state_of: State of each key; 1 for every key if None.
         """
         best = self.statistics.best
         scale = 1.0 / best.periods
@@ -88,12 +101,12 @@ class KeyMemory:
         return rates
 
     def views(self, graph: KeyGraph) -> FloatArray:
-        """[vertices, memories]: what each memory says of the keys of :meth:`graph`."""
+        """Return [vertices, decays]: the records of the graph's keys by each decay."""
         return self.statistics.views(graph)
 
     @cached_property
     def weighed(self) -> tuple[KeyGraph, FloatArray]:
-        """The graph, whatever keys hold, and what each memory says of its keys."""
+        """The graph without state, and the views of its keys."""
         graph = self.graph()
         return graph, self.views(graph)
 
@@ -102,7 +115,7 @@ class KeyMemory:
 
 
 def _capacity(periods: list[KeyStatistics], edge: RoutedEdge) -> int:
-    """Room for whatever is held: each period's part is bounded already, so nothing is dropped."""
+    """Return a capacity for all items of all periods; each period is bounded already."""
     held = 1
     for counted in periods:
         keys = [len(counted.keys.get(operator, {})) for operator in edge.ends]
@@ -111,7 +124,7 @@ def _capacity(periods: list[KeyStatistics], edge: RoutedEdge) -> int:
 
 
 def pair_statistics(counted: KeyStatistics, edge: RoutedEdge, capacity: int) -> PairStatistics:
-    """One period's rates as summaries: what is sure, and what may have been missed, as bounds."""
+    """Return the rates of one period as summaries with error bounds."""
     pairs = {(a.encode(), b.encode()): r for (a, b), r in counted.pairs.get(edge.ends, {}).items()}
     errors = counted.pair_errors.get(edge.ends, {})
     pair_errors = {(a.encode(), b.encode()): error for (a, b), error in errors.items()}

@@ -1,4 +1,4 @@
-"""Keys that want to move, measured against what nodes and stages may have."""
+"""Selects the keys of an edge that can move while nodes and stages keep their limits."""
 
 from __future__ import annotations
 
@@ -21,34 +21,42 @@ from solvers.model.problem import IntArray, Problem
 
 @dataclass(frozen=True, slots=True)
 class KeyMoveSelector:
-    """Keys of an edge under a placement of the key groups, where all nodes are alike."""
+    """The keys of an edge under a placement of the key groups. All nodes have one capacity.
+
+    Attributes:
+        problem: The problem with loads under the plan so far.
+        assignment: [key groups] Node of each key group.
+        allowed_distance: Load distance in percent; infinite for a weighted objective.
+        gate: Decides whether a key's gain pays for moving its state.
+        memory: Statistics of the edge over several periods.
+        edge: Operators of the two ends.
+        imbalance: Most records of a node over the mean, for each stage.
+        now: Key groups of keys under the plan so far.
+        in_force: Shares of keys by the routes before the plan.
+    """
 
     problem: Problem
-    """With loads as they are under the plan so far."""
     assignment: IntArray
     allowed_distance: float
-    """Load distance in percent; infinite where it is weighed instead."""
     gate: AmortisationGate | None
     memory: KeyMemory
     edge: RoutedEdge
     imbalance: float
     now: KeyMap
-    """Where keys are by the plan so far."""
     in_force: KeyShares
-    """What keys take along, by where they are before the plan."""
 
     def select(self, wanted: Sequence[KeyMoves]) -> Sequence[KeyMoves]:
-        """Those that may move: load distance, caps and stages stay as they have to."""
+        """Return the wanted keys that keep load distance, caps and the balance of both stages."""
         vertices = self._vertices(wanted)
         before = self.assignment[key_group_rows(self._graph, self.now, self.edge)]
         target = self.assignment[[moves[0].target for moves in wanted]]
         partners = KeyPartners(self._graph, before, vertices, target)
         effects = self._effects(wanted, partners)
-        limits = self._of_nodes().beside(self._of_stages(before))
+        limits = self._node_limits().beside(self._stage_limits(before))
         moving = select_feasible(effects, limits, len(wanted), partners.lost)
         if moving.all():
             return wanted
-        # Some came for keys that now stay; those that no longer pay stay too, if balance lets them.
+        # A key whose partner stays may no longer pay; it stays too if the limits allow that.
         gain = partners.lost(moving)
         pays = np.array([self._pays(gain[i], moves) for i, moves in enumerate(wanted)], dtype=bool)
         if limits.allow(effects.load(limits, moving & pays)):
@@ -66,14 +74,14 @@ class KeyMoveSelector:
         graph = self._graph
         left = {key: i for i, key in enumerate(graph.keys[: graph.n_left])}
         right = {key: graph.n_left + i for i, key in enumerate(graph.keys[graph.n_left :])}
-        found = [
+        vertices = [
             (left if moves[0].operator in self.edge.left else right)[moves[0].key.encode()]
             for moves in wanted
         ]
-        return np.array(found, dtype=np.int64)
+        return np.array(vertices, dtype=np.int64)
 
-    def _of_nodes(self) -> LoadLimits:
-        """Loads of nodes: within the allowed distance of their mean, and within their caps."""
+    def _node_limits(self) -> LoadLimits:
+        """Return limits of the nodes: the allowed distance from the mean load, and their caps."""
         problem = self.problem
         mean = metrics.mean_load(problem)
         is_bound = (
@@ -82,12 +90,12 @@ class KeyMoveSelector:
         slack = np.full_like(mean, np.inf)
         np.divide(self.allowed_distance / 100 * mean, problem.weights, out=slack, where=is_bound)
         load = metrics.node_loads(problem, self.assignment)
-        # What a node may keep above its cap is what it had before the plan.
+        # A node above its cap before the plan may keep that load.
         most = np.minimum(mean + slack, self.now.problem.cap_limit / problem.capacity)
         return LoadLimits(load, np.broadcast_to(mean - slack, load.shape), most)
 
-    def _of_stages(self, before: IntArray) -> LoadLimits:
-        """Records of either end in every memory: within the bound, or no more uneven than now."""
+    def _stage_limits(self, before: IntArray) -> LoadLimits:
+        """Return limits of both stages in every view: the bound, or the imbalance before."""
         graph, balance = self._graph, self._balance()
         stages = [graph.stage(side) for side in (LEFT, RIGHT)]
         load = np.hstack([balance.load(before[stage], stage) for stage in stages])
@@ -99,7 +107,7 @@ class KeyMoveSelector:
         return StageBalance.of(graph, self.problem.n_nodes, self.imbalance, views)
 
     def _effects(self, wanted: Sequence[KeyMoves], partners: KeyPartners) -> MoveEffects:
-        """In the columns of :meth:`_of_nodes`, then of :meth:`_of_stages`."""
+        """Return the effects, in the columns of :meth:`_node_limits` and :meth:`_stage_limits`."""
         share, n_left = self._balance().share, self._graph.n_left
         capacity, n_resources = self.problem.capacity[0], self.problem.n_resources
         entries: list[tuple[int, int, int, int, float]] = []

@@ -1,4 +1,4 @@
-"""A routing plan for two neighbouring stages, made by the paper's method or by ours."""
+"""Routes by METIS [MW16-LOCALITY, 3.3], and routing tables for two neighbouring stages."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ IMBALANCE = 1.03
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Routes:
-    """One table per stage, of at most ``max_keys`` entries each."""
+    """One routing table for each of the two stages."""
 
     left: RoutingTable
     right: RoutingTable
 
     @classmethod
     def hashed(cls, n_servers: int) -> Routes:
+        """Return tables without entries: every key goes by hash."""
         return cls(RoutingTable.hashed(n_servers), RoutingTable.hashed(n_servers))
 
     @classmethod
     def of(
         cls, graph: KeyGraph, server: IntArray, n_servers: int, max_keys: int | None = None
     ) -> Routes:
+        """Return tables of at most ``max_keys`` entries each, the heaviest keys first."""
         tables = []
         for side in (LEFT, RIGHT):
             stage = graph.stage(side)
@@ -44,7 +46,7 @@ class Routes:
         return self.left.n_servers
 
     def servers_of(self, graph: KeyGraph) -> IntArray:
-        """[vertices]: where these routes send each key of the graph."""
+        """Return [vertices]: the server of each key of the graph."""
         return np.concatenate(
             (
                 self.left.route_many(graph.keys[graph.stage(LEFT)]),
@@ -56,16 +58,19 @@ class Routes:
 def metis_routes(
     graph: KeyGraph, n_servers: int, *, imbalance: float = IMBALANCE, seed: int = 0
 ) -> IntArray:
-    """[MW16-LOCALITY, 3.3]: partition the key graph, one part a server, sum of vertex weights
-    level.
+    """Partition the key graph into one part per server, with level sums of weights.
+
+    Returns:
+        [vertices] The part of each key.
     """
     return partition(graph.as_traffic(), graph.weight, n_servers, imbalance=imbalance, seed=seed)
 
 
 def match_labels(graph: KeyGraph, server: IntArray, before: IntArray, n_servers: int) -> IntArray:
-    """Rename the parts so that more state stays: METIS numbers them as it likes.
+    """Rename the parts so that more state stays, because METIS numbers them freely.
 
-    Largest overlap first; not the optimum of the matching, but never worse than no renaming.
+    The largest overlap is matched first. That is not always the best matching, but the result is
+    never worse than without renaming.
     """
     overlap: FloatArray = np.zeros((n_servers, n_servers))
     np.add.at(overlap, (server, before), graph.state)

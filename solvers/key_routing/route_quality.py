@@ -1,4 +1,4 @@
-"""Locality and imbalance of routes on what really came (design, "Words")."""
+"""Locality and imbalance of routes, by exact counts of a period."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from solvers.model.problem import IntArray
 
 @dataclass(frozen=True, slots=True)
 class RouteQuality:
-    """``locality``: percent of records whose next hop is on the same server, keys that go by
-    hash included. ``imbalance``: most over mean records per server, the worse stage."""
+    """Quality of routes.
+
+    Attributes:
+        locality: Percent of records whose next hop is on the same server, hashed keys included.
+        imbalance: Most records of a server over the mean, of the worse stage.
+    """
 
     locality: float
     imbalance: float
 
 
 def quality(graph: KeyGraph, server: IntArray, n_servers: int) -> RouteQuality:
-    """On exact counts of a period, given where each key was routed."""
+    """Return the quality of a period whose keys went to these servers."""
     total = float(graph.edge_weight.sum())
     locality = 100.0 * graph.local_weight(server) / total if total > 0 else 0.0
     worst = 1.0
@@ -34,4 +38,5 @@ def quality(graph: KeyGraph, server: IntArray, n_servers: int) -> RouteQuality:
 
 
 def route_quality(graph: KeyGraph, routes: Routes) -> RouteQuality:
+    """Return the quality of routing tables."""
     return quality(graph, routes.servers_of(graph), routes.n_servers)

@@ -1,8 +1,8 @@
-"""Routing tables with hash fallback [MW16-LOCALITY, 3.3]: small, and right for every key there is.
+"""Routing tables with hash fallback [MW16-LOCALITY, 3.3].
 
-A table holds 64-bit fingerprints, not keys: 10 bytes an entry whatever the key is. Two keys with
-one fingerprint are routed alike, always, so a collision can cost locality but never correctness.
-A key whose table entry would say what its hash says needs no entry.
+A table holds 64-bit fingerprints instead of keys: 10 bytes an entry for a key of any length. Two
+keys with one fingerprint always go to one server, so a collision can cost locality but never
+correctness. A key that goes to its hashed server needs no entry.
 """
 
 from __future__ import annotations
@@ -21,12 +21,19 @@ MOST_SERVERS = 2**16
 
 
 def hash_server(key: bytes, n_servers: int) -> int:
+    """Return the server of a key without an entry."""
     return fingerprint(key) % n_servers
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RoutingTable:
-    """One stage's table. ``fingerprints`` are sorted; anything else goes by hash."""
+    """The table of one stage; a key without an entry goes by hash.
+
+    Attributes:
+        n_servers: Number of servers.
+        fingerprints: Sorted fingerprints of the keys with an entry.
+        servers: Server of each entry.
+    """
 
     n_servers: int
     fingerprints: npt.NDArray[np.uint64]
@@ -44,6 +51,7 @@ class RoutingTable:
 
     @classmethod
     def hashed(cls, n_servers: int) -> RoutingTable:
+        """Return a table without entries."""
         return cls(n_servers, np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.uint16))
 
     @classmethod
@@ -54,7 +62,7 @@ class RoutingTable:
         weight_of: Mapping[bytes, float] | None = None,
         max_keys: int | None = None,
     ) -> RoutingTable:
-        """The heaviest ``max_keys`` entries that differ from the hash; the rest goes by hash."""
+        """Return a table of the heaviest ``max_keys`` keys whose server is not the hashed one."""
         entries: dict[int, tuple[float, int]] = {}
         for name, server in server_of.items():
             key = key_bytes(name)
@@ -64,22 +72,24 @@ class RoutingTable:
                 continue
             if print_ not in entries or entries[print_][0] < weight:
                 entries[print_] = (weight, server)
-        kept = sorted(entries.items(), key=lambda e: (-e[1][0], e[0]))[:max_keys]
-        kept.sort()
+        chosen = sorted(entries.items(), key=lambda e: (-e[1][0], e[0]))[:max_keys]
+        chosen.sort()
         return cls(
             n_servers,
-            np.array([p for p, _ in kept], dtype=np.uint64),
-            np.array([s for _, (_, s) in kept], dtype=np.uint16),
+            np.array([p for p, _ in chosen], dtype=np.uint64),
+            np.array([s for _, (_, s) in chosen], dtype=np.uint16),
         )
 
     @property
     def n_bytes(self) -> int:
+        """Bytes of the entries."""
         return self.fingerprints.nbytes + self.servers.nbytes
 
     def __len__(self) -> int:
         return len(self.servers)
 
     def route(self, key: str | bytes) -> int:
+        """Return the server of a key."""
         return self._route(fingerprint(key_bytes(key)))
 
     def _route(self, print_: int) -> int:
@@ -89,20 +99,21 @@ class RoutingTable:
         return print_ % self.n_servers
 
     def route_many(self, keys: Iterable[str | bytes]) -> IntArray:
+        """Return the server of each key."""
         prints = np.array([fingerprint(key_bytes(k)) for k in keys], dtype=np.uint64)
         by_hash = (prints % np.uint64(self.n_servers)).astype(np.int64)
         if not len(self.fingerprints):
             return by_hash
         position = np.searchsorted(self.fingerprints, prints)
         position = np.minimum(position, len(self.fingerprints) - 1)
-        found = self.fingerprints[position] == prints
-        return np.where(found, self.servers[position].astype(np.int64), by_hash)
+        has_entry = self.fingerprints[position] == prints
+        return np.where(has_entry, self.servers[position].astype(np.int64), by_hash)
 
 
 def moved_keys(
     before: RoutingTable, after: RoutingTable, keys: Sequence[bytes]
 ) -> list[tuple[bytes, int, int]]:
-    """(key, from, to): what a reconfiguration has to migrate [MW16-LOCALITY, 3.4]."""
+    """Return (key, old server, new server) of the keys that migrate [MW16-LOCALITY, 3.4]."""
     old, new = before.route_many(keys), after.route_many(keys)
     changed = np.flatnonzero(old != new).tolist()
     return [(keys[i], int(old[i]), int(new[i])) for i in changed]

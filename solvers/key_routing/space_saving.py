@@ -1,10 +1,9 @@
-"""SpaceSaving (Metwally et al.; [MW16-LOCALITY, 3.2]): the heaviest items of a stream in bounded
-memory.
+"""SpaceSaving (Metwally et al.; [MW16-LOCALITY, 3.2]): the heaviest items of a stream.
 
-What is promised, and kept by every operation here: for an item that is held,
-``count - error <= true weight <= count``; for one that is not, ``true weight <= unseen``. Held
-errors never exceed ``unseen``, and on a plain stream ``unseen <= total / capacity``. Merging adds
-the bounds, and scaling scales them.
+It uses bounded memory. Every operation keeps two bounds: ``count - error <= true weight <= count``
+for an item in the summary, and ``true weight <= unseen`` for any other item. Errors never exceed
+``unseen``, and on a plain stream ``unseen <= total / capacity``. Merging adds the bounds, and
+scaling scales them.
 """
 
 from __future__ import annotations
@@ -43,10 +42,10 @@ class SpaceSaving(Generic[Item]):
         self.total = 0.0
         self._counts: dict[Item, float] = {}
         self._errors: dict[Item, float] = {}
-        # Made when an item first has to leave: a summary that is never full needs no order.
+        # The heap is made when an item first has to leave; a summary with room needs no order.
         self._heap: list[tuple[float, int, Item]] | None = None
         self._number = 0
-        self._floor = 0.0  # what merging made of the bound on items that are not held
+        self._floor = 0.0  # bound on items that are not in the summary, from merging
 
     @classmethod
     def of(
@@ -57,7 +56,11 @@ class SpaceSaving(Generic[Item]):
         unseen: float,
         total: float,
     ) -> SpaceSaving[Item]:
-        """From bounds that were found elsewhere; an item not among them weighs up to ``unseen``."""
+        """Return a summary with these bounds.
+
+        Raises:
+            InvalidInput: there are more items than the capacity.
+        """
         if len(estimates) > capacity:
             raise InvalidInput(f"{len(estimates)} items for a capacity of {capacity}")
         made: SpaceSaving[Item] = cls(capacity)
@@ -75,23 +78,27 @@ class SpaceSaving(Generic[Item]):
 
     @property
     def counts(self) -> Mapping[Item, float]:
-        """Upper bounds of the weights of all items held, without a copy."""
+        """Upper bounds of the weights of all items in the summary, without a copy."""
         return MappingProxyType(self._counts)
 
     @property
     def at_least(self) -> dict[Item, float]:
-        """Lower bounds of the weights of all items held."""
+        """Lower bounds of the weights of all items in the summary."""
         return {item: max(0.0, n - self._errors[item]) for item, n in self._counts.items()}
 
     @property
     def unseen(self) -> float:
-        """No item that is not held weighs more than this."""
+        """Upper bound of the weight of any item that is not in the summary."""
         if len(self._counts) < self.capacity:
             return self._floor
         return max(self._floor, self._lightest()[0])
 
     def add(self, item: Item, weight: float = 1.0) -> None:
-        """Count an occurrence. A new item takes over the lightest one's count as its error."""
+        """Count an occurrence. A new item takes the count of the lightest item as its error.
+
+        Raises:
+            InvalidInput: the weight is not a number >= 0.
+        """
         if not (math.isfinite(weight) and weight >= 0):
             raise InvalidInput(f"the weight of {item!r} is {weight!r}", allowed="a number >= 0")
         if weight == 0:
@@ -104,18 +111,18 @@ class SpaceSaving(Generic[Item]):
         if len(self._counts) >= self.capacity:
             lightest = self._lightest()[2]
             del self._counts[lightest], self._errors[lightest]
-            # The item that left may weigh as much as the bound it left under.
+            # The item that left can weigh as much as its bound.
             self._floor = max(self._floor, bound)
         self._put(item, bound + weight, bound)
 
     def estimate(self, item: Item) -> Estimate:
-        """Bounds on any item's weight; one that is not held may weigh up to ``unseen``."""
+        """Return bounds of an item's weight, ``unseen`` if it is not in the summary."""
         if item in self._counts:
             return Estimate(self._counts[item], self._errors[item])
         return Estimate(self.unseen, self.unseen)
 
     def scaled(self, factor: float) -> SpaceSaving[Item]:
-        """All weights times ``factor``: what decayed statistics are made of."""
+        """Return a summary with all weights times ``factor``."""
         if not (math.isfinite(factor) and factor >= 0):
             raise InvalidInput(f"the factor is {factor!r}", allowed="a number >= 0")
         result: SpaceSaving[Item] = SpaceSaving(self.capacity)
@@ -137,7 +144,7 @@ class SpaceSaving(Generic[Item]):
             self._heap = None
 
     def _lightest(self) -> tuple[float, int, Item]:
-        """Entries of the heap may be outdated; those are thrown away as they come up."""
+        """Return the lightest item; outdated entries of the heap are removed when they come up."""
         if self._heap is None:
             self._heap = [(c, i, held) for i, (held, c) in enumerate(self._counts.items())]
             self._number = len(self._heap)
@@ -150,10 +157,10 @@ class SpaceSaving(Generic[Item]):
 
 
 def merge(summaries: Sequence[SpaceSaving[Item]], capacity: int) -> SpaceSaving[Item]:
-    """One summary of all the streams together; counts, errors and bounds add up.
+    """Return one summary of all streams; counts, errors and bounds add up.
 
-    An item that a summary does not hold may weigh up to its ``unseen`` there, so that much is
-    added to both count and error. What does not fit is dropped, lightest first, and raises
+    An item that is not in a summary can weigh up to its ``unseen`` there, so that much is added to
+    both count and error. Items above the capacity are dropped, lightest first, and raise
     ``unseen``.
     """
     merged: SpaceSaving[Item] = SpaceSaving(capacity)
@@ -161,7 +168,7 @@ def merge(summaries: Sequence[SpaceSaving[Item]], capacity: int) -> SpaceSaving[
     counts: dict[Item, float] = {}
     errors: dict[Item, float] = {}
     for summary in summaries:
-        # An item starts from what all summaries may hide of it, and each that holds it corrects.
+        # An item starts with the sum of all ``unseen``; a summary with the item corrects its part.
         own = summary.unseen
         for item, count in summary._counts.items():
             counts[item] = counts.get(item, unseen) - own + count

@@ -1,9 +1,9 @@
-"""The power of two choices (PoTC of [ICDE17, 2.2]; PKG of [AUTODASP17]): two servers per key.
+"""The power of two choices (PoTC in [ICDE17, 2.2], PKG in [AUTODASP17]): two servers per key.
 
-A source sends each record to the less loaded of its key's two servers, by its own count of what
-it sent. Load is level without migration, but a key's state is split, so results must be merged:
-a cost that never stops and that the method does not balance [ICDE17, 5.2.1]. Written
-once, for the benchmarks of both papers.
+A source sends each record to the less loaded of the two servers of its key, by its own count of
+records sent. The load is level without migration, but a key's state is split, so results must be
+merged all the time, and the method does not balance that cost [ICDE17, 5.2.1]. The benchmarks of
+both papers use this module.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from solvers.model.problem import FloatArray, IntArray
 
 
 def two_choices(key: bytes, n_servers: int) -> tuple[int, int]:
-    """h1 and h2. They may agree, as independent hash functions do."""
+    """Return h1 and h2 of a key; like other independent hashes they can be equal."""
     return fingerprint(key, 1) % n_servers, fingerprint(key, 2) % n_servers
 
 
 class TwoChoices:
-    """The two servers of each key, and where a source sends its records by them.
+    """Routes records by two choices.
 
-    ``choices`` [2, keys]: hashed from names, or drawn where keys are numbers.
+    ``choices`` [2, keys] are the two servers of each key: hashed from names, or drawn at random
+    where keys are numbers.
     """
 
     def __init__(self, choices: IntArray, n_servers: int) -> None:
@@ -51,9 +52,15 @@ class TwoChoices:
         return cls(np.stack((first, second)), n_servers)
 
     def send(self, keys: IntArray, weight: FloatArray | None = None, at_once: int = 1) -> IntArray:
-        """The server of each record of one source: the less loaded of its key's two, by what the
-        source sent itself, as in print. ``at_once``: records that are sent on one view of the
-        loads, where senders learn of them with a delay."""
+        """Return the server of each record of one source.
+
+        It is the less loaded of the key's two servers, by what the source itself sent.
+
+        Args:
+            keys: Key of each record.
+            weight: Weight of each record, 1 if None.
+            at_once: Records that use one view of the loads, where senders see loads with a delay.
+        """
         load = np.zeros(self.n_servers)
         weights = np.ones(len(keys)) if weight is None else weight
         sent = np.empty(len(keys), dtype=np.int64)
@@ -68,8 +75,14 @@ class TwoChoices:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TwoChoicesOutcome:
-    """``load`` per server; ``partials``: (key, server) states held; ``merges``: those that have
-    to be sent to another server to be merged, every time a result is wanted."""
+    """Load and merge cost of a run.
+
+    Attributes:
+        load: [servers] Records of each server.
+        partials: Number of (key, server) states.
+        merges: States that must be sent to another server for every result.
+        merge_load: [servers] Merges that each server receives.
+    """
 
     load: FloatArray
     partials: int
@@ -80,7 +93,7 @@ class TwoChoicesOutcome:
 def run_two_choices(
     records: Iterable[tuple[str | bytes, float]], n_servers: int, n_sources: int = 1
 ) -> TwoChoicesOutcome:
-    """Records in order, dealt to the sources in turn. A key is merged at its first choice."""
+    """Route records in order, given to the sources in turn; the first choice of a key merges it."""
     named = [(key_bytes(name), weight) for name, weight in records]
     keys = list(dict.fromkeys(key for key, _ in named))
     index = {key: i for i, key in enumerate(keys)}
