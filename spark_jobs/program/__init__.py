@@ -1,1 +1,1 @@
-"""What every pipeline program shares: arguments, exit codes, Spark session, fault points."""
+"""Shared by every pipeline program: arguments, exit codes, Spark session, fault points."""

@@ -1,4 +1,4 @@
-"""Command-line arguments that every pipeline program shares, checked where they enter."""
+"""Command-line arguments that pipeline programs share, with their checks."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def add_run_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--job", required=True, type=job_name, help="name of the streaming job")
     parser.add_argument(
         "--run-id", required=True, type=run_id,
-        help="run this belongs to; the same run id never does its work twice",
+        help="id of the run; a run does its work once, however often it is started",
     )  # fmt: skip
 
 
 def add_settings_arguments(parser: ArgumentParser) -> None:
-    """Add what overrides the environment's settings for one call."""
+    """Add ``--warehouse`` and ``--policies``, which override the environment's settings."""
     parser.add_argument("--warehouse", type=_text, help="root of the tables (BALLAST_WAREHOUSE)")
     parser.add_argument(
         "--policies", type=Path, help="folder of the job policies (BALLAST_POLICIES)"
@@ -31,15 +31,15 @@ def add_settings_arguments(parser: ArgumentParser) -> None:
 
 
 def add_as_of_argument(parser: ArgumentParser) -> None:
-    """Add ``--as-of``, the time a program takes for now."""
+    """Add ``--as-of``, the time that a program uses as the present."""
     parser.add_argument(
         "--as-of", type=utc_time, default=None,
-        help="ISO time to take for now, for example 2026-11-16T12:00:00Z (default: now)",
+        help="ISO time to use as the present, for example 2026-11-16T12:00:00Z (default: now)",
     )  # fmt: skip
 
 
 def override(settings: Settings, arguments: Namespace) -> Settings:
-    """The settings with what the command line says otherwise."""
+    """The settings with those that the command line overrides."""
     if getattr(arguments, "warehouse", None):
         warehouse = arguments.warehouse
         absolute = warehouse if "://" in warehouse else str(Path(warehouse).absolute())
@@ -50,7 +50,7 @@ def override(settings: Settings, arguments: Namespace) -> Settings:
 
 
 def job_name(text: str) -> str:
-    """A job's name, matched as a whole: a trailing newline is not part of one."""
+    """A job's name; the whole text must match, a trailing newline included."""
     try:
         return check_job_name(text)
     except InvalidInput as error:

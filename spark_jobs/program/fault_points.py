@@ -1,4 +1,4 @@
-"""A hook for fault tests: a program can be made to die, as by SIGKILL, at a named point.
+"""Fault points: tests can kill a program with SIGKILL at a named point.
 
 Only tests set ``BALLAST_FAULT_POINT``; without it :func:`fault_point` does nothing.
 """
@@ -12,6 +12,6 @@ VARIABLE = "BALLAST_FAULT_POINT"
 
 
 def fault_point(name: str) -> None:
-    """Kill this very process, without any clean-up, if the environment names this point."""
+    """Kill this process, without any clean-up, if the environment names this point."""
     if os.environ.get(VARIABLE) == name:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Markdown for people: tables and text in which nothing that came from a table can be markup."""
+"""Markdown tables and text; values are escaped, so that none of them is markup."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|<>~&$])")
 
 
 def escaped(text: object) -> str:
-    """Text as it is, on one line: what would be Markdown or HTML is only text."""
+    """The text on one line, with Markdown and HTML escaped."""
     line = " ".join(str(text).split())
     return _SPECIAL.sub(r"\\\1", line).replace("\\<", "&lt;").replace("\\>", "&gt;")
 
@@ -24,7 +24,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def cell(value: Any) -> str:
-    """A value as people read it."""
+    """A value as text: thousands separators, two decimals, ``-`` for None."""
     if value is None:
         return "-"
     if isinstance(value, float):

@@ -1,7 +1,7 @@
-"""The frame around every pipeline program: arguments, settings, progress lines, exit codes.
+"""Run a pipeline program: arguments, settings, progress lines, exit codes.
 
-A program's body builds its Spark session itself, with :func:`spark_session` and only when it
-needs one, so that a run that has nothing to do costs no JVM session.
+The body of a program opens its Spark session itself, with :func:`spark_session` and only if it
+needs one, so that a run without work opens none.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Body = Callable[[Namespace, Settings], None]
 
 progress = logging.getLogger("ballast.progress")
-"""Plain lines on what a program does; ``progress.info("...")`` prints them with the seconds."""
+"""Progress lines: ``progress.info("...")`` prints a line with the seconds since the start."""
 
 
 def run_program(
@@ -34,10 +34,20 @@ def run_program(
     body: Body,
     argv: Sequence[str] | None = None,
 ) -> int:
-    """Parse, load the settings, run the body; return the exit code.
+    """Parse the arguments, load the settings, run the body.
 
-    An error raised on purpose becomes one line on stderr, a refusal that the task is handed, and
-    its exit code. Any other exception is a bug and keeps its traceback.
+    A :class:`BallastError` becomes one line on stderr, a refusal in the task's result and its
+    exit code. Any other exception is a bug and keeps its traceback.
+
+    Args:
+        name: name of the program.
+        description: one line for ``--help``.
+        add_arguments: adds the program's own arguments to the parser.
+        body: does the work, given the parsed arguments and the settings.
+        argv: the command line; that of the process by default.
+
+    Returns:
+        The exit code.
     """
     parser = _Parser(prog=name, description=description)
     add_arguments(parser)
@@ -55,7 +65,7 @@ def run_program(
 
 
 class _Parser(ArgumentParser):
-    """A parser whose refusal the task is handed as well: to try again would not help."""
+    """A parser that writes its error to the task's result too: a retry would not help."""
 
     def error(self, message: str) -> NoReturn:
         write_task_refusal(InvalidInput(message), message)
@@ -64,7 +74,7 @@ class _Parser(ArgumentParser):
 
 @contextmanager
 def spark_session(settings: Settings, app_name: str) -> Iterator[SparkSession]:
-    """A session that is stopped whatever happens inside."""
+    """A session that is stopped at the end of the block, also after an error."""
     from spark_jobs.program.session import build_session
 
     spark = build_session(settings, app_name)
@@ -76,16 +86,16 @@ def spark_session(settings: Settings, app_name: str) -> Iterator[SparkSession]:
 
 
 def _print_progress(name: str) -> None:
-    """Send progress lines to stdout: what is said there survives in the task's log."""
+    """Send progress lines to stdout, which the task's log keeps."""
     handler = logging.StreamHandler(sys.stdout)
-    handler.setFormatter(_Elapsed(name))
+    handler.setFormatter(_ElapsedFormatter(name))
     progress.handlers[:] = [handler]
     progress.setLevel(logging.INFO)
     progress.propagate = False
 
 
-class _Elapsed(logging.Formatter):
-    """``condense +12.3 s: what was done``; the clock starts with the Python process."""
+class _ElapsedFormatter(logging.Formatter):
+    """Formats a line as ``condense +12.3 s: text``; the clock starts with the Python process."""
 
     def __init__(self, name: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The Spark session of a pipeline job, and the settings every session here shares."""
+"""The Spark session of a pipeline program."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from ballast.contracts.spark import JARS, spark_conf
 
 
 def build_session(settings: Settings, app_name: str) -> SparkSession:
-    """A session with Delta; under spark-submit it takes what was submitted and adds the rest."""
+    """A session with Delta; under spark-submit it adds to the settings that were submitted.
+
+    Raises:
+        SettingsError: Spark runs on this machine and Delta's jars are missing.
+    """
     missing = [jar for jar in JARS if not (settings.jars / jar).exists()]
     if missing and settings.is_local_spark():
         raise SettingsError(

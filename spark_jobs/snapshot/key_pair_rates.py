@@ -27,15 +27,25 @@ def key_pair_rates(
     """Mean rates of keys and key pairs over the windows, with an upper bound of the error.
 
     Only the heaviest of each edge and operator are returned, so that a snapshot stays small.
+    """
+    seconds = fn.lit(len(windows) * window_s)
+    rates = _bounded_sums(in_windows(good, windows)).select(
+        *PAIR,
+        (fn.col("records") / seconds).alias("records_per_s"),
+        (fn.col("error_records") / seconds).alias("error_records_per_s"),
+    )
+    return heaviest(rates, most_pairs, most_keys)
+
+
+def _bounded_sums(rows: DataFrame) -> DataFrame:
+    """Records of each key and pair in all windows, and the most that may be missing.
 
     In a window without a row for it, a key or pair may have had as many records as the row for
     the others of its edge or operator allows. That number is added to its error, so the bound
     holds for the sum.
     """
-    seconds = fn.lit(len(windows) * window_s)
     # NULL equals nothing in a join.
-    receiver = fn.coalesce("to_operator_id", fn.lit(""))
-    rows = in_windows(good, windows).withColumn("receiver", receiver)
+    rows = rows.withColumn("receiver", fn.coalesce("to_operator_id", fn.lit("")))
     others = rows.where(fn.col("from_key").isNull()).select(
         fn.when(fn.col("kind") == "other_pairs", "pair").otherwise("key").alias("kind"),
         "from_operator_id",
@@ -56,12 +66,7 @@ def key_pair_rates(
     )
     without_a_row = fn.coalesce("missable_in_all", fn.lit(0)) - fn.col("missable_with_a_row")
     missed = fn.col("error_records") + fn.greatest(without_a_row, fn.lit(0))
-    rates = bounded.select(
-        *PAIR,
-        (fn.col("records") / seconds).alias("records_per_s"),
-        (missed / seconds).alias("error_records_per_s"),
-    )
-    return heaviest(rates, most_pairs, most_keys)
+    return bounded.select(*PAIR, "records", missed.alias("error_records"))
 
 
 def heaviest(

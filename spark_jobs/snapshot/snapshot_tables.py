@@ -21,7 +21,7 @@ from spark_jobs.snapshot.bad_rows import with_facts
 from spark_jobs.snapshot.metric_tables import CONNECTIONS
 from spark_jobs.snapshot.run_context import SnapshotRun
 from spark_jobs.snapshot.window_rows import of_job_since
-from spark_jobs.warehouse.spark_tables import append_once, on_conflict_again, read_table
+from spark_jobs.warehouse.spark_tables import append_once, read_table, retry_on_conflict
 
 REJECTED = "metrics.rejected"
 
@@ -103,7 +103,7 @@ def merge_rejected(run: SnapshotRun, rejected: DataFrame) -> None:
         known = DeltaTable.forPath(run.spark, run.settings.table_uri(REJECTED)).alias("known")
         known.merge(rows.alias("found"), is_same).whenNotMatchedInsertAll().execute()
 
-    on_conflict_again(merge)
+    retry_on_conflict(merge)
 
 
 def write_details(run: SnapshotRun, details: Mapping[str, DataFrame]) -> None:

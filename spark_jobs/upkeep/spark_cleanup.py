@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from ballast.contracts.settings import Settings
 from spark_jobs.upkeep.expired_rows import ExpiredRows
 from spark_jobs.upkeep.maintenance_steps import MaintenanceFailed
-from spark_jobs.warehouse.spark_tables import on_conflict_again
+from spark_jobs.warehouse.spark_tables import retry_on_conflict
 
 LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
@@ -33,8 +33,8 @@ def _clean(
     table = f"delta.`{settings.table_uri(name)}`"
     for rows in expired:
         delete = f"DELETE FROM {table} WHERE {rows.where}"  # noqa: S608 - made by expired_rows.py alone
-        on_conflict_again(partial(spark.sql, delete))
-    on_conflict_again(partial(spark.sql, f"OPTIMIZE {table}"))
+        retry_on_conflict(partial(spark.sql, delete))
+    retry_on_conflict(partial(spark.sql, f"OPTIMIZE {table}"))
     _vacuum(spark, table)
 
 

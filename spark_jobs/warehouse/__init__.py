@@ -1,1 +1,1 @@
-"""Tables of the warehouse as the pipeline reads and writes them."""
+"""Access of the pipeline to the warehouse: Delta tables from Spark, and the log of plans."""

@@ -1,4 +1,4 @@
-"""Read and append to the tables from Spark: the one edge where pipeline jobs meet Delta."""
+"""Read Delta tables with Spark, append frames to them, and retry after conflicts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
 from ballast.store import tables as store
 
-# They share no parent class in Python, so each is named.
+# They share no parent class in Python, so each is listed.
 CONFLICTS = (
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,
@@ -39,7 +39,7 @@ Returned = TypeVar("Returned")
 def read_table(
     spark: SparkSession, settings: Settings, name: str, version: int | None = None
 ) -> DataFrame:
-    """The table as it is now, or as it was at a version."""
+    """The newest version of a table, or the one given."""
     reader = spark.read.format("delta")
     if version is not None:
         reader = reader.option("versionAsOf", version)
@@ -47,18 +47,18 @@ def read_table(
 
 
 def append_once(frame: DataFrame, settings: Settings, name: str, write_id: str) -> None:
-    """Append the rows unless a write of this id has been made: a retried task adds nothing.
+    """Append the rows unless there was a write with this id: a retried task adds nothing.
 
-    What a stage hands on is small by design, so it is collected and committed through delta-rs in
-    milliseconds instead of seconds (docs/adr/0009). One application id a write, with the only
-    version 1: a lower version under a shared id would be dropped silently.
+    The rows of a stage are few, so they are collected and committed through delta-rs, which takes
+    milliseconds instead of seconds (docs/adr/0009). Each write has its own application id with
+    version 1: Delta would drop a lower version under a shared id silently.
     """
     rows = frame.select(*TABLES[name].column_names).toArrow()
     store.append_once(settings, name, rows, app_id=f"{name}:{write_id}", app_version=1)
 
 
-def on_conflict_again(action: Callable[[], Returned]) -> Returned:
-    """Run the action again when a concurrent commit got in between."""
+def retry_on_conflict(action: Callable[[], Returned]) -> Returned:
+    """Run an action, and again after a conflict with a concurrent commit."""
     for attempt in range(1, ATTEMPTS):
         try:
             return action()
