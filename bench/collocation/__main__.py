@@ -127,7 +127,7 @@ def report(runs: Sequence[CollocationRun], found: Sequence[WorstCaseVerdict], wo
     ]
     printed = paper.section(runs)
     if printed:
-        parts += ["## Beside what [ICDE17] prints (5.3)", PRINTED, printed]
+        parts += ["## Compared with what [ICDE17, 5.3] prints", PRINTED, printed]
     parts += ["## Round by round", "Collocation in % / load distance in % / moves; first seed."]
     for run in runs:
         if run.index == 0 and run.setting.name.split(", ")[1] in plots.DRAWN:
@@ -136,11 +136,11 @@ def report(runs: Sequence[CollocationRun], found: Sequence[WorstCaseVerdict], wo
 
 
 PRINTED = (
-    "The text prints one number, 'up to ten percent', and else says who is better; the figures are "
-    "curves, and nothing is read off them. Topology, rounds and COLA's load bound are not printed: "
-    "here operators are in pairs, ALBIC runs until it gets no further or to its cap, and the bound "
+    "The text prints one number, 'up to ten percent', and otherwise says which is better; the "
+    "figures are curves, and nothing is read off them. Topology, rounds and COLA's load bound are not "
+    "printed: here operators are in pairs, ALBIC runs until it gets no further or to its cap, and the bound "
     "is that of all methods. What the paper calls the maximum collocation is here the share of the "
-    "key groups that talk one to one; the others send to all key groups of the operator that they "
+    "key groups that send one to one; the others send to all key groups of the operator that they "
     "are paired with, which fill four nodes, so that more than that share can be had."
 )
 

@@ -23,7 +23,7 @@ FIGURE_10 = {
     75: name_of(40, "pairs-75"),
     100: name_of(40, "pairs"),
 }
-"""Percent of the key groups that talk one to one, and the setting that has it. The paper calls it
+"""Percent of the key groups that send one to one, and the setting that has it. The paper calls it
 the maximum collocation; with the others in pairs of operators as well, there is more to be had."""
 FIGURE_11 = {nodes: name_of(nodes, "pairs-50") for nodes in SIZES}
 PRINTED_AT_MOST = 10.0
@@ -114,8 +114,8 @@ def section(runs: Sequence[CollocationRun]) -> str:
     """Both figures as tables, and the claims; empty where none of their settings was run."""
     parts = []
     for title, axis, names in (
-        ("Figure 10, 40 nodes", "key groups that talk one to one, %", FIGURE_10),
-        ("Figure 11, 50 % of the key groups talk one to one", "nodes", FIGURE_11),
+        ("Figure 10, 40 nodes", "key groups that send one to one, %", FIGURE_10),
+        ("Figure 11, 50 % of the key groups send one to one", "nodes", FIGURE_11),
     ):
         figure = ends(runs, names)
         if figure:

@@ -10,7 +10,7 @@ the cost by edge and by size of a block. An edge on which each pair of key group
 a batch pays several times as much a record, and is the one that cannot be collocated.
 
 **What is measured.** CPU is the sum over all key groups of what their thread used: decoding,
-state, the operator, serialising. *Evened out* divides it by a fixed piece of work timed around it
+state, the operator, serialising. *Corrected* divides it by a fixed piece of work timed around it
 (ADR 13), because rounds are minutes apart and the machine is shared; *nothing is moved* is the
 same job beside it without any plan, and shows what is left of that. The mean of all methods' first
 rounds, which have the same placement and the same input, is 100 %. Rounds go on through the year,

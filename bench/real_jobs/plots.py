@@ -8,14 +8,14 @@ from typing import Any
 
 from bench.common.drawing import svg_pyplot
 from bench.real_jobs.methods import ALBIC, COLA, METHODS, NO_PLAN, OURS, WORDS
-from bench.real_jobs.report import evened_index, title
+from bench.real_jobs.report import corrected_index, title
 from bench.real_jobs.rounds import JobRound, JobRun
 
 COLOURS = {OURS: "#0b6e4f", ALBIC: "#1f77b4", COLA: "#d95f02", NO_PLAN: "#999999"}
 Value = Callable[[JobRun, JobRound], float]
 PANELS: tuple[tuple[str, Value], ...] = (
     ("collocation factor, %", lambda _, row: row.collocation),
-    ("load index, %", evened_index),
+    ("load index, %", corrected_index),
     ("load distance, %", lambda _, row: row.load_distance),
     ("MB between nodes", lambda _, row: row.between_bytes / 1e6),
 )

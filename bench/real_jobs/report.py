@@ -31,7 +31,7 @@ class Ends:
 
     collocation: tuple[float, float]
     load_index: float
-    evened_index: float
+    corrected_index: float
     load_distance: float
     between_mb: tuple[float, float]
     moves: float
@@ -48,7 +48,7 @@ def load_index(run: JobRun, row: JobRound) -> float:
     return 100 * row.cpu_s / row.records / base_of(run, "cpu_s")
 
 
-def evened_index(run: JobRun, row: JobRound) -> float:
+def corrected_index(run: JobRun, row: JobRound) -> float:
     """The same in units of the probes around it: a slower processor is no load."""
     return 100 * row.work / row.records / base_of(run, "work")
 
@@ -62,7 +62,7 @@ def ends(run: JobRun, method: str) -> Ends | None:
     return Ends(
         (rows[0].collocation, mean(row.collocation for row in last)),
         mean(load_index(run, row) for row in last),
-        mean(evened_index(run, row) for row in last),
+        mean(corrected_index(run, row) for row in last),
         mean(row.load_distance for row in last),
         (rows[0].between_bytes / 1e6, mean(row.between_bytes for row in last) / 1e6),
         mean(row.moves for row in rows[1:]) if rows[1:] else 0.0,
@@ -73,7 +73,7 @@ def summary(runs: Sequence[JobRun]) -> str:
     """One line a job and method: from the first round to the mean of the last ones."""
     lines = [
         (
-            "| job | method | collocation factor, % | load index, % | evened out, % | "
+            "| job | method | collocation factor, % | load index, % | corrected, % | "
             "load distance, % | MB between nodes a round | moves a round |"
         ),
         "|---|---|---|---|---|---|---|---|",
@@ -85,7 +85,7 @@ def summary(runs: Sequence[JobRun]) -> str:
                 lines.append(
                     f"| {title(run)} | {WORDS[method]} | {found.collocation[0]:.1f} to "
                     f"{found.collocation[1]:.1f} | {found.load_index:.1f} | "
-                    f"{found.evened_index:.1f} | {found.load_distance:.1f} | "
+                    f"{found.corrected_index:.1f} | {found.load_distance:.1f} | "
                     f"{found.between_mb[0]:.2f} to {found.between_mb[1]:.2f} | {found.moves:.0f} |"
                 )
     return "\n".join(lines)
@@ -109,7 +109,7 @@ def _here(run: JobRun) -> str:
         if found is not None:
             parts.append(
                 f"{method}: collocation {found.collocation[1]:.0f} %, load index "
-                f"{found.evened_index:.0f} %, {found.moves:.0f} moves a round"
+                f"{found.corrected_index:.0f} %, {found.moves:.0f} moves a round"
             )
     return "; ".join(parts)
 
@@ -133,7 +133,7 @@ def by_round(run: JobRun) -> str:
         any_row = next(row for row in found.values() if row is not None)
         cells = (
             [_cell(found[m], lambda r: f"{r.collocation:.1f}") for m in planners]
-            + [_cell(found[m], lambda r: f"{evened_index(run, r):.1f}") for m in methods]
+            + [_cell(found[m], lambda r: f"{corrected_index(run, r):.1f}") for m in methods]
             + [_cell(found[m], lambda r: f"{r.load_distance:.1f}") for m in planners]
             + [_cell(found[m], lambda r: f"{r.between_bytes / 1e6:.2f}") for m in planners]
             + [f"{any_row.source_bytes / 1e6:.2f}"]
@@ -154,7 +154,7 @@ def serialisation(run: JobRun) -> str:
     sent = statistics.mean(row.sent_records for row in first)
     cost = sent * (run.send_us + run.receive_us)
     found = ends(run, OURS)
-    saved = f"{100 - found.evened_index:.1f}" if found else "?"
+    saved = f"{100 - found.corrected_index:.1f}" if found else "?"
     records = statistics.mean(row.records for row in first)
     return (
         f"| {title(run)} | {cpu_us / records:.1f} | {sent / records:.2f} | "
@@ -175,12 +175,12 @@ def document(runs: Sequence[JobRun], words: str, notes: str) -> str:
     parts = [
         "Written by `make bench-real-jobs` (`python -m bench.real_jobs --docs`).",
         words,
-        "## Beside the print",
+        "## Compared with the print",
         beside_print(runs),
         "## From the first round to the last",
         summary(runs),
         "![Rounds](images/bench-real-jobs.svg)",
-        "## What sending costs",
+        "## Cost of sending",
         serialisation_table(runs),
         notes,
     ]

@@ -41,7 +41,7 @@ from bench.rebalance.measure import (
     no_outcome,
 )
 
-BENCHMARK = Benchmark("rebalance", "Rebalance beside its peers", __doc__)
+BENCHMARK = Benchmark("rebalance", "Rebalance compared with its peers", __doc__)
 LIMIT_S = 1.0
 LONG_LIMIT_S = 20.0
 LARGE_LIMIT_S = 15.0

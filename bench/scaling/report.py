@@ -158,7 +158,7 @@ FIGURE_5 = (
     "nodes at 100 %. Integrated / apart. Printed: integrated obtains a good load distance much "
     "faster, and scale-in completes within a similar time; the figure is not in the text. Apart: "
     "drain first, evenly, then balance. Both balance by the same search, and the integrated run is "
-    "`solvers.planner.round.plan_round` with a bound of 12 rounds for the drain (docs/adr/0035)."
+    "`solvers.planner.round.plan_round` with a bound of 12 rounds for the drain (ADR 35)."
 )
 CASES = {
     dodo.EXTREME: (

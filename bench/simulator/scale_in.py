@@ -1,7 +1,7 @@
 """Scale-in with and without integration ([ICDE17, 5.1], Figure 5), round by round.
 
 Integrated: Algorithm 1 as it is (solvers/planner/round.py), one budget for drain and balance,
-within a bound on the rounds that a drain may take (docs/adr/0035). Which nodes go is given, as in
+within a bound on the rounds that a drain may take (ADR 35). Which nodes go is given, as in
 print. Apart: as in print, scale-in comes first as a process of its own that spreads the key
 groups of the draining nodes evenly over the others, and balancing gets the budget once they are
 empty.

@@ -182,7 +182,7 @@ def test_figures_are_the_first_rounds_and_the_mean_of_the_last_three():
     found = report.ends(run, OURS)
     assert found.collocation == (0, 30)
     assert found.load_index == pytest.approx(100 * 1.7 / 2)
-    assert found.evened_index == pytest.approx(100 * 17 / 20)
+    assert found.corrected_index == pytest.approx(100 * 17 / 20)
     assert found.moves == 10
     assert JobRun.from_json(json.loads(json.dumps(run.to_json()))) == run
 
