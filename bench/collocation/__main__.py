@@ -137,11 +137,12 @@ def report(runs: Sequence[CollocationRun], found: Sequence[WorstCaseVerdict], wo
 
 PRINTED = (
     "The text prints one number, 'up to ten percent', and otherwise says which is better; the "
-    "figures are curves, and nothing is read off them. Topology, rounds and COLA's load bound are not "
-    "printed: here operators are in pairs, ALBIC runs until it gets no further or to its cap, and the bound "
-    "is that of all methods. What the paper calls the maximum collocation is here the share of the "
-    "key groups that send one to one; the others send to all key groups of the operator that they "
-    "are paired with, which fill four nodes, so that more than that share can be had."
+    "figures are curves, and nothing is read off them. Topology, rounds and COLA's load bound are "
+    "not printed: here operators are in pairs, ALBIC runs until it gets no further or to its cap, "
+    "and the bound is that of all methods. What the paper calls the maximum collocation is here "
+    "the share of the key groups that send one to one; the others send to all key groups of the "
+    "operator that they are paired with, which fill four nodes, so that more than that share can "
+    "be had."
 )
 
 
