@@ -80,7 +80,7 @@ class IncompletePeriod:
     def _silent_nodes(self) -> list[str]:
         ends = [window.end_at for window in self.windows if window.key_groups]
         silent = {
-            state.node.id: sum(not state.speaks_in(end) for end in ends)
+            state.node.id: sum(not state.reports_in(end) for end in ends)
             for state in self.states
             if state.state != "dead"
         }

@@ -57,7 +57,7 @@ class NodeState:
     since: datetime | None = None
     """End of the first window of a node that was just added: before, it was not in use."""
 
-    def speaks_in(self, end: datetime) -> bool:
+    def reports_in(self, end: datetime) -> bool:
         """Whether it reported in a window, or was not in use yet."""
         return end in self.report.windows or (self.since is not None and end < self.since)
 
@@ -87,7 +87,7 @@ def _first(reported: Value | None, otherwise: Value) -> Value:
 
 def silent_nodes(states: Sequence[NodeState], end: datetime) -> int:
     """Number of nodes that are not dead and did not report in the window that ends at ``end``."""
-    return sum(not state.speaks_in(end) for state in states if state.state != "dead")
+    return sum(not state.reports_in(end) for state in states if state.state != "dead")
 
 
 def nodes_since(policy: JobPolicy, period: StatisticsPeriod) -> datetime:

@@ -39,8 +39,8 @@ def last_known_since(period: StatisticsPeriod, previous: Snapshot | None) -> dat
 
 def silent_groups(expected: DataFrame, good: DataFrame, period: StatisticsPeriod) -> DataFrame:
     """The expected key groups that did not report in the period's last window."""
-    speaking = good.where(fn.col("window_end_at") == fn.lit(period.end))
-    return expected.join(speaking, list(GROUP), "left_anti")
+    reporting = good.where(fn.col("window_end_at") == fn.lit(period.end))
+    return expected.join(reporting, list(GROUP), "left_anti")
 
 
 def last_known_loads(good: DataFrame, policy: JobPolicy) -> DataFrame:

@@ -28,7 +28,7 @@ class Event:
     version: int | None = None
     plan_id: str | None = None
     unique_by: str | None = None
-    """Text that tells events apart; by default run, version and plan of the event."""
+    """Text that makes the event unique; by default run, version and plan of the event."""
 
     @property
     def write_id(self) -> str:

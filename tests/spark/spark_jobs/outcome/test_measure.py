@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ballast.store.plans import read_assignment, read_outcomes
+from ballast.store.plans import read_assignment, read_outcomes, read_plans
 from ballast.store.tables import append
 from spark_jobs.measure import measure_plan
 from spark_jobs.publication.heads import head_of
@@ -33,7 +33,7 @@ def sessions(spark):
 
 def ack(settings, draft, status="applied", **fields):
     row = {
-        "job": JOB, "version": 1, "plan_id": draft["plan_id"], "status": status,
+        "job": JOB, "version": 1, "plan_id": draft.plan_id, "status": status,
         "batch_id": APPLIED_AT_BATCH, "reason": "", "moved_key_groups": 4, "bytes_moved": 4100,
         "pause_ms": 250.0, "acked_at": START + timedelta(seconds=15),
     }  # fmt: skip
@@ -43,13 +43,14 @@ def ack(settings, draft, status="applied", **fields):
 @pytest.fixture
 def draft(settings):
     """A plan that is in force as version 1."""
-    draft = write_draft(settings, POLICY, "run-1", placement=uneven(POLICY))
+    write_draft(settings, POLICY, "run-1", placement=uneven(POLICY))
+    (draft,) = read_plans(settings, JOB)
     append(settings, "plans.heads", [head_of(draft, datetime.now(UTC)).to_row()])
     return draft
 
 
 def placed(settings, draft):
-    rows = read_assignment(settings, JOB, draft["plan_id"])
+    rows = read_assignment(settings, JOB, draft.plan_id)
     return {(row.operator_id, row.key_group): row.node_id for row in rows}
 
 
@@ -85,7 +86,7 @@ def test_a_kept_promise_is_measured_from_the_windows_after_the_plan(settings, se
     assert measured["load_distance_points"][0] == pytest.approx(40.0)
     assert measured["moves"] == (None, 4.0, 4.0)
     assert measured["bytes"] == (None, 4000.0, 4100.0)
-    assert measured["pause_s"] == (None, pytest.approx(draft["pause_s"]), 0.25)
+    assert measured["pause_s"] == (None, pytest.approx(draft.pause_s), 0.25)
     nodes = placed(settings, draft)
     together = sum(nodes["parse", group] == nodes["count", group] for group in range(4))
     assert measured["collocation_factor_pct"][2] == pytest.approx(100 * together / 4)

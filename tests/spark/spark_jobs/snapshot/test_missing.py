@@ -38,7 +38,7 @@ def _snapshots(settings: Settings) -> int:
 def test_no_metrics_at_all_fails_without_spark(settings: Settings) -> None:
     with pytest.raises(GateFailed, match=r"has no metrics .* start the streaming job"):
         condense(settings, SnapshotRequest(POLICY, "run-1", START), _no_session)
-    assert [row["event"] for row in read_log(settings, POLICY.job)] == ["gate_failed"]
+    assert [row.event for row in read_log(settings, POLICY.job)] == ["gate_failed"]
 
 
 def test_a_silent_job_fails_without_spark(settings: Settings) -> None:
@@ -170,7 +170,7 @@ def test_key_groups_missing_in_too_many_windows_are_named(
         with pytest.raises(GateFailed, match=expected) as failed:
             take(settings, POLICY, "run-1", end)
     log = read_log(settings, POLICY.job)
-    assert [(row["event"], row["run_id"], row["reason"]) for row in log] == [
+    assert [(row.event, row.run_id, row.reason) for row in log] == [
         ("gate_failed", "run-1", str(failed.value))
     ]
     assert _snapshots(settings) == 0

@@ -28,7 +28,7 @@ def settings(tmp_path):
 def test_an_event_that_is_repeated_is_written_once(settings):
     event = Event("probe", "dry_run", "run-1", "publish of run run-1", "asked", plan_id="plan-a")
     assert [append_event(settings, event) for _ in range(3)] == [True, False, False]
-    assert [row["event"] for row in read_log(settings, "probe")] == ["dry_run"]
+    assert [row.event for row in read_log(settings, "probe")] == ["dry_run"]
 
 
 def test_events_of_other_runs_plans_and_kinds_are_events_of_their_own(settings):
@@ -44,7 +44,7 @@ def test_a_version_is_published_once_even_by_writers_at_the_same_moment(settings
         events = [published_event(HEAD, f"by writer {n}") for n in range(8)]
         wrote = list(pool.map(lambda event: append_event(settings, event), events))
     assert sum(wrote) == 1
-    assert len([row for row in read_log(settings, "probe") if row["event"] == "published"]) == 1
+    assert len([row for row in read_log(settings, "probe") if row.event == "published"]) == 1
 
 
 def test_the_log_is_logged_as_published_of_the_winner_alone(settings):

@@ -1,4 +1,4 @@
-"""Which nodes are silent or dead and when enough windows will be there: judged without Spark."""
+"""Which nodes are silent or dead, when enough windows will be there, and how errors name them."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ END = START + 100 * WINDOW
 PERIOD = period_ending_at(POLICY, END)
 
 
-def said(first_windows_back: int, last_windows_back: int = 0) -> NodeReport:
-    """A node that reported from so many windows ago to so many windows ago."""
+def report_of(first_windows_back: int, last_windows_back: int = 0) -> NodeReport:
+    """A node that reported from the first to the last of these windows before the end."""
     ends = [END - n * WINDOW for n in range(last_windows_back, first_windows_back)]
     return NodeReport(
         max(ends), frozenset(ends), ReportedCapacity(cpu_capacity_cores=4.0, rack="r")
@@ -47,44 +47,46 @@ def test_nodes_are_looked_at_far_enough_back_to_tell_the_dead() -> None:
 
 
 def test_nodes_that_report_are_alive() -> None:
-    assert states({"a": said(10), "b": said(10)}) == {"a": "alive", "b": "alive"}
+    assert states({"a": report_of(10), "b": report_of(10)}) == {"a": "alive", "b": "alive"}
 
 
 @pytest.mark.parametrize("silent", [1, 9])
 def test_a_silent_node_fails_the_gate_with_since_when(silent: int) -> None:
     since = utc_text(END - silent * WINDOW)
     with pytest.raises(GateFailed, match=f"b since {since}"):
-        states({"a": said(10), "b": said(10, silent)})
+        states({"a": report_of(10), "b": report_of(10, silent)})
 
 
 def test_a_node_silent_for_long_enough_is_dead() -> None:
-    assert states({"a": said(10)}, b=END - 10 * WINDOW) == {"a": "alive", "b": "dead"}
+    assert states({"a": report_of(10)}, b=END - 10 * WINDOW) == {"a": "alive", "b": "dead"}
 
 
 def test_a_node_never_seen_is_silent_since_the_jobs_first_window() -> None:
     with pytest.raises(GateFailed, match=f"b, never seen, since {utc_text(END - 9 * WINDOW)}"):
-        states({"a": said(9)})
+        states({"a": report_of(9)})
 
 
 def test_a_node_never_seen_for_long_enough_is_dead() -> None:
-    assert states({"a": said(10)}) == {"a": "alive", "b": "dead"}
+    assert states({"a": report_of(10)}) == {"a": "alive", "b": "dead"}
 
 
 def test_a_node_cannot_die_while_the_job_stands_still() -> None:
     """The job was started three windows ago; the node was last seen yesterday."""
     with pytest.raises(GateFailed, match="b, never seen"):
-        states({"a": said(3)}, b=END - timedelta(days=1))
+        states({"a": report_of(3)}, b=END - timedelta(days=1))
 
 
 def test_bad_figures_are_not_silence() -> None:
     only_bad = NodeReport(last_seen=END)
-    assert states({"a": said(10), "b": only_bad}) == {"a": "alive", "b": "alive"}
+    assert states({"a": report_of(10), "b": only_bad}) == {"a": "alive", "b": "alive"}
 
 
 def test_capacity_comes_from_the_node_and_else_from_the_policy() -> None:
-    row = node_states(POLICY, PERIOD, {"a": said(10), "b": said(10)}, {})[0].record("probe", "s")
+    row = node_states(POLICY, PERIOD, {"a": report_of(10), "b": report_of(10)}, {})[0].record(
+        "probe", "s"
+    )
     assert (row.cpu_capacity_cores, row.rack, row.cluster) == (4.0, "r", "main")
-    dead = node_states(POLICY, PERIOD, {"a": said(10)}, {})[1].record("probe", "s")
+    dead = node_states(POLICY, PERIOD, {"a": report_of(10)}, {})[1].record("probe", "s")
     assert (dead.cpu_capacity_cores, dead.last_seen_at, dead.silent_windows) == (
         1.0,
         None,
@@ -97,8 +99,8 @@ def silent_in_each_window(found: list[NodeState]) -> list[int]:
 
 
 def test_a_window_needs_every_living_node() -> None:
-    assert silent_in_each_window(node_states(POLICY, PERIOD, {"a": said(10)}, {})) == [0] * 6
-    both = node_states(POLICY, PERIOD, {"a": said(10), "b": said(2)}, {})
+    assert silent_in_each_window(node_states(POLICY, PERIOD, {"a": report_of(10)}, {})) == [0] * 6
+    both = node_states(POLICY, PERIOD, {"a": report_of(10), "b": report_of(2)}, {})
     assert silent_in_each_window(both) == [1] * 4 + [0] * 2
 
 
