@@ -1,7 +1,7 @@
-"""Which key groups belong together: heavy edges, the sets they connect, and splitting those.
+"""Clusters of key groups: heavy edges, the sets that they connect, and how to split a set.
 
-"Heavy" is [ICDE17]'s score (4.3.2, step 1): more than sF times what a key group sends to a
-downstream key group on average.
+An edge is heavy if its rate is more than sF times what a key group sends to a downstream key group
+on average [ICDE17, 4.3.2, step 1].
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.model.traffic_graph import TrafficGraph
 
 ROUNDING = 1e-9
-"""A part this much over its limit, relatively, is not split again."""
+"""Relative: a part that is over its limit by less is not split again."""
 PIECE = 0.95
-"""Of the limit: METIS may give a part a little more than it is asked for."""
+"""Share of the limit to aim at, because METIS can exceed the weight of a part a little."""
 
 
 def downstream_key_groups(problem: Problem, graph: TrafficGraph) -> IntArray:
-    """[G]: how many key groups the downstream operators of a key group's operator have.
+    """Return [key groups]: the number of key groups of all downstream operators.
 
-    Operators are opaque [ICDE17, 4.3.2]: an operator is downstream when traffic flows to it.
+    Operators are opaque [ICDE17, 4.3.2], so an operator is downstream if traffic flows to it.
     """
     operators, of_group = np.unique(np.array(problem.operator_ids), return_inverse=True)
     sends = graph.rate_out > 0
@@ -41,7 +41,7 @@ def downstream_key_groups(problem: Problem, graph: TrafficGraph) -> IntArray:
 
 
 def heavy_mask(problem: Problem, graph: TrafficGraph, score_factor: float) -> BoolArray:
-    """[entries]: out[g_k][g_j] > avg(g_k) x sF, Algorithm 2, lines 2-8, for the row's sender."""
+    """Return [entries]: out[g_k][g_j] > avg(g_k) x sF (Algorithm 2, lines 2-8), k the sender."""
     rows = graph.rows()
     output = np.bincount(rows, weights=graph.rate_out, minlength=graph.n_vertices)
     average = output / np.maximum(1, downstream_key_groups(problem, graph))
@@ -49,7 +49,11 @@ def heavy_mask(problem: Problem, graph: TrafficGraph, score_factor: float) -> Bo
 
 
 def connected_sets(n_vertices: int, a: Iterable[int], b: Iterable[int]) -> list[IntArray]:
-    """``calcSets`` of Algorithm 2: pairs with a common key group become one set (union-find)."""
+    """Join pairs with a common vertex to sets (``calcSets`` of Algorithm 2), by union-find.
+
+    Returns:
+        The sets of two or more vertices.
+    """
     parent = list(range(n_vertices))
 
     def root(v: int) -> int:
@@ -74,10 +78,17 @@ def split_to_fit(
     seed: int,
     piece: float | None = None,
 ) -> list[IntArray]:
-    """Parts of a set, each with a weight of at most ``limit`` where vertices allow it.
+    """Split a set into parts of at most ``limit`` weight, where single vertices allow it.
 
-    ``weight`` is one number per member. Parts weigh about ``piece`` (near the limit unless given)
-    and one the rest: even parts of one and a half nodes' load would fit no node well.
+    Even parts would often fill a node badly, so all parts but one weigh about ``piece``.
+
+    Args:
+        graph: Traffic between the vertices.
+        members: Vertices of the set.
+        weight: [members] Weight of each vertex.
+        limit: Largest weight of a part.
+        seed: Seed of the graph partitioning.
+        piece: Weight to aim at; a little under the limit if None.
     """
     total = float(weight.sum())
     if len(members) <= 1 or total <= limit * (1 + ROUNDING):

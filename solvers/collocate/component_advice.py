@@ -1,7 +1,8 @@
-"""Which operators could be one component ([AUTODASP17], CBP), in words for whoever runs the job.
+"""Messages about operators that could be one component ([AUTODASP17], CBP).
 
-Advice, not a plan: how an operator is partitioned is for its author to change. Before there are
-metrics the policy's operators, keys and edges are known; later the traffic says what it is worth.
+This is advice, not a plan, because only the author of an operator can change its partitioning.
+Before there are metrics the advice uses operators, keys and edges of the policy. Later it uses the
+measured traffic.
 """
 
 from __future__ import annotations
@@ -16,23 +17,32 @@ from solvers.collocate.operator_components import Component, Edge, advise
 from solvers.model.problem import Problem
 
 SHOWN = 5
-"""Components that are named, those that save the most first."""
+"""Components that are shown, those that save the most first."""
 NAMED = 8
-"""Operators of a component that are named."""
+"""Operators of a component that are shown."""
 
 Rates = Mapping[tuple[str, str], float]
 
 
 @dataclass(frozen=True, slots=True)
 class _Traffic:
-    """Records a second from operator to operator: all, and those that leave their node."""
+    """Records per second between operators.
+
+    Attributes:
+        rate: All records.
+        remote: Records that leave their node.
+    """
 
     rate: Rates
     remote: Rates
 
 
 def advice_before_metrics(policy: JobPolicy) -> list[str]:
-    """What the policy alone tells, every edge counting alike; empty where no keys fit together."""
+    """Return messages by the policy alone, with equal weight for every edge.
+
+    Returns:
+        One message per component; empty if no partition keys have a common attribute.
+    """
     edges = [(edge.source, edge.target, 1.0) for edge in policy.edges]
     lines = []
     for component in _components(policy, edges):
@@ -46,7 +56,11 @@ def advice_before_metrics(policy: JobPolicy) -> list[str]:
 
 
 def advice_from_traffic(policy: JobPolicy, problem: Problem) -> list[str]:
-    """What the measured traffic tells; empty without any, or where no keys fit together."""
+    """Return messages by the measured traffic.
+
+    Returns:
+        One message per component; empty without traffic or common attributes.
+    """
     traffic = _traffic(problem)
     total = sum(traffic.rate.values())
     if total <= 0:
@@ -88,7 +102,10 @@ def _traffic(problem: Problem) -> _Traffic:
 
 
 def _components(policy: JobPolicy, edges: Sequence[Edge]) -> list[Component]:
-    """Those that save the most first; operators that nobody sends to are in none."""
+    """Return the components that save traffic, those that save the most first.
+
+    Edges from or to operators that the policy does not list do not count.
+    """
     keys = {operator.id: frozenset(operator.partition_key) for operator in policy.operators}
     found = advise(keys, [edge for edge in edges if edge[0] in keys and edge[1] in keys])
     rated = [(sum(rate for _, _, rate in _inside(c, edges)), c) for c in found.components]

@@ -1,8 +1,8 @@
-"""Hands collocation to the rebalance as constraints: sets that move as a unit, units that are
-tied to a node ([ICDE17, 4.3.2], steps 2 and 3), by contracting the problem.
+"""Contracts a problem: sets of key groups become units that move together [ICDE17, 4.3.2, 2-3].
 
-A unit becomes one key group with the summed load, and a tie is its list of allowed nodes, so any
-rebalance method solves it unchanged. A unit's move costs what its members' moves cost.
+A unit becomes one key group with the summed load, and a tie to a node becomes its list of allowed
+nodes, so any rebalance method solves the contracted problem. A move of a unit costs what the moves
+of its members cost.
 """
 
 from __future__ import annotations
@@ -18,26 +18,39 @@ from solvers.model.problem import AllowedNodes, FloatArray, IntArray, Problem
 from solvers.model.traffic_graph import sum_by
 
 STEPS_OF_BUDGET = 10**9
-"""Budgets in several units become one in billionths of the scarcest, rounded up: never over it."""
+"""Several limits become one, in billionths of the scarcest one, rounded up to stay within it."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Contraction:
-    """The problem over units, its budget, and the way back."""
+    """A contracted problem.
+
+    Attributes:
+        problem: The problem over units.
+        budget: The budget over units.
+        unit_of: [key groups] Unit of each key group.
+    """
 
     problem: Problem
     budget: Budget
-    unit_of: IntArray  # [G]
+    unit_of: IntArray
 
     def expand(self, assignment: IntArray) -> IntArray:
-        """[G]: every member goes where its unit goes."""
+        """Return [key groups]: the node of each key group's unit."""
         return np.asarray(assignment[self.unit_of])
 
 
 def contract(
     problem: Problem, budget: Budget, sets: Sequence[IntArray], ties: Mapping[int, int]
 ) -> Contraction:
-    """``sets``: disjoint sets of key groups on one node each; ``ties``: key group to node."""
+    """Contract disjoint sets of key groups.
+
+    Args:
+        problem: The problem over key groups.
+        budget: Its budget.
+        sets: Disjoint sets; the members of each are on one node.
+        ties: Node that a key group must go to.
+    """
     unit_of = _units(problem, sets)
     count = int(unit_of.max(initial=-1)) + 1
     first = np.zeros(count, dtype=np.int64)
@@ -75,10 +88,11 @@ def _units(problem: Problem, sets: Sequence[IntArray]) -> IntArray:
 def _one_budget(
     problem: Problem, budget: Budget, unit_of: IntArray, count: int
 ) -> tuple[IntArray, Budget]:
-    """What moving each unit takes, as bytes of a budget that never lets more through.
+    """Return the cost of moving each unit as bytes, and a budget of bytes.
 
-    A moves budget alone is exact. Several budgets at once are held by the largest share that a
-    unit takes of any of them: the sum of the largest is never below the largest of the sums.
+    A limit of moves alone is exact. With several limits the cost of a unit is the largest share
+    it takes of any of them. The sum of these is never below the largest sum of shares, so no plan
+    within the new budget exceeds a limit.
     """
     size = np.bincount(unit_of, minlength=count)
     if budget.bytes is None and budget.pause_s is None:
@@ -110,7 +124,7 @@ def _share(used: FloatArray, limit: float) -> FloatArray:
 def _allowed(
     problem: Problem, unit_of: IntArray, count: int, ties: Mapping[int, int]
 ) -> AllowedNodes | None:
-    """A unit may be where all its members may be, and a tied one only there."""
+    """Return the nodes that all members of a unit may be on; a tied unit has one node."""
     listed: dict[int, set[int]] = {}
     if problem.allowed is not None:
         for k in np.flatnonzero(problem.allowed.restricted).tolist():

@@ -1,4 +1,4 @@
-"""The fullest and the emptiest of many nodes, kept while single values change (O(log N) each)."""
+"""The fullest and the emptiest of many nodes while single values change, in O(log N) each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Iterable
 
 
 class LoadExtremes:
-    """Two heaps with outdated entries left in them until they come up."""
+    """Two heaps; an outdated entry is removed when it comes up.
+
+    ``values`` is shared with the caller, who calls ``changed`` after each change.
+    """
 
     def __init__(self, values: list[float], members: Iterable[int]) -> None:
         self._values = values
@@ -21,7 +24,7 @@ class LoadExtremes:
         heapq.heapify(self._low)
 
     def changed(self, member: int) -> None:
-        """The member's entry in the shared list of values has changed."""
+        """Note that the value of a member has changed."""
         if len(self._high) > 4 * len(self._members) + 16:
             self._rebuild()
             return
@@ -30,16 +33,18 @@ class LoadExtremes:
         heapq.heappush(self._low, (value, member))
 
     def largest(self, but: tuple[int, ...] = ()) -> float | None:
+        """Return the largest value of all members except ``but``; None without any."""
         found = self._first(self._high, -1.0, but)
         return None if found is None else -found
 
     def smallest(self, but: tuple[int, ...] = ()) -> float | None:
+        """Return the smallest value of all members except ``but``; None without any."""
         return self._first(self._low, 1.0, but)
 
     def _first(
         self, heap: list[tuple[float, int]], sign: float, but: tuple[int, ...]
     ) -> float | None:
-        """The top valid entry that is not excluded; excluded ones go back afterwards."""
+        """Return the top valid entry that is not in ``but``; the heap keeps those in ``but``."""
         aside: list[tuple[float, int]] = []
         found = None
         while heap:

@@ -1,10 +1,10 @@
-"""A proven lower bound on the moves, and so the rounds, until enough traffic is collocated.
+"""A proven lower bound of the moves, and of the rounds, until enough traffic is collocated.
 
-Load is ignored, so every real plan needs at least as many moves. For any price p of a move, no
-plan with t moves collocates more than V(p) + p t, where V(p) is the most that collocated traffic
-minus p times moves can be. On a forest V(p) is exact by dynamic programming over where each key
-group is; edges that close cycles are counted as collocated for nothing, which only weakens the
-bound. The best of many prices is taken.
+The bound ignores load, so every real plan needs at least as many moves. For any price p of a move,
+no plan with t moves collocates more than V(p) + p t. V(p) is the maximum of collocated traffic minus
+p times moves. On a forest dynamic programming over the nodes of the key groups gives V(p)
+exactly. Edges that close cycles count as collocated for free, which only weakens the bound. The
+best of many prices is used.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ PRICES = 60
 
 
 def fewest_moves(problem: Problem, wanted_rate: float) -> int:
-    """Moves that any sequence of plans needs before ``wanted_rate`` is collocated.
+    """Return the moves that any sequence of plans needs before ``wanted_rate`` is collocated.
 
-    Forced moves count as moves here, so subtract them where a budget does not.
+    Forced moves are included; subtract them where a budget does not count them.
     """
     graph = TrafficGraph.of(problem)
     forest = _Forest(graph)
@@ -36,11 +36,12 @@ def fewest_moves(problem: Problem, wanted_rate: float) -> int:
 
 
 def fewest_rounds(problem: Problem, wanted_rate: float, moves_a_round: int) -> int:
+    """Return the rounds that any sequence of plans needs before ``wanted_rate`` is collocated."""
     return math.ceil(fewest_moves(problem, wanted_rate) / moves_a_round)
 
 
 class _Forest:
-    """A maximum spanning forest of the traffic, rooted, children before parents in ``order``."""
+    """A rooted maximum spanning forest of the traffic. ``order`` has children before parents."""
 
     def __init__(self, graph: TrafficGraph) -> None:
         n = graph.n_vertices
@@ -67,7 +68,7 @@ class _Forest:
                     stack.append(u)
 
     def most(self, current: IntArray, n_nodes: int, price: float) -> float:
-        """V(price): a vertex on another node than now pays; an edge on one node earns its rate."""
+        """Return V(price): a moved vertex costs the price, an edge on one node earns its rate."""
         value: FloatArray = np.full((len(self.parent), n_nodes), -price)
         value[np.arange(len(current)), current] = 0.0
         total = 0.0
@@ -81,7 +82,7 @@ class _Forest:
 
 
 def _spanning(graph: TrafficGraph) -> tuple[list[list[tuple[int, float]]], float]:
-    """Kruskal, heaviest first; and the rate of the edges left out."""
+    """Return the neighbours in the forest (Kruskal), and the rate of the edges left out."""
     rows, rate = graph.rows(), graph.rate
     once = np.flatnonzero(rows < graph.partner)
     root = list(range(graph.n_vertices))

@@ -1,11 +1,11 @@
 """Component-based parallelisation ([AUTODASP17], CBP): operators that can share one partitioning.
 
-A component is a connected set of operators whose partition keys have a common attribute; traffic
+A component is a connected set of operators whose partition keys have a common attribute. Traffic
 inside of a component stays on its node. Compatibility is not transitive, so components overlap and
-one must choose. How to choose is not in the slides. Here: give every operator one attribute of
-its key; an edge is saved exactly when both ends have the same one, and the connected sets of equal
-attribute are components. So the best choice is a labelling that saves the most traffic: exact by
-branch and bound for a job's usual size, a local search beyond. Advice, not a plan.
+one must choose. The slides do not say how. Here every operator gets one attribute of its key as a
+label. An edge is saved exactly if both ends have the same label, and connected sets with one label
+are components. So the best choice is the labelling that saves the most traffic. Branch and bound
+finds it for jobs of usual size, a local search for larger ones. The result is advice, not a plan.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from ballast.contracts.errors import InvalidInput
 from solvers.collocate.clusters import connected_sets
 
 MOST_STEPS = 200_000
-"""Branches looked at before the search settles for what it has, and says so."""
+"""Branches after which the search ends without a proof."""
 MOST_OPERATORS = 400
-"""Of a job that is proven: every operator is a level of the recursion."""
+"""Most operators for branch and bound: every operator is a level of the recursion."""
 RESTARTS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """Operators that share a partitioning by ``attributes`` (all that they have in common)."""
+    """Operators that can share a partitioning, by any of their common ``attributes``."""
 
     operators: tuple[str, ...]
     attributes: tuple[str, ...]
@@ -36,7 +36,14 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Disjoint components of at least two operators; ``is_proven``: no choice saves more."""
+    """The components that save the most traffic.
+
+    Attributes:
+        components: Disjoint components of at least two operators.
+        saved_rate: Traffic inside of components.
+        total_rate: All traffic between operators.
+        is_proven: Whether no choice saves more.
+    """
 
     components: tuple[Component, ...]
     saved_rate: float
@@ -45,17 +52,18 @@ class Advice:
 
 
 Edge = tuple[str, str, float]
+"""Sender, receiver and rate."""
 
 
 def are_compatible(keys: Mapping[str, frozenset[str]], operators: Sequence[str]) -> bool:
-    """[AUTODASP17]: the intersection of their partition keys is not empty."""
+    """Return whether the partition keys have a common attribute [AUTODASP17]."""
     return bool(frozenset.intersection(*(keys[o] for o in operators)))
 
 
 def is_component(
     keys: Mapping[str, frozenset[str]], edges: Sequence[Edge], operators: Sequence[str]
 ) -> bool:
-    """Compatible, and connected by the edges among them."""
+    """Return whether the operators are compatible, and connected by the edges among them."""
     index = {name: i for i, name in enumerate(operators)}
     inside = [(index[a], index[b]) for a, b, _ in edges if a in index and b in index]
     sets = connected_sets(len(operators), [a for a, _ in inside], [b for _, b in inside])
@@ -64,7 +72,16 @@ def is_component(
 
 
 def advise(keys: Mapping[str, frozenset[str]], edges: Sequence[Edge], *, seed: int = 0) -> Advice:
-    """The components that keep the most traffic on its node."""
+    """Find the components that keep the most traffic on its node.
+
+    Args:
+        keys: Partition key of each operator, as a set of attributes.
+        edges: Traffic between operators.
+        seed: Seed of the local search.
+
+    Raises:
+        InvalidInput: an edge names an unknown operator, or its rate is not a number >= 0.
+    """
     _check(keys, edges)
     used = [(a, b, rate) for a, b, rate in edges if a != b]
     labelling = _Labelling(keys, used)
@@ -113,7 +130,7 @@ def _components(
 
 
 class _Labelling:
-    """One attribute per operator (or none, where its key is empty)."""
+    """A search for labels: one attribute per operator, or None where its key is empty."""
 
     def __init__(self, keys: Mapping[str, frozenset[str]], edges: Sequence[Edge]) -> None:
         self.keys = keys
@@ -121,7 +138,7 @@ class _Labelling:
         for a, b, rate in edges:
             self.edges[a][b] = self.edges[a].get(b, 0.0) + rate
             self.edges[b][a] = self.edges[b].get(a, 0.0) + rate
-        # Heavy operators first: their choice decides the most, and bounds bite early.
+        # Heavy operators first: their labels decide the most, so the bound cuts early.
         self.order = sorted(keys, key=lambda o: (-sum(self.edges[o].values()), o))
         self.best: dict[str, str | None] = {o: min(keys[o], default=None) for o in keys}
         self.best_saved = self._saved(self.best)
@@ -136,7 +153,11 @@ class _Labelling:
         )
 
     def branch(self) -> bool:
-        """Depth first with the bound that every open compatible edge is saved. True if complete."""
+        """Search depth first; the bound counts every open compatible edge as saved.
+
+        Returns:
+            Whether the search is complete, so that the labels are proven to be the best.
+        """
         open_rate = sum(
             rate
             for a, row in self.edges.items()
@@ -169,7 +190,10 @@ class _Labelling:
             del labels[name]
 
     def _choices(self, name: str, labels: Mapping[str, str | None]) -> list[str | None]:
-        """Most saved first; attributes that no neighbour has are all alike, one is enough."""
+        """Return the labels to try, most saved first.
+
+        Attributes that no neighbour has save nothing, so one of them is enough.
+        """
         near = set().union(*(self.keys[other] for other in self.edges[name]), set())
         useful = sorted(self.keys[name] & near) or sorted(self.keys[name])[:1]
         ranked: list[str | None] = []
@@ -180,7 +204,7 @@ class _Labelling:
         return sum(r for other, r in self.edges[name].items() if labels.get(other) == label)
 
     def improve(self, seed: int) -> None:
-        """Restarted descent, one operator at a time, for jobs too large to prove."""
+        """Search locally with restarts, one operator at a time, where a proof takes too long."""
         random = np.random.default_rng(seed)
         for attempt in range(RESTARTS):
             labels = dict(self.best) if attempt == 0 else self._random_labels(random)

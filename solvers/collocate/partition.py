@@ -1,8 +1,8 @@
-"""Balanced graph partitioning by METIS, with a sound answer where METIS has none.
+"""Balanced graph partitioning by METIS, with a fallback where METIS has no answer.
 
-METIS wants whole positive weights and at most one part a vertex; with all weights zero, parts
-left empty or a refusal it is replaced by filling the lightest part, heaviest vertex first. A
-vertex that fills a part gets one of its own.
+METIS needs whole positive weights and at most one part per vertex. Where all weights are zero, or
+METIS leaves parts empty or fails, the fallback puts each vertex into the lightest part, heaviest
+vertex first. A vertex that fills a part gets a part of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from solvers.model.problem import BoolArray, FloatArray, IntArray
 from solvers.model.traffic_graph import TrafficGraph
 
 LARGEST_WEIGHT = 100_000
-"""Weights are scaled so that the largest is this: METIS sums them in 32 bits."""
+"""The largest weight after scaling, because METIS sums weights in 32 bits."""
 LARGEST_SUM = 2**31 - 1
 RECURSIVE_UP_TO = 8
 """METIS advises recursive bisection for few parts and k-way for many."""
@@ -28,7 +28,14 @@ def partition(
     imbalance: float = 1.03,
     seed: int = 0,
 ) -> IntArray:
-    """[vertices]: a part of 0..n_parts-1 each, few cut edges, part weights about even."""
+    """Partition the vertices into parts of about even weight along few edges.
+
+    Returns:
+        [vertices] The part of each vertex, 0 to n_parts - 1.
+
+    Raises:
+        InvalidInput: ``n_parts`` or ``imbalance`` is below 1.
+    """
     if n_parts < 1 or imbalance < 1.0:
         raise InvalidInput("a partition needs n_parts >= 1 and imbalance >= 1")
     n = graph.n_vertices
@@ -55,9 +62,13 @@ def partition(
 
 
 def cut_off(graph: TrafficGraph, weight: FloatArray, share: float, *, seed: int = 0) -> BoolArray:
-    """[vertices]: a piece with about this share of the weight, cut off along few edges.
+    """Cut a piece with about this share of the weight off a graph, along few edges.
 
-    Neither the piece nor the rest is empty, so there must be two vertices.
+    Returns:
+        [vertices] Whether a vertex is in the piece. Neither the piece nor the rest is empty.
+
+    Raises:
+        InvalidInput: there are fewer than two vertices, or the share is not between 0 and 1.
     """
     n = graph.n_vertices
     if n < 2 or not 0.0 < share < 1.0:
@@ -67,14 +78,14 @@ def cut_off(graph: TrafficGraph, weight: FloatArray, share: float, *, seed: int 
         found = _metis(graph, weight, 2, 1.03, seed, shares=[share, 1.0 - share])
         if found is not None and 0 < np.count_nonzero(found == 0) < n:
             return np.asarray(found == 0)
-    # A piece too small for METIS: the one vertex that comes nearest.
+    # The piece is too small for METIS: take the one vertex with the nearest weight.
     return np.asarray(np.arange(n) == int(np.argmin(np.abs(weight - share * total))))
 
 
 def _giants(weight: FloatArray, n_parts: int) -> IntArray:
-    """Vertices that fill a part alone, heaviest first, as long as a part is left for the others.
+    """Return vertices that fill a part alone, heaviest first; one part is left for the others.
 
-    METIS cannot cut them, leaves parts empty for them, and says so on the standard output.
+    METIS would leave parts empty for them and print a warning.
     """
     order = np.argsort(-weight, kind="stable")
     total = float(weight.sum())
@@ -95,7 +106,11 @@ def _metis(
     seed: int,
     shares: list[float] | None = None,
 ) -> IntArray | None:
-    """``shares``: what each part should have of the weight; even unless given."""
+    """Run METIS; ``shares`` are the parts' shares of the weight, even if None.
+
+    Returns:
+        [vertices] The part of each vertex; None if METIS fails.
+    """
     import pymetis
 
     options = pymetis.Options()

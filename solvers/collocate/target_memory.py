@@ -1,4 +1,4 @@
-"""The target as it is kept from round to round: by name, because indices change between rounds."""
+"""The target between rounds, by name, because indices change between rounds."""
 
 from __future__ import annotations
 
@@ -12,16 +12,26 @@ from solvers.collocate.cluster_packing import NOWHERE, ClusterTarget
 from solvers.model.problem import Problem
 
 STALLED_AFTER = 2
-"""Rounds without more traffic saved, after which the target is given up for a new one."""
+"""Rounds without more saved traffic after which a new target replaces this one."""
 PROGRESS = 1e-6
-"""Of the whole traffic: less than this more is no progress."""
+"""Share of all traffic that a round must save more to count as progress."""
 STALE_SHARE = 0.1
-"""Share of the target's key groups that may be gone before it is made anew."""
+"""Share of the target's key groups that may be gone before a new target is made."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetMemory:
-    """``node_of``: key group id to node id; ``cluster_of``: key group id to its cluster."""
+    """A target, and how well it serves.
+
+    Attributes:
+        node_of: Key group id to node id.
+        cluster_of: Key group id to cluster.
+        excess: By how much the worst node breaks the bound, as a share of the mean.
+        age: Rounds since the target was made or confirmed.
+        proposals: Targets made so far; the seed of the next one depends on it.
+        stalled: Rounds in a row without progress.
+        best_saved: Most traffic that a round saved.
+    """
 
     node_of: Mapping[str, str]
     cluster_of: Mapping[str, int]
@@ -35,6 +45,7 @@ class TargetMemory:
     def of(
         cls, problem: Problem, target: ClusterTarget, proposals: int, before: TargetMemory | None
     ) -> TargetMemory:
+        """Return a new target by name; the most saved traffic of ``before`` stays."""
         placed = np.flatnonzero(target.node_of != NOWHERE).tolist()
         ids = problem.key_group_ids
         return cls(
@@ -57,7 +68,11 @@ class TargetMemory:
         return self.stalled >= STALLED_AFTER
 
     def resolve(self, problem: Problem) -> ClusterTarget | None:
-        """The target in this problem's indices; None if nodes or key groups of it are gone."""
+        """Return the target in the indices of a problem.
+
+        Returns:
+            The target; None if a node or too many key groups of it are gone.
+        """
         index = {name: i for i, name in enumerate(problem.node_ids) if problem.staying[i]}
         node_of = np.full(problem.n_key_groups, NOWHERE, dtype=np.int64)
         cluster_of = np.full(problem.n_key_groups, -1, dtype=np.int64)
@@ -75,7 +90,7 @@ class TargetMemory:
         return ClusterTarget(node_of, cluster_of, self.excess)
 
     def after(self, saved: float, total_rate: float) -> TargetMemory:
-        """A round later: older, and stalled if it did not save more than the best so far."""
+        """Return the memory after a round that saved this much traffic."""
         is_better = saved > self.best_saved + PROGRESS * total_rate
         return replace(
             self,
