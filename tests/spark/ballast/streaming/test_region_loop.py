@@ -27,10 +27,10 @@ from ballast.store.plans import read_acks, read_outcomes, read_plan, read_weight
 from ballast.store.snapshots import newest_snapshot
 from ballast.store.tables import append, read_rows
 from ballast.streaming.region import OrderedRegion, PlanFollower, RegionSettings, WindowWriter
-from spark_jobs.condense import condense
 from spark_jobs.draft.solve_arguments import Choice
-from spark_jobs.measure import measure_plan
+from spark_jobs.outcome.plan_measurement import measure_plan
 from spark_jobs.publication.publisher import publish_plan
+from spark_jobs.snapshot.condenser import condense
 from spark_jobs.snapshot.run_context import SnapshotRequest
 from spark_jobs.solve import draft_plan
 from tests.support.limits import limit_s

@@ -10,7 +10,7 @@ import pytest
 
 from ballast.store.plans import read_assignment, read_outcomes, read_plans
 from ballast.store.tables import append
-from spark_jobs.measure import measure_plan
+from spark_jobs.outcome.plan_measurement import measure_plan
 from spark_jobs.publication.heads import head_of
 from tests.support.metrics import START, write_windows
 from tests.support.policies import small_policy

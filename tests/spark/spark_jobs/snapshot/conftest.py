@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Snapshot
 from ballast.contracts.settings import Settings
-from spark_jobs.condense import condense
+from spark_jobs.snapshot.condenser import condense
 from spark_jobs.snapshot.run_context import SnapshotRequest
 
 Condense = Callable[[Settings, JobPolicy, str, datetime], Snapshot]

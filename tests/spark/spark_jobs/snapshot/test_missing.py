@@ -12,7 +12,7 @@ from ballast.contracts.errors import GateFailed
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_log
 from ballast.store.tables import append, read_rows
-from spark_jobs.condense import condense
+from spark_jobs.snapshot.condenser import condense
 from spark_jobs.snapshot.incomplete_period import expected_groups
 from spark_jobs.snapshot.loads import LOADS
 from spark_jobs.snapshot.run_context import SnapshotRequest

@@ -17,7 +17,7 @@ from bench.simulator import rows
 from bench.simulator.cluster import SimulatedCluster
 from bench.simulator.real_job_1 import KEY_GROUPS_EACH, MINUTES, OPERATORS, RealJob1
 from spark_jobs.draft.solve_arguments import Choice
-from spark_jobs.measure import measure_plan
+from spark_jobs.outcome.plan_measurement import measure_plan
 from spark_jobs.publication.publisher import publish_plan
 from spark_jobs.solve import draft_plan
 from tests.spark.spark_jobs.snapshot.conftest import Condense

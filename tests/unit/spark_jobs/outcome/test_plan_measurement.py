@@ -10,7 +10,7 @@ import pytest
 from ballast.contracts.records import Outcome
 from ballast.contracts.task_result import RESULT_FILE_VARIABLE, read_task_result
 from ballast.store.plans import read_log
-from spark_jobs.measure import report_broken_promise
+from spark_jobs.outcome.plan_measurement import report_broken_promise
 from tests.support.policies import small_policy
 from tests.support.rows import row_of
 

@@ -1,16 +1,19 @@
-"""Measure an applied plan with Spark: select windows, average them, compare with the promise."""
+"""Measure the plan in force: select windows, average them, compare with the promise."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
+from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Outcome
 from ballast.contracts.settings import Settings
+from ballast.contracts.task_result import write_task_result
 from spark_jobs.outcome.applied_plan import AppliedPlan
 from spark_jobs.outcome.figures import MeasuredLoads, measure_figures, node_figures, plan_figures
 from spark_jobs.outcome.measured_windows import (
@@ -20,16 +23,27 @@ from spark_jobs.outcome.measured_windows import (
     windows_to_measure,
 )
 from spark_jobs.outcome.outcome_tables import (
+    read_applied_plan,
     read_connections,
     read_good_rows,
     read_region_take_up,
+    read_run_outcomes,
+    write_outcomes,
 )
-from spark_jobs.outcome.outcomes import MeasuredPeriod, Measurement, outcomes_of
+from spark_jobs.outcome.outcomes import (
+    MeasuredPeriod,
+    Measurement,
+    broken_promise,
+    outcomes_of,
+    report,
+)
 from spark_jobs.outcome.region_figures import region_figures, region_windows
 from spark_jobs.program.run import progress
 from spark_jobs.snapshot.loads import key_group_loads, traffic_rates
 from spark_jobs.snapshot.window_selection import WindowSummary
+from spark_jobs.warehouse.plan_log import Event, append_event
 
+Session = Callable[[], AbstractContextManager[SparkSession]]
 TABLES_READ = ("metrics.key_groups", "metrics.nodes", "metrics.traffic")
 
 
@@ -41,6 +55,57 @@ class MeasureRun:
     settings: Settings
     run_id: str
     as_of: datetime
+
+
+def measure_plan(
+    settings: Settings, job: str, run_id: str, session: Session, as_of: datetime
+) -> list[Outcome]:
+    """The outcomes of the version in force as this run measures it; empty if it cannot.
+
+    Args:
+        settings: where the tables are.
+        job: name of the streaming job.
+        run_id: the run; it measures a version once.
+        session: opens a Spark session; not called if there is nothing to measure.
+        as_of: the time that is now.
+    """
+    applied = read_applied_plan(settings, job)
+    if applied is None:
+        return []
+    outcomes = read_run_outcomes(settings, applied, run_id)
+    if outcomes:
+        progress.info("the run has measured version %d", applied.ack.version)
+    else:
+        with session() as spark:
+            run = MeasureRun(spark, settings, run_id, as_of)
+            outcomes = measure_applied_plan(run, applied)
+        if not outcomes:
+            return []
+        write_outcomes(settings, outcomes)
+        outcomes = read_run_outcomes(settings, applied, run_id)
+    for line in report(outcomes):
+        progress.info("%s", line)
+    report_broken_promise(settings, applied.policy, outcomes, run_id)
+    return outcomes
+
+
+def report_broken_promise(
+    settings: Settings, policy: JobPolicy, outcomes: Sequence[Outcome], run_id: str
+) -> None:
+    """Log and notify, once for each version, that a plan does worse than it promised."""
+    message = broken_promise(outcomes, policy.thresholds.broken_promise_pct)
+    if message is None:
+        return
+    first = outcomes[0]
+    # Once for each version, however many runs find it.
+    event = Event(
+        first.job, "promise_broken", run_id, f"measure of run {run_id}", message, first.version,
+        first.plan_id, unique_by=str(first.version),
+    )  # fmt: skip
+    if append_event(settings, event):
+        progress.info("the promise is broken: %s", message)
+        notice = {"kind": "promise_broken", "text": f"job {first.job}: {message}"}
+        write_task_result(notice=notice)
 
 
 def measure_applied_plan(run: MeasureRun, applied: AppliedPlan) -> list[Outcome]:
