@@ -90,20 +90,18 @@ def _sweep_all(
     target: Target, units: Sequence[Unit], stop: Any, args: argparse.Namespace
 ) -> dict[Unit, list[FrontierPoint]]:
     from solvers.model.stop import Stop
-    from solvers.planner.frontier import sweep
+    from solvers.planner.frontier import SweepOptions, sweep
 
     share = Stop(stop.seconds / len(units))
+    options = SweepOptions(args.seed, args.points, target.params, target.objective)
     return {
         unit: sweep(
             target.problem,
             target.budget,
             unit,
             share,
-            seed=args.seed,
-            points=args.points,
-            params=target.params,
-            objective=target.objective,
-            on_point=SweepProgress(),
+            options,
+            SweepProgress(),
         )
         for unit in units
     }
@@ -125,7 +123,7 @@ def _text(sweeps: dict[Unit, list[FrontierPoint]]) -> str:
 
 
 def _sweep_text(unit: Unit, points: Sequence[FrontierPoint]) -> str:
-    from solvers.planner.frontier import worth_looking_at
+    from solvers.planner.frontier import recommended_point
 
     before = points[0].result.load_distance_before
     names = list(TABLE)
@@ -141,7 +139,7 @@ def _sweep_text(unit: Unit, points: Sequence[FrontierPoint]) -> str:
         for point in points
         if not point.result.is_solved
     ]
-    choice = worth_looking_at(points)
+    choice = recommended_point(points)
     if choice is not None:
         lines.append(
             f"{choice.used:,} {unit} bring it to {choice.result.load_distance:.4g} %, "

@@ -127,12 +127,12 @@ def _check_picture(path: Path | None) -> None:
 
 
 def _picture(answer: WhatIfComparison) -> str:
-    from solvers.planner.what_if_figures import nodes
+    from solvers.planner.what_if_figures import node_rows
 
     titles = ("Today: load per node, % of capacity", "Asked: load per node, % of capacity")
     return load_picture(
         [
-            ClusterLoads(title, nodes(problem, result))
+            ClusterLoads(title, node_rows(problem, result))
             for title, problem, result in zip(titles, answer.problems, answer.results, strict=True)
             if result.is_solved
         ]
@@ -141,15 +141,13 @@ def _picture(answer: WhatIfComparison) -> str:
 
 def _frontier(target: Target, stop: Stop, seed: int) -> list[FrontierPoint]:
     from solvers.planner.allocation import AUTO
-    from solvers.planner.frontier import sweep
+    from solvers.planner.frontier import SweepOptions, sweep
 
     # A sweep plans by ``auto``, which takes the parameters of each method by name.
     is_named = target.method == AUTO or not target.params
     params = target.params if is_named else {target.method: target.params}
-    return sweep(
-        target.problem, target.budget, "moves", stop, seed=seed, points=FRONTIER_POINTS,
-        params=params, objective=target.objective, on_point=SweepProgress(),
-    )  # fmt: skip
+    options = SweepOptions(seed, FRONTIER_POINTS, params, target.objective)
+    return sweep(target.problem, target.budget, "moves", stop, options, SweepProgress())
 
 
 def _planned(name: str, target: Target, stop: Stop, seed: int) -> Result:
@@ -166,28 +164,28 @@ def _planned(name: str, target: Target, stop: Stop, seed: int) -> Result:
 
 def _question(args: argparse.Namespace) -> WhatIfQuestion:
     from solvers.planner.what_if import WhatIfQuestion
-    from solvers.planner.what_if_figures import factors, names, pairs
+    from solvers.planner.what_if_arguments import parse_factors, parse_pairs, split_names
 
     return WhatIfQuestion(
-        gone=names(args.without),
-        leaving=names(args.drain),
+        gone=split_names(args.without),
+        leaving=split_names(args.drain),
         added=args.add,
-        resized=factors("--resize", args.resize),
-        scaled=factors("--scale", args.scale),
-        racks=pairs("--rack", args.rack, "NODE=RACK, such as node-1=rack-2"),
+        resized=parse_factors("--resize", args.resize),
+        scaled=parse_factors("--scale", args.scale),
+        racks=parse_pairs("--rack", args.rack, "NODE=RACK, such as node-1=rack-2"),
     )
 
 
 def _chosen(target: Target, args: argparse.Namespace) -> Target:
     """The target with what the command line says of budget, objective and method."""
     from solvers.model.budget import Budget
-    from solvers.planner.what_if_figures import limit
+    from solvers.planner.what_if_arguments import parse_limit
 
     had: Budget = target.budget
     budget = Budget(
-        moves=limit("--moves", args.moves, had.moves, int),
-        bytes=limit("--bytes", args.bytes, had.bytes, int),
-        pause_s=limit("--pause-s", args.pause_s, had.pause_s, float),
+        moves=parse_limit("--moves", args.moves, had.moves, int),
+        bytes=parse_limit("--bytes", args.bytes, had.bytes, int),
+        pause_s=parse_limit("--pause-s", args.pause_s, had.pause_s, float),
     )
     kind = args.objective or target.objective.kind
     objective = replace(target.objective, kind=kind)
@@ -197,16 +195,16 @@ def _chosen(target: Target, args: argparse.Namespace) -> Target:
 
 
 def _as_dict(answer: WhatIfComparison) -> dict[str, Any]:
-    from solvers.planner.what_if_figures import figures, moves, nodes
+    from solvers.planner.what_if_figures import move_rows, node_rows, plan_figures
 
     (now, then), (plan, asked) = answer.problems, answer.results
     said: dict[str, Any] = {
-        "today": figures(now, plan),
-        "asked": figures(then, asked),
+        "today": plan_figures(now, plan),
+        "asked": plan_figures(then, asked),
         "asked_reason": asked.reason,
-        "today_nodes": nodes(now, plan) if plan.is_solved else [],
-        "asked_nodes": nodes(then, asked) if asked.is_solved else [],
-        "asked_moves": moves(then, asked) if asked.is_solved else [],
+        "today_nodes": node_rows(now, plan) if plan.is_solved else [],
+        "asked_nodes": node_rows(then, asked) if asked.is_solved else [],
+        "asked_moves": move_rows(then, asked) if asked.is_solved else [],
         "frontier": [point.to_dict() for point in answer.front],
     }
     if answer.held is not None:
@@ -215,9 +213,9 @@ def _as_dict(answer: WhatIfComparison) -> dict[str, Any]:
 
 
 def _text(answer: WhatIfComparison) -> str:
-    from solvers.planner.what_if_figures import figures
+    from solvers.planner.what_if_figures import plan_figures
 
-    now, then = map(figures, answer.problems, answer.results)
+    now, then = map(plan_figures, answer.problems, answer.results)
     rows = [[name.replace("_", " "), now[name], then[name]] for name in now]
     parts = [text_table(("figure", "today", "asked"), rows)]
     if answer.results[1].is_solved:
@@ -236,12 +234,12 @@ def _text(answer: WhatIfComparison) -> str:
 
 
 def _plan_text(problem: Problem, result: Result) -> list[str]:
-    from solvers.planner.what_if_figures import moves, nodes
+    from solvers.planner.what_if_figures import move_rows, node_rows
 
     tables = (
-        (("node", "state", "load now, %", "with the plan, %"), nodes(problem, result), NODES_SHOWN,
-         "nodes"),
-        (("key group", "from", "to", "bytes"), moves(problem, result), MOVES_SHOWN, "moves"),
+        (("node", "state", "load now, %", "with the plan, %"), node_rows(problem, result),
+         NODES_SHOWN, "nodes"),
+        (("key group", "from", "to", "bytes"), move_rows(problem, result), MOVES_SHOWN, "moves"),
     )  # fmt: skip
     parts = []
     for headers, rows, most, what in tables:

@@ -1,15 +1,15 @@
-"""A sweep over budgets: what load distance each number of moves, or of bytes, can buy.
+"""The frontier of load distance against moves (or bytes): plans for a series of budgets.
 
-One unit of the budget is swept from nothing to what an unlimited plan uses, while the other limits
-hold. A plan that another one beats, with no more moves (or bytes) and no larger a load distance, is
-dominated: it is kept and marked, for a sweep that hides its failures cannot be judged. A joint plan
-is not beaten by one that has less traffic within nodes.
+One limit of the budget goes from zero to what an unlimited plan uses; the other limits stay. A plan
+is dominated if another plan has no more moves (or bytes) and no larger load distance. Dominated
+plans stay in the result and are marked, so that a reader can judge the sweep. A plan with less
+traffic within nodes does not dominate a joint plan.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -30,12 +30,12 @@ MIN_POINTS, MAX_POINTS = 3, 200
 TIE = 1e-6
 """Percentage points of load distance below which two plans are equally good."""
 FULL_EFFECT = 0.95
-"""The budget to look at first buys this share of what the largest one does."""
+"""Share of the improvement of the largest budget that the recommended budget has."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class FrontierPoint:
-    """One budget of the sweep and the plan found within it. ``limit`` None: not limited."""
+    """One budget of the sweep and the plan found within it; ``limit`` None is no limit."""
 
     unit: Unit
     limit: int | None
@@ -44,11 +44,11 @@ class FrontierPoint:
 
     @property
     def used(self) -> int:
-        """What the plan takes of the unit that is swept."""
+        """Moves or bytes of the plan, by the unit of the sweep."""
         return self.result.moves if self.unit == "moves" else self.result.bytes
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures as JSON can hold them."""
+        """The figures as values that JSON can hold."""
         result = self.result
         return {
             "swept": self.unit,
@@ -68,56 +68,77 @@ class FrontierPoint:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class SweepOptions:
+    """How the plans of a sweep are searched for."""
+
+    seed: int = 0
+    points: int = 10
+    """Number of budgets, from ``MIN_POINTS`` to ``MAX_POINTS``."""
+    params: Mapping[str, Any] | None = None
+    """Parameters of each method, by its name."""
+    objective: Objective = field(default_factory=Objective)
+
+    def __post_init__(self) -> None:
+        if not MIN_POINTS <= self.points <= MAX_POINTS:
+            raise InvalidInput(
+                f"points is {self.points}",
+                value=self.points,
+                allowed=f"{MIN_POINTS} to {MAX_POINTS}",
+            )
+
+
 def sweep(
     problem: Problem,
     budget: Budget,
     unit: Unit,
     stop: Stop,
-    *,
-    seed: int = 0,
-    points: int = 10,
-    params: Mapping[str, Any] | None = None,
-    objective: Objective | None = None,
+    options: SweepOptions | None = None,
     on_point: Callable[[FrontierPoint, int], None] | None = None,
 ) -> list[FrontierPoint]:
-    """Plan for ``points`` budgets of one unit, the smallest first.
+    """Plan for a series of budgets of one unit.
 
-    The time is shared evenly among the points that are left; steps are each point's own.
-    ``on_point`` is told each point as it is found, and how many there will be.
+    Args:
+        budget: the limits of the units that are not swept.
+        unit: the unit that is swept, ``moves`` or ``bytes``.
+        stop: the time is shared evenly by all points; the steps are for each point.
+        on_point: called with each point when it is found, and the number of points.
+
+    Returns:
+        The points, smallest budget first, with dominated ones marked. If the problem has no plan,
+        the one point without a limit.
     """
-    if not MIN_POINTS <= points <= MAX_POINTS:
-        raise InvalidInput(
-            f"points is {points}", value=points, allowed=f"{MIN_POINTS} to {MAX_POINTS}"
-        )
-    make_ready(problem.n_resources > 1)  # Before the clock runs: the points share its time.
+    options = options or SweepOptions()
+    points = options.points
+    make_ready(problem.n_resources > 1)  # Compile before the clock starts.
     clock = stop.start()
     free = replace(budget, **{unit: None})
-    aim = objective or Objective()
+    how = AllocationOptions(options.seed, params=options.params)
 
     def solve(limit: int | None, left: int) -> FrontierPoint:
         remaining = clock.remaining()
         share = None if remaining is None else max(remaining / left, 1e-3)
         limits = replace(free, **{unit: limit})
         each = Stop(share, stop.steps)
-        found = allocate(aim, problem, limits, each, AllocationOptions(seed, params=params))
+        found = allocate(options.objective, problem, limits, each, how)
         return FrontierPoint(unit, limit, found.result)
 
-    tell = on_point or (lambda *_: None)
+    report = on_point or (lambda *_: None)
     last = solve(None, points)
-    tell(last, points)
+    report(last, points)
     if not last.result.is_solved:
         return [last]
     limits = budget_grid(last.used, points - 1, _smallest_step(problem, unit))
     found = [last]
     for i, limit in enumerate(limits):
         point = solve(limit, len(limits) - i)
-        tell(point, len(limits) + 1)
+        report(point, len(limits) + 1)
         found.append(point)
     return mark_dominated([*found[1:], last])
 
 
 def budget_grid(most: int, count: int, smallest: int = 1) -> list[int]:
-    """Nothing, then at most ``count`` - 1 budgets below ``most``, each a like factor larger."""
+    """Zero, then at most ``count`` - 1 budgets below ``most`` in geometric steps."""
     if most <= 0:
         return [0]
     steps = np.geomspace(min(max(1, smallest), most), most, num=count)[:-1]
@@ -125,7 +146,7 @@ def budget_grid(most: int, count: int, smallest: int = 1) -> list[int]:
 
 
 def _smallest_step(problem: Problem, unit: Unit) -> int:
-    """The smallest budget that can buy a move at all, as far as it is worth a point."""
+    """The smallest budget above zero of the grid: one move, or the median state of a key group."""
     if unit == "moves":
         return 1
     sizes = problem.state_bytes[problem.state_bytes > 0]
@@ -133,7 +154,7 @@ def _smallest_step(problem: Problem, unit: Unit) -> int:
 
 
 def mark_dominated(points: Sequence[FrontierPoint]) -> list[FrontierPoint]:
-    """Mark every point that another one beats in load distance, in the swept unit, or both."""
+    """The points, with those marked that another point beats in load distance or in the unit."""
     solved = [point for point in points if point.result.is_solved]
     return [
         replace(point, is_dominated=any(_beats(other, point) for other in solved))
@@ -150,12 +171,12 @@ def _beats(one: FrontierPoint, other: FrontierPoint) -> bool:
     saving = other.used - one.used
     if gain < -TIE or saving < 0 or _traffic(one) < _traffic(other) - TIE:
         return False
-    # Of two points with one and the same plan, the one with the smaller limit is kept.
+    # Of two points with the same plan, the one with the smaller limit stays.
     return gain > TIE or saving > 0 or _limit(one) < _limit(other)
 
 
 def _traffic(point: FrontierPoint) -> float:
-    """What a joint plan is for as well; only such a plan tells."""
+    """Traffic within nodes of a joint plan; 0 for other plans, which are not made for it."""
     is_joint = point.result.method == joint.NAME
     return (point.result.collocation_factor or 0.0) if is_joint else 0.0
 
@@ -165,13 +186,13 @@ def _limit(point: FrontierPoint) -> float:
 
 
 def front(points: Sequence[FrontierPoint]) -> list[FrontierPoint]:
-    """The points that nothing beats, cheapest first."""
+    """The points that are not dominated, cheapest first."""
     kept = [point for point in points if point.result.is_solved and not point.is_dominated]
     return sorted(kept, key=lambda point: point.used)
 
 
-def worth_looking_at(points: Sequence[FrontierPoint]) -> FrontierPoint | None:
-    """The cheapest point of the front with nearly the whole effect, or None without an effect."""
+def recommended_point(points: Sequence[FrontierPoint]) -> FrontierPoint | None:
+    """The cheapest point of the front with nearly the whole improvement; None if there is none."""
     kept = front(points)
     if len(kept) < 2:
         return None

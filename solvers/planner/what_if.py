@@ -1,10 +1,11 @@
-"""Questions about a cluster that is not there: other nodes, other load. Nothing is changed."""
+"""Problems with other nodes or another load than measured, for what-if questions. Pure."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,16 +21,20 @@ MOST_NODES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class WhatIfQuestion:
-    """``gone`` nodes end at once, so that their key groups have to move; ``leaving`` ones drain
-    within the budget. ``resized`` and ``scaled`` are factors, by node and by operator; ``racks``
-    are other racks by node."""
+    """Changes of nodes and load to apply to a problem."""
 
     gone: tuple[str, ...] = ()
+    """Nodes that fail at once: their key groups have to move."""
     leaving: tuple[str, ...] = ()
+    """Nodes that drain within the budget."""
     added: int = 0
+    """Number of new nodes; they are named ``new-1`` and so on."""
     resized: Mapping[str, float] = field(default_factory=dict)
+    """Factor on the capacity, by node."""
     scaled: Mapping[str, float] = field(default_factory=dict)
+    """Factor on the load, by operator; ``*`` is every operator."""
     racks: Mapping[str, str] = field(default_factory=dict)
+    """New rack, by node."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.added <= MOST_NODES:
@@ -50,7 +55,11 @@ def _check_factors(what: str, factors: Mapping[str, float]) -> None:
 
 
 def apply_question(problem: Problem, question: WhatIfQuestion) -> Problem:
-    """The problem as it would be; nodes that are added, ``new-1`` and so on, may be named too."""
+    """The problem with the changes of a question. The question may also name the nodes it adds.
+
+    Raises:
+        InvalidInput: the question names a node or operator that does not exist.
+    """
     more = with_nodes(problem, _new_nodes(problem, question.added))
     named = [*question.gone, *question.leaving, *question.resized, *question.racks]
     _check_names("node", named, more.node_ids)
@@ -75,7 +84,11 @@ def _racks(problem: Problem, racks: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def with_load_of(problem: Problem, other: Problem) -> Problem:
-    """The problem with the loads that its key groups had in another one."""
+    """The problem with the loads that its key groups have in another problem.
+
+    Raises:
+        InvalidInput: the other problem has other resources, or lacks a key group.
+    """
     if problem.resources != other.resources:
         raise InvalidInput(
             f"the other load is of {', '.join(other.resources)}",
@@ -85,18 +98,29 @@ def with_load_of(problem: Problem, other: Problem) -> Problem:
     missing = [name for name in problem.key_group_ids if name not in known]
     if missing:
         raise InvalidInput(
-            f"the other load has nothing of {len(missing)} key groups, first {missing[0]!r}",
+            f"the other load lacks {len(missing)} key groups, first {missing[0]!r}",
             remedy="ask for a period in which the job had the key groups it has now",
         )
     rows = [known[name] for name in problem.key_group_ids]
     return dataclasses.replace(problem, load=other.load[rows])
 
 
-def nodes_that_hold(problem: Problem, utilisation: float) -> tuple[int, float]:
-    """(fewest nodes, the fullest one's utilisation): moves free, no node above ``utilisation``.
+class NodesThatHold(NamedTuple):
+    """The fewest nodes that were found to hold a load, and the utilisation of the fullest."""
 
-    Of fewer nodes than there are the largest are kept; more are like the typical one. As far as
-    levelling largest first finds it: a plan exists for this number, and one less might do.
+    nodes: int
+    fullest: float
+
+
+def nodes_that_hold(problem: Problem, utilisation: float) -> NodesThatHold:
+    """The fewest nodes that hold the load with no node above ``utilisation``, if moves are free.
+
+    With fewer nodes than there are, the largest stay; added nodes have the typical capacity. The
+    search places the largest key group first on the emptiest node. So a plan exists for the number
+    that it returns, and one node less may be enough.
+
+    Raises:
+        InvalidInput: no number of nodes was found.
     """
     if not (is_finite(utilisation) and utilisation > 0):
         raise InvalidInput(f"utilisation is {utilisation!r}", allowed="a finite number > 0")
@@ -118,11 +142,11 @@ def nodes_that_hold(problem: Problem, utilisation: float) -> tuple[int, float]:
             low = middle
         else:
             high, reached = middle, trial
-    return high, reached
+    return NodesThatHold(high, reached)
 
 
 def _of_size(problem: Problem, count: int) -> Problem:
-    """The problem on so many nodes, all of them alive; what was elsewhere counts as anywhere."""
+    """The problem on ``count`` nodes, all alive; other key groups may be placed anywhere."""
     size = (problem.capacity / problem.capacity.mean(axis=0)).min(axis=1)
     order = np.argsort(-size, kind="stable")
     kept = {problem.node_ids[i] for i in order[:count].tolist()}
@@ -137,7 +161,7 @@ def _largest_alone(problem: Problem) -> float:
 
 
 def _new_nodes(problem: Problem, count: int) -> list[NodeSpec]:
-    """Nodes of the typical capacity, with names that are not taken."""
+    """New nodes of the typical capacity, with unused names."""
     taken = set(problem.node_ids)
     names = (f"new-{number}" for number in range(1, count + len(taken) + 1))
     free = [name for name in names if name not in taken][:count]
@@ -146,7 +170,7 @@ def _new_nodes(problem: Problem, count: int) -> list[NodeSpec]:
 
 
 def _typical(problem: Problem) -> FloatArray:
-    """[R]: the median capacity of the nodes that stay, or of all where none does."""
+    """[R]: the median capacity of the nodes that stay, or of all nodes if none stays."""
     rows = problem.capacity[problem.staying] if problem.staying.any() else problem.capacity
     return np.asarray(np.median(rows, axis=0))
 

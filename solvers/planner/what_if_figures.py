@@ -1,32 +1,27 @@
-"""What a question about a cluster that is not there is answered with: figures, nodes, and words.
-
-Shared by the command line and the pipeline; pure, and nothing is written anywhere.
-"""
+"""Figures, node loads and moves of a plan, for the reports of what-if questions. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ballast.contracts.errors import InvalidInput
 from solvers.model.metrics import node_loads
 from solvers.model.problem import IntArray, Problem
 from solvers.model.result import Result
 
-NO_LIMIT = "none"
 
-
-def figures(problem: Problem, result: Result) -> dict[str, Any]:
-    """A plan's figures by name; None where there is none."""
+def plan_figures(problem: Problem, result: Result) -> dict[str, Any]:
+    """A plan's figures by name; None if the plan does not have the figure."""
     return {
         "nodes": int(problem.staying.sum()),
         "load_distance_before_pct": result.load_distance_before,
         "load_distance_pct": result.load_distance if result.is_solved else None,
         "bound_pct": result.bound,
-        "fullest_node_before_pct": fullest(problem, problem.current),
-        "fullest_node_pct": fullest(problem, result.assignment) if result.is_solved else None,
+        "fullest_node_before_pct": fullest_node_pct(problem, problem.current),
+        "fullest_node_pct": fullest_node_pct(problem, result.assignment)
+        if result.is_solved
+        else None,
         "moves": result.moves,
         "forced_moves": result.forced_moves,
         "bytes": result.bytes + result.forced_bytes,
@@ -39,14 +34,14 @@ def figures(problem: Problem, result: Result) -> dict[str, Any]:
     }
 
 
-def fullest(problem: Problem, assignment: IntArray) -> float:
+def fullest_node_pct(problem: Problem, assignment: IntArray) -> float:
     """Load of the fullest node that stays, in percent of its capacity."""
     loads = node_loads(problem, assignment)[problem.staying]
     return 100.0 * float(loads.max(initial=0.0))
 
 
-def nodes(problem: Problem, result: Result) -> list[dict[str, Any]]:
-    """Each node with its load without and with the plan, in percent of its capacity."""
+def node_rows(problem: Problem, result: Result) -> list[dict[str, Any]]:
+    """Load of each node without and with the plan, in percent of its capacity."""
     before = 100.0 * node_loads(problem, problem.current).max(axis=1)
     after = 100.0 * node_loads(problem, result.assignment).max(axis=1)
     return [
@@ -60,8 +55,8 @@ def nodes(problem: Problem, result: Result) -> list[dict[str, Any]]:
     ]
 
 
-def moves(problem: Problem, result: Result, most: int | None = None) -> list[dict[str, Any]]:
-    """What the plan moves, the largest state first."""
+def move_rows(problem: Problem, result: Result, most: int | None = None) -> list[dict[str, Any]]:
+    """The moves of the plan, largest state first; at most ``most`` of them."""
     moved = np.flatnonzero(result.assignment != problem.current)
     order = moved[np.argsort(-problem.state_bytes[moved], kind="stable")]
     return [
@@ -73,44 +68,3 @@ def moves(problem: Problem, result: Result, most: int | None = None) -> list[dic
         }
         for k in order[:most].tolist()
     ]
-
-
-def names(text: str) -> tuple[str, ...]:
-    """Names between commas, each once."""
-    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-
-
-def factors(option: str, words: Sequence[str]) -> dict[str, float]:
-    """NAME=FACTOR words by name."""
-    found: dict[str, float] = {}
-    for name, number in pairs(option, words, "NAME=FACTOR, such as node-1=2").items():
-        try:
-            found[name] = float(number)
-        except ValueError as error:
-            raise InvalidInput(
-                f"{option} {f'{name}={number}'!r}", allowed="NAME=FACTOR, such as node-1=2"
-            ) from error
-    return found
-
-
-def pairs(option: str, words: Sequence[str], allowed: str) -> dict[str, str]:
-    """NAME=VALUE words by name."""
-    found: dict[str, str] = {}
-    for word in words:
-        name, is_pair, value = word.rpartition("=")
-        if not is_pair or not name or not value:
-            raise InvalidInput(f"{option} {word!r}", allowed=allowed)
-        found[name] = value
-    return found
-
-
-def limit(option: str, word: str | None, had: Any, kind: type[int] | type[float]) -> Any:
-    """A limit as it is said: a number, none at all, or as it was."""
-    if word is None:
-        return had
-    if word == NO_LIMIT:
-        return None
-    try:
-        return kind(word)
-    except ValueError as error:
-        raise InvalidInput(f"{option} {word!r}", allowed=f"a number or {NO_LIMIT}") from error

@@ -1,123 +1,108 @@
-"""The answer to a what-if question as people read it: today beside what is asked. Pure."""
+"""The comparison of a what-if question with today, as text for people and as values. Pure."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from solvers.model.problem import Problem
-from solvers.model.result import Result
 from solvers.planner.frontier import FrontierPoint
-from solvers.planner.what_if_figures import figures, moves, nodes
-from spark_jobs.draft.problem import Row
+from solvers.planner.what_if_figures import move_rows, node_rows, plan_figures
 from spark_jobs.program.markdown import escaped, table
+from spark_jobs.scenario.comparison import ComparedPlan, PlanComparison
 
 SHOWN_NODES = 60
 SHOWN_MOVES = 40
-HANDED_NODES = 200
+NODES_IN_SUMMARY = 200
 
 
-@dataclass(frozen=True, eq=False)
-class ComparedPlan:
-    """A problem and the plan for it."""
-
-    problem: Problem
-    result: Result
-
-
-@dataclass(frozen=True, eq=False)
-class PlanComparison:
-    """Today and what is asked, from one snapshot."""
-
-    snapshot: Row
-    today: ComparedPlan
-    asked: ComparedPlan
-    held: tuple[int, float] | None = None
-    hold_pct: float | None = None
-    front: Sequence[FrontierPoint] = field(default_factory=list)
-
-    def summary(self) -> dict[str, Any]:
-        """Both sides for programs and for the review page, small enough for an XCom."""
-        sides = {"today": self.today, "asked": self.asked}
-        said: dict[str, Any] = {
-            "snapshot_at": self.snapshot["period_end_at"].isoformat(),
-            **{name: _finite(figures(side.problem, side.result)) for name, side in sides.items()},
-            **{f"{name}_nodes": _nodes_of(side) for name, side in sides.items()},
-            "asked_moves": _moves_of(self.asked),
-            "frontier": [_finite(point.to_dict()) for point in self.front],
-        }
-        if self.held is None:
-            return said
-        hold = {"nodes": self.held[0], "fullest_node_pct": 100.0 * self.held[1],
-                "below_pct": self.hold_pct}  # fmt: skip
-        return {**said, "hold": hold}
+def summary(comparison: PlanComparison) -> dict[str, Any]:
+    """Both plans as values for programs and for the review page, small enough for an XCom."""
+    plans = {"today": comparison.today, "asked": comparison.asked}
+    values: dict[str, Any] = {
+        "snapshot_at": comparison.snapshot.period_end_at.isoformat(),
+        **{name: _finite(plan_figures(plan.problem, plan.result)) for name, plan in plans.items()},
+        **{f"{name}_nodes": _nodes_of(plan) for name, plan in plans.items()},
+        "asked_moves": _moves_of(comparison.asked),
+        "frontier": [_finite(point.to_dict()) for point in comparison.frontier],
+    }
+    held = comparison.held
+    if held is None:
+        return values
+    hold = {
+        "nodes": held.nodes,
+        "fullest_node_pct": 100.0 * held.fullest,
+        "below_pct": comparison.hold_pct,
+    }
+    return {**values, "hold": hold}
 
 
 def _finite(values: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no infinity."""
+    """The values with None for infinity, which JSON does not have."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in values.items()
     }
 
 
-def _nodes_of(side: ComparedPlan) -> list[dict[str, Any]]:
-    return nodes(side.problem, side.result)[:HANDED_NODES] if side.result.is_solved else []
+def _nodes_of(plan: ComparedPlan) -> list[dict[str, Any]]:
+    return node_rows(plan.problem, plan.result)[:NODES_IN_SUMMARY] if plan.result.is_solved else []
 
 
-def _moves_of(side: ComparedPlan) -> list[dict[str, Any]]:
-    return moves(side.problem, side.result, SHOWN_MOVES) if side.result.is_solved else []
+def _moves_of(plan: ComparedPlan) -> list[dict[str, Any]]:
+    return move_rows(plan.problem, plan.result, SHOWN_MOVES) if plan.result.is_solved else []
 
 
-def report(answered: PlanComparison) -> str:
-    """Side by side: figures, nodes, moves, and what else was asked."""
-    at = f"{answered.snapshot['period_end_at']:%Y-%m-%d %H:%M:%S} UTC"
+def report(comparison: PlanComparison) -> str:
+    """Both plans side by side in Markdown: figures, nodes, moves, and the rest of the request."""
+    snapshot, asked = comparison.snapshot, comparison.asked
+    at = f"{snapshot.period_end_at:%Y-%m-%d %H:%M:%S} UTC"
     parts = [
-        f"**What if** of job {escaped(answered.snapshot['job'])}, by its load up to {at}.",
-        "### Today beside what is asked\n\n" + _figures(answered),
+        f"**What if** for job {escaped(snapshot.job)}, by its load up to {at}.",
+        "### Today and the question\n\n" + _figures(comparison),
     ]
-    if answered.asked.result.is_solved:
-        parts += [_nodes(answered.asked), _moves(answered.asked)]
+    if asked.result.is_solved:
+        parts += [_nodes(asked), _moves(asked)]
     else:
-        parts.append(f"**What is asked has no plan:** {escaped(answered.asked.result.reason)}")
-    parts += [*_hold(answered), *_front(answered.front)]
-    parts.append("Nothing was changed: no table was written and the plan in force is the same.")
+        parts.append(f"**The question has no plan:** {escaped(asked.result.reason)}")
+    parts += [*_hold(comparison), *_frontier(comparison.frontier)]
+    parts.append("Nothing was changed: no table was written, and the plan in force is the same.")
     return "\n\n".join(parts)
 
 
-def _figures(answered: PlanComparison) -> str:
-    now, then = (figures(side.problem, side.result) for side in (answered.today, answered.asked))
+def _figures(comparison: PlanComparison) -> str:
+    now, then = (
+        plan_figures(plan.problem, plan.result) for plan in (comparison.today, comparison.asked)
+    )
     rows = [[name.replace("_", " "), now[name], then[name]] for name in now]
     return table(("figure", "today", "asked"), rows)
 
 
-def _nodes(side: ComparedPlan) -> str:
-    rows = [list(node.values()) for node in nodes(side.problem, side.result)]
+def _nodes(plan: ComparedPlan) -> str:
+    rows = [list(node.values()) for node in node_rows(plan.problem, plan.result)]
     headers = ("node", "state", "load now, %", "with the plan, %")
     return "### Nodes\n\n" + table(headers, rows[:SHOWN_NODES]) + _more(rows, SHOWN_NODES)
 
 
-def _moves(side: ComparedPlan) -> str:
-    found = moves(side.problem, side.result)
-    rows = [list(move.values()) for move in found[:SHOWN_MOVES]]
-    listed = table(("key group", "from", "to", "bytes"), rows) + _more(found, SHOWN_MOVES)
-    return f"### Moves ({len(found):,})\n\n{listed}"
+def _moves(plan: ComparedPlan) -> str:
+    moves = move_rows(plan.problem, plan.result)
+    rows = [list(move.values()) for move in moves[:SHOWN_MOVES]]
+    listed = table(("key group", "from", "to", "bytes"), rows) + _more(moves, SHOWN_MOVES)
+    return f"### Moves ({len(moves):,})\n\n{listed}"
 
 
-def _hold(answered: PlanComparison) -> list[str]:
-    if answered.held is None:
+def _hold(comparison: PlanComparison) -> list[str]:
+    held = comparison.held
+    if held is None:
         return []
-    count, reached = answered.held
-    said = (
-        f"**{count} nodes** hold the load at or below {answered.hold_pct:g} %: the fullest would "
-        f"be at {100.0 * reached:.1f} %, if moves were free."
+    text = (
+        f"**{held.nodes} nodes** hold the load at or below {comparison.hold_pct:g} %: the fullest "
+        f"node would be at {100.0 * held.fullest:.1f} %, if moves were free."
     )
-    return [said]
+    return [text]
 
 
-def _front(points: Sequence[FrontierPoint]) -> list[str]:
+def _frontier(points: Sequence[FrontierPoint]) -> list[str]:
     if not points:
         return []
     rows = [
@@ -130,7 +115,7 @@ def _front(points: Sequence[FrontierPoint]) -> list[str]:
         for point in points
     ]
     headers = ("moves allowed", "moves", "load distance, %", "on the frontier")
-    return ["### What each budget buys\n\n" + table(headers, rows)]
+    return ["### Plans for other limits on moves\n\n" + table(headers, rows)]
 
 
 def _more(items: Sequence[object], shown: int) -> str:

@@ -31,7 +31,7 @@ FILES_WORTH_IT = 8
 FILES_WORTH_SORTING = 500
 SORTED_FILE_BYTES = 8 * 1024 * 1024
 """A table whose rows are looked up by an id stays fast with many files, because the log has the
-range of ids of each file. From this many files on it is rewritten as a few files sorted by the id."""
+range of ids of each file. From this many files on it becomes a few files sorted by the id."""
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def test_a_rollback_takes_version_reason_and_force_nodes(dags: dict[str, Any]) -
 def test_a_question_reaches_its_program_and_an_empty_one_asks_for_today(
     dags: dict[str, Any],
 ) -> None:
-    from spark_jobs.what_if import request_of
+    from spark_jobs.scenario.request import request_of
 
     dag = dags["what_if__flights"]
     nothing = request_of(parsed("what_if", rendered(dag, "what_if")))

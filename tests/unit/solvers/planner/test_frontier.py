@@ -10,7 +10,15 @@ from solvers.model.budget import Budget
 from solvers.model.problem import Problem
 from solvers.model.result import SolverRun, make_result
 from solvers.model.stop import Stop
-from solvers.planner.frontier import FrontierPoint, Unit, budget_grid, front, mark_dominated, sweep
+from solvers.planner.frontier import (
+    FrontierPoint,
+    SweepOptions,
+    Unit,
+    budget_grid,
+    front,
+    mark_dominated,
+    sweep,
+)
 from solvers.verify.assignment import verify
 from tests.unit.solvers.instances import make, names
 
@@ -25,7 +33,7 @@ def cluster() -> Problem:
 @pytest.mark.parametrize("unit", ["moves", "bytes"])
 def test_every_point_keeps_its_budget_and_its_promises(unit: Unit) -> None:
     problem = cluster()
-    points = sweep(problem, Budget(), unit, Stop(seconds=2), points=5)
+    points = sweep(problem, Budget(), unit, Stop(seconds=2), SweepOptions(points=5))
     assert points[0].used == 0
     assert points[-1].limit is None
     for point in points:
@@ -35,7 +43,7 @@ def test_every_point_keeps_its_budget_and_its_promises(unit: Unit) -> None:
 
 
 def test_the_front_falls() -> None:
-    kept = front(sweep(cluster(), Budget(), "moves", Stop(seconds=2), points=6))
+    kept = front(sweep(cluster(), Budget(), "moves", Stop(seconds=2), SweepOptions(points=6)))
     assert len(kept) >= 3
     distances = [point.result.load_distance for point in kept]
     assert distances == sorted(distances, reverse=True)
@@ -43,7 +51,9 @@ def test_the_front_falls() -> None:
 
 
 def test_the_other_limits_hold_while_one_is_swept() -> None:
-    points = sweep(cluster(), Budget(moves=2, bytes=500), "moves", Stop(seconds=1), points=3)
+    points = sweep(
+        cluster(), Budget(moves=2, bytes=500), "moves", Stop(seconds=1), SweepOptions(points=3)
+    )
     assert max(point.result.bytes for point in points) <= 500
 
 
@@ -75,4 +85,4 @@ def test_the_grid_starts_at_nothing_and_stays_below_the_most() -> None:
 
 def test_too_few_points_are_refused() -> None:
     with pytest.raises(InvalidInput, match="points is 2"):
-        sweep(cluster(), Budget(), "moves", Stop(seconds=1), points=2)
+        sweep(cluster(), Budget(), "moves", Stop(seconds=1), SweepOptions(points=2))

@@ -51,7 +51,7 @@ def test_load_is_scaled_by_operator_or_for_all() -> None:
 def test_the_load_of_another_time_is_taken_by_name() -> None:
     problem, other = make([1.0, 2.0], [0, 1]), make([7.0, 8.0, 9.0], [0, 0, 0], nodes=2)
     assert with_load_of(problem, other).load[:, 0].tolist() == [7.0, 8.0]
-    with pytest.raises(InvalidInput, match="nothing of 1 key groups, first 'k2'"):
+    with pytest.raises(InvalidInput, match="lacks 1 key groups, first 'k2'"):
         with_load_of(other, problem)
     with pytest.raises(InvalidInput, match="the other load is of r0, r1"):
         with_load_of(problem, make([[1, 1], [1, 1]], [0, 1]))

@@ -1,0 +1,154 @@
+"""Plans for today and for a what-if question, from one snapshot. Reads tables, writes none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ballast.contracts.errors import NotFound, VerificationFailed
+from ballast.contracts.records import Snapshot
+from ballast.contracts.settings import Settings
+from ballast.store.snapshots import newest_snapshot, snapshot_of
+from solvers.model.budget import Budget
+from solvers.model.objective import Objective
+from solvers.model.problem import Problem
+from solvers.model.result import Result
+from solvers.model.stop import Stop
+from solvers.planner.allocation import AllocationOptions, allocate
+from solvers.planner.frontier import FrontierPoint, SweepOptions, sweep
+from solvers.planner.what_if import NodesThatHold, apply_question, nodes_that_hold, with_load_of
+from solvers.planner.what_if_arguments import parse_limit
+from solvers.verify.assignment import verify
+from spark_jobs.draft.lookup import read_round
+from spark_jobs.draft.round import Round
+from spark_jobs.program.run import progress
+from spark_jobs.scenario.request import WhatIfRequest
+
+FRONTIER_POINTS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedPlan:
+    """A problem and the plan for it."""
+
+    problem: Problem
+    result: Result
+
+
+@dataclass(frozen=True, eq=False)
+class PlanComparison:
+    """The plan for today and the plan for the question, from one snapshot."""
+
+    snapshot: Snapshot
+    today: ComparedPlan
+    asked: ComparedPlan
+    held: NodesThatHold | None = None
+    """The fewest nodes that hold the load; None if the request does not ask for them."""
+    hold_pct: float | None = None
+    """The percentage of its capacity that no node may exceed for ``held``."""
+    frontier: Sequence[FrontierPoint] = ()
+    """Plans for several limits on moves; empty if the request does not ask for them."""
+
+
+@dataclass(frozen=True)
+class _PlanOptions:
+    objective: Objective
+    budget: Budget
+    stop: Stop
+    method: str
+
+
+def compare_plans(settings: Settings, job: str, request: WhatIfRequest) -> PlanComparison:
+    """Plan for today and for the question, and verify both plans.
+
+    Raises:
+        NotFound: the job has no snapshot, or none of the run or time of ``request.load_of``.
+        InvalidInput: the question names an unknown node or operator, or no number of nodes holds
+            the load.
+        VerificationFailed: a plan breaks its promises.
+    """
+    today = _newest_round(settings, job)
+    problem = today.problem
+    if request.load_of is not None:
+        earlier = read_round(settings, snapshot_of(settings, job, request.load_of))
+        problem = with_load_of(problem, earlier.problem)
+    problem = apply_question(problem, request.question)
+    options = _plan_options(today, request)
+    held = None if request.hold_pct is None else nodes_that_hold(problem, request.hold_pct / 100)
+    return PlanComparison(
+        today.snapshot,
+        today=_plan("today", today.problem, options),
+        asked=_plan("the question", problem, options),
+        held=held,
+        hold_pct=request.hold_pct,
+        frontier=_frontier(problem, options) if request.frontier else (),
+    )
+
+
+def _plan(name: str, problem: Problem, options: _PlanOptions) -> ComparedPlan:
+    stop = options.stop
+    progress.info("planning for %s: %d key groups on %d nodes, at most %g s", name,
+                  problem.n_key_groups, problem.n_nodes, stop.seconds)  # fmt: skip
+    found = allocate(
+        options.objective, problem, options.budget, stop, AllocationOptions(method=options.method)
+    )
+    plan = ComparedPlan(problem, found.result)
+    _check_promises(plan, options)
+    return plan
+
+
+def _frontier(problem: Problem, options: _PlanOptions) -> list[FrontierPoint]:
+    how = SweepOptions(points=FRONTIER_POINTS, objective=options.objective)
+    return sweep(problem, options.budget, "moves", options.stop, how)
+
+
+def _newest_round(settings: Settings, job: str) -> Round:
+    snapshot = newest_snapshot(settings, job)
+    if snapshot is None:
+        raise NotFound(
+            f"job {job} has no snapshot to plan from", value=job,
+            remedy=f"run reoptimize__{job} first",
+        )  # fmt: skip
+    return read_round(settings, snapshot)
+
+
+def _plan_options(today: Round, request: WhatIfRequest) -> _PlanOptions:
+    default = today.policy.budgets.of(today.snapshot["head_version"])
+    budget = Budget(
+        moves=parse_limit("--moves", request.moves, default.moves, int),
+        bytes=parse_limit("--bytes", request.bytes, default.bytes, int),
+        pause_s=parse_limit("--pause-s", request.pause_s, default.pause_s, float),
+    )
+    objective = replace(today.objective, kind=request.objective or today.objective.kind)
+    method = request.method or ("auto" if request.objective else today.policy.solver.method)
+    return _PlanOptions(objective, budget, Stop(seconds=request.seconds), method)
+
+
+def _check_promises(plan: ComparedPlan, options: _PlanOptions) -> None:
+    """Check every promise of a plan with the verifier, which shares no code with the solvers."""
+    problem, result = plan.problem, plan.result
+    if not result.is_solved:
+        return
+    nodes = [problem.node_ids[node] for node in result.assignment.tolist()]
+    assignment = (problem.key_group_ids, nodes)
+    broken = verify(problem, options.budget, assignment, _promises(result), options.objective)
+    if broken:
+        raise VerificationFailed(
+            f"the plan breaks its promises: {'; '.join(map(str, broken))}; to fix it: report "
+            "this as a bug of the solver, and ask for another method"
+        )
+
+
+def _promises(result: Result) -> dict[str, object]:
+    return {
+        "status": result.status.value,
+        "load_distance_before": result.load_distance_before,
+        "load_distance": result.load_distance,
+        "bound": result.bound,
+        "gap": result.gap,
+        "moves": result.moves,
+        "bytes": result.bytes,
+        "forced_moves": result.forced_moves,
+        "forced_bytes": result.forced_bytes,
+        "pause_s": result.pause_s,
+    }
