@@ -108,7 +108,7 @@ def broken_policy_dag(kind: str, file: Path, error: BallastError) -> DAG:
         tags=["ballast", "broken policy"],
     ) as dag:
 
-        @task(retries=0)
+        @task(retries=0)  # type: ignore[untyped-decorator]
         def policy_check(message: str) -> None:
             raise AirflowFailException(message)
 

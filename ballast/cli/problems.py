@@ -1,7 +1,6 @@
 """`ballast solve` and `ballast verify`: solve a problem folder, check a result folder.
 
-The only place in ``ballast`` that calls the solvers; they are imported when a command runs, so
-that every other command starts without them.
+The solvers are imported when a command runs, so that other commands start without them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a command is about: a problem folder, or a job and one of its snapshots."""
+"""The problem that a command plans for: a problem folder, or a snapshot of a job."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ballast.cli.convert import method_params, to_objective, to_problem
 from ballast.contracts.errors import NotFound, ProblemError
+from ballast.contracts.records import Snapshot
 from ballast.contracts.settings import check_job_name, load_settings
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Target:
-    """A problem, with what its folder or policy says of how it is to be solved."""
+    """A problem, and how its folder or policy wants it solved."""
 
     problem: Problem
     budget: Budget
@@ -53,7 +54,7 @@ def _of_job(job: str, load_of: str | None) -> Target:
 
     settings = load_settings()
     if load_of is not None:
-        snapshot: Any | None = snapshot_of(settings, job, load_of)
+        snapshot: Snapshot | None = snapshot_of(settings, job, load_of)
     else:
         snapshot = newest_snapshot(settings, job)
     if snapshot is None:
@@ -62,9 +63,9 @@ def _of_job(job: str, load_of: str | None) -> Target:
             remedy=f"trigger reoptimize__{job} in Airflow, or set BALLAST_WAREHOUSE",
         )  # fmt: skip
     policy, columns = read_snapshot(settings, snapshot)
-    limits = policy.budgets.of(snapshot["head_version"])
+    limits = policy.budgets.of(snapshot.head_version)
     return Target(
-        Problem(**columns),
+        Problem(**vars(columns)),
         Budget(limits.moves, limits.bytes, limits.pause_s),
         objective_of_policy(policy.objective),
         policy.solver.method,

@@ -1,7 +1,6 @@
-"""A snapshot's rows as the columns of a problem: what ``solve`` solves and the command line shows.
+"""Snapshots: which one belongs to a run or a time, and the problem that its rows state.
 
-Plain names and arrays; this package knows nothing of solvers. The order of the columns does not
-depend on the order of the rows.
+The problem is plain names and arrays, because this package does not import the solvers.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +21,13 @@ from ballast.contracts.settings import Settings
 from ballast.store.tables import Filter, read_rows, table_exists
 
 PARTS = ("key_groups", "nodes", "traffic")
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class ResourceColumns:
-    """Where a snapshot keeps the load on a resource, and a node's capacity of it."""
+    """The columns of a snapshot for the load on a resource and a node's capacity of it."""
 
     load: str
     capacity: str
@@ -90,8 +90,47 @@ def _time(text: str) -> datetime | None:
         return None
 
 
-def read_snapshot(settings: Settings, snapshot: Snapshot) -> tuple[JobPolicy, dict[str, Any]]:
-    """The policy as it was, and the columns of the problem that the snapshot states."""
+@dataclass(frozen=True, eq=False)
+class SnapshotTraffic:
+    """Records a second between key groups, by their indices."""
+
+    source: Ints
+    target: Ints
+    rate: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class ProblemColumns:
+    """The problem that a snapshot states, as names and arrays in a fixed order."""
+
+    node_ids: tuple[str, ...]
+    resources: tuple[str, ...]
+    capacity: Floats
+    """A row for each node, a column for each resource."""
+    node_state: tuple[str, ...]
+    rack: tuple[str, ...]
+    key_group_ids: tuple[str, ...]
+    operator_ids: tuple[str, ...]
+    load: Floats
+    """A row for each key group, a column for each resource."""
+    state_bytes: Ints
+    current: Ints
+    """The index of the node that holds each key group."""
+    pause_c0_s: float
+    pause_s_per_byte: float
+    weight: Floats
+    balanced: npt.NDArray[np.bool_]
+    traffic_from: Ints | None = None
+    traffic_to: Ints | None = None
+    traffic_rate: Floats | None = None
+
+
+def read_snapshot(settings: Settings, snapshot: Snapshot) -> tuple[JobPolicy, ProblemColumns]:
+    """The policy of a snapshot, and the problem that the snapshot states.
+
+    Raises:
+        InvalidInput: the snapshot lacks a capacity, or names a node or key group it does not have.
+    """
     where = [("snapshot_id", "=", snapshot.snapshot_id)]
     parts = [
         read_rows(settings, f"snapshots.{name}", job=snapshot.job, where=where) for name in PARTS
@@ -102,29 +141,32 @@ def read_snapshot(settings: Settings, snapshot: Snapshot) -> tuple[JobPolicy, di
 
 def problem_columns(
     policy: JobPolicy, key_groups: pa.Table, nodes: pa.Table, traffic: pa.Table
-) -> dict[str, Any]:
-    """The fields of a problem, by the names that ``solvers.Problem`` has for them."""
+) -> ProblemColumns:
+    """The problem that rows of a snapshot state; the order of the rows does not matter."""
     key_groups = key_groups.sort_by([("operator_id", "ascending"), ("key_group", "ascending")])
     nodes = nodes.sort_by("node_id")
     names = key_group_names(key_groups["operator_id"], key_groups["key_group"])
     objective = policy.objective
-    return {
-        "node_ids": tuple(nodes["node_id"].to_pylist()),
-        "resources": objective.resources,
-        "capacity": _matrix(nodes, [RESOURCES[name].capacity for name in objective.resources]),
-        "node_state": tuple(nodes["state"].to_pylist()),
-        "key_group_ids": tuple(names.to_pylist()),
-        "operator_ids": tuple(key_groups["operator_id"].to_pylist()),
-        "load": _matrix(key_groups, [RESOURCES[name].load for name in objective.resources]),
-        "state_bytes": key_groups["state_bytes"].to_numpy(),
-        "current": _node_indices(names, key_groups["node_id"], nodes["node_id"]),
-        "rack": tuple(nodes["rack"].to_pylist()),
-        "pause_c0_s": policy.pause.c0_s,
-        "pause_s_per_byte": policy.pause.s_per_byte,
-        "weight": np.array([objective.weights.get(name, 1.0) for name in objective.resources]),
-        "balanced": np.array([name not in objective.caps for name in objective.resources]),
-        **_traffic(names, traffic),
-    }
+    flows = _traffic(names, traffic)
+    return ProblemColumns(
+        node_ids=tuple(nodes["node_id"].to_pylist()),
+        resources=objective.resources,
+        capacity=_matrix(nodes, [RESOURCES[name].capacity for name in objective.resources]),
+        node_state=tuple(nodes["state"].to_pylist()),
+        key_group_ids=tuple(names.to_pylist()),
+        operator_ids=tuple(key_groups["operator_id"].to_pylist()),
+        load=_matrix(key_groups, [RESOURCES[name].load for name in objective.resources]),
+        state_bytes=key_groups["state_bytes"].to_numpy(),
+        current=_node_indices(names, key_groups["node_id"], nodes["node_id"]),
+        rack=tuple(nodes["rack"].to_pylist()),
+        pause_c0_s=policy.pause.c0_s,
+        pause_s_per_byte=policy.pause.s_per_byte,
+        weight=np.array([objective.weights.get(name, 1.0) for name in objective.resources]),
+        balanced=np.array([name not in objective.caps for name in objective.resources]),
+        traffic_from=None if flows is None else flows.source,
+        traffic_to=None if flows is None else flows.target,
+        traffic_rate=None if flows is None else flows.rate,
+    )
 
 
 def key_group_names(operator_ids: pa.ChunkedArray, numbers: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -159,19 +201,26 @@ def _node_indices(
     return np.asarray(index.to_numpy(), dtype=np.int64)
 
 
-def _traffic(names: pa.ChunkedArray, traffic: pa.Table) -> dict[str, Any]:
+def _traffic(names: pa.ChunkedArray, traffic: pa.Table) -> SnapshotTraffic | None:
+    """The traffic of a snapshot; None where none was measured."""
     if traffic.num_rows == 0:
-        return {}
-    columns: dict[str, Any] = {"traffic_rate": traffic["records_per_s"].to_numpy()}
-    for field, end in (("traffic_from", "from"), ("traffic_to", "to")):
-        ends = key_group_names(traffic[f"{end}_operator_id"], traffic[f"{end}_key_group"])
-        index = pc.index_in(ends, value_set=names.combine_chunks())
-        if index.null_count:
-            unknown = ends[pc.index(pc.is_null(index), True).as_py()].as_py()
-            raise InvalidInput(
-                f"the snapshot has traffic of key group {unknown}, which is none of its key groups",
-                value=unknown,
-                remedy="start a new run",
-            )
-        columns[field] = np.asarray(index.to_numpy(), dtype=np.int64)
-    return columns
+        return None
+    source, target = (
+        _key_group_indices(
+            names, key_group_names(traffic[f"{end}_operator_id"], traffic[f"{end}_key_group"])
+        )
+        for end in ("from", "to")
+    )
+    return SnapshotTraffic(source, target, traffic["records_per_s"].to_numpy())
+
+
+def _key_group_indices(names: pa.ChunkedArray, ends: pa.ChunkedArray) -> Ints:
+    index = pc.index_in(ends, value_set=names.combine_chunks())
+    if index.null_count:
+        unknown = ends[pc.index(pc.is_null(index), True).as_py()].as_py()
+        raise InvalidInput(
+            f"the snapshot has traffic of key group {unknown}, which is none of its key groups",
+            value=unknown,
+            remedy="start a new run",
+        )
+    return np.asarray(index.to_numpy(), dtype=np.int64)

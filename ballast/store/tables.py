@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -29,6 +29,7 @@ from ballast.contracts.settings import Settings, check_job_name
 from ballast.contracts.tables import TABLES, Table
 
 ATTEMPTS = 20
+T = TypeVar("T")
 Filter = tuple[str, str, Any]
 # A page of a plan of a million key groups is then read from a few row groups, not from all of it.
 WRITER = WriterProperties(max_row_group_size=65_536)
@@ -44,7 +45,7 @@ def ensure_tables(settings: Settings, names: Sequence[str] = tuple(TABLES)) -> N
     Safe to call by several processes at once, and again after one died half-way.
     """
     for name in names:
-        on_conflict_again(partial(_ensure_table, settings, TABLES[name]))
+        retry_on_commit_conflict(partial(_ensure_table, settings, TABLES[name]))
 
 
 def table_exists(settings: Settings, name: str) -> bool:
@@ -117,7 +118,7 @@ def _local_files(table: DeltaTable) -> FileSystem | None:
 def append(settings: Settings, name: str, rows: Sequence[dict[str, Any]] | pa.Table) -> None:
     """Append rows; a row that breaks a constraint of a trusted table is refused."""
     data = _as_arrow(name, rows)
-    on_conflict_again(
+    retry_on_commit_conflict(
         lambda: write_deltalake(
             address(settings, name), data, mode="append", writer_properties=WRITER
         )
@@ -151,7 +152,7 @@ def append_once(
         )
         return True
 
-    return bool(on_conflict_again(write))
+    return retry_on_commit_conflict(write)
 
 
 def replace_if_unmoved(
@@ -254,14 +255,17 @@ def _as_arrow(name: str, rows: Sequence[dict[str, Any]] | pa.Table) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=schema)
 
 
-def on_conflict_again(action: Callable[[], Any]) -> Any:
-    """Run an action again when another writer's commit got in between."""
-    for attempt in range(1, ATTEMPTS + 1):
+def retry_on_commit_conflict(action: Callable[[], T]) -> T:
+    """Run an action, again where another writer's commit came in between.
+
+    Raises:
+        DeltaError: the action failed for another reason, or ``ATTEMPTS`` times.
+    """
+    for attempt in range(1, ATTEMPTS):
         try:
             return action()
         except (CommitFailedError, DeltaError) as error:
-            conflict = isinstance(error, CommitFailedError) or "conflict" in str(error).lower()
-            if not conflict or attempt == ATTEMPTS:
+            if not isinstance(error, CommitFailedError) and "conflict" not in str(error).lower():
                 raise
             time.sleep(0.02 * attempt)
-    return None
+    return action()

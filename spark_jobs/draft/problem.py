@@ -17,4 +17,4 @@ def build_problem(
     policy: JobPolicy, key_groups: pa.Table, nodes: pa.Table, traffic: pa.Table
 ) -> Problem:
     """The problem that a snapshot's rows state, in an order that does not depend on theirs."""
-    return Problem(**problem_columns(policy, key_groups, nodes, traffic))
+    return Problem(**vars(problem_columns(policy, key_groups, nodes, traffic)))

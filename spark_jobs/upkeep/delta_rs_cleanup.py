@@ -20,7 +20,7 @@ from deltalake.exceptions import DeltaError
 
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
-from ballast.store.tables import on_conflict_again, open_table
+from ballast.store.tables import retry_on_commit_conflict, open_table
 from spark_jobs.upkeep.expired_rows import ExpiredRows, plan_parts, snapshot_parts
 
 APPEND_ONLY = "delta.appendOnly"
@@ -51,7 +51,9 @@ def delete(settings: Settings, expired: ExpiredRows) -> int:
     if count == 0:
         return 0
     with _removable(settings, expired.table):
-        done = on_conflict_again(lambda: open_table(settings, expired.table).delete(expired.where))
+        done = retry_on_commit_conflict(
+            lambda: open_table(settings, expired.table).delete(expired.where)
+        )
     return int(done["num_deleted_rows"] or count)
 
 
@@ -72,7 +74,7 @@ def compact(settings: Settings, name: str, today: date) -> CompactedFiles:
     total = CompactedFiles()
     for partition in worth_compacting(open_table(settings, name), name, today):
         filters = [(column, "=", value) for column, value in partition.items()]
-        done = on_conflict_again(partial(_rewrite, settings, name, filters))
+        done = retry_on_commit_conflict(partial(_rewrite, settings, name, filters))
         total = CompactedFiles(total.removed + done.removed, total.added + done.added)
     return total
 
@@ -121,7 +123,7 @@ def vacuum(settings: Settings, name: str, pinned: Sequence[int]) -> int:
     options: dict[str, Any] = {"full": True, "keep_versions": keep or None}
     if not open_table(settings, name).vacuum(dry_run=True, **options):
         return 0
-    return len(on_conflict_again(
+    return len(retry_on_commit_conflict(
         lambda: open_table(settings, name).vacuum(dry_run=False, **options)
     ))  # fmt: skip
 
@@ -159,4 +161,6 @@ def restore_append_only(settings: Settings, name: str) -> bool:
 
 def _set_append_only(settings: Settings, name: str, value: str) -> None:
     properties = {APPEND_ONLY: value}
-    on_conflict_again(lambda: open_table(settings, name).alter.set_table_properties(properties))
+    retry_on_commit_conflict(
+        lambda: open_table(settings, name).alter.set_table_properties(properties)
+    )

@@ -84,7 +84,7 @@ def is_logged_as_published(settings: Settings, head: Head) -> bool:
         ("event", "=", "published"), ("version", "=", head.version),
         ("plan_id", "=", head.plan_id), ("run_id", "=", head.run_id),
     ]  # fmt: skip
-    return read_rows(settings, LOG, job=head.job, where=where).num_rows > 0
+    return bool(read_rows(settings, LOG, job=head.job, where=where).num_rows)
 
 
 def published_event(head: Head, reason: str = "") -> Event:

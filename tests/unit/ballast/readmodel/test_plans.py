@@ -178,10 +178,10 @@ def test_loads_per_node_are_those_of_the_problem_before_and_with_the_plan(
     assert snapshot is not None
     _, columns = read_snapshot(settings, snapshot)
     rows = read_assignment(settings, JOB, ids_of(JOB, 3)[2])
-    before = dict.fromkeys(columns["node_ids"], 0.0)
+    before = dict.fromkeys(columns.node_ids, 0.0)
     promised = dict(before)
-    for load, at, row in zip(columns["load"][:, 0], columns["current"], rows, strict=True):
-        before[columns["node_ids"][at]] += 100 * load
+    for load, at, row in zip(columns.load[:, 0], columns.current, rows, strict=True):
+        before[columns.node_ids[at]] += 100 * load
         promised[row.node_id] += 100 * load
     answer = node_loads(history, "3").resources[0]
     assert answer.resource == "cpu"
