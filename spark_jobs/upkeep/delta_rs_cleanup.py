@@ -20,7 +20,7 @@ from deltalake.exceptions import DeltaError
 
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
-from ballast.store.tables import retry_on_commit_conflict, open_table
+from ballast.store.tables import open_table, retry_on_commit_conflict
 from spark_jobs.upkeep.expired_rows import ExpiredRows, plan_parts, snapshot_parts
 
 APPEND_ONLY = "delta.appendOnly"
