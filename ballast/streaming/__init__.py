@@ -1,7 +1,7 @@
-"""What a streaming job imports: declare operators, get routing, state, plans and metrics.
+"""The library of a streaming job: it routes records, keeps state, follows plans, writes metrics.
 
-``Operator`` and ``StreamingJob`` are all a job author needs; ``read_states`` looks at the state
-of a stopped job. See docs/streaming.md.
+A job author needs ``Operator`` and ``StreamingJob``; ``read_states`` reads the state of a stopped
+job. See docs/streaming.md.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    # Every Python worker of Spark imports this package to run a node's stage; loading the tables
-    # and the query there as well would cost each of them seconds.
+    # Every Python worker of Spark imports this package to run a stage. Importing the tables and
+    # the query there would cost each worker seconds.
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)

@@ -1,12 +1,12 @@
-"""The job's word on plan versions: each (version, status) once in the life of the job's folder.
+"""Acknowledgements of plan versions: each (version, status) is written once per job folder.
 
-A region may be started with other workers and with the old ones again, so its word on a version
-may change and change back: each is a row, and whoever speaks for it repeats no last word.
+An acknowledgement is first a file, then a row of ``plans.acks``. The commit of the row has an id of
+its own, so that a repetition after a crash adds no second row. While the table cannot be reached,
+the file stays. A job whose folder was lost starts again from the hash placement and acknowledges
+again with its new batch ids; the newest row counts.
 
-An acknowledgement is first a file, then a row; the row's commit carries a mark of its own, so a
-repetition after a crash adds nothing. If the table cannot be reached the file waits. A job whose
-folder was lost starts anew from the hash placement: it says everything again, with its new batch
-ids, and the last word counts.
+A region may be restarted with other workers, and later with the old ones. Its answer to a version
+can then change and change back, and each change is a row.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NOTHING_MOVED = MoveFigures(0, 0, 0.0)
 
 
 class AckBook:
-    """Acknowledgements of one job, or of one of its regions, on their way into ``plans.acks``."""
+    """Writes the acknowledgements of one job, or of one of its regions, to ``plans.acks``."""
 
     def __init__(
         self, folder: Path, settings: Settings, job: str, region_id: str | None = None
@@ -37,7 +37,7 @@ class AckBook:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.settings, self.job = folder, settings, job
         self.region_id = region_id
-        self.life = self._life()
+        self.folder_id = self._folder_id()
 
     def record(
         self,
@@ -49,9 +49,13 @@ class AckBook:
         reason: str = "",
         figures: MoveFigures = NOTHING_MOVED,
     ) -> None:
-        """Put an acknowledgement down durably and send what is waiting."""
+        """Makes an acknowledgement durable and sends all that wait.
+
+        Raises:
+            ValueError: the version or the status cannot be acknowledged.
+        """
         if version <= FIRST_VERSION or status not in ACK_STATUSES:
-            raise ValueError(f"no acknowledgement {status!r} of version {version}")
+            raise ValueError(f"version {version} cannot be acknowledged as {status!r}")
         path = self.folder / f"ack-{version:012d}-{ACK_STATUSES.index(status)}.json"
         if not path.exists():
             row = {
@@ -71,31 +75,31 @@ class AckBook:
         self.send()
 
     def send(self) -> None:
-        """Send what is waiting, oldest first; what cannot be sent keeps waiting."""
+        """Sends the waiting acknowledgements, oldest first; stops at one that cannot be sent."""
         for path in sorted(self.folder.glob("ack-*.json")):
             row = read_json(path)
             try:
                 self._append(row)
-            except Exception as error:  # noqa: BLE001 - the job goes on; the file waits
+            except Exception as error:  # noqa: BLE001 - the job continues; the file stays
                 log.warning("acknowledgement %s could not be sent yet: %s", path.stem, error)
                 return
             path.unlink(missing_ok=True)
 
-    def _life(self) -> str:
-        """A name for all processes that share this folder, and for none that lost it."""
+    def _folder_id(self) -> str:
+        """An id that all processes with this folder share; a new folder gets a new id."""
         path = self.folder / "life.json"
         if not path.exists():
             write_json(path, uuid.uuid4().hex)
         return str(read_json(path))
 
     def _append(self, row: Any) -> None:
-        who = f"{self.job}/{self.life}"
+        writer = f"{self.job}/{self.folder_id}"
         if self.region_id:
-            who += f"/{self.region_id}/{row['acked_at']}"
+            writer += f"/{self.region_id}/{row['acked_at']}"
         append_once(
             self.settings,
             "plans.acks",
             [row | {"acked_at": datetime.fromisoformat(row["acked_at"])}],
-            app_id=f"ballast.acks/{who}/{row['version']}/{row['status']}",
+            app_id=f"ballast.acks/{writer}/{row['version']}/{row['status']}",
             app_version=1,
         )

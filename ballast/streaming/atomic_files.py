@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: a temporary file, then an atomic rename."""
+"""Writes files atomically: a temporary file, then a rename."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ TEMPORARY_PREFIX = ".tmp-"
 
 
 def write_atomically(path: Path, data: bytes, *, durable: bool = False) -> None:
-    """Replace ``path`` by ``data``; a reader sees the old content or the new, never a part.
+    """Replaces ``path`` by ``data``; a reader sees either the old or the new content.
 
-    ``durable`` also waits for the disk, so that the file outlives a loss of power. What lies
-    beside a Spark checkpoint need not: Spark's own commit log does not wait either.
+    ``durable`` also waits for the disk, so that the file survives a loss of power. Files beside a
+    Spark checkpoint need not be durable: Spark's own commit log does not wait either.
     """
     temporary = path.with_name(f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
@@ -34,7 +34,7 @@ def write_atomically(path: Path, data: bytes, *, durable: bool = False) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a JSON document durably and atomically."""
+    """Writes a JSON document durably and atomically."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     write_atomically(path, text.encode(), durable=True)
 

@@ -1,7 +1,7 @@
-"""The durable memory of which batch used which plan version, and what each version says.
+"""Durable record of the plan version of each batch, and of the content of each version.
 
-"Batch b used version v" is on disk before the batch touches anything, and a replay of b uses v
-again, whatever the head says by then (Middleware'16, 3.4: the configuration is on stable storage
+"Batch b uses version v" is on disk before the batch changes anything, and a replay of b uses v
+again, even if the head has changed ([MW16-LOCALITY, 3.4]: the configuration is on stable storage
 before the reconfiguration starts).
 """
 
@@ -21,7 +21,7 @@ KEEP_DECISIONS = 20
 
 @dataclass(frozen=True)
 class VersionDecision:
-    """Batch ``batch_id`` runs under ``version``; it came from ``previous_version``."""
+    """Batch ``batch_id`` runs under ``version``, the batch before under ``previous_version``."""
 
     batch_id: int
     version: int
@@ -29,13 +29,13 @@ class VersionDecision:
 
     @property
     def takes_up(self) -> bool:
-        """Whether this batch is the one that takes its version up."""
+        """Whether this batch takes its version up."""
         return self.version != self.previous_version
 
 
 @dataclass(frozen=True)
 class MoveFigures:
-    """What taking a version up cost, as measured while copying."""
+    """What the take-up of a version moved and how long it paused, measured while copying."""
 
     moved_key_groups: int
     bytes_moved: int
@@ -45,29 +45,29 @@ class MoveFigures:
 
 
 class DecisionLog:
-    """Decisions by batch, placements and move figures by version, each a file of its own."""
+    """Decisions by batch, placements and move figures by version, each in its own file."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
 
     def of_batch(self, batch_id: int) -> VersionDecision | None:
-        """What was decided for a batch, if it was."""
+        """The decision of a batch, or None."""
         found = read_json(self._batch(batch_id))
         return None if found is None else VersionDecision(**found)
 
     def latest(self) -> VersionDecision | None:
-        """The decision of the newest batch."""
+        """The decision of the newest batch, or None before the first."""
         names = sorted(path.stem for path in self.folder.glob("batch-*.json"))
         return self.of_batch(int(names[-1].removeprefix("batch-"))) if names else None
 
     def record(self, decision: VersionDecision) -> None:
-        """Make a decision durable; old ones that no replay can ask for go."""
+        """Makes a decision durable and removes one that no replay needs any more."""
         write_json(self._batch(decision.batch_id), asdict(decision))
         self._batch(decision.batch_id - KEEP_DECISIONS).unlink(missing_ok=True)
 
     def placement(self, version: int) -> Placement | None:
-        """The content of a version that was decided on."""
+        """The content of a version, or None if it was not recorded."""
         found = read_json(self.folder / f"placement-{version}.json")
         if found is None:
             return None
@@ -80,7 +80,7 @@ class DecisionLog:
         )
 
     def record_placement(self, placement: Placement) -> None:
-        """Make the content of a version durable, before any decision names it."""
+        """Makes the content of a version durable; called before a decision names the version."""
         content = {
             "version": placement.version,
             "plan_id": placement.plan_id,
@@ -92,23 +92,27 @@ class DecisionLog:
         write_json(self.folder / f"placement-{placement.version}.json", content)
 
     def moved(self, version: int) -> MoveFigures | None:
-        """Figures of a version's moves, if they were completed once."""
+        """Figures of a version's moves, or None if they have not been completed."""
         found = read_json(self.folder / f"moved-{version}.json")
         return None if found is None else MoveFigures(**found)
 
     def record_moved(self, version: int, figures: MoveFigures) -> None:
-        """Make the figures of the first complete move durable; a replay keeps them."""
+        """Makes the figures of the first complete move durable; a replay does not change them."""
         write_json(self.folder / f"moved-{version}.json", asdict(figures))
 
     def forget_versions(self, keep: Sequence[int]) -> None:
-        """Remove contents and figures of versions that no batch can come back to."""
+        """Removes contents and figures of all versions but those in ``keep``."""
         for kind in ("placement", "moved"):
             for path in self.folder.glob(f"{kind}-*.json"):
                 if int(path.stem.removeprefix(f"{kind}-")) not in keep:
                     path.unlink(missing_ok=True)
 
     def check_continues(self, batch_id: int) -> None:
-        """Spark's checkpoint and this folder must be of one life: next batch or the last again."""
+        """Checks that Spark's checkpoint and this folder belong together.
+
+        Raises:
+            InvalidInput: ``batch_id`` is neither the newest recorded batch nor the one after it.
+        """
         latest = self.latest()
         expected = (0,) if latest is None else (latest.batch_id, latest.batch_id + 1)
         if batch_id not in expected:
@@ -116,11 +120,15 @@ class DecisionLog:
                 f"the checkpoint continues with batch {batch_id}, but the decisions in "
                 f"{self.folder} expect {' or '.join(map(str, expected))}",
                 value=batch_id, allowed=" or ".join(map(str, expected)),
-                remedy="restore checkpoint and state of one time, or remove both to start anew",
+                remedy="restore checkpoint and state of one time, or remove both to start again",
             )  # fmt: skip
 
     def check_topology(self, topology: Topology) -> None:
-        """Operators and key groups are part of the state and may not change under it."""
+        """Checks that operators and key groups are those that the state was written for.
+
+        Raises:
+            InvalidInput: the policy has other operators or other numbers of key groups.
+        """
         path = self.folder / "topology.json"
         now = dict(zip(topology.ids, topology.key_groups, strict=True))
         known = read_json(path)
@@ -128,9 +136,9 @@ class DecisionLog:
             write_json(path, now)
         elif known != now:
             raise InvalidInput(
-                f"the state was kept for key groups {known}, the policy now says {now}",
+                f"the state was written for key groups {known}, the policy has {now}",
                 value=now, allowed=str(known),
-                remedy="restore the policy, or remove the job's folder to start anew",
+                remedy="restore the policy, or remove the job's folder to start again",
             )  # fmt: skip
 
     def _batch(self, batch_id: int) -> Path:

@@ -1,7 +1,7 @@
-"""A hook for tests: die by SIGKILL at a named point of the batch that takes a plan up.
+"""Fault points for tests: the process kills itself at a named point of a take-up.
 
-``BALLAST_FAULT_POINT`` names the point and the plan version, as in ``after_move@3``; unset, as it
-is outside of tests, nothing happens.
+``BALLAST_FAULT_POINT`` names the point and the plan version, for example ``after_move@3``. Outside
+of tests it is not set, and nothing happens.
 """
 
 from __future__ import annotations
@@ -24,6 +24,6 @@ POINTS = (
 
 
 def fault_point(point: str, version: int) -> None:
-    """Die here if a test asked for it."""
+    """Kills this process if ``BALLAST_FAULT_POINT`` names this point and version."""
     if os.environ.get(VARIABLE) == f"{point}@{version}":
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,25 +1,25 @@
-"""The heaviest keys and pairs of keys, counted in bounded memory with a bound on every error.
+"""Counts the heaviest keys and pairs of keys in bounded memory, with a bound on every error.
 
-A summary holds counts of some items, and for all others a number that none of them exceeds:
+A summary has counts of some items, and one upper bound for all other items:
 
     in ``counts``:      counts[item] <= true <= counts[item] + errors[item]   (errors: 0 if absent)
     not in ``counts``:  true <= missed
 
-Every function here keeps this true, so it holds for whatever they are combined to:
+Every function here preserves these bounds, so that they hold for all combinations:
 
 - ``exact`` counts everything: all errors and ``missed`` are 0.
-- ``cut`` drops items. A dropped one occurred at most counts + errors times, so ``missed`` becomes
-  the largest of these and of what it was; the bounds of those that stay are not touched.
-- ``added`` describes two streams one after the other. Lower bounds add up, and so do upper ones: an
-  item that one of the two does not have occurred there at most its ``missed`` times, which is
-  added to the item's error; an item neither has, at most the sum of both.
-- ``joined`` describes streams of which no two have an item in common, such as what different
-  nodes count: a key is on one node. An item's bounds are those of its own stream, and an item
-  that no summary has is of one of the streams, so at most the largest ``missed``.
+- ``cut`` drops items. A dropped item occurred at most counts + errors times, so ``missed`` becomes
+  the largest of these and of its old value. The bounds of the other items do not change.
+- ``added`` describes two streams one after the other. Lower bounds are summed, and so are upper
+  bounds: an item that is missing in one summary occurred there at most its ``missed`` times, which
+  is added to the item's error. An item that is missing in both occurred at most the sum of both.
+- ``joined`` describes streams that have no item in common, for example the counts of different
+  nodes, because a key is on one node. The bounds of an item are those of its own stream. An item
+  that is in no summary belongs to one of the streams, so the largest ``missed`` is its bound.
 
-Within a node and batch nothing is cut before ``CHUNK`` different items were seen. Unlike in
-SpaceSaving (Middleware'16, 3.2), whose counts may be too high, a count here never says more than
-what was there, and an item that stays is exact unless it was cut before.
+Within a node and batch nothing is cut before ``CHUNK`` different items were counted. Unlike in
+SpaceSaving [MW16-LOCALITY, 3.2], whose counts may be too high, a count here is never above the true
+one, and the count of an item that was never cut is exact.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ballast.contracts.identity import is_routable
 
 Item = TypeVar("Item", bound=Hashable)
 
-# Different items a node counts exactly before it cuts, what it then keeps, and what it sends.
+# Different items that a node counts exactly before it cuts, and how many it then keeps and sends.
 CHUNK = 16_000
 KEPT_IN_BATCH = 4_000
 # Rows of metrics.key_pairs for an edge (pairs) or an operator (keys) and window.
@@ -56,18 +56,18 @@ class Summary(Generic[Item]):
         return self.total - sum(self.counts.values())
 
     def at_most(self, item: Item) -> int:
-        """No item occurred more often than this."""
+        """An upper bound of the occurrences of an item."""
         found = self.counts.get(item)
         return self.missed if found is None else found + self.errors.get(item, 0)
 
 
 def exact(counts: Mapping[Item, int], total: int | None = None) -> Summary[Item]:
-    """A stream of which everything was counted, or everything but ``total`` minus the counts."""
+    """Exact counts; ``total`` may be larger if some records were not counted."""
     return Summary(counts, {}, 0, sum(counts.values()) if total is None else total)
 
 
 def cut(summary: Summary[Item], keep: int) -> Summary[Item]:
-    """The ``keep`` items that may be the heaviest; of equal ones those that came first."""
+    """The ``keep`` items with the largest upper bounds; among equal ones the first."""
     if len(summary.counts) <= keep:
         return summary
     order = sorted(summary.counts, key=summary.at_most, reverse=True)
@@ -81,7 +81,7 @@ def cut(summary: Summary[Item], keep: int) -> Summary[Item]:
 
 
 def added(first: Summary[Item], second: Summary[Item]) -> Summary[Item]:
-    """Two streams one after the other."""
+    """The summary of two streams one after the other."""
     counts = dict(first.counts)
     for item, count in second.counts.items():
         counts[item] = counts.get(item, 0) + count
@@ -96,7 +96,7 @@ def added(first: Summary[Item], second: Summary[Item]) -> Summary[Item]:
 
 
 def joined(parts: Sequence[Summary[Item]]) -> Summary[Item]:
-    """Streams side by side, of which no two have an item in common."""
+    """The summary of streams that have no item in common."""
     counts: dict[Item, int] = {}
     errors: dict[Item, int] = {}
     for part in parts:
@@ -107,25 +107,25 @@ def joined(parts: Sequence[Summary[Item]]) -> Summary[Item]:
 
 
 class KeyCounter:
-    """Counts the items of one task, keys or pairs of them; fed with many at a time."""
+    """Counts the keys, or the pairs of keys, of one task."""
 
     def __init__(self) -> None:
         self._chunk: Counter[Any] = Counter()
         self._before: Summary[Any] = Summary()
 
     def count(self, items: Iterable[Any]) -> None:
-        """Count items; beyond a chunk's worth of different ones the lightest are cut."""
+        """Counts items; beyond ``CHUNK`` different ones the lightest are cut."""
         self._chunk.update(items)
         if len(self._chunk) > CHUNK:
             self._fold()
 
     def summary(self) -> Summary[Any]:
-        """What was counted, small enough to be sent."""
+        """The counts, cut to a size that can be sent."""
         self._fold()
         return self._before
 
     def _fold(self) -> None:
-        """Keys that cannot be routed are left out only here, once for each and not per record."""
+        """Adds the chunk to the summary, without keys that cannot be routed."""
         counts = {item: count for item, count in self._chunk.items() if _is_countable(item)}
         chunk = exact(counts, self._chunk.total())
         whole = added(self._before, chunk) if self._before.total else chunk
@@ -138,7 +138,7 @@ def _is_countable(item: str | tuple[str, str]) -> bool:
 
 
 def to_json(summary: Summary[Any]) -> list[Any]:
-    """Plain values, column by column; :func:`from_json` makes the summary again."""
+    """Plain values, column by column, which :func:`from_json` reads."""
     items = list(summary.counts)
     return [
         items,
@@ -151,7 +151,7 @@ def to_json(summary: Summary[Any]) -> list[Any]:
 
 
 def from_json(found: list[Any]) -> Summary[Any]:
-    """What :func:`to_json` wrote down."""
+    """The summary that :func:`to_json` wrote."""
     items = [item if isinstance(item, str) else tuple(item) for item in found[0]]
     counts = dict(zip(items, found[1], strict=True))
     errors = {items[position]: error for position, error in found[2]}

@@ -1,4 +1,4 @@
-"""A streaming job: declared by its author, started, run until told to stop."""
+"""A streaming job as its author declares it, and a running one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ POLL_S = 0.1
 
 
 class _StopRequested(Exception):
-    """Raised at the start of a batch when the job is to stop; the batch is run by the next life."""
+    """Raised at the start of a batch when the job stops; the next start runs the batch."""
 
 
 @dataclass(frozen=True)
@@ -168,21 +168,25 @@ class RunningJob:
         self.stop()
 
     def is_active(self) -> bool:
-        """Whether the job still runs; it ends by itself only if a batch fails for good."""
+        """Whether the job still runs; it ends by itself only if a batch fails."""
         return bool(self.query.isActive)
 
     def wait(self, stop: threading.Event) -> None:
-        """Wait until ``stop`` is set or the job ends by itself."""
+        """Waits until ``stop`` is set or the job ends by itself."""
         while self.is_active() and not stop.wait(POLL_S):
             pass
 
     def drain(self) -> None:
-        """Wait until all input that is there has been processed and committed."""
+        """Waits until all present input has been processed and committed."""
         if self.query.isActive:
             self.query.processAllAvailable()
 
     def stop(self) -> None:
-        """Stop at a batch boundary and write the windows that are left; a failed batch raises."""
+        """Stops at a batch boundary and writes the remaining windows.
+
+        Raises:
+            BallastError: a batch failed.
+        """
         self._stopping.set()
         while self.query.isActive:
             if not self.query.status["isTriggerActive"]:
@@ -204,7 +208,7 @@ class RunningJob:
 
 @contextmanager
 def stop_on_signals(stop: threading.Event | None = None) -> Iterator[threading.Event]:
-    """An event that SIGTERM and SIGINT set while the block runs."""
+    """Gives an event that SIGTERM and SIGINT set while the block runs."""
     event = stop or threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield event

@@ -1,4 +1,4 @@
-"""One process per job: two would move and count the same state."""
+"""Lock that allows one process per job; two would move and count the same state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ballast.contracts.errors import InvalidInput
 
 
 class JobLock:
-    """Held while the job runs; the kernel frees it when the process ends, however it ends."""
+    """A lock file; the kernel frees the lock when the process ends, however it ends."""
 
     def __init__(self, path: Path, job: str) -> None:
         self.path, self.job = path, job

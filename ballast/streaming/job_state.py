@@ -1,4 +1,4 @@
-"""Look at the state of a job that is stopped or between batches, without Spark."""
+"""Reads the state of a job that is stopped or between two batches, without Spark."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from ballast.streaming.state import StateStore
 
 
 def job_folder(settings: Settings, job: str) -> Path:
-    """Where a job keeps what is its own: checkpoint, decisions, state, metrics on their way."""
+    """The job's folder: checkpoint, decisions, state, unwritten metrics and acknowledgements."""
     return settings.home / "jobs" / check_job_name(job)
 
 
 def placement_in_force(settings: Settings, job: str) -> Placement:
-    """The placement the job's last batch ran under, from its durable decisions."""
+    """The placement of the job's last batch.
+
+    Raises:
+        NotFound: the job has not run a batch.
+    """
     folder = job_folder(settings, job) / "decisions"
     decision = DecisionLog(folder).latest() if folder.is_dir() else None
     placement = DecisionLog(folder).placement(decision.version) if decision else None
@@ -31,7 +35,11 @@ def placement_in_force(settings: Settings, job: str) -> Placement:
 
 
 def read_states(settings: Settings, job: str, operator_id: str) -> dict[int, State]:
-    """The state of every key group of an operator, read from the nodes that own them."""
+    """The state of every key group of an operator, by key group.
+
+    Raises:
+        NotFound: the job has not run a batch, or has no such operator.
+    """
     placement = placement_in_force(settings, job)
     nodes = placement.nodes.get(operator_id)
     if nodes is None:

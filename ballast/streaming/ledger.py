@@ -1,8 +1,8 @@
-"""The durable ledger of batch figures, and how they become rows of windows exactly once.
+"""Durable ledger of batch figures; it hands each window to the metrics writer exactly once.
 
-A batch's figures are a file before the batch commits, so a crash loses none. A flush first notes
-on disk which windows it writes under which number; the tables keep that number with the rows, so
-a process that died half-way repeats the flush and adds only what is missing.
+The figures of a batch are a file before the batch commits, so that a crash loses none. A flush
+first records on disk which windows it writes under which number. The tables store that number with
+the rows, so that a process that died during a flush repeats it and adds only what is missing.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from ballast.streaming.metrics_window import (
 log = logging.getLogger("ballast.streaming")
 
 Publish = Callable[[Sequence[MetricsWindow], int], None]
-"""Writes windows under a number; a number seen before writes nothing."""
+"""Writes windows under a number; a second call with the same number writes nothing."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """How far windows were written, and the flush under way (none: ``starts`` is empty)."""
+    """How far windows were written, and the windows of an unfinished flush, if any."""
 
     flushed_until_ms: int = 0
     length_ms: int = 0
@@ -40,13 +40,13 @@ class Mark:
 
     @property
     def closed_until_ms(self) -> int:
-        """End of the last window that no batch may join any more."""
+        """End of the last window that can get no more batches."""
         flushing = self.starts[-1] + self.length_ms if self.starts else 0
         return max(self.flushed_until_ms, flushing)
 
 
 class Ledger:
-    """Takes batches from the batch's thread, hands windows on from the flushing thread."""
+    """Takes batches from the thread of the batch, writes windows from the flushing thread."""
 
     def __init__(
         self, folder: Path, length_ms: int, clock: Callable[[], int], publish: Publish
@@ -55,15 +55,15 @@ class Ledger:
         self.folder, self.length_ms, self.clock, self.publish = folder, length_ms, clock, publish
         self.lock = threading.Lock()
         self.live_from: int | None = None
-        found = read_json(folder / "mark.json")
-        self.mark = Mark(**found | {"starts": tuple(found["starts"])}) if found else Mark()
+        stored = read_json(folder / "mark.json")
+        self.mark = Mark(**stored | {"starts": tuple(stored["starts"])}) if stored else Mark()
         self.batches = {
             batch.figures.batch_id: batch
             for batch in map(_read_batch, sorted(folder.glob("batch-*.json")))
         }
 
     def has(self, batch_id: int) -> bool:
-        """Whether the batch was counted before; a replay is not counted again."""
+        """Whether the batch was counted; a replay is not counted again."""
         return bool(self.batches) and batch_id <= max(self.batches)
 
     def record(self, figures: BatchFigures) -> None:
@@ -80,9 +80,12 @@ class Ledger:
                     self.live_from = batch.window_ms
 
     def flush(self, *, closing: bool = False) -> list[MetricsWindow]:
-        """Write every window that is over; when closing, the one under way as well.
+        """Writes every window that has ended; when closing, also the present one.
 
-        One thread only. What cannot be written now stays and is written by the next flush.
+        Called by one thread only. Windows that cannot be written are written by the next flush.
+
+        Returns:
+            The windows that were written.
         """
         written = self._deliver() if self.mark.starts else []
         with self.lock:
@@ -102,7 +105,7 @@ class Ledger:
         mark = self.mark
         until = mark.closed_until_ms
         windows = build_windows(mark.starts, list(self.batches.values()), mark.length_ms)
-        # The end of the last window only rises, even if the job's folder is made anew.
+        # The end of the last window only rises, even if the job's folder was lost.
         self.publish(windows, until)
         with self.lock:
             self._set_mark(Mark(until, self.length_ms))
@@ -110,14 +113,14 @@ class Ledger:
         return windows
 
     def _forget(self) -> None:
-        """Drop what is written, but for the newest: it says how things are in an idle window."""
+        """Drops written batches but the newest, which a window without batches needs."""
         done = sorted(b for b in self.batches if self.batches[b].window_ms < self._open_from())
         for batch_id in done[:-1]:
             del self.batches[batch_id]
             self._path(batch_id).unlink(missing_ok=True)
 
     def _open_from(self) -> int:
-        """The first window that is neither written nor being written."""
+        """Start of the first window that is neither written nor being written."""
         return first_open_window(self.mark.closed_until_ms, self.length_ms)
 
     def _set_mark(self, mark: Mark) -> None:
@@ -129,7 +132,7 @@ class Ledger:
 
 
 class Flusher(threading.Thread):
-    """Closes windows as time passes, whether batches come or not."""
+    """A thread that flushes the ledger after each window, with or without batches."""
 
     def __init__(self, ledger: Ledger, on_window: Callable[[MetricsWindow], None]) -> None:
         super().__init__(name="ballast-flusher", daemon=True)
@@ -137,12 +140,12 @@ class Flusher(threading.Thread):
         self.stopping = threading.Event()
 
     def run(self) -> None:
-        """Flush soon after each window's end until stopped."""
+        """Flushes soon after the end of each window, until stopped."""
         while not self.stopping.wait(self._seconds_to_next()):
             self.flush()
 
     def flush(self, *, closing: bool = False) -> bool:
-        """Flush, and keep going if the tables cannot be reached; whether it succeeded."""
+        """Flushes; returns False, and logs it, if the tables cannot be reached."""
         try:
             windows = self.ledger.flush(closing=closing)
         except Exception as error:  # noqa: BLE001 - metrics must not stop the job they measure
@@ -153,7 +156,7 @@ class Flusher(threading.Thread):
         return True
 
     def finish(self) -> bool:
-        """Stop the thread and write all that is left."""
+        """Stops the thread and writes what is left; returns whether that succeeded."""
         self.stopping.set()
         if self.is_alive():
             self.join()

@@ -1,9 +1,9 @@
-"""What one node does in one stage of a batch, free of Spark.
+"""Runs one stage of a batch on one node, without Spark.
 
-Key groups are processed one after another, so that their CPU time can be told apart. A record
-whose next key group is on the same node is processed here and now; only records for another node
-are serialised (ICDE'17, 4.3.2: this is what collocation saves). Everything runs in an order that
-does not depend on how records arrived, so that a repeated task sends the same again.
+Key groups are processed one after another, so that the CPU time of each can be measured. A record
+whose next key group is on the same node is processed at once. Only records for other nodes are
+serialised, which is the cost that collocation saves [ICDE17, 4.3.2]. The order of processing does
+not depend on the order of arrival, so that a repeated task sends the same records.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from ballast.streaming.routing import NO_ROUTES, Routes, key_group_of
 from ballast.streaming.state import Slot
 
 Pair = tuple[str, Any]
-"""A record with the key under which it comes to an operator."""
+"""The key under which a record comes to an operator, and the record."""
 Group = tuple[int, int]
-"""A key group: number of the operator in the topology, and of the key group within it."""
+"""A key group: number of the operator in the topology, and number of the key group."""
 SOURCE: Group = (-1, -1)
 _KEY = itemgetter(0)
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """Records for one key group from one sender; opened where its cost can be measured."""
+    """Records for one key group from one sender; ``open`` is called where its cost is measured."""
 
     sender: Group
     open: Callable[[], list[Pair]]
@@ -45,7 +45,7 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Block:
-    """Serialised records from one key group to one on another node."""
+    """Serialised records from one key group to a key group on another node."""
 
     target: Group
     sender: Group
@@ -62,7 +62,7 @@ class GroupUse:
     probe_ns: int = 1
     """CPU time of a fixed piece of work around it (ballast.streaming.processor_speed)."""
     wire_ns: int = 0
-    """Part of ``cpu_ns``: packing records for other nodes, opening those that came from them."""
+    """Part of ``cpu_ns``: serialising records for other nodes and reading those from them."""
     busy_ns: int = 0
     state_bytes: int = 0
     bytes_in: int = 0
@@ -71,26 +71,26 @@ class GroupUse:
 
 @dataclass
 class NodeReport:
-    """What a node tells the driver about one stage: it lives, and what its key groups used."""
+    """A node's report on one stage for the driver; it is also the node's heartbeat."""
 
     node: int
     stage: int
     groups: dict[Group, GroupUse] = field(default_factory=dict)
     traffic: dict[tuple[Group, Group], tuple[int, int]] = field(default_factory=dict)
     keys: dict[int, Summary[str]] = field(default_factory=dict)
-    """Per operator that keeps its state by key: records under each key."""
+    """Records of each key, for operators that keep their state by key."""
     pairs: dict[tuple[int, int], Summary[tuple[str, str]]] = field(default_factory=dict)
-    """Per edge between two of them: records under each pair of keys."""
+    """Records of each pair of keys, for edges between two such operators."""
 
 
 def no_routes() -> Mapping[str, Routes]:
-    """Every key goes by its hash."""
+    """No routes: every key goes by its hash."""
     return {}
 
 
 @dataclass(frozen=True)
 class BatchWork:
-    """Everything a task needs to know of a batch; sent to every task."""
+    """The work of one batch, sent to every task."""
 
     topology: Topology
     owners: tuple[tuple[int, ...], ...]
@@ -98,7 +98,7 @@ class BatchWork:
     batch_id: int
     state_root: str
     routes: Callable[[], Mapping[str, Routes]] = no_routes
-    """Gives the routes where they are needed: a million keys do not travel with every task."""
+    """Gives the routes on the worker, so that a million keys are not sent with every task."""
     counts_keys: bool = True
 
     def owner(self, group: Group) -> int:
@@ -106,19 +106,19 @@ class BatchWork:
         return self.owners[group[0]][group[1]]
 
     def slot(self, node: int, group: Group, stage: int) -> Slot:
-        """Where the key group's state is."""
+        """The folder of the key group's state."""
         operator = self.topology.ids[group[0]]
         folder = f"{self.state_root}/{self.node_ids[node]}/{operator}/{group[1]:07d}"
         return Slot(folder, self.batch_id, stage)
 
 
 def pack(pairs: list[Pair]) -> bytes:
-    """Records as they travel between nodes. A record must come out as it went in, whether it
-    changed nodes or not, so JSON, which turns tuples into lists, would not do.
+    """Serialises records for another node.
 
-    Records of one named tuple go column by column: pickle writes its class once and not for each
-    of them, an eighth of the time. The less it costs to send a record, the less a key group's
-    load depends on where its neighbours are.
+    A record must arrive unchanged, as it does on the same node. JSON would not do, because it turns
+    tuples into lists. Records of one named tuple are stored column by column: pickle then writes
+    the class once, which takes an eighth of the time. The less it costs to send a record, the less
+    the load of a key group depends on the nodes of its neighbours.
     """
     keys, records = zip(*pairs, strict=True) if pairs else ((), ())
     kinds = set(map(type, records))
@@ -128,13 +128,13 @@ def pack(pairs: list[Pair]) -> bytes:
     try:
         return pickle.dumps(whole, protocol=5)
     except (pickle.PicklingError, AttributeError):
-        # A class that workers cannot import, such as one of the job's own script, goes by value.
+        # A class that workers cannot import, for example one of the job's script, is sent by value.
         by_value: bytes = cloudpickle.dumps(whole, protocol=5)
         return by_value
 
 
 def unpack(payload: bytes) -> list[Pair]:
-    """What :func:`pack` made. It comes from another task of this job and from nowhere else."""
+    """The records that :func:`pack` serialised, in another task of this job."""
     kind, content = pickle.loads(payload)  # noqa: S301
     if kind is None:
         pairs: list[Pair] = content
@@ -144,7 +144,7 @@ def unpack(payload: bytes) -> list[Pair]:
 
 
 def _is_plain_named_tuple(kind: type) -> bool:
-    """Whether its fields are all there is to it; a class derived from one may hold more."""
+    """Whether its fields are its whole content; a derived class may have more."""
     own = vars(kind).keys() & {"__iter__", "__reduce__", "__reduce_ex__", "__getstate__"}
     fields = getattr(kind, "_fields", ())
     return kind.__bases__ == (tuple,) and hasattr(kind, "_make") and bool(fields) and not own
@@ -153,7 +153,17 @@ def _is_plain_named_tuple(kind: type) -> bool:
 def run_node(
     work: BatchWork, node: int, stage: int, inbox: dict[Group, list[Delivery]]
 ) -> tuple[NodeReport, list[Block]]:
-    """Process what came for the node's key groups, and what follows from it on the same node."""
+    """Processes the records for the node's key groups, and what they cause on the same node.
+
+    Args:
+        work: the batch.
+        node: number of the node.
+        stage: number of the stage.
+        inbox: deliveries by key group.
+
+    Returns:
+        The report for the driver, and the records for other nodes.
+    """
     _check_owner(work, node, inbox)
     _warm_up(work, node, stage, inbox)
     with _collector_off():
@@ -189,11 +199,11 @@ def _run_operators(
 
 
 def _warm_up(work: BatchWork, node: int, stage: int, inbox: dict[Group, list[Delivery]]) -> None:
-    """Do the first key group's reading once unmeasured.
+    """Reads the first key group once without measuring it.
 
-    A task starts with cold caches; the key group that comes first would pay for all of them, by
-    half a millisecond a batch, and a plan that moves it would move a load that stays. Likewise
-    the first probe of the processor's speed.
+    A task starts with cold caches. Without this, the first key group would be charged half a
+    millisecond a batch for them, a load that would not move with it. The first probe of the
+    processor's speed is run for the same reason.
     """
     if inbox:
         probe_ns()
@@ -204,11 +214,11 @@ def _warm_up(work: BatchWork, node: int, stage: int, inbox: dict[Group, list[Del
 
 @contextmanager
 def _collector_off() -> Iterator[None]:
-    """Keep Python's garbage collector out of the measurement.
+    """Turns Python's garbage collector off while key groups are measured.
 
-    A full collection walks everything the worker has imported, several milliseconds that would
-    count for whichever key group was running. What was imported is set aside once for good, and
-    what the records left is collected between tasks.
+    A full collection walks everything that the worker has imported and takes several milliseconds,
+    which would be charged to the running key group. Imported objects are excluded once for good,
+    and the garbage of the records is collected between tasks.
     """
     if gc.get_freeze_count() == 0:
         gc.freeze()
@@ -230,7 +240,7 @@ class _Counters:
     def summaries(
         self,
     ) -> tuple[dict[int, Summary[str]], dict[tuple[int, int], Summary[tuple[str, str]]]]:
-        """What was counted, without what saw nothing."""
+        """The counts, without operators and edges that have none."""
         keys = {operator: counter.summary() for operator, counter in self.keys.items()}
         pairs = {edge: counter.summary() for edge, counter in self.pairs.items()}
         return (
@@ -240,9 +250,9 @@ class _Counters:
 
 
 class _Outlet:
-    """One edge out of an operator; remembers key groups of keys, for keys come again.
+    """One edge out of an operator; caches the key groups of keys.
 
-    Pairs of keys are noted record by record and counted for many at once, which is cheaper.
+    Pairs of keys are collected record by record and counted many at a time, which is cheaper.
     """
 
     def __init__(
@@ -288,7 +298,7 @@ def _outlets(work: BatchWork, operator: int, counters: _Counters) -> list[_Outle
     outlets = []
     for target in topology.downstream[operator]:
         key = topology.operators[target].key
-        if key is not None:  # always so: the topology was checked
+        if key is not None:  # always true: the topology was checked
             routed = routes.get(topology.ids[target], NO_ROUTES)
             counter = counters.pairs.get((operator, target))
             outlets.append(_Outlet(target, key, topology.key_groups[target], routed, counter))
@@ -326,7 +336,7 @@ def _run_group(
 
 
 def _opened(delivery: Delivery, use: GroupUse) -> list[Pair]:
-    """The records; what it cost to open those of another node is noted."""
+    """The records; the CPU time to read those of another node is added to ``use``."""
     if not delivery.wire_bytes:
         return delivery.open()
     began = time.thread_time_ns()
@@ -336,7 +346,7 @@ def _opened(delivery: Delivery, use: GroupUse) -> list[Pair]:
 
 
 def _send(
-    came_under: str,
+    source_key: str,
     produced: Iterable[Any],
     outlets: list[_Outlet],
     sent: dict[Group, list[Pair]],
@@ -359,13 +369,13 @@ def _send(
                 else:
                     pairs.append((key, record))
                 if outlet.pairs is not None:
-                    outlet.pairs.append((came_under, key))
+                    outlet.pairs.append((source_key, key))
 
 
 def _sealed(
     work: BatchWork, node: int, sent: dict[Group, list[Pair]], use: GroupUse
 ) -> dict[Group, tuple[int, list[Pair] | bytes]]:
-    """What stays on the node as it is, what leaves it serialised, in the order it was sent."""
+    """The sent records by target: unchanged for this node, serialised for other nodes."""
     content: dict[Group, tuple[int, list[Pair] | bytes]] = {
         target: (len(pairs), pairs) for target, pairs in sent.items()
     }
@@ -383,7 +393,7 @@ def _local(sender: Group, content: list[Pair]) -> Delivery:
 
 
 def _check_owner(work: BatchWork, node: int, inbox: dict[Group, list[Delivery]]) -> None:
-    """No record may be processed by a node that does not own its key group."""
+    """Raises if a record came to a node that does not own its key group."""
     for group in inbox:
         if work.owner(group) != node:
             raise RuntimeError(

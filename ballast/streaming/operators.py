@@ -1,4 +1,4 @@
-"""Operators as a job author declares them, and the topology they form with the job's policy."""
+"""Operators as a job author declares them, and the topology of operators and policy."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ KeyOf = Callable[[Any], str | None]
 
 @dataclass(frozen=True)
 class Operator:
-    """One operator: what it does with a record, and under which key a record comes to it.
+    """One operator of a job.
 
-    ``process(state, key, record)`` is called for one record at a time. ``state`` is the dict of
-    the key's key group, with strings as keys and JSON values; what it returns or yields are the
-    records it sends on. ``key(record)`` is asked of every record an upstream operator sends: a
-    string takes the record in, None lets it pass by. The first operator has no ``key``: its
-    records come from the source under the job's ``source_key``.
-
-    ``state_by_key`` is a promise: all the operator keeps about a key, if anything, is
-    ``state[key]``. Only then can a plan bring single keys elsewhere, for only then is it known
-    what has to go with them.
+    Attributes:
+        id: name of the operator in the policy.
+        process: called as ``process(state, key, record)`` for each record. ``state`` is the dict
+            of the key's key group, with strings as keys and JSON values. The records that it
+            returns or yields are sent downstream.
+        key: called with every record of an upstream operator; returns the key under which this
+            operator takes the record, or None to ignore it. The first operator has no ``key``: its
+            records have the job's ``source_key``.
+        state_by_key: the author's assertion that ``state[key]`` is all that the operator keeps
+            about a key. Only then can a plan move single keys, because only then is it known which
+            state moves with them.
     """
 
     id: str
@@ -39,7 +41,7 @@ class Operator:
 
 @dataclass(frozen=True)
 class Topology:
-    """The operators of a job in topological order, with what the policy says of them."""
+    """The operators of a job in topological order, with their key groups and edges."""
 
     operators: tuple[Operator, ...]
     key_groups: tuple[int, ...]
@@ -53,7 +55,7 @@ class Topology:
 
     @property
     def stages(self) -> int:
-        """How often a record can change nodes in a batch, plus one: the longest path."""
+        """Number of operators on the longest path: a record changes nodes less often than that."""
         depth = [1] * len(self.operators)
         for source in range(len(self.operators)):
             for target in self.downstream[source]:
@@ -81,7 +83,11 @@ class Topology:
 
 
 def build_topology(job: str, operators: Sequence[Operator], policy: JobPolicy) -> Topology:
-    """Bring the declared operators and the policy together; what does not fit is an error."""
+    """The topology of declared operators and policy.
+
+    Raises:
+        InvalidInput: the operators do not fit the policy.
+    """
     if policy.job != job:
         raise InvalidInput(
             f"the job is named {job!r} but the policy is of job {policy.job!r}",
@@ -119,7 +125,7 @@ def _check_declared(operators: Sequence[Operator], policy: JobPolicy) -> None:
 
 
 def _topological(names: list[str], edges: list[tuple[str, str]]) -> list[str]:
-    """Upstream first; among operators that are free at once, in the policy's order."""
+    """Upstream operators first; otherwise in the policy's order."""
     order: list[str] = []
     while len(order) < len(names):
         order.append(
@@ -147,7 +153,7 @@ def _check_keys(ordered: tuple[Operator, ...]) -> None:
     if first.key is not None:
         raise InvalidInput(
             f"operator {first.id} is fed by the source and has a key of its own",
-            value=first.id, allowed="no key: the job's source_key says it",
+            value=first.id, allowed="no key: the job's source_key is its key",
             remedy="remove key= from the operator",
         )  # fmt: skip
     without = [operator.id for operator in rest if operator.key is None]
@@ -155,13 +161,15 @@ def _check_keys(ordered: tuple[Operator, ...]) -> None:
         raise InvalidInput(
             f"operator {without[0]} has no key", value=without[0],
             allowed="key=<function of a record that gives a string or None>",
-            remedy="say under which key a record comes to the operator",
+            remedy="give the key under which a record comes to the operator",
         )  # fmt: skip
 
 
 def _check_routed(ordered: tuple[Operator, ...], policy: JobPolicy) -> None:
-    """Plans route the keys of both ends of `routing.edges`, and of operators with the same
-    partition key: one that does not keep its state by key would have the job refuse every plan."""
+    """Checks that operators whose keys plans may route keep their state by key.
+
+    These are both ends of `routing.edges`, and operators with the same partition key.
+    """
     ends = {end for edge in policy.routing.edges for end in (edge.source, edge.target)}
     for end in sorted(ends):
         for operator in ordered:

@@ -1,9 +1,9 @@
-"""How fast the processor is right now, so that key groups are charged for work and not for luck.
+"""Measures the processor's speed, and corrects the CPU times of key groups for it.
 
-CPU time is not work: on a host shared with others the same loop takes 0.6 to 1.3 times its usual
-CPU time from one moment to the next, and nothing in this machine shows why. A fixed piece of work,
-timed between key groups, does show it. CPU times are divided by it and then scaled back so that
-a batch's total stays what the clock said (docs/adr/0013-speed-of-the-processor.md).
+On a shared host the same loop takes 0.6 to 1.3 times its usual CPU time from one moment to the
+next, and no counter of this machine shows it. A fixed piece of work, timed between key groups,
+does show it. CPU times are divided by its time and then scaled so that the total of a batch does
+not change (docs/adr/0013-speed-of-the-processor.md).
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-# Between two probes the processor is taken to be as fast as they say on average: in 2 ms of CPU
-# time its speed hardly changes, and a probe of 0.08 ms costs 4 % of them.
+# Between two probes the processor's speed is their mean: it hardly changes in 2 ms of CPU time, and
+# a probe of 0.08 ms costs 4 % of that.
 PROBE_EVERY_NS = 2_000_000
 
-# Text, numbers and small objects, as operators use them: arithmetic alone is slowed down by other
-# neighbours than code that allocates is.
+# Text, numbers and small objects, as operators use them. Arithmetic alone would be slowed down by
+# other programs than code that allocates memory.
 _TEXT = "2013,1,1,517,515,2,830,819,11,UA,1545,N14228,EWR,IAH,227,1400,5,15,10:00"
 _NAMES = tuple("abcdefghijklmnopqrs")
 _ROUNDS = 20
 
-# What a probe may say, relative to the median of its batch: one that was interrupted says more
-# about the interruption than about the key groups beside it.
+# Limits of a probe relative to the median of its batch, because a probe that was interrupted
+# measures the interruption.
 LEAST, MOST = 0.4, 2.5
 
 
@@ -37,7 +37,7 @@ def probe_ns() -> int:
 
 
 class ProcessorSpeed:
-    """The probes of one task, and between which of them each key group ran."""
+    """The probes of one task, and the probes before and after each key group."""
 
     def __init__(self) -> None:
         self._probes = [probe_ns()]
@@ -45,7 +45,7 @@ class ProcessorSpeed:
         self._before: list[int] = []
 
     def add(self, cpu_ns: int) -> None:
-        """A key group ran after the newest probe; probe again when enough time was used."""
+        """Records that a key group ran; probes again when enough CPU time has passed."""
         self._before.append(len(self._probes) - 1)
         self._since += cpu_ns
         if self._since >= PROBE_EVERY_NS:
@@ -64,10 +64,10 @@ class ProcessorSpeed:
 
 
 def evened(cpu_ns: Sequence[float], probes_ns: Sequence[float]) -> list[float]:
-    """CPU times as if the processor had been equally fast for all; their sum stays as it is."""
+    """CPU times as if the processor had had one speed throughout; the sum is unchanged."""
     total = sum(cpu_ns)
     usual = sorted(probes_ns)[len(probes_ns) // 2] if probes_ns else 0
-    # Where the clock of CPU time is coarse, a probe may read 0: there is nothing to go by then.
+    # A coarse clock may give 0 for a probe; then there is nothing to correct by.
     if total <= 0 or usual <= 0:
         return list(cpu_ns)
     work = [

@@ -1,7 +1,7 @@
 """Which key group a key belongs to, and which node a key group is on.
 
 A plan may route single keys: a key with a route belongs to the key group the route names, every
-other key to the one its hash gives (Middleware'16, 3.1). Key groups stay the unit of placement.
+other key to the one its hash gives [MW16-LOCALITY, 3.1]. Key groups stay the unit of placement.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def key_group_of(key: str, key_groups: int) -> int:
 
 
 def _bytes(key: str) -> bytes:
-    """UTF-8, and something as good for text that has none: an operator may make keys of anything.
+    """The key in UTF-8; keys that are not valid Unicode are encoded too.
 
     Bytes that Python could not decode and kept as surrogates become the same bytes again.
     """
@@ -51,9 +51,9 @@ def _bytes(key: str) -> bytes:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where every key group is under one plan version: operator -> node of each key group.
+    """The node of every key group under one plan version, by operator.
 
-    ``routes`` has, for the operators that have any, the key group of each key with a route.
+    ``routes`` has the key group of each routed key, for operators with routes.
     """
 
     version: int
@@ -61,9 +61,9 @@ class Placement:
     nodes: Mapping[str, tuple[str, ...]]
     routes: Mapping[str, Routes] = field(default_factory=dict)
     scaling: tuple[Scaled, ...] = ()
-    """What the plan makes of nodes; empty where it leaves that to the policy."""
+    """Actions on nodes; empty if the plan leaves the nodes to the policy."""
     weights: tuple[Weighted, ...] = ()
-    """What the plan gives workers of ordered regions, which take that up themselves."""
+    """Weights of the workers of ordered regions, which the regions take up themselves."""
 
     def __post_init__(self) -> None:
         if self.version < FIRST_VERSION:
@@ -92,11 +92,11 @@ class Placement:
         return self.nodes[operator_id][key_group]
 
     def routes_of(self, operator_id: str) -> Routes:
-        """The routes of an operator; most have none."""
+        """The routes of an operator; empty for most operators."""
         return self.routes.get(operator_id, NO_ROUTES)
 
     def group_of(self, operator_id: str, key: str) -> int:
-        """The key group of a key: by its route, else by its hash."""
+        """The key group of a key: by its route if it has one, else by its hash."""
         routed = self.routes_of(operator_id).get(key)
         return key_group_of(key, len(self.nodes[operator_id])) if routed is None else routed
 
@@ -112,7 +112,7 @@ class Move:
 
 
 def first_placement(topology: Topology, policy: JobPolicy) -> Placement:
-    """Version 0: key groups by hash of their names over the nodes that may get something."""
+    """Version 0: each key group on a node by the hash of its name; draining nodes get none."""
     nodes = [node for node, state in nodes_in_use(policy).items() if state == ALIVE]
     return Placement(
         FIRST_VERSION,
@@ -128,7 +128,7 @@ def first_placement(topology: Topology, policy: JobPolicy) -> Placement:
 
 
 def moves_between(old: Placement, new: Placement, operators: Iterable[str]) -> list[Move]:
-    """What moves from one placement to the next, in the order of the operators given."""
+    """Key groups that change their node, in the order of ``operators``."""
     return [
         Move(operator, group, before, after)
         for operator in operators
@@ -171,17 +171,16 @@ def key_transfers_between(
 
 
 def _routed_otherwise(old: Routes, new: Routes) -> set[str]:
-    """Keys whose route came, went or changed; with a million routes most stay as they are."""
+    """Keys whose route was added, removed or changed."""
     return {key for key, _ in old.items() ^ new.items()}
 
 
 def taking_turns(node_ids: tuple[str, ...], batch_id: int) -> tuple[str, ...]:
-    """The nodes in the order of their partitions in a batch: another one is first each time.
+    """The nodes in the order of their partitions in a batch, starting with another one each time.
 
-    Spark starts partitions in order, and what else the machine does when a batch starts slows the
-    first ones down. In a fixed order the same nodes would be measured as slower, batch after batch,
-    and a key group would seem to cost less wherever it was moved late. A replay has the batch's id,
-    and so the batch's order.
+    Spark starts partitions in order, and the first ones are slowed down by other work at the start
+    of a batch. In a fixed order the same nodes would always be measured as slower. The order
+    depends on the batch id alone, so that a replay has the same order.
     """
     first = batch_id % len(node_ids)
     return node_ids[first:] + node_ids[:first]
@@ -190,9 +189,12 @@ def taking_turns(node_ids: tuple[str, ...], batch_id: int) -> tuple[str, ...]:
 def node_indexes(
     placement: Placement, topology: Topology, node_ids: tuple[str, ...]
 ) -> tuple[tuple[int, ...], ...]:
-    """For each operator the number of each key group's node, checked to be a partition.
+    """For each operator, the number of each key group's node.
 
-    Spark's ``repartitionById`` wraps a number out of range silently, so none may get there.
+    Spark's ``repartitionById`` silently wraps numbers that are out of range, so they are checked.
+
+    Raises:
+        InvalidInput: there are too many nodes, or a key group is on a node that is not in use.
     """
     if len(node_ids) > LARGEST_NODE_COUNT:
         raise InvalidInput(

@@ -1,7 +1,7 @@
-"""What happens around one batch: decide on a version, move state, process, measure, acknowledge.
+"""Runs one batch: decides on a plan version, moves state, processes, measures, acknowledges.
 
-A micro-batch boundary is the barrier that stands in for the reconfiguration protocol of
-Middleware'16, 3.4 (docs/adr/0005-micro-batch-barrier.md shows its guarantees one by one).
+The boundary between two batches is the barrier that replaces the reconfiguration protocol of
+[MW16-LOCALITY, 3.4]; docs/adr/0005-micro-batch-barrier.md compares their guarantees.
 """
 
 from __future__ import annotations
@@ -48,11 +48,20 @@ from ballast.streaming.take_up import (
 log = logging.getLogger("ballast.streaming")
 
 Backlog = Callable[[int], int | None]
-"""Records that wait at the source when a batch ends, given how many it took; None if unknown."""
+"""Gives the records that wait at the source after a batch that took so many; None if unknown."""
 
 
 class JobRuntime:
-    """One process's life of a job."""
+    """Runs the batches of a job in one process.
+
+    Args:
+        topology: the operators and key groups.
+        source_key: SQL expression of the key of a record of the source.
+        settings: where tables and folders are.
+        policy: the job's policy.
+        folder: the job's own folder.
+        backlog: gives the records that wait at the source.
+    """
 
     def __init__(
         self,
@@ -81,7 +90,7 @@ class JobRuntime:
         self._check_policy_holds_state()
 
     def on_batch(self, frame: DataFrame, batch_id: int) -> None:
-        """Run one batch; called by Spark, at least once, and again after a crash."""
+        """Runs one batch; Spark calls this at least once, and again after a crash."""
         self._begin(batch_id)
         decision = self._decide(batch_id)
         placement = self._placement(decision.version)
@@ -103,13 +112,13 @@ class JobRuntime:
             self.acks.send()
 
     def _begin(self, batch_id: int) -> None:
-        """Once a life: nothing of a broken attempt stays."""
+        """Before the first batch of a process: removes what a broken attempt left."""
         if self.state_bytes is None:
             self.decisions.check_continues(batch_id)
             self.state.discard_from(batch_id)
 
     def _size_states(self, placement: Placement) -> None:
-        """Once a life: what the states weigh, looked at where they are after any move."""
+        """In the first batch of a process: reads the state sizes, after any move."""
         if self.state_bytes is None:
             self.state_bytes = {
                 name: self.state.size(placement.node_of(*name), *name)
@@ -117,7 +126,7 @@ class JobRuntime:
             }
 
     def _decide(self, batch_id: int) -> VersionDecision:
-        """The version of this batch: as recorded if it was decided before, else from the head."""
+        """The version of this batch: the recorded one on a replay, else from the head."""
         known = self.decisions.of_batch(batch_id)
         if known is not None:
             return known
@@ -135,13 +144,13 @@ class JobRuntime:
         return decision
 
     def _follow_head(self, current: Placement, batch_id: int) -> Placement | None:
-        """The head's placement if it is new and fits; None keeps the present one."""
+        """The head's placement if it is new and fits; None to keep the present one."""
         try:
             head = read_head(self.settings, self.policy.job)
             if head is None or head.version <= current.version or head.version in self.refused:
                 return None
             content = read_content(self.settings, self.policy.job, head.plan_id)
-        except Exception as error:  # noqa: BLE001 - whatever ails the tables, the job goes on
+        except Exception as error:  # noqa: BLE001 - the job continues without the tables
             log.warning("the plan could not be read, keeping v%d: %s", current.version, error)
             return None
         try:
@@ -156,7 +165,7 @@ class JobRuntime:
         self.acks.record(head.version, head.plan_id, "refused", batch_id, reason=reason)
 
     def _take_up(self, decision: VersionDecision, placement: Placement) -> None:
-        """Accept the plan and move state, upstream operators first."""
+        """Accepts the plan and moves state, upstream operators first."""
         self.acks.record(decision.version, placement.plan_id, "accepted", decision.batch_id)
         old = self._placement(decision.previous_version)
         transfers = transfers_between(old, placement, self.topology.ids)
@@ -170,18 +179,18 @@ class JobRuntime:
                 figures.bytes_moved, figures.pause_ms,
             )  # fmt: skip
         fault_point("moves_recorded", decision.version)
-        # Only now: until all copies are known to be whole, the old ones are the state.
+        # Only now: until all copies are known to be complete, the old files are the state.
         forget_old_places(self.state, transfers)
 
     def _carry_over(self, decision: VersionDecision, transfers: Sequence[Transfer]) -> MoveFigures:
-        """Move the state and measure what that took."""
+        """Moves the state and measures bytes, keys and time."""
 
-        def die_half_way(done: int) -> None:
+        def fail_half_way(done: int) -> None:
             if done == len(transfers) // 2 + 1:
                 fault_point("during_move", decision.version)
 
         started = time.perf_counter()
-        carried = carry_over(self.state, transfers, decision.batch_id, die_half_way)
+        carried = carry_over(self.state, transfers, decision.batch_id, fail_half_way)
         pause_ms = (time.perf_counter() - started) * 1000
         moved = sum(transfer.moves for transfer in transfers)
         return MoveFigures(moved, carried.bytes, pause_ms, carried.keys)
@@ -201,7 +210,7 @@ class JobRuntime:
         self.placements = {decision.version: placement}
 
     def _send_routes(self, frame: DataFrame, placement: Placement) -> SentRoutes | None:
-        """The routes in force, on the executors; sent when a version with routes comes."""
+        """The routes in force, sent to the executors once for each version with routes."""
         if self.sent_routes is not None and self.sent_routes.version != placement.version:
             self.sent_routes.forget()
             self.sent_routes = None
@@ -235,7 +244,7 @@ class JobRuntime:
         return self._with_arrivals(measured)
 
     def _with_arrivals(self, measured: BatchFigures) -> BatchFigures:
-        """What waits at the source, and what came to it since the batch before."""
+        """Adds the records that wait at the source, and those that arrived since the last batch."""
         taken = measured.records_of(self.topology.ids[0])
         before, self.last_backlog = self.last_backlog, self._waiting(taken)
         if before is None or self.last_backlog is None:
@@ -246,8 +255,8 @@ class JobRuntime:
     def _waiting(self, taken: int) -> int | None:
         try:
             return self.backlog(taken) if self.backlog is not None else None
-        except Exception as error:  # noqa: BLE001 - unknown is a figure too; the job goes on
-            log.warning("the backlog of the source could not be told: %s", error)
+        except Exception as error:  # noqa: BLE001 - the job continues with an unknown backlog
+            log.warning("the backlog of the source is unknown: %s", error)
             return None
 
     def _nodes(self, placement: Placement) -> tuple[str, ...]:
@@ -255,12 +264,12 @@ class JobRuntime:
         return tuple(nodes_in_use(self.policy, placement.scaling))
 
     def _node_states(self, version: int) -> dict[str, str]:
-        """Nodes in use under a version, and which of them drain; by the policy if it is gone."""
+        """States of the nodes in use under a version; by the policy if its content is gone."""
         placement = self.placements.get(version) or self.decisions.placement(version)
         return nodes_in_use(self.policy, placement.scaling if placement else ())
 
     def _placement(self, version: int) -> Placement:
-        """The content of a version, read once: with a million routes that takes a second."""
+        """The content of a version, read once, because a million routes take a second."""
         if version not in self.placements:
             placement = self.decisions.placement(version)
             if placement is None:
@@ -278,13 +287,13 @@ class JobRuntime:
 
 
 def steady_clock() -> SteadyClock:
-    """Milliseconds since 1970 that never jump: the wall clock at the start, then a steady one."""
+    """A clock that is set once by the wall clock and then follows a monotonic one."""
     offset = time.time_ns() - time.monotonic_ns()
     return SteadyClock(offset)
 
 
 class SteadyClock:
-    """A clock that was set once."""
+    """Gives milliseconds since 1970 that never jump."""
 
     def __init__(self, offset_ns: int) -> None:
         self.offset_ns = offset_ns

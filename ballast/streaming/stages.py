@@ -1,7 +1,8 @@
-"""The Spark side of a batch: one shuffle to the first operator's nodes, one per further stage.
+"""Runs a batch on Spark: one shuffle to the nodes of the first operator, one for each later stage.
 
-Built-in stateful operators would place keys by a hash of their own; ``repartitionById`` puts each
-node's rows into exactly its partition, and the state is ours (docs/adr/0005-micro-batch-barrier).
+Spark's stateful operators place keys by a hash of their own. ``repartitionById`` puts each node's
+rows into exactly its partition, and this library keeps the state
+(docs/adr/0005-micro-batch-barrier.md).
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ KEY, GROUP, NODE, ORDER = "_ballast_key", "_ballast_group", "_ballast_node", "_b
 ROUTED_KEY, ROUTED_GROUP = "_ballast_routed_key", "_ballast_routed_group"
 REPORT = -1
 
-# A block of records for another node, or (to_operator = REPORT) a node's report on its way to
-# the driver: reports ride along to the last stage, so a batch is one Spark job.
+# A row is a block of records for another node, or (to_operator = REPORT) a node's report for the
+# driver. Reports pass through all later stages, so that a batch is one Spark job.
 WIRE_DDL = (
     "node int, to_operator int, to_group int, from_operator int, from_group int, "
     "records int, payload binary"
@@ -48,11 +49,10 @@ WIRE = pa.schema(
 
 
 class SentRoutes:
-    """The routes of one plan version, sent to the executors once and not with every batch.
+    """The routes of one plan version, sent to the executors once instead of with every batch.
 
-    Python workers keep what they read of a broadcast variable for as long as they live. The
-    source is routed before any Python runs: its records are joined with a table of the first
-    operator's routes, which the JVM looks up in memory.
+    Python workers cache a broadcast variable. The source is routed before any Python code runs: its
+    records are joined in the JVM with a table of the first operator's routes.
     """
 
     def __init__(self, spark: SparkSession, placement: Placement, first_operator: str) -> None:
@@ -64,12 +64,12 @@ class SentRoutes:
         self.source = _route_table(spark, first).persist() if first else None
 
     def on_worker(self) -> Callable[[], Mapping[str, Routes]]:
-        """What a task asks for the routes."""
+        """A function that gives the routes inside a task."""
         sent = self._all
         return lambda: sent.value
 
     def forget(self) -> None:
-        """Free the executors' memory once another version is in force."""
+        """Frees the executors' memory when another version is in force."""
         self._all.destroy()
         if self.source is not None:
             self.source.unpersist()
@@ -86,7 +86,17 @@ def _route_table(spark: SparkSession, routes: Routes) -> DataFrame:
 def run_stages(
     frame: DataFrame, source_key: str, work: BatchWork, source_routes: DataFrame | None = None
 ) -> list[NodeReport]:
-    """Process one batch; the nodes' reports of all stages come back to the driver."""
+    """Processes one batch.
+
+    Args:
+        frame: the records of the source.
+        source_key: SQL expression of a record's key.
+        work: the work of the batch.
+        source_routes: table of the first operator's routes; None if it has none.
+
+    Returns:
+        The reports of all nodes and stages.
+    """
     nodes = len(work.node_ids)
     wire = (
         routed_source(frame, source_key, work, source_routes)
@@ -98,16 +108,16 @@ def run_stages(
             _later_stage(work, stage), WIRE_DDL
         )
     rows = wire.select("to_operator", "payload").collect()
-    # Written by the tasks of this very batch.
+    # The payloads were written by the tasks of this batch.
     return [pickle.loads(row.payload) for row in rows if row.to_operator == REPORT]  # noqa: S301
 
 
 def routed_source(
     frame: DataFrame, source_key: str, work: BatchWork, routes: DataFrame | None = None
 ) -> DataFrame:
-    """The source with key, key group and node of each record, and an order to process them in.
+    """The source with key, key group, node and order of each record.
 
-    A NULL key counts as the empty one: NULL would go to partition 0, whoever owns that.
+    A NULL key counts as the empty key, because NULL would go to partition 0.
     """
     key = F.coalesce(F.expr(source_key).cast("string"), F.lit(""))
     hashed = F.pmod(F.crc32(F.col(KEY).cast("binary")), F.lit(work.topology.key_groups[0]))
@@ -115,7 +125,7 @@ def routed_source(
     if routes is None:
         grouped = keyed.withColumn(GROUP, hashed.cast("int"))
     else:
-        # A key has one route at most, so the join neither adds nor drops a record.
+        # A key has at most one route, so that the join neither adds nor drops records.
         grouped = (
             keyed.join(F.broadcast(routes), F.col(KEY) == F.col(ROUTED_KEY), "left")
             .withColumn(GROUP, F.coalesce(F.col(ROUTED_GROUP), hashed.cast("int")))
@@ -125,7 +135,7 @@ def routed_source(
 
 
 def _node_of(route: tuple[int, ...]) -> Column:
-    """Look a key group's node up; a list in one string literal stays small in the query plan."""
+    """The node of the key group; one string literal keeps the query plan small."""
     return F.split(F.lit(",".join(map(str, route))), ",")[F.col(GROUP)].cast("int")
 
 
@@ -155,7 +165,7 @@ def _later_stage(work: BatchWork, stage: int) -> Callable[[Batches], Iterator[pa
 def source_inbox(
     batches: list[pa.RecordBatch], columns: list[str], node: int
 ) -> dict[Group, list[Delivery]]:
-    """One delivery per key group of the first operator, its records in the source's order."""
+    """One delivery for each key group of the first operator, in the order of the source."""
     batches = [batch for batch in batches if batch.num_rows]
     if not batches:
         return {}
@@ -175,7 +185,7 @@ def source_inbox(
 
 
 def wire_inbox(batches: Batches, node: int) -> tuple[dict[Group, list[Delivery]], list[bytes]]:
-    """Blocks for the node by key group, and reports of earlier stages to pass on."""
+    """Deliveries for the node by key group, and reports of earlier stages."""
     inbox: dict[Group, list[Delivery]] = {}
     reports: list[bytes] = []
     for batch in batches:
@@ -195,7 +205,7 @@ def wire_inbox(batches: Batches, node: int) -> tuple[dict[Group, list[Delivery]]
 def wire_batch(
     work: BatchWork, report: NodeReport, blocks: list[Block], reports: list[bytes]
 ) -> pa.RecordBatch:
-    """What a task hands on: blocks to the nodes that own their key groups, reports to itself."""
+    """The output of a task: blocks for the nodes that own their key groups, and reports."""
     own = [*reports, pickle.dumps(report, protocol=5)]
     rows: list[tuple[Any, ...]] = [
         (work.owner(block.target), *block.target, *block.sender, block.records, block.payload)
@@ -227,10 +237,10 @@ def _delivery(sender: Group, payload: bytes) -> Delivery:
 
 
 def _this_node() -> int:
-    """A partition is a node: ``repartitionById`` put the node's rows into its partition."""
+    """The number of the node, which is the number of the partition."""
     context = TaskContext.get()
     if context is None:
-        raise RuntimeError("a stage runs inside a Spark task only")
+        raise RuntimeError("a stage runs only inside a Spark task")
     return int(context.partitionId())
 
 

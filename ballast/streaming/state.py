@@ -1,9 +1,10 @@
 """State per node and key group, in versions that make replays and retries exact.
 
-A key group's state is one JSON document per version in ``<root>/<node>/<operator>/<group>/``. A
-version is (batch, stage): a task reads the newest version strictly below its own and writes its
-own by atomic rename, so doing the same work twice gives the same file, and nothing a crashed
-attempt left behind is ever read by its repetition (docs/adr/0006-state-per-node.md).
+The state of a key group is one JSON document per version in
+``<root>/<node>/<operator>/<group>/``. A version is (batch, stage). A task reads the newest version
+below its own and writes its own by atomic rename. Doing the same work twice therefore gives the
+same file, and a repetition never reads what a crashed attempt left
+(docs/adr/0006-state-per-node.md).
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from ballast.streaming.operators import State
 
 SUFFIX = ".json"
 EMPTY = b"{}"
-"""A state that was emptied; it weighs nothing."""
+"""A state that was emptied; its size counts as 0."""
 
-# Old versions that stay to be written over: a key group is written once for each stage that has
-# records for it. With none kept, every second write made a file and removed another, and ext4
-# passes over inodes that were freed lately, so that the longer a job ran the more each cost.
+# Old versions that are kept to be overwritten. A key group is written once for each stage that has
+# records for it. Without spares, every second write created a file and removed another, and because
+# ext4 skips recently freed inodes, writes became slower the longer a job ran.
 SPARES_KEPT = 2
 
-# What a take-up at batch b leaves of a key group that lost or got keys is version (b - 1, this):
-# above everything of the batch before, below everything of b. The version it was made from stays
-# beside it, so a take-up that was broken off is made again from the same.
+# A take-up at batch b writes a key group that lost or got keys as version (b - 1, this stage). That
+# is above every version of the batch before and below every version of b. The version that it was
+# made from stays, so that an interrupted take-up is repeated from the same state.
 TAKEN_UP_STAGE = 9999
 
 
@@ -47,8 +48,8 @@ def newest_below(names: Sequence[str], batch_id: int, stage: int) -> str | None:
 def prunable(names: Sequence[str], batch_id: int) -> list[str]:
     """Versions no replay can need while ``batch_id`` is running.
 
-    Batches before it are committed, so a replay starts from the newest version below it at the
-    earliest; that one and everything of the batch itself stay.
+    Batches before it are committed, so that a replay starts at the earliest from the newest version
+    below it. That version and all versions of the batch itself stay.
     """
     committed = sorted(name for name in names if name < version_name(batch_id, 0))
     return committed[:-1]
@@ -63,7 +64,7 @@ class Slot:
     stage: int
 
     def load(self) -> tuple[State, bytes, list[str]]:
-        """State to start from, its bytes as stored, and the versions that are there."""
+        """The state to start from, its bytes as stored, and the names of all versions."""
         names = _versions(self.folder)
         name = newest_below(names, self.batch_id, self.stage)
         if name is None:
@@ -72,10 +73,10 @@ class Slot:
         return json.loads(data), b"" if data == EMPTY else data, names
 
     def save(self, state: State, before: bytes, names: Sequence[str]) -> int:
-        """Write this version unless nothing changed, over one not needed; bytes of state."""
+        """Writes this version unless the state is unchanged; returns the bytes of the state."""
         data = encode(state, self.folder) if state else b""
         if data != before:
-            # A state that was emptied is written too: an older version must not come back.
+            # An emptied state is written too, or an older version would be read next.
             old = prunable(names, self.batch_id)
             name = version_name(self.batch_id, self.stage)
             _write(self.folder, name, data or EMPTY, old[0] if old else None)
@@ -85,7 +86,11 @@ class Slot:
 
 
 def encode(state: State, where: str) -> bytes:
-    """State as JSON; what would come back changed is refused rather than stored."""
+    """State as JSON.
+
+    Raises:
+        InvalidInput: the state has values that JSON would not return unchanged.
+    """
     wrong = next((key for key in state if type(key) is not str), None)
     if wrong is not None:
         raise InvalidInput(
@@ -101,7 +106,7 @@ def encode(state: State, where: str) -> bytes:
         ) from error  # fmt: skip
     try:
         return text.encode()
-    except UnicodeEncodeError:  # text that is no valid Unicode comes back from escapes as it was
+    except UnicodeEncodeError:  # invalid Unicode is kept exactly by escapes
         return _json(state, ascii_only=True).encode()
 
 
@@ -111,7 +116,7 @@ def _json(state: State, *, ascii_only: bool) -> str:
 
 @dataclass(frozen=True)
 class StateStore:
-    """All state of a job: a folder per node, on storage that every executor reaches."""
+    """All state of a job: one folder for each node, on storage that every executor reaches."""
 
     root: Path
 
@@ -135,9 +140,9 @@ class StateStore:
     def copy(
         self, operator_id: str, key_group: int, source: str, target: str, batch_id: int
     ) -> int:
-        """Copy the state from before ``batch_id`` to another node; bytes as counted while copying.
+        """Copies the state from before ``batch_id`` to another node; returns the bytes copied.
 
-        The target then holds that version alone, so a copy broken off can be made again.
+        The target then has this version only, so that an interrupted copy can be repeated.
         """
         origin = self.folder(source, operator_id, key_group)
         destination = self.folder(target, operator_id, key_group)
@@ -153,7 +158,7 @@ class StateStore:
     def before_take_up(
         self, node: str, operator_id: str, key_group: int, batch_id: int
     ) -> State | None:
-        """The state from before a take-up at ``batch_id``, whether that was begun or not."""
+        """The state from before a take-up at ``batch_id``, even if the take-up has begun."""
         folder = self.folder(node, operator_id, key_group)
         name = _before_take_up(folder, batch_id)
         return None if name is None else dict(json.loads((folder / name).read_bytes()))
@@ -161,7 +166,7 @@ class StateStore:
     def write_taken_up(
         self, node: str, operator_id: str, key_group: int, batch_id: int, state: State
     ) -> None:
-        """Put down what a take-up at ``batch_id`` made of a key group."""
+        """Writes the state of a key group after a take-up at ``batch_id``."""
         folder = self.folder(node, operator_id, key_group)
         folder.mkdir(parents=True, exist_ok=True)
         data = encode(state, str(folder)) if state else EMPTY
@@ -201,12 +206,12 @@ def _read(path: str) -> bytes:
 
 
 def _write(folder: str, name: str, data: bytes, spare: str | None) -> None:
-    """As ``write_atomically``, but over a spare file where there is one.
+    """Like ``write_atomically``, but overwrites a spare file if there is one.
 
-    It runs for every key group of every batch and its cost counts as the key group's load. To
-    find a free inode took 20 us in one folder and 400 in another; a file that is there has one.
-    The spare loses its name first, so a part of the new content never looks like a version. It is
-    cut to length at the end, for ext4 flushes a file that was cut to nothing.
+    It runs for every key group of every batch, and its time counts as the key group's load. Finding
+    a free inode took 20 us in one folder and 400 us in another; an existing file needs none. The
+    spare is renamed first, so that incomplete content never has the name of a version. It is cut to
+    length at the end, because ext4 flushes a file that is cut to length zero.
     """
     temporary = f"{folder}/{TEMPORARY_PREFIX}{os.urandom(8).hex()}"
     descriptor = _open_spare(folder, spare, temporary)

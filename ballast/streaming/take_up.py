@@ -1,10 +1,10 @@
-"""How state follows a plan: whole key groups to other nodes, single keys to other key groups.
+"""Moves state as a plan says: key groups to other nodes, single keys to other key groups.
 
-Both are done in one pass over the key groups concerned. Until the caller has made durable that all
-of it was done, nothing that existed before is changed or removed: a key group that moves is written
-on its new node, one that stays and loses or gets keys is written as a new version beside the old
-one, and everything is made from the versions of before. So a pass that was broken off anywhere is
-simply made again, and no key is ever in two places or in none.
+Both are done in one pass over the affected key groups. Until the caller has made durable that the
+pass is complete, no existing file is changed or removed: a key group that moves is written on its
+new node, and a key group that stays but loses or gets keys is written as a new version beside the
+old one. Everything is made from the versions of before. A pass that was interrupted is therefore
+repeated as a whole, and no key is ever in two places or in none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ballast.streaming.routing import Placement, key_transfers_between, moves_be
 from ballast.streaming.state import StateStore, encode
 
 Sent = dict[tuple[int, int], State]
-"""What one key group sends another: the states of keys, by (sender, receiver)."""
+"""States of keys that change their key group, by (sender, receiver)."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Transfer:
 
 @dataclass(frozen=True)
 class Carried:
-    """What was carried, as counted while doing so."""
+    """What was moved, counted while moving."""
 
     bytes: int
     keys: int
@@ -85,15 +85,21 @@ def carry_over(
     batch_id: int,
     after_each: Callable[[int], None] = lambda _: None,
 ) -> Carried:
-    """Bring the state where the transfers say; the old places keep what they have.
+    """Copies state as the transfers say; files at the old places stay.
 
-    Bytes are those that came from another node. ``after_each`` is told the number of transfers
-    that are done.
+    Args:
+        store: the job's state.
+        transfers: the affected key groups.
+        batch_id: the batch that takes the plan up.
+        after_each: called with the number of transfers done so far.
+
+    Returns:
+        Bytes that came from another node, and keys that changed their key group.
     """
     size = keys = done = 0
     for _, of_operator in groupby(transfers, key=lambda transfer: transfer.operator_id):
         group = list(of_operator)
-        sent = _taken_out(store, group, batch_id)
+        sent = _leaving_states(store, group, batch_id)
         keys += sum(len(part) for part in sent.values())
         for transfer in group:
             if transfer.changes_keys:
@@ -108,7 +114,7 @@ def carry_over(
     return Carried(size, keys)
 
 
-def _taken_out(store: StateStore, transfers: Iterable[Transfer], batch_id: int) -> Sent:
+def _leaving_states(store: StateStore, transfers: Iterable[Transfer], batch_id: int) -> Sent:
     """The states of all keys of an operator that change their key group."""
     sent: Sent = defaultdict(dict)
     for transfer in transfers:
@@ -119,7 +125,7 @@ def _taken_out(store: StateStore, transfers: Iterable[Transfer], batch_id: int) 
 
 
 def _rewrite(store: StateStore, transfer: Transfer, sent: Sent, batch_id: int) -> int:
-    """Write a key group without the keys it lost and with those it got; bytes from other nodes."""
+    """Writes a key group without its lost keys and with its new ones; bytes from other nodes."""
     before = _before(store, transfer, batch_id)
     kept = {key: value for key, value in before.items() if key not in transfer.lost}
     received = [
@@ -129,7 +135,7 @@ def _rewrite(store: StateStore, transfer: Transfer, sent: Sent, batch_id: int) -
     ]
     after = dict(kept)
     for _, part in received:
-        # In the order of the keys: a repetition writes the same bytes.
+        # In the order of the keys, so that a repetition writes the same bytes.
         after.update(sorted(part.items()))
     if transfer.moves:
         store.forget(transfer.target, transfer.operator_id, transfer.key_group)
@@ -153,7 +159,7 @@ def _size(part: State, transfer: Transfer) -> int:
 
 
 def forget_old_places(store: StateStore, transfers: Iterable[Transfer]) -> None:
-    """Remove what key groups left behind on nodes that no longer own them."""
+    """Removes the state of moved key groups from the nodes that no longer own them."""
     for transfer in transfers:
         if transfer.moves:
             store.forget(transfer.source, transfer.operator_id, transfer.key_group)

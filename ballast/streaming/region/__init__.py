@@ -1,7 +1,6 @@
-"""A stateless ordered region on loopback TCP: a splitter, N workers, an in-order merge
-([MW16-REGIONS]).
+"""A stateless ordered region on loopback TCP: a splitter, N workers, an in-order merge.
 
-``OrderedRegion`` is all that a caller needs; see docs/streaming.md and ADR 0038.
+From [MW16-REGIONS]. Callers use ``OrderedRegion``; see docs/streaming.md and ADR 38.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    # A worker process imports this package and needs sockets alone; numpy would cost each time.
+    # A worker process imports this package and needs only sockets; importing numpy would take time.
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -1,7 +1,7 @@
-"""How long each worker had something to do, and how much of it came back.
+"""Measures how long each worker had records, and how many results came back.
 
-What came back over the time in which something was out is the rate a worker truly has: the true
-processing rate of DS2 (Kalavri et al., OSDI 2018), seen from outside the worker.
+Results divided by the time in which a worker had records is its true processing rate, as in DS2
+(Kalavri et al., OSDI 2018), measured from outside the worker.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ballast.streaming.region.clock import ForwardClock
 
 
 class BusyTimes:
-    """Not safe for threads: its owner holds a lock."""
+    """Not thread-safe: the owner holds a lock."""
 
     def __init__(self, count: int, clock: ForwardClock) -> None:
         self._clock = clock
@@ -22,23 +22,23 @@ class BusyTimes:
         self._busy_s = [0.0] * count
         self._done = [0] * count
 
-    def given(self, connection: int) -> None:
+    def sent(self, connection: int) -> None:
         if self._out[connection] == 0:
             self._since[connection] = self._clock.now()
         self._out[connection] += 1
 
-    def taken_away(self, connection: int) -> None:
-        """A record that another worker gets instead, or that came back."""
+    def withdrawn(self, connection: int) -> None:
+        """A record left the worker: its result came back, or another worker got it."""
         self._out[connection] -= 1
         if self._out[connection] == 0:
             self._busy_s[connection] += self._clock.now() - self._since[connection]
 
-    def came_back(self, connection: int) -> None:
+    def returned(self, connection: int) -> None:
         self._done[connection] += 1
-        self.taken_away(connection)
+        self.withdrawn(connection)
 
     def reading(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Records that came back and seconds with something out, both since the start."""
+        """Results that came back and seconds with records, both since the start, by worker."""
         now = self._clock.now()
         running = [
             now - since if out else 0.0 for out, since in zip(self._out, self._since, strict=True)

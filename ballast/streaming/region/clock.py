@@ -1,4 +1,4 @@
-"""A clock that never goes back, whatever the one it reads does."""
+"""A clock that never goes back, even if the clock that it reads does."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Callable
 
 
 class ForwardClock:
-    """Seconds since the epoch at the start, and from there on only forward.
+    """Seconds since 1970 that only increase.
 
-    A reading before the last one adds nothing, and time goes on from there: no duration is
-    negative, no window comes twice, and a step back by an hour does not stop the clock for an hour.
+    If the clock that it reads steps back, no time is added, and time continues from there. No
+    duration is negative, no window comes twice, and a step back by an hour does not stop the clock
+    for an hour.
     """
 
     def __init__(self, read: Callable[[], float] = time.monotonic, at: float | None = None) -> None:

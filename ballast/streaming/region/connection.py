@@ -1,6 +1,6 @@
-"""The splitter's end of a connection: sends whole records and knows how long it was kept waiting.
+"""The splitter's end of a connection: sends whole records and measures how long sends block.
 
-[MW16-REGIONS, 3.1]: a send that would block is noticed, then waited for, and the wait is counted.
+A send that would block is detected, then waited for, and the wait is counted [MW16-REGIONS, 3.1].
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import threading
 from ballast.streaming.region.clock import ForwardClock
 
 SLICE_MS = 50
-"""Waits are counted in slices, so that one longer than a window shows in every window."""
+"""Waits are counted in slices, so that a long wait is counted in every window it covers."""
 
 
 class Connection:
-    """One worker's socket. ``sent`` and ``blocked_s`` only rise."""
+    """The socket of one worker. ``sent`` and ``blocked_s`` only increase."""
 
     def __init__(self, index: int, sock: socket.socket, clock: ForwardClock) -> None:
         self.index = index
@@ -24,18 +24,18 @@ class Connection:
         self.sent = 0
         self.blocked_s = 0.0
         self._clock = clock
-        # The splitter and what sends a dead worker's records again both send whole records.
+        # The splitter and the thread that resends records must not mix their frames.
         self._turn = threading.Lock()
         self._writable = select.poll()
         self._writable.register(sock, select.POLLOUT)
 
     def send(self, frame: bytes) -> None:
-        """All of the frame, however long that takes."""
+        """Sends the whole frame, however long that takes."""
         with self._turn:
             self._finish(memoryview(frame))
 
     def try_send(self, frame: bytes) -> bool:
-        """False if nothing of the frame could be sent at once."""
+        """Sends the frame if that is possible at once; returns False if nothing was sent."""
         with self._turn:
             view = memoryview(frame)
             done = self._now(view)
@@ -44,11 +44,11 @@ class Connection:
             return done > 0
 
     def charge(self, seconds: float) -> None:
-        """Time the splitter waited for this connection's worker elsewhere than in its socket."""
+        """Adds time that the splitter waited for this worker outside of its socket."""
         self.blocked_s += seconds
 
     def end(self) -> None:
-        """No more is sent or received; who waits on the socket wakes up."""
+        """Shuts the socket down; threads that wait on it wake up."""
         try:
             self.socket.shutdown(socket.SHUT_RDWR)
         except OSError:

@@ -11,23 +11,23 @@ from numpy.typing import NDArray
 
 from ballast.streaming.region.busy_times import BusyTimes
 from ballast.streaming.region.clock import ForwardClock
-from ballast.streaming.region.weights import Turns, Units, among_the_living, checked
+from ballast.streaming.region.weights import Turns, Units, among_alive, checked
 
 
 @dataclass(slots=True)
 class Sent:
-    """A record that has not come back, and the connection that has it."""
+    """A record whose result has not come back, and the connection that has it."""
 
     record: bytes
     connection: int
     order: int
     """Workers take records in the order in which they were sent."""
     deaths: int = 0
-    """Workers that died with this record in their hands."""
+    """Workers that died while they processed this record."""
 
 
 class InFlight:
-    """Everything that the splitter, the merge and the control loop share, behind one lock."""
+    """What the splitter, the merge and the local loop share, behind one lock."""
 
     def __init__(self, weights: Units, most: int, clock: ForwardClock) -> None:
         self.alive: NDArray[np.bool_] = np.ones(len(weights), dtype=bool)
@@ -48,13 +48,13 @@ class InFlight:
 
     @property
     def weights(self) -> Units:
-        """In force: those handed in, with what the dead had shared out."""
+        """The weights in force: those set, with the weights of dead workers given to the others."""
         return self._turns.weights
 
     def set_weights(self, weights: Units) -> None:
         with self._lock:
             self._wanted = checked(weights.tolist(), len(self.alive))
-            self._turns.change(among_the_living(self._wanted, self.alive))
+            self._turns.change(among_alive(self._wanted, self.alive))
 
     # The splitter
 
@@ -67,22 +67,22 @@ class InFlight:
             self._room.wait_for(lambda: self.has_room, timeout=seconds)
 
     def holds_up(self) -> int | None:
-        """The connection whose record the merge waits for; None if it waits to be read."""
+        """The connection whose result the merge waits for; None if the result is there."""
         with self._lock:
             first = self._out.get(self.merged)
             return first.connection if first else None
 
     def take_on(self, record: bytes) -> tuple[int, int]:
-        """Number and connection of a new record."""
+        """Adds a record; returns its number and its connection."""
         with self._lock:
             number, chosen = self._numbered, self._turns.next()
             self._out[number] = Sent(record, chosen, self._next_send())
-            self._busy.given(chosen)
+            self._busy.sent(chosen)
             self._numbered += 1
             return number, chosen
 
     def pass_on(self, number: int, taken: int) -> bool:
-        """Give a record that nobody has yet to another connection, if that one lives."""
+        """Gives a record that was not sent to another connection; False if that one is dead."""
         with self._lock:
             sent = self._out.get(number)
             if sent is None or not self.alive[taken]:
@@ -92,8 +92,8 @@ class InFlight:
             return True
 
     def _move(self, sent: Sent, taken: int) -> None:
-        self._busy.taken_away(sent.connection)
-        self._busy.given(taken)
+        self._busy.withdrawn(sent.connection)
+        self._busy.sent(taken)
         sent.connection, sent.order = taken, self._next_send()
 
     def _next_send(self) -> int:
@@ -107,15 +107,15 @@ class InFlight:
     # The merge
 
     def came_back(self, number: int, result: bytes) -> None:
-        """Once: what a worker that died had sent may come back from another as well."""
+        """Takes a result; a second result of the same record is ignored."""
         with self._lock:
             sent = self._out.pop(number, None)
             if sent is not None:
-                self._busy.came_back(sent.connection)
+                self._busy.returned(sent.connection)
                 self._back[number] = result
 
     def in_order(self) -> Iterator[bytes]:
-        """What can come out now."""
+        """The results that can be given out now, in order."""
         while True:
             with self._room:
                 if self.merged not in self._back:
@@ -132,18 +132,18 @@ class InFlight:
     # A worker that died
 
     def died(self, connection: int) -> list[int]:
-        """Numbers of the records it had, in order; its weight goes to the others."""
+        """Marks a worker as dead; returns the numbers of its records, in order."""
         with self._lock:
             self.alive[connection] = False
             if self.alive.any():
-                self._turns.change(among_the_living(self._wanted, self.alive))
+                self._turns.change(among_alive(self._wanted, self.alive))
             had = {n: sent for n, sent in self._out.items() if sent.connection == connection}
             if had:
                 min(had.values(), key=lambda sent: sent.order).deaths += 1
             return sorted(had)
 
     def again(self, number: int) -> Sent | None:
-        """A record of a dead worker with its new connection; None if it came back after all."""
+        """A dead worker's record with its new connection; None if its result came back."""
         with self._lock:
             sent = self._out.get(number)
             if sent is None or self.alive[sent.connection]:

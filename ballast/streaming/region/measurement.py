@@ -1,5 +1,6 @@
-"""Windows of a region's connections, from counters that only rise ([MW16-REGIONS, 3.1], Figure
-2).
+"""Measurements of a region's connections, from counters that only increase.
+
+[MW16-REGIONS, 3.1, Figure 2].
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ballast.streaming.region.weights import Units, rounded
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """All counters at one moment; ``weight_s`` is the integral of the weights over time."""
+    """All counters at one time; ``weight_s`` is the integral of the weights over time."""
 
     at: float
     sent: NDArray[np.int64]
@@ -28,7 +29,7 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class RegionMeasurement:
-    """What happened between two readings, a figure a connection."""
+    """What happened between two readings, with one value for each connection."""
 
     connection_ids: tuple[str, ...]
     start: float
@@ -40,7 +41,7 @@ class RegionMeasurement:
     busy_s: NDArray[np.float64]
     """Time in which the worker had at least one record."""
     weights: Units
-    """Mean over the window, in whole units that add up; the weights in force where none changed."""
+    """Mean over the window, in whole units that add up."""
     alive: NDArray[np.bool_]
 
     @property
@@ -49,9 +50,9 @@ class RegionMeasurement:
 
     @property
     def blocking(self) -> NDArray[np.float64]:
-        """Seconds blocked per second; NaN where nothing was measured.
+        """Seconds blocked per second; NaN if nothing was measured.
 
-        A dead connection has no blocking rate, and neither has one that had a weight but no turn.
+        Nothing is measured of a dead connection, or of one with a weight that was never used.
         """
         if self.seconds <= 0:
             return np.full(len(self.sent), np.nan)
@@ -61,7 +62,7 @@ class RegionMeasurement:
 
 
 def window_between(names: Sequence[str], before: Reading, after: Reading) -> RegionMeasurement:
-    """A worker that died inside the window counts as dead: its window is not whole."""
+    """The measurement between two readings; a worker that died between them counts as dead."""
     mean = after.weight_s - before.weight_s
     return RegionMeasurement(
         tuple(names),

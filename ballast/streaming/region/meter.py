@@ -1,4 +1,4 @@
-"""The two paces of a region: the local loop's periods and the windows of the metrics."""
+"""Measures a region: a period for each step of the local loop, and the windows of the metrics."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ballast.streaming.region.settings import RegionSettings
 log = logging.getLogger(__name__)
 
 Control = Callable[[RegionMeasurement], Sequence[int] | None]
-"""A local loop: from the last period to the weights of the next; None leaves them."""
+"""A local loop: gives new weights for the last measurement; None leaves them unchanged."""
 Answer = TypeVar("Answer")
 
 
 class WeightTime:
-    """The integral of the weights over time, through every change of them."""
+    """The integral of the weights over time."""
 
     def __init__(self, flight: InFlight, clock: ForwardClock) -> None:
         self._flight = flight
@@ -38,7 +38,7 @@ class WeightTime:
         self._since = self._clock.now()
 
     def change(self, how: Callable[[], Answer]) -> Answer:
-        """Time up to now counts for the old weights."""
+        """Calls ``how``, which changes weights; the time until now counts for the old ones."""
         with self._lock:
             self._add_up()
             return how()
@@ -55,7 +55,7 @@ class WeightTime:
 
 
 class Meter:
-    """Asks the local loop every ``control_s`` and hands out a window every ``window_s``."""
+    """Calls the local loop every ``control_s`` and ``on_window`` every ``window_s``."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Meter:
         size = self._settings
         loop = window = self._read()
         edge = next_edge(window.at, size.window_s)
-        # What the region did not live through from edge to edge is a gap, not a window.
+        # A window in which the region did not run from edge to edge is left out.
         is_whole = False
         while True:
             due = min(loop.at + size.control_s, edge)
@@ -86,7 +86,7 @@ class Meter:
             reading = self._read()
             if reading.at >= loop.at + size.control_s:
                 self._follow_loop(window_between(self._names, loop, reading), set_weights)
-                # From here on under the new weights alone.
+                # The next period has the new weights only.
                 loop = self._read()
             if reading.at >= edge:
                 if is_whole and reading.at < edge + size.window_s:
@@ -96,7 +96,7 @@ class Meter:
     def _follow_loop(
         self, seen: RegionMeasurement, set_weights: Callable[[Sequence[int]], None]
     ) -> None:
-        """A loop that fails leaves the weights as they are: the stream goes on."""
+        """Calls the local loop; if it fails, the weights stay and the stream continues."""
         if self._control is None:
             return
         try:
@@ -104,7 +104,7 @@ class Meter:
             if weights is not None:
                 set_weights(weights)
         except (BallastError, ArithmeticError, LookupError, TypeError, ValueError):
-            log.exception("the local loop failed; the weights stay as they are")
+            log.exception("the local loop failed; the weights are unchanged")
 
     def _emit(self, seen: RegionMeasurement, edge: float) -> None:
         if self._on_window is not None:

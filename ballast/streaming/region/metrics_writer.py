@@ -1,6 +1,6 @@
-"""Windows of a region on their way into ``metrics.connections``, each exactly once.
+"""Writes the windows of a region to ``metrics.connections``, each exactly once.
 
-Written by a thread of its own: whoever meters and balances must not wait for a table.
+A thread of its own writes, so that measuring and balancing never wait for a table.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ Row = dict[str, Any]
 log = logging.getLogger("ballast.streaming")
 TABLE = "metrics.connections"
 MOST_WAITING = 120
-"""Windows that wait for a table that cannot be reached; the gate sets late ones aside anyway."""
+"""Windows that wait while the table cannot be reached; later ones would be rejected anyway."""
 END_S = 30.0
 
 
 class WindowWriter:
-    """Use with ``with``, and as the ``on_window`` of a region."""
+    """A context manager that is the ``on_window`` of a region."""
 
     def __init__(
         self, settings: Settings, job: str, region_id: str, version: Callable[[], int]
     ) -> None:
-        """``version`` tells the plan version in force (that of a ``PlanFollower``)."""
+        """``version`` gives the plan version in force, for example that of a ``PlanFollower``."""
         self.settings, self.job, self.region_id = settings, job, region_id
         self._version = version
         self._queue: queue.SimpleQueue[tuple[int, list[Row]] | None] = queue.SimpleQueue()
@@ -46,12 +46,12 @@ class WindowWriter:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        """What was handed in is written before this returns, if the table can be reached."""
+        """Writes the remaining windows, if the table can be reached."""
         self._queue.put(None)
         self._thread.join(END_S)
 
     def __call__(self, window: RegionMeasurement) -> None:
-        # Windows of a region follow each other, so that their ends number its writes.
+        # Windows of a region follow each other, so that their ends can number the writes.
         number = round(window.end * 1000)
         self._queue.put(
             (number, connection_rows(window, self.job, self.region_id, self._version()))
@@ -60,13 +60,13 @@ class WindowWriter:
     def _run(self) -> None:
         while (written := self._queue.get()) is not None:
             if len(self._waiting) == MOST_WAITING:
-                log.warning("the oldest waiting window of region %s is given up", self.region_id)
+                log.warning("the oldest waiting window of region %s is dropped", self.region_id)
             self._waiting.append(written)
             self._send()
         self._send()
 
     def _send(self) -> None:
-        """Oldest first; what cannot be written waits for the next window."""
+        """Writes waiting windows, oldest first; stops at one that cannot be written."""
         while self._waiting:
             number, rows = self._waiting[0]
             try:
@@ -74,7 +74,7 @@ class WindowWriter:
                     self.settings, TABLE, rows, app_version=number,
                     app_id=f"ballast.{TABLE}/{self.job}/{self.region_id}",
                 )  # fmt: skip
-            except Exception as error:  # noqa: BLE001 - the stream goes on; the window waits
+            except Exception as error:  # noqa: BLE001 - the stream continues; the window waits
                 log.warning("a window of region %s could not be written yet: %s",
                             self.region_id, error)  # fmt: skip
                 return

@@ -1,6 +1,6 @@
-"""A region follows the weights of the plan in force: looked up between records, no JVM.
+"""Makes a region follow the weights of the plan in force, without a JVM.
 
-The weights of a plan are where a local loop starts from, and how far it may go (docs/adr/0050).
+A local loop starts from the weights of the plan and may change them within limits (docs/adr/0050).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from ballast.streaming.region.settings import RegionSettings
 from ballast.streaming.region.weights import checked, near
 
 log = logging.getLogger("ballast.streaming")
-LOOK_EVERY_S = 5.0
+CHECK_EVERY_S = 5.0
 END_S = 5.0
 NO_BATCH = 0
 
 
 class Region(Protocol):
-    """What a follower needs of a region."""
+    """What a follower uses of a region."""
 
     connection_ids: tuple[str, ...]
     settings: RegionSettings
@@ -42,7 +42,7 @@ class Region(Protocol):
 
 
 class PlanFollower:
-    """Hands the weights of a job's plans to one of its regions, and says so in ``plans.acks``."""
+    """Sets the weights of a job's plans in one of its regions, and acknowledges the versions."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class PlanFollower:
         policy: JobPolicy,
         region_id: str,
         *,
-        every_s: float = LOOK_EVERY_S,
+        every_s: float = CHECK_EVERY_S,
     ) -> None:
         self.settings, self.job = settings, policy.job
         self.policy, self._window_s = _region_of(policy, region_id), policy.window_s
@@ -71,7 +71,11 @@ class PlanFollower:
 
     @contextmanager
     def following(self, region: Region) -> Iterator[PlanFollower]:
-        """Take up what is in force now, and look again every ``every_s`` until the end."""
+        """Takes up the plan in force now, and checks again every ``every_s`` until the block ends.
+
+        Raises:
+            InvalidInput: the region has other workers or other windows than the policy.
+        """
         if tuple(region.connection_ids) != self.workers:
             raise InvalidInput(
                 f"the region has the workers {', '.join(region.connection_ids)}",
@@ -86,11 +90,11 @@ class PlanFollower:
                 remedy="start it with RegionSettings(window_s=policy.window_s)",
             )  # fmt: skip
         stop = threading.Event()
-        self.look(region)
+        self.check(region)
 
         def follow() -> None:
             while not stop.wait(self._every_s):
-                self.look(region)
+                self.check(region)
 
         thread = threading.Thread(target=follow, name=f"follow {self.policy.id}", daemon=True)
         thread.start()
@@ -101,7 +105,7 @@ class PlanFollower:
             thread.join(END_S)
 
     def bounded(self, control: Control) -> Control:
-        """A local loop that stays within ``local_change_units`` of the plan in force."""
+        """The local loop, limited to ``local_change_units`` around the plan in force."""
 
         def within(seen: RegionMeasurement) -> Sequence[int] | None:
             wanted = control(seen)
@@ -112,14 +116,14 @@ class PlanFollower:
 
         return within
 
-    def look(self, region: Region) -> None:
-        """Take up the head if it is new and fits; whatever ails the tables, the region goes on."""
+    def check(self, region: Region) -> None:
+        """Takes up the head if it is new and fits; errors are logged, and the region continues."""
         try:
             self._acks.send()
             head = read_head(self.settings, self.job)
             if head and head.version > self.version and head.version not in self._refused:
                 self._take_up(head, region)
-        except Exception as error:  # noqa: BLE001 - the stream does not stop for its balancing
+        except Exception as error:  # noqa: BLE001 - the stream continues
             log.warning("the plan was not taken up, keeping v%d: %s", self.version, error)
 
     def _take_up(self, head: Head, region: Region) -> None:
@@ -135,12 +139,12 @@ class PlanFollower:
             self.planned = units
             region.set_weights(units)
         self._acknowledge(head, "applied")
-        # Last: if anything failed before, the next look does it again, and that changes nothing.
+        # Last: if anything failed before, the next check repeats it, which changes nothing.
         self.version = head.version
         log.info("region %s runs under plan v%d: %s", self.policy.id, head.version, units)
 
     def _acknowledge(self, head: Head, status: str, reason: str = "") -> None:
-        """Once, unless the region has said something else since: its last word counts."""
+        """Acknowledges, unless the region's newest acknowledgement has this status already."""
         recorded = read_acks(self.settings, self.job, head.version, self.policy.id)
         if not recorded or recorded[-1].status != status:
             self._acks.record(head.version, head.plan_id, status, NO_BATCH, reason=reason)
@@ -157,7 +161,11 @@ class PlanFollower:
 
 
 def fitting_weights(region: RegionPolicy, rows: Sequence[Weighted]) -> list[int] | None:
-    """Units in the order of the workers; None where the plan leaves the region as it is."""
+    """Units in the order of the workers; None if the plan has no weights for the region.
+
+    Raises:
+        PlanRefused: the weights are of other workers, negative, or do not add up.
+    """
     weights = weights_of(rows, region.id)
     if not weights:
         return None
@@ -176,7 +184,7 @@ def _check_workers(region: RegionPolicy, weights: Mapping[str, int]) -> None:
     missing = sorted(set(region.worker_ids) - weights.keys())
     if unknown or missing:
         raise PlanRefused(
-            f"the plan weighs workers of region {region.id} that it does not have "
+            f"the plan has weights for workers that region {region.id} does not have "
             f"({', '.join(unknown) or 'none'}) or leaves some out ({', '.join(missing) or 'none'});"
             " restart the region with the workers of the policy, or plan again"
         )

@@ -1,7 +1,7 @@
-"""The ordered region: records in, results out in the same order, work spread by weights.
+"""An ordered region: workers process records in parallel, results come out in the same order.
 
-[MW16-REGIONS], 3-4: one thread of control sends, and elects to block; a merge brings results back
-into order. Weights come from outside: a plan's, or those of a local loop that is passed in.
+One thread sends records to workers by weights and blocks if a worker is busy; a merge restores the
+order [MW16-REGIONS, 3 and 4]. Weights come from a plan or from a local loop.
 """
 
 from __future__ import annotations
@@ -38,9 +38,18 @@ log = logging.getLogger(__name__)
 
 
 class OrderedRegion:
-    """Use with ``with``: workers run from enter to exit. ``run`` may be called once.
+    """A context manager: workers run from enter to exit, and ``run`` is called once.
 
-    ``workers`` is how many there are, or their names.
+    Args:
+        work: the function that a worker calls for each record.
+        workers: the number of workers, or their names.
+        weights: units of each worker at the start; even by default.
+        settings: sizes and periods.
+        control: a local loop that changes weights.
+        on_window: called with each window.
+
+    Raises:
+        InvalidInput: the workers or the weights are not valid.
     """
 
     def __init__(
@@ -75,7 +84,7 @@ class OrderedRegion:
         self._error: BaseException | None = None
         self._is_used = False
 
-    # Life
+    # Start and end
 
     def __enter__(self) -> OrderedRegion:
         size = self.settings
@@ -91,7 +100,7 @@ class OrderedRegion:
         for connection in self._connections:
             connection.end()
         for thread in self._threads:
-            # A source that waits for its next record may never end; its thread is a daemon.
+            # A source may wait for its next record for ever; its thread is a daemon.
             thread.join(END_S)
         end_workers(self._processes)
         for connection in self._connections:
@@ -100,7 +109,7 @@ class OrderedRegion:
         self._wake_out.close()
 
     def stop(self) -> None:
-        """End ``run`` where it is: what has not come out stays in. From any thread."""
+        """Ends ``run``; results that have not come out are lost. Callable from any thread."""
         self._stop.set()
         self._wake()
 
@@ -117,18 +126,27 @@ class OrderedRegion:
 
     @property
     def weights(self) -> list[int]:
-        """In force now: what dead workers had is with the others."""
+        """The weights in force; those of dead workers are given to the others."""
         return [int(w) for w in self._flight.weights]
 
     def set_weights(self, weights: Sequence[int]) -> None:
-        """From the next record on. Weights that cannot be are refused, and the old ones stay."""
+        """Sets the weights from the next record on.
+
+        Raises:
+            InvalidInput: the weights are not valid; the old ones stay.
+        """
         new = checked(weights, len(self.connection_ids))
         self._weight_time.change(lambda: self._flight.set_weights(new))
 
     # Records
 
     def run(self, source: Iterable[bytes]) -> Iterator[bytes]:
-        """What the work made of each record, in the order of the records, each exactly once."""
+        """The result of each record, in the order of the records, each exactly once.
+
+        Raises:
+            InvalidInput: ``run`` was called before, or outside of ``with``.
+            RegionFailed: no worker is left, or the work function fails.
+        """
         if self._is_used or not self._connections:
             raise InvalidInput("run was called before, or outside of with", remedy="a new region")
         self._is_used = True
@@ -147,7 +165,7 @@ class OrderedRegion:
     def _guarded(self, target: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         try:
             target(*arguments)
-        except BaseException as error:  # noqa: BLE001 - raised again where results are taken
+        except BaseException as error:  # noqa: BLE001 - raised again where results are read
             if not self._stop.is_set():
                 self._fail(error)
 
@@ -185,11 +203,11 @@ class OrderedRegion:
         try:
             self._connections[chosen].send(frame)
         except OSError:
-            # The merge sees the end of this connection as well, and sends again what it had.
+            # The merge detects the end of this connection too, and resends its records.
             return
 
     def _rerouted(self, number: int, chosen: int, frame: bytes) -> int | None:
-        """Try all once, the chosen one first; if all would block, the one to block on."""
+        """Tries every connection once; returns the one to block on if all would block."""
         count = len(self._connections)
         holder = chosen
         for step in range(count):
@@ -201,7 +219,7 @@ class OrderedRegion:
                 if self._connections[j].try_send(frame):
                     return None
             except OSError:
-                # As in _send: the merge sends again what a dead worker had.
+                # As in _send: the merge resends the records of a dead worker.
                 return None
         return chosen if self._flight.pass_on(number, chosen) else holder
 
@@ -227,7 +245,7 @@ class OrderedRegion:
                         self._lost(key.data[0])
 
     def _receive(self, connection: Connection, reader: FrameReader) -> bool:
-        """False if the worker is gone."""
+        """Reads results of a worker; False if the worker has ended."""
         try:
             data = connection.socket.recv(65_536, socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -249,8 +267,8 @@ class OrderedRegion:
             raise RegionFailed(
                 f"{name} died and no worker is left; {self._flight.merged} records came out"
             )
-        log.warning("%s died; %d records are sent again to others", name, len(numbers))
-        # Not from here: who merges must not wait for a worker that waits for the merge.
+        log.warning("%s died; %d records are sent to other workers", name, len(numbers))
+        # In another thread: the merge must not wait for a worker that waits for the merge.
         self._start(self._send_again, numbers)
 
     def _send_again(self, numbers: list[int]) -> None:
@@ -260,8 +278,8 @@ class OrderedRegion:
                 continue
             if sent.deaths >= self.settings.max_deaths:
                 raise RegionFailed(
-                    f"{sent.deaths} workers died with record {number} in their hands; "
-                    "to fix it: find out what the work does with it"
+                    f"{sent.deaths} workers died while they processed record {number}; "
+                    "to fix it: find out why the work function ends the process"
                 )
             self._send(sent.connection, packed(RECORD, number, sent.record))
 

@@ -11,18 +11,18 @@ from ballast.contracts.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True)
 class RegionSettings:
-    """Sizes and periods. Buffers bound what a slow worker holds up before it is noticed."""
+    """Sizes and periods; small buffers show early that a worker is slow."""
 
     send_buffer: int = 16_384
     receive_buffer: int = 16_384
     control_s: float = 1.0
     window_s: float = 10.0
     max_in_flight: int = 100_000
-    """Records between splitter and merge, at most: they are kept until they are merged."""
+    """Records between splitter and merge, at most; they stay in memory until merged."""
     max_deaths: int = 3
-    """A record that so many workers had in their hands when they died is what kills them."""
+    """A record during which this many workers died ends the region."""
     reroute: bool = False
-    """Send a record elsewhere rather than block [MW16-REGIONS, 4.4]: a baseline, not advice."""
+    """Send a record to another worker instead of blocking [MW16-REGIONS, 4.4]; for benchmarks."""
     read_clock: Callable[[], float] = time.monotonic
     """Gives seconds; the region's own clock never goes back, even if this one does."""
 

@@ -1,6 +1,6 @@
-"""Weights of a region's connections, and which connection comes next under them.
+"""Weights of a region's connections, and the weighted round robin among them.
 
-[MW16-REGIONS, 5.1]: weights are whole units of 0.1 %, as in weighted round robin.
+Weights are whole units of 0.1 % [MW16-REGIONS, 5.1].
 """
 
 from __future__ import annotations
@@ -17,12 +17,16 @@ Units = NDArray[np.int64]
 
 
 def even_weights(workers: int) -> list[int]:
-    """Round robin: as even as whole units can be."""
+    """Weights as even as whole units can be."""
     return [int(w) for w in rounded([1.0] * workers)]
 
 
 def checked(weights: Sequence[int], workers: int) -> Units:
-    """The weights as handed in, if they are weights of these workers."""
+    """The weights as an array.
+
+    Raises:
+        InvalidInput: they are not whole units that add up, one for each worker.
+    """
     given = [int(w) for w in weights]
     if len(given) != workers or any(w != g for w, g in zip(weights, given, strict=True)):
         raise InvalidInput(
@@ -35,13 +39,13 @@ def checked(weights: Sequence[int], workers: int) -> Units:
             f"the weights add up to {sum(given)}",
             value=given,
             allowed=f"whole units >= 0 that add up to {UNITS}",
-            remedy="hand in the weights of a plan or of the local loop as they are",
+            remedy="pass the weights of a plan or of the local loop unchanged",
         )
     return np.array(given, dtype=np.int64)
 
 
 def rounded(parts: Sequence[float]) -> Units:
-    """Whole units in these proportions: cut off, and the rest to the largest remainders."""
+    """Whole units in these proportions, by the largest remainder method."""
     exact = np.asarray(parts, dtype=np.float64) * (UNITS / float(np.sum(parts)))
     units = np.floor(exact).astype(np.int64)
     order = np.argsort(units - exact, kind="stable")
@@ -49,8 +53,8 @@ def rounded(parts: Sequence[float]) -> Units:
     return units
 
 
-def among_the_living(weights: Units, alive: NDArray[np.bool_]) -> Units:
-    """What the dead had goes to the living, in proportion; evenly where those had nothing."""
+def among_alive(weights: Units, alive: NDArray[np.bool_]) -> Units:
+    """Gives the weights of dead workers to the others in proportion, evenly if those have none."""
     parts = np.where(alive, weights, 0)
     if not parts.any():
         parts = alive.astype(np.int64)
@@ -58,16 +62,16 @@ def among_the_living(weights: Units, alive: NDArray[np.bool_]) -> Units:
 
 
 def near(wanted: Sequence[int], middle: Sequence[int], reach: int) -> list[int]:
-    """The weights wanted, or as near to them as ``reach`` units around the middle allow.
+    """The wanted weights, limited to ``reach`` units around the middle.
 
-    What is cut off goes to those that still have room, in proportion to it.
+    What is cut off goes to weights that are below their limit, in proportion to the difference.
     """
     lowest = np.maximum(np.asarray(middle, dtype=np.int64) - reach, 0)
     highest = np.minimum(np.asarray(middle, dtype=np.int64) + reach, UNITS)
     units = np.clip(np.asarray(wanted, dtype=np.int64), lowest, highest)
     missing = UNITS - int(units.sum())
     room = highest - units if missing > 0 else units - lowest
-    # The middle adds up, so there is always enough room.
+    # The middle adds up to all units, so there is always enough room.
     part = abs(missing) * room // max(int(room.sum()), 1)
     rest = abs(missing) - int(part.sum())
     part[np.argsort(part - room, kind="stable")[:rest]] += 1
@@ -75,10 +79,10 @@ def near(wanted: Sequence[int], middle: Sequence[int], reach: int) -> list[int]:
 
 
 class Turns:
-    """Smooth weighted round robin; credit is kept when weights change.
+    """Smooth weighted round robin that keeps its credit when weights change.
 
-    A connection of weight 1 comes once in a thousand records, also where the weights change every
-    hundred: with a fixed cycle that starts anew it would never come.
+    A connection of weight 1 gets one record of a thousand, even if weights change every hundred
+    records. With a fixed cycle that restarts at each change it would never get one.
     """
 
     def __init__(self, weights: Units) -> None:
@@ -87,7 +91,7 @@ class Turns:
 
     def change(self, weights: Units) -> None:
         self.weights = weights
-        # Credit saved up under a large weight must not come as a burst under a small one.
+        # Credit from a large weight must not become a burst under a small one.
         self._credit = np.where(weights > 0, np.clip(self._credit, -UNITS, UNITS), 0.0)
 
     def next(self) -> int:
@@ -97,6 +101,6 @@ class Turns:
         return chosen
 
     def instead(self, chosen: int, taken: int) -> None:
-        """Another connection took the record: the turn is that one's."""
+        """Charges the record to the connection that took it instead of the chosen one."""
         self._credit[chosen] += UNITS
         self._credit[taken] -= UNITS

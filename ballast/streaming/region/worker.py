@@ -1,7 +1,7 @@
-"""A worker of an ordered region: a record in, what became of it out, until its socket ends.
+"""A worker of an ordered region: it reads a record, sends the result, until its socket ends.
 
-It reads no further than the record it works on, so that what waits is in the sockets' buffers and
-the splitter feels it [MW16-REGIONS, 3.2].
+It reads only the record that it processes. Waiting records stay in the sockets' buffers, so that
+sends of the splitter block [MW16-REGIONS, 3.2].
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ballast.streaming.region.frames import FAILURE, HEADER, RECORD, packed
 
 Work = Callable[[bytes], bytes]
 HELLO = struct.Struct(">16sI")
-"""The region's secret, so that nobody else on the host can pose as a worker, and the number."""
+"""The region's secret, which other programs on the host do not know, and the worker's number."""
 
 
 def serve(port: int, secret: bytes, index: int, work: Work, receive_buffer: int) -> None:
     """The body of a worker process."""
-    # Ctrl-C is for the process that holds the region; a worker ends when its socket does.
+    # Ctrl-C is for the process of the region; a worker ends when its socket does.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
@@ -32,7 +32,7 @@ def serve(port: int, secret: bytes, index: int, work: Work, receive_buffer: int)
             while _one(sock, work):
                 pass
         except OSError:
-            # The region is gone; nobody is left to tell.
+            # The region has ended.
             return
 
 
@@ -51,7 +51,7 @@ def _one(sock: socket.socket, work: Work) -> bool:
 def _answer(work: Work, number: int, body: bytes) -> bytes:
     try:
         return packed(RECORD, number, work(body))
-    except Exception:  # noqa: BLE001 - whatever the work raises is the region's to report
+    except Exception:  # noqa: BLE001 - the region reports every error of the work function
         return packed(FAILURE, number, traceback.format_exc().encode())
 
 

@@ -1,4 +1,4 @@
-"""Worker processes of a region: started from a clean process, connected by loopback TCP."""
+"""Starts and ends the worker processes of a region, connected by loopback TCP."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ballast.streaming.region.worker import HELLO, Work, serve
 
 START_S = 60.0
 END_S = 1.0
-"""Workers keep nothing, so one that is still at a record is not waited for long."""
+"""Short, because workers keep no state."""
 
 
 class RegionFailed(BallastError):
-    """The region cannot go on: no worker is left, or the work itself fails."""
+    """The region cannot continue: no worker is left, or the work function fails."""
 
 
 def start_workers(
     work: Work, count: int, send_buffer: int, receive_buffer: int
 ) -> tuple[list[BaseProcess], list[socket.socket]]:
     """Processes and, in the same order, the region's ends of their connections."""
-    # A fork of a process with threads (Spark's, a test runner's) may hang; a server forks in peace.
+    # A fork of a process with threads may hang, so a fork server starts the workers.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([serve.__module__])
     secret = secrets.token_bytes(16)
@@ -75,7 +75,7 @@ def _accept(
 
 
 def _hello(sock: socket.socket, secret: bytes) -> int | None:
-    """The worker's number; None if it is none of ours."""
+    """The worker's number; None if the connection is not from a worker of this region."""
     sock.settimeout(START_S)
     data = sock.recv(HELLO.size, socket.MSG_WAITALL)
     sock.settimeout(None)
@@ -99,7 +99,7 @@ def _check_start(
 
 
 def end_workers(processes: list[BaseProcess]) -> None:
-    """Wait a little for those whose sockets were ended, then kill what is left."""
+    """Waits shortly for workers to end, then kills the others."""
     until = time.monotonic() + END_S
     started = [p for p in processes if p.pid is not None]
     for process in started:

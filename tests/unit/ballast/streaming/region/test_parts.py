@@ -15,7 +15,7 @@ from ballast.streaming.region.frames import LARGEST, RECORD, FrameReader, packed
 from ballast.streaming.region.in_flight import InFlight
 from ballast.streaming.region.measurement import Reading, window_between
 from ballast.streaming.region.metrics_writer import connection_rows
-from ballast.streaming.region.weights import UNITS, Turns, among_the_living, even_weights, rounded
+from ballast.streaming.region.weights import UNITS, Turns, among_alive, even_weights, rounded
 
 QUICK = settings(max_examples=80, deadline=None, derandomize=True)
 
@@ -64,9 +64,9 @@ def test_even_weights_differ_by_a_unit_at_most() -> None:
 
 def test_what_the_dead_had_goes_to_the_living_in_proportion() -> None:
     weights = np.array([500, 300, 200])
-    assert among_the_living(weights, np.array([False, True, True])).tolist() == [0, 600, 400]
+    assert among_alive(weights, np.array([False, True, True])).tolist() == [0, 600, 400]
     only = np.array([1000, 0, 0])
-    assert among_the_living(only, np.array([False, True, True])).tolist() == [0, 500, 500]
+    assert among_alive(only, np.array([False, True, True])).tolist() == [0, 500, 500]
 
 
 @given(st.lists(st.binary(max_size=40), max_size=10), st.integers(1, 17))
@@ -100,10 +100,10 @@ def test_a_clock_that_goes_back_adds_nothing_and_goes_on_from_there() -> None:
 def test_busy_time_runs_while_at_least_one_record_is_out() -> None:
     hands = Hands()
     busy = BusyTimes(1, ForwardClock(hands))
-    for move, seconds in (("given", 1), ("given", 2), ("came_back", 1), ("came_back", 5)):
+    for move, seconds in (("sent", 1), ("sent", 2), ("returned", 1), ("returned", 5)):
         getattr(busy, move)(0)
         hands.at += seconds
-    busy.given(0)
+    busy.sent(0)
     hands.at += 0.5
     done, busy_s = busy.reading()
     assert done.tolist() == [2]

@@ -84,14 +84,14 @@ def window(end: float, weights: Sequence[int] = (500, 500), alive: Sequence[bool
 def test_weights_in_force_are_taken_up_once_and_acknowledged(settings: Settings) -> None:
     put(settings, 1, {"worker-0": 700, "worker-1": 300})
     follower, region = PlanFollower(settings, POLICY, REGION), FakeRegion()
-    follower.look(region)
-    follower.look(region)
+    follower.check(region)
+    follower.check(region)
     assert region.given == [[700, 300]]
     assert follower.version == 1
     assert acks(settings, 1) == [("applied", "")]
     assert read_acks(settings, JOB, 1) == [], "the job's operators have not said anything"
     put(settings, 2, {"worker-0": 600, "worker-1": 400})
-    follower.look(region)
+    follower.check(region)
     assert region.given[-1] == [600, 400]
     assert acks(settings, 2) == [("applied", "")]
 
@@ -100,7 +100,7 @@ def test_a_region_that_starts_again_says_nothing_twice(settings: Settings) -> No
     put(settings, 1, {"worker-0": 700, "worker-1": 300})
     for _ in range(2):
         region = FakeRegion()
-        PlanFollower(settings, POLICY, REGION).look(region)
+        PlanFollower(settings, POLICY, REGION).check(region)
         assert region.given == [[700, 300]]
     assert acks(settings, 1) == [("applied", "")]
 
@@ -116,7 +116,7 @@ def test_a_region_that_took_back_a_refusal_has_the_last_word(settings: Settings)
 def test_a_plan_without_weights_leaves_the_region_as_it_is(settings: Settings) -> None:
     put(settings, 1, {})
     follower, region = PlanFollower(settings, POLICY, REGION), FakeRegion()
-    follower.look(region)
+    follower.check(region)
     assert region.given == []
     assert follower.version == 1
     assert acks(settings, 1) == [("applied", "")]
@@ -135,10 +135,10 @@ def test_weights_that_do_not_fit_are_refused_with_the_reason_and_the_old_ones_st
 ) -> None:
     put(settings, 1, {"worker-0": 700, "worker-1": 300})
     follower, region = PlanFollower(settings, POLICY, REGION), FakeRegion()
-    follower.look(region)
+    follower.check(region)
     put(settings, 2, weights)
-    follower.look(region)
-    follower.look(region)
+    follower.check(region)
+    follower.check(region)
     assert region.given == [[700, 300]]
     assert follower.version == 1
     ((status, reason),) = acks(settings, 2)
@@ -149,7 +149,7 @@ def test_weights_that_do_not_fit_are_refused_with_the_reason_and_the_old_ones_st
 def test_rows_that_are_not_what_was_published_are_refused(settings: Settings) -> None:
     put(settings, 1, {"worker-0": 700, "worker-1": 300}, hash_of_weights=())
     follower, region = PlanFollower(settings, POLICY, REGION), FakeRegion()
-    follower.look(region)
+    follower.check(region)
     assert region.given == []
     ((status, reason),) = acks(settings, 1)
     assert status == "refused"
@@ -167,10 +167,10 @@ def test_tables_that_cannot_be_read_leave_the_weights(
 
     with monkeypatch.context() as gone:
         gone.setattr("ballast.streaming.plan_content.read_assignment", broken)
-        follower.look(region)
+        follower.check(region)
     assert region.given == []
     assert "storage is gone" in caplog.text
-    follower.look(region)
+    follower.check(region)
     assert region.given == [[700, 300]]
 
 
@@ -233,7 +233,7 @@ def test_a_local_loop_stays_near_the_plan(settings: Settings) -> None:
     control = follower.bounded(lambda _: wanted)
     assert control(window(5.0)) == [950, 50], "no plan yet: the loop is free"
     put(settings, 1, {"worker-0": 700, "worker-1": 300})
-    follower.look(FakeRegion())
+    follower.check(FakeRegion())
     assert control(window(5.0)) == [800, 200]
     wanted = [720, 280]
     assert control(window(5.0)) == [720, 280]
