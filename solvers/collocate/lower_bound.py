@@ -1,8 +1,8 @@
 """A proven lower bound of the moves, and of the rounds, until enough traffic is collocated.
 
 The bound ignores load, so every real plan needs at least as many moves. For any price p of a move,
-no plan with t moves collocates more than V(p) + p t. V(p) is the maximum of collocated traffic minus
-p times moves. On a forest dynamic programming over the nodes of the key groups gives V(p)
+no plan with t moves collocates more than V(p) + p t. V(p) is the maximum of collocated traffic
+minus p times moves. On a forest dynamic programming over the nodes of the key groups gives V(p)
 exactly. Edges that close cycles count as collocated for free, which only weakens the bound. The
 best of many prices is used.
 """

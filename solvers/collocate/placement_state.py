@@ -1,7 +1,7 @@
 """A placement that a search changes: node loads, saved traffic and used budget after each move.
 
 The work of a move grows with the number of the key group's partners. Their loads change too,
-because a record that stays on its node is not serialised (solvers/model/traffic_costs.py).
+because a record that stays on its node is not serialised (solvers/model/predicted_load.py).
 """
 
 from __future__ import annotations
