@@ -175,10 +175,10 @@ class _Albic:
         sets = connected_sets(
             self.problem.n_key_groups, self.sender[self.together], self.receiver[self.together]
         )
-        found: list[IntArray] = []
+        parts: list[IntArray] = []
         for members in sets:
-            found.extend(self._split(members, max_pl))
-        return [part for part in found if len(part) > 1]
+            parts.extend(self._split(members, max_pl))
+        return [part for part in parts if len(part) > 1]
 
     def _split(self, members: IntArray, max_pl: float) -> list[IntArray]:
         cost, load = self._cost_share(members), self.points[members]

@@ -49,12 +49,12 @@ class CandidateSearch:
             target: Where the clusters should end, if there is a target.
             myopic: The objective without a target.
         """
-        found = [nothing]
+        candidates = [nothing]
         for bound in self._bounds(nothing):
-            if len(found) > 1 and self.round.clock.is_over():
+            if len(candidates) > 1 and self.round.clock.is_over():
                 break
-            found += self._within(bound, nothing, target, myopic)
-        return found
+            candidates += self._within(bound, nothing, target, myopic)
+        return candidates
 
     def rated(self, name: str, assignment: IntArray, bound: float) -> Candidate:
         """Return an assignment with its figures, counted from the start of the round."""
@@ -87,15 +87,15 @@ class CandidateSearch:
         target: ClusterTarget | None,
         myopic: MoveObjective,
     ) -> list[Candidate]:
-        start, found = self.round.start, []
+        start, candidates = self.round.start, []
         if target is not None:
-            found.append(self._searched("target", self.objective, bound, start))
-            found += self._at_target(target, bound)
-        found.append(self._searched("myopic", myopic, bound, start))
-        found += self._from_scratch(bound)
+            candidates.append(self._searched("target", self.objective, bound, start))
+            candidates += self._at_target(target, bound)
+        candidates.append(self._searched("myopic", myopic, bound, start))
+        candidates += self._from_scratch(bound)
         if nothing.distance > bound + TINY:
-            found.append(self._searched("flux", self.objective, bound, self._rebalanced))
-        return found
+            candidates.append(self._searched("flux", self.objective, bound, self._rebalanced))
+        return candidates
 
     def _searched(
         self, name: str, objective: MoveObjective, bound: float, start: IntArray
@@ -104,9 +104,9 @@ class CandidateSearch:
         round_ = self.round
         search = MoveSearch(round_.placement(start), objective, bound, round_.seed)
         search.run(self._passes(), round_.must_move, round_.clock.is_over)
-        found = self.rated(name, search.place.assignment(), bound)
-        self.trace.append((round_.clock.elapsed(), name, 100.0 * found.distance))
-        return found
+        candidate = self.rated(name, search.place.assignment(), bound)
+        self.trace.append((round_.clock.elapsed(), name, 100.0 * candidate.distance))
+        return candidate
 
     def _passes(self) -> int:
         passes, steps = self.round.params.passes, self.round.stop.steps

@@ -88,7 +88,7 @@ def _traffic(problem: Problem) -> _Traffic:
     names, operator_of = np.unique(np.array(problem.operator_ids), return_inverse=True)
     pairs = operator_of[source] * len(names) + operator_of[target]
     apart = problem.current[source] != problem.current[target]
-    found = [
+    rates_by_pair = [
         {
             (str(names[pair // len(names)]), str(names[pair % len(names)])): float(sums[pair])
             for pair in np.unique(pairs).tolist()
@@ -98,7 +98,7 @@ def _traffic(problem: Problem) -> _Traffic:
             np.bincount(pairs, weights=rates * apart, minlength=len(names) ** 2),
         )
     ]
-    return _Traffic(*found)
+    return _Traffic(*rates_by_pair)
 
 
 def _components(policy: JobPolicy, edges: Sequence[Edge]) -> list[Component]:
@@ -107,8 +107,8 @@ def _components(policy: JobPolicy, edges: Sequence[Edge]) -> list[Component]:
     Edges from or to operators that the policy does not list do not count.
     """
     keys = {operator.id: frozenset(operator.partition_key) for operator in policy.operators}
-    found = advise(keys, [edge for edge in edges if edge[0] in keys and edge[1] in keys])
-    rated = [(sum(rate for _, _, rate in _inside(c, edges)), c) for c in found.components]
+    advice = advise(keys, [edge for edge in edges if edge[0] in keys and edge[1] in keys])
+    rated = [(sum(rate for _, _, rate in _inside(c, edges)), c) for c in advice.components]
     return [c for rate, c in sorted(rated, key=lambda r: (-r[0], r[1].operators)) if rate > 0]
 
 

@@ -73,8 +73,8 @@ def plan(problem: Problem, budget: Budget, stop: Stop, seed: int, params: JointP
     myopic, held_myopic = make_move_objective(round_, None)
     search = CandidateSearch(round_, objective)
     nothing = search.nothing()
-    found = search.candidates(nothing, target, myopic)
-    fitting = [c for c in found if not round_.over_cap(c.assignment).any()]
+    candidates = search.candidates(nothing, target, myopic)
+    fitting = [c for c in candidates if not round_.over_cap(c.assignment).any()]
     if not fitting:
         return _infeasible(problem, params, _cap_reason(round_, nothing), round_.clock.elapsed())
     is_stalled = memory is not None and memory.is_stalled

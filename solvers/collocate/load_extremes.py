@@ -34,8 +34,8 @@ class LoadExtremes:
 
     def largest(self, but: tuple[int, ...] = ()) -> float | None:
         """Return the largest value of all members except ``but``; None without any."""
-        found = self._first(self._high, -1.0, but)
-        return None if found is None else -found
+        negated = self._first(self._high, -1.0, but)
+        return None if negated is None else -negated
 
     def smallest(self, but: tuple[int, ...] = ()) -> float | None:
         """Return the smallest value of all members except ``but``; None without any."""
@@ -46,7 +46,7 @@ class LoadExtremes:
     ) -> float | None:
         """Return the top valid entry that is not in ``but``; the heap keeps those in ``but``."""
         aside: list[tuple[float, int]] = []
-        found = None
+        first = None
         while heap:
             value, member = heap[0]
             if sign * self._values[member] != value:
@@ -54,8 +54,8 @@ class LoadExtremes:
             elif member in but:
                 aside.append(heapq.heappop(heap))
             else:
-                found = value
+                first = value
                 break
         for entry in aside:
             heapq.heappush(heap, entry)
-        return found
+        return first

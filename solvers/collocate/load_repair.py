@@ -32,7 +32,7 @@ def repair_load(rating: MoveRating, bound: float) -> None:
 def _repairs(rating: MoveRating, bound: float) -> list[tuple[float, float, int, int]]:
     """Return (relief, worth, key group, node) of the moves that relieve a node."""
     place = rating.place
-    found = []
+    repairs = []
     for k, node in _repair_moves(place):
         if node == place.node_of[k] or not place.may_be_on(k, node):
             continue
@@ -40,8 +40,8 @@ def _repairs(rating: MoveRating, bound: float) -> list[tuple[float, float, int, 
             continue
         relief = load_relief(place, k, node, bound)
         if relief > SMALL:
-            found.append((round(relief, 9), rating.worth(k, node), k, node))
-    return found
+            repairs.append((round(relief, 9), rating.worth(k, node), k, node))
+    return repairs
 
 
 def _repair_moves(place: PlacementState) -> list[tuple[int, int]]:

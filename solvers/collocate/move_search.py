@@ -178,11 +178,11 @@ class MoveSearch(MoveRating):
     def _leavers(self, node: int, freed: int, but: tuple[int, ...]) -> list[tuple[float, int, int]]:
         """Return (worth, key group, destination) of the key groups on ``node``, best first."""
         place, objective = self.place, self.objective
-        found = []
+        leavers = []
         for j in place.members[node]:
             if j in but or place.is_pinned[j] or (objective.held[j] and not objective.leave[j]):
                 continue
             places = {freed, objective.target[j]} - {node, -1}
-            found += [(self.worth(j, i), j, i) for i in places if place.may_be_on(j, i)]
-        found.sort(key=lambda leaver: (-leaver[0], leaver[1], leaver[2]))
-        return found
+            leavers += [(self.worth(j, i), j, i) for i in places if place.may_be_on(j, i)]
+        leavers.sort(key=lambda leaver: (-leaver[0], leaver[1], leaver[2]))
+        return leavers

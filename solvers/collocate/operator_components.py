@@ -121,12 +121,12 @@ def _components(
     index = {name: i for i, name in enumerate(names)}
     saved = [(index[a], index[b]) for a, b, _ in edges if _is_saved(labels, a, b)]
     sets = connected_sets(len(names), [a for a, _ in saved], [b for _, b in saved])
-    found = []
+    components = []
     for members in sets:
         operators = tuple(names[i] for i in members.tolist())
         common = frozenset.intersection(*(keys[o] for o in operators))
-        found.append(Component(operators, tuple(sorted(common))))
-    return tuple(found)
+        components.append(Component(operators, tuple(sorted(common))))
+    return tuple(components)
 
 
 class _Labelling:

@@ -55,10 +55,10 @@ def partition(
             graph.subgraph(rest), weight[rest], left, imbalance=imbalance, seed=seed
         )
         return parts
-    found = _metis(graph, weight, n_parts, imbalance, seed)
-    if found is None or len(np.unique(found)) < n_parts:
+    by_metis = _metis(graph, weight, n_parts, imbalance, seed)
+    if by_metis is None or len(np.unique(by_metis)) < n_parts:
         return _fill_lightest(weight, n_parts)
-    return found
+    return by_metis
 
 
 def cut_off(graph: TrafficGraph, weight: FloatArray, share: float, *, seed: int = 0) -> BoolArray:
@@ -75,9 +75,9 @@ def cut_off(graph: TrafficGraph, weight: FloatArray, share: float, *, seed: int 
         raise InvalidInput("a piece is cut off two or more vertices, by a share between 0 and 1")
     total = float(weight.sum())
     if total > 0 and len(graph.partner):
-        found = _metis(graph, weight, 2, 1.03, seed, shares=[share, 1.0 - share])
-        if found is not None and 0 < np.count_nonzero(found == 0) < n:
-            return np.asarray(found == 0)
+        halves = _metis(graph, weight, 2, 1.03, seed, shares=[share, 1.0 - share])
+        if halves is not None and 0 < np.count_nonzero(halves == 0) < n:
+            return np.asarray(halves == 0)
     # The piece is too small for METIS: take the one vertex with the nearest weight.
     return np.asarray(np.arange(n) == int(np.argmin(np.abs(weight - share * total))))
 
@@ -89,13 +89,13 @@ def _giants(weight: FloatArray, n_parts: int) -> IntArray:
     """
     order = np.argsort(-weight, kind="stable")
     total = float(weight.sum())
-    found: list[int] = []
+    giants: list[int] = []
     for vertex in order[: n_parts - 1].tolist():
-        if weight[vertex] * (n_parts - len(found)) < total:
+        if weight[vertex] * (n_parts - len(giants)) < total:
             break
-        found.append(vertex)
+        giants.append(vertex)
         total -= float(weight[vertex])
-    return np.array(found, dtype=np.int64)
+    return np.array(giants, dtype=np.int64)
 
 
 def _metis(

@@ -45,7 +45,7 @@ def held_back_key_groups(
     place = round_.placement(best.assignment)
     named = {name for one in held for name in one.what}
     n_bytes, pause_s = problem.state_bytes.tolist(), metrics.move_pause_s(problem).tolist()
-    found = []
+    held_alone = []
     for k in np.flatnonzero(best.assignment == problem.current).tolist():
         nodes = [node for node in place.to_node[k] if place.may_be_on(k, node)]
         gain = max((place.gain(k, node) for node in nodes), default=0.0)
@@ -53,8 +53,8 @@ def held_back_key_groups(
         if gain <= TINY or name in named or gate.pays(gain, n_bytes[k], pause_s[k]):
             continue
         why = gate.in_words(gain, n_bytes[k], pause_s[k])
-        found.append(HeldBack((name,), gain, n_bytes[k], why, KEY_GROUP))
-    return tuple(found)
+        held_alone.append(HeldBack((name,), gain, n_bytes[k], why, KEY_GROUP))
+    return tuple(held_alone)
 
 
 def _worth(round_: JointRound, best: Candidate, nothing: Candidate) -> float:

@@ -87,16 +87,16 @@ class DecayedStatistics:
         """
         if not (math.isfinite(gap) and gap > 0):
             raise InvalidInput(f"the gap is {gap!r} periods", allowed="a number above 0")
-        came = KeyGraph.of(period, proven=self._proven)
+        observed = KeyGraph.of(period, proven=self._proven)
         for decay in self._scores:
             before = self._under.get(decay)
             if before is not None:
-                self._judge(decay, before, came)
+                self._score(decay, before, observed)
             self._under[decay] = self._with(period, decay**gap, before)
 
-    def _judge(self, decay: float, before: DecayCandidate, came: KeyGraph) -> None:
-        routed = routed_by(before.graph, before.fresh_plan, came, self._n_servers)
-        served = quality(came, routed, self._n_servers).locality
+    def _score(self, decay: float, before: DecayCandidate, observed: KeyGraph) -> None:
+        routed = routed_by(before.graph, before.fresh_plan, observed, self._n_servers)
+        served = quality(observed, routed, self._n_servers).locality
         self._scores[decay] = FORGET * self._scores[decay] + served
 
     def _with(
@@ -147,13 +147,13 @@ class DecayedStatistics:
         return self._under[decay]
 
 
-def routed_by(planned: KeyGraph, plan: IntArray, came: KeyGraph, n_servers: int) -> IntArray:
-    """Return [vertices of ``came``]: the planned server of each key, or the hashed one."""
+def routed_by(planned: KeyGraph, plan: IntArray, observed: KeyGraph, n_servers: int) -> IntArray:
+    """Return [vertices of ``observed``]: the planned server of each key, or the hashed one."""
     routed = []
     for side in (LEFT, RIGHT):
         stage = planned.stage(side)
         known = dict(zip(planned.keys[stage], plan[stage].tolist(), strict=True))
-        for key in came.keys[came.stage(side)]:
+        for key in observed.keys[observed.stage(side)]:
             server = known.get(key)
             routed.append(hash_server(key, n_servers) if server is None else server)
     return np.array(routed, dtype=np.int64)
@@ -161,9 +161,9 @@ def routed_by(planned: KeyGraph, plan: IntArray, came: KeyGraph, n_servers: int)
 
 def weights_in(counted: KeyGraph, graph: KeyGraph) -> FloatArray:
     """Return [vertices of ``graph``]: the weight of each key in ``counted``, 0 if unknown."""
-    found = []
+    weights = []
     for side in (LEFT, RIGHT):
         stage = counted.stage(side)
         known = dict(zip(counted.keys[stage], counted.weight[stage].tolist(), strict=True))
-        found += [known.get(key, 0.0) for key in graph.keys[graph.stage(side)]]
-    return np.array(found, dtype=np.float64)
+        weights += [known.get(key, 0.0) for key in graph.keys[graph.stage(side)]]
+    return np.array(weights, dtype=np.float64)

@@ -79,9 +79,9 @@ class MoveEffects:
         on = moving[self.key]
         shape = limits.load.shape
         size = shape[0] * shape[1]
-        came = sum_by(self.target[on] * shape[1] + self.column[on], self.amount[on], size)
-        went = sum_by(self.source[on] * shape[1] + self.column[on], self.amount[on], size)
-        load: FloatArray = limits.load + (came - went).reshape(shape)
+        arriving = sum_by(self.target[on] * shape[1] + self.column[on], self.amount[on], size)
+        leaving = sum_by(self.source[on] * shape[1] + self.column[on], self.amount[on], size)
+        load: FloatArray = limits.load + (arriving - leaving).reshape(shape)
         return load
 
     def relief(self, moving: BoolArray, column: int, at: IntArray, node: int) -> FloatArray:
@@ -120,8 +120,8 @@ def select_feasible(
             return np.zeros(n_keys, dtype=bool)
         price = lost(moving)[can] / relief[can]
         order = can[np.argsort(price, kind="stable")]
-        wanted = float(beyond[node, column] * scale[column])
-        enough = int(np.searchsorted(np.cumsum(relief[order]), wanted)) + 1
+        excess = float(beyond[node, column] * scale[column])
+        enough = int(np.searchsorted(np.cumsum(relief[order]), excess)) + 1
         moving[order[:enough]] = False
     return moving
 
@@ -149,14 +149,14 @@ class KeyPartners:
         """
         now = self.before.copy()
         now[self.vertex[moving]] = self.node[moving]
-        wanted = self.before.copy()
-        wanted[self.vertex] = self.node
+        after = self.before.copy()
+        after[self.vertex] = self.node
         graph = self.graph
         gain = np.zeros(graph.n_vertices)
         for mine, other in (
             (graph.edge_left, graph.edge_right), (graph.edge_right, graph.edge_left),
         ):  # fmt: skip
-            there = (wanted[mine] == now[other]).astype(np.float64)
+            there = (after[mine] == now[other]).astype(np.float64)
             here = self.before[mine] == now[other]
             gain += sum_by(mine, graph.edge_weight * (there - here), graph.n_vertices)
         return gain[self.vertex]

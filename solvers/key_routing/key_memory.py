@@ -105,7 +105,7 @@ class KeyMemory:
         return self.statistics.views(graph)
 
     @cached_property
-    def weighed(self) -> tuple[KeyGraph, FloatArray]:
+    def balance_views(self) -> tuple[KeyGraph, FloatArray]:
         """The graph without state, and the views of its keys."""
         graph = self.graph()
         return graph, self.views(graph)

@@ -65,7 +65,7 @@ class KeyMoveSelector:
 
     @property
     def _graph(self) -> KeyGraph:
-        return self.memory.weighed[0]
+        return self.memory.balance_views[0]
 
     def _pays(self, gain: float, moves: KeyMoves) -> bool:
         return self.gate is None or self.gate.pays(float(gain), sum(move.bytes for move in moves))
@@ -103,7 +103,7 @@ class KeyMoveSelector:
         return LoadLimits(load, np.full_like(load, -np.inf), np.broadcast_to(most, load.shape))
 
     def _balance(self) -> StageBalance:
-        graph, views = self.memory.weighed
+        graph, views = self.memory.balance_views
         return StageBalance.of(graph, self.problem.n_nodes, self.imbalance, views)
 
     def _effects(self, wanted: Sequence[KeyMoves], partners: KeyPartners) -> MoveEffects:

@@ -143,7 +143,7 @@ def fullest_shares(
     imbalance: float,
 ) -> FloatArray:
     """Return [stages x views]: records of the fullest node over what the bound allows a node."""
-    graph, views = memory.weighed
+    graph, views = memory.balance_views
     balance = StageBalance.of(graph, problem.n_nodes, imbalance, views)
     node = assignment[key_group_rows(graph, KeyMap(problem, routing), edge)]
     stages = [graph.stage(side) for side in (LEFT, RIGHT)]
@@ -180,7 +180,7 @@ class _KeyGroupPicker:
 
     def moves(self, operators: Sequence[str], key: str, node: int) -> KeyMoves:
         """Return the moves that bring a key to a node, and count its records there."""
-        made = []
+        moves = []
         for operator in operators:
             source = self.keys.row(operator, key)
             if self.assignment[source] == node:
@@ -190,8 +190,8 @@ class _KeyGroupPicker:
             self.rate[source] -= rate
             self.rate[target] += rate
             n_bytes = self.shares.state_bytes(operator, key)
-            made.append(KeyMove(operator, key, source, target, n_bytes))
-        return tuple(made)
+            moves.append(KeyMove(operator, key, source, target, n_bytes))
+        return tuple(moves)
 
     def _target(self, operator: str, key: str, node: int) -> int:
         rows = self.keys.groups[operator]

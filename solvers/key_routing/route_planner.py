@@ -84,10 +84,12 @@ class _EdgeRouter:
             return self.state
         placed = _placed_edge(plan, request, self.edge)
         imbalance = request.options.imbalance
-        found = reroute(placed, gate, self.memory, imbalance=imbalance, seed=request.seed)
-        state = replace(self.state, plan=replace(plan, held_back=(*plan.held_back, *found.held)))
+        rerouting = reroute(placed, gate, self.memory, imbalance=imbalance, seed=request.seed)
+        state = replace(
+            self.state, plan=replace(plan, held_back=(*plan.held_back, *rerouting.held))
+        )
         first_obstacle = None
-        for moves, set_obstacle in self._move_sets(found.moves):
+        for moves, set_obstacle in self._move_sets(rerouting.moves):
             obstacle = set_obstacle
             if obstacle is None:
                 candidate = self._candidate(state.plan, (*plan.route_moves, *moves))
@@ -97,7 +99,7 @@ class _EdgeRouter:
             first_obstacle = first_obstacle or obstacle
         if first_obstacle is None:
             return state
-        ends = f"{len(found.moves):,} keys from {self.edge.ends[0]} to {self.edge.ends[1]}"
+        ends = f"{len(rerouting.moves):,} keys from {self.edge.ends[0]} to {self.edge.ends[1]}"
         reason = f"{ends} would gain by a route and get none: {first_obstacle}"
         return replace(state, plan=_with_reason(state.plan, reason))
 
@@ -105,15 +107,15 @@ class _EdgeRouter:
         reason = str(self.memory) if self.memory.periods > 1 else ""
         return replace(candidate, plan=_with_reason(candidate.plan, reason))
 
-    def _move_sets(self, found: Sequence[KeyMoves]) -> Iterator[tuple[list[KeyMove], str | None]]:
+    def _move_sets(self, keys: Sequence[KeyMoves]) -> Iterator[tuple[list[KeyMove], str | None]]:
         """Yield sets of moves to try, largest first, each with the obstacle to it if known."""
-        if not found:
+        if not keys:
             return
         request = self.request
         budget = RouteBudget(
             request.problem, self.state.plan, request.options.max_routes, request.budget
         )
-        affordable, violation = budget.affordable(found)
+        affordable, violation = budget.affordable(keys)
         if not affordable:
             yield [], violation
             return

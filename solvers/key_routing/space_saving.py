@@ -63,11 +63,11 @@ class SpaceSaving(Generic[Item]):
         """
         if len(estimates) > capacity:
             raise InvalidInput(f"{len(estimates)} items for a capacity of {capacity}")
-        made: SpaceSaving[Item] = cls(capacity)
-        made.total, made._floor = total, unseen
-        made._counts = {item: found.count for item, found in estimates.items()}
-        made._errors = {item: found.error for item, found in estimates.items()}
-        return made
+        summary: SpaceSaving[Item] = cls(capacity)
+        summary.total, summary._floor = total, unseen
+        summary._counts = {item: estimate.count for item, estimate in estimates.items()}
+        summary._errors = {item: estimate.error for item, estimate in estimates.items()}
+        return summary
 
     def __len__(self) -> int:
         return len(self._counts)

@@ -134,7 +134,7 @@ def test_rates_are_a_second_under_any_decay_and_rounds_left_out_fade_as_others()
 def test_a_key_that_is_quiet_counts_where_balance_is_kept_in_a_longer_memory() -> None:
     told = story(counted({("u", "k"): 9.0, ("v", "l"): 1.0}), counted({("v", "l"): 1.0}))
     memory = KeyMemory.of(told, EDGE, 2)
-    graph, views = memory.weighed
+    graph, views = memory.balance_views
     quiet = graph.keys.index(b"u")
     assert graph.weight[quiet] == 0.0
     of_decay = dict(zip(CANDIDATES, views[quiet].tolist(), strict=True))
