@@ -42,5 +42,5 @@ def test_what_could_not_be_sent_is_sent_by_the_next_life_of_the_process(settings
 
 
 def test_a_status_that_is_none_is_a_mistake_of_the_caller(settings, tmp_path):
-    with pytest.raises(ValueError, match="no acknowledgement 'taken'"):
+    with pytest.raises(ValueError, match="cannot be acknowledged as 'taken'"):
         AckBook(tmp_path / "acks", settings, "clicks").record(1, "p1", "taken", 3)

@@ -109,7 +109,7 @@ def test_a_region_that_took_back_a_refusal_has_the_last_word(settings: Settings)
     put(settings, 1, {"worker-0": 700, "worker-1": 300})
     other = small_policy(JOB, regions=[{"id": REGION, "workers": 3}])
     for policy in (POLICY, other, POLICY, POLICY):
-        PlanFollower(settings, policy, REGION).look(FakeRegion())
+        PlanFollower(settings, policy, REGION).check(FakeRegion())
     assert [status for status, _ in acks(settings, 1)] == ["applied", "refused", "applied"]
 
 

@@ -166,7 +166,7 @@ def test_a_local_loop_that_answers_nonsense_leaves_the_weights(
     with OrderedRegion(works.shout, 2, settings=settings, control=loop) as region:
         list(region.run(_until(lambda: len(calls) >= 2)))
         assert region.weights == [500, 500]
-    assert "the weights stay as they are" in caplog.text
+    assert "the weights are unchanged" in caplog.text
 
 
 def test_windows_become_rows_of_the_metrics_and_follow_each_other() -> None:
@@ -228,7 +228,7 @@ def test_a_record_that_kills_every_worker_is_named_before_all_are_dead() -> None
     settings = RegionSettings(max_deaths=2)
     with (
         OrderedRegion(works.die_of_seven, 4, settings=settings) as region,
-        pytest.raises(RegionFailed, match="2 workers died with record 7"),
+        pytest.raises(RegionFailed, match="2 workers died while they processed record 7"),
     ):
         list(region.run(numbers(40)))
 
