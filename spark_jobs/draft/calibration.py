@@ -1,8 +1,8 @@
-"""What earlier plans taught: the cost of a record between nodes, how long plans last, and how much
-of a promised gain comes. Pure.
+"""Calibrate planning with measured outcomes: the CPU cost of a record between nodes, how long the
+gain of a plan lasts, and which part of a promised gain is realised. Pure.
 
-Everything comes from ``plans.outcomes``; before there are any, the cost of a record is what the
-snapshot itself measured, and else the policy's first values hold.
+Without outcomes, the cost of a record is the one measured in the snapshot. Everything else has the
+first values of the policy.
 """
 
 from __future__ import annotations
@@ -12,27 +12,31 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.records import Outcome
 from solvers.model.amortisation import FIRST_PROMISE, LEAST_TRUST, learned_life, learned_trust
-from spark_jobs.draft.problem import Row
 
 COLLOCATION, SERIALISE = "collocation_factor_pct", "serialise_us"
 OUTCOMES_KEPT = 5
-"""Measured costs of a record that the median is taken of: a quiet machine may become a busy one."""
+"""How many of the newest measured costs the median is taken of: machines become more busy."""
 LONGEST_LIFE_S = 30 * 86_400.0
-"""Where plans lost nothing so far, they are not taken to last forever."""
+"""The longest life of a gain, even if no plan has lost any of its gain so far."""
 
 
 @dataclass(frozen=True)
-class Learned:
-    """CPU seconds of a record sent and received between nodes; seconds that what a plan gains is
-    expected to last; realised over predicted gain."""
+class Calibration:
+    """What measured outcomes say about costs and gains of plans."""
 
     send_cpu_s: float
+    """CPU seconds to send a record to another node."""
     receive_cpu_s: float
+    """CPU seconds to receive a record from another node."""
     life_s: float
+    """Seconds that the gain of a plan is expected to last."""
     trust: float
+    """Realised gain over promised gain."""
 
     @property
     def serialise_us(self) -> float:
@@ -40,23 +44,29 @@ class Learned:
         return 1e6 * (self.send_cpu_s + self.receive_cpu_s)
 
 
-def learn(policy: JobPolicy, outcomes: Sequence[Row], serialise_us: float | None = None) -> Learned:
-    """From all outcomes that were measured so far, in any order.
+def calibrate(
+    policy: JobPolicy, outcomes: Sequence[Outcome], serialise_us: float | None = None
+) -> Calibration:
+    """Calibrate with all outcomes that were measured so far.
 
-    ``serialise_us`` is what a record between nodes cost in the snapshot; 0 or None if unknown.
+    Args:
+        policy: its first values hold for everything that was not measured.
+        outcomes: outcomes of the job's plans, in any order.
+        serialise_us: CPU microseconds of a record between nodes in the snapshot; 0 or None if
+            unknown.
     """
-    ordered = sorted(outcomes, key=lambda row: row["measured_at"])
+    ordered = sorted(outcomes, key=lambda row: row.measured_at)
     send, receive = _costs(policy, ordered, serialise_us)
     by_version = _collocation_by_version(ordered)
-    return Learned(send, receive, _life_s(policy, by_version), _trust(by_version))
+    return Calibration(send, receive, _life_s(policy, by_version), _trust(by_version))
 
 
 def _costs(
-    policy: JobPolicy, ordered: Sequence[Row], in_snapshot: float | None
+    policy: JobPolicy, ordered: Sequence[Outcome], in_snapshot: float | None
 ) -> tuple[float, float]:
-    """Measured for both ends together; shared out between them as the first values are."""
+    """The measured cost of both ends, shared between them in the proportion of the first values."""
     first = policy.traffic
-    measured = [row["measured"] for row in ordered if row["figure"] == SERIALISE][-OUTCOMES_KEPT:]
+    measured = [row.measured for row in ordered if row.figure == SERIALISE][-OUTCOMES_KEPT:]
     if not measured and in_snapshot:
         measured = [in_snapshot]
     if not measured:
@@ -67,46 +77,65 @@ def _costs(
     return share * learned, (1.0 - share) * learned
 
 
-def _collocation_by_version(ordered: Sequence[Row]) -> list[list[Row]]:
-    """Measurements of each version that said how it was before, oldest first."""
-    versions: dict[int, list[Row]] = defaultdict(list)
+@dataclass(frozen=True)
+class _CollocationGain:
+    """The collocation factor of one outcome: before the plan, promised and measured."""
+
+    measured_at: datetime
+    before: float
+    promised: float | None
+    measured: float
+
+    @property
+    def gain(self) -> float:
+        return self.measured - self.before
+
+
+def _collocation_by_version(ordered: Sequence[Outcome]) -> list[list[_CollocationGain]]:
+    """Collocation factors of each version that has a figure from before, oldest first."""
+    versions: dict[int, list[_CollocationGain]] = defaultdict(list)
     for row in ordered:
-        if row["figure"] == COLLOCATION and row["before"] is not None:
-            versions[row["version"]].append(row)
+        if row.figure == COLLOCATION and row.before is not None:
+            found = _CollocationGain(row.measured_at, row.before, row.promised, row.measured)
+            versions[row.version].append(found)
     return list(versions.values())
 
 
-def _life_s(policy: JobPolicy, by_version: Sequence[Sequence[Row]]) -> float:
-    """At most as long as plans have been watched, or as the first life: beyond that nothing was
-    learned. A first promise that lasts for the first life counts beside what was measured, so that
-    a gain much smaller than that says little."""
+def _life_s(policy: JobPolicy, by_version: Sequence[Sequence[_CollocationGain]]) -> float:
+    """Seconds that a gain lasts: at most as long as plans were measured, or as the first life.
+
+    One promise that lasts for the first life is counted in addition, so that small measured gains
+    have little influence.
+    """
     seconds = list(_intervals(by_version))
     if not seconds:
         return policy.gate.first_life_s
     mean_s = statistics.fmean(seconds)
     if mean_s <= 0:
         return policy.gate.first_life_s
-    gains = [[max(0.0, row["measured"] - row["before"]) for row in rows] for rows in by_version]
+    gains = [[max(0.0, found.gain) for found in version] for version in by_version]
     first = max(1.0, policy.gate.first_life_s / mean_s)
     prior = [FIRST_PROMISE, FIRST_PROMISE * (1.0 - 1.0 / first)]
     periods = learned_life([prior, *gains], longest=max(first, len(seconds)))
     return min(LONGEST_LIFE_S, periods * mean_s)
 
 
-def _intervals(by_version: Sequence[Sequence[Row]]) -> Iterator[float]:
-    for rows in by_version:
-        for before, after in itertools.pairwise(rows):
-            yield (after["measured_at"] - before["measured_at"]).total_seconds()
+def _intervals(by_version: Sequence[Sequence[_CollocationGain]]) -> Iterator[float]:
+    for version in by_version:
+        for before, after in itertools.pairwise(version):
+            yield (after.measured_at - before.measured_at).total_seconds()
 
 
-def _trust(by_version: Sequence[Sequence[Row]]) -> float:
-    """By the first measurement of each version: later ones show how long it lasts. A first promise
-    counts as kept, so that a promise much smaller than that says little."""
-    promised = [rows[0] for rows in by_version if rows[0]["promised"] is not None]
-    gaining = [row for row in promised if row["promised"] > row["before"]]
-    trust = learned_trust(
-        [row["measured"] - row["before"] for row in gaining],
-        [row["promised"] - row["before"] for row in gaining],
-        kept_before=FIRST_PROMISE,
-    )
+def _trust(by_version: Sequence[Sequence[_CollocationGain]]) -> float:
+    """Realised over promised gain, by the first measurement of each version.
+
+    One promise that was kept is counted in addition, so that small promises have little influence.
+    """
+    realised, promised = [], []
+    for version in by_version:
+        first = version[0]
+        if first.promised is not None and first.promised > first.before:
+            realised.append(first.gain)
+            promised.append(first.promised - first.before)
+    trust = learned_trust(realised, promised, kept_before=FIRST_PROMISE)
     return max(LEAST_TRUST, trust)

@@ -1,4 +1,4 @@
-"""A round as solve and publish see it: the snapshot's problem, and what the plan is for. Pure."""
+"""A round: the problem of a snapshot, and everything that its plan is verified against. Pure."""
 
 from __future__ import annotations
 
@@ -12,6 +12,14 @@ import pyarrow as pa
 
 from ballast.contracts.identity import is_routable
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.records import (
+    ConnectionWindow,
+    Outcome,
+    ScalingRow,
+    Snapshot,
+    WorkerWeight,
+)
+from ballast.contracts.scaling import DRAIN, DRAINING, KEEP, SPARE
 from ballast.store.snapshots import key_group_names
 from solvers.key_routing.decayed_statistics import CANDIDATES
 from solvers.key_routing.routed_plan import RoutingOptions
@@ -20,61 +28,77 @@ from solvers.model.key_statistics import EarlierPeriod, Ends, KeyStatistics, Rou
 from solvers.model.objective import Objective, objective_of_policy
 from solvers.model.problem import Problem
 from solvers.model.traffic_costs import TrafficCosts
+from solvers.planner.plan import KeyRouting
 from solvers.verify.routes import RouteRules
 from solvers.verify.scaling import ScalingRules, Spare
-from spark_jobs.draft.calibration import Learned, learn
-from spark_jobs.draft.problem import Row, build_problem
-from spark_jobs.draft.region_weights import RegionGiven, regions_of
+from spark_jobs.draft.calibration import Calibration, calibrate
+from spark_jobs.draft.content import Route, routing_of
+from spark_jobs.draft.problem import build_problem
+from spark_jobs.draft.region_weights import RegionStatistics, regions_of
 from spark_jobs.draft.scaling_inputs import capacity_of
 from spark_jobs.draft.wire_traffic import Wire, serialise_us, wire_of
-
-Route = tuple[str, str, int]
-"""Operator, key, key group."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """Everything that a plan is made from, and judged by."""
+    """Everything that a plan is made from and verified against."""
 
-    snapshot: Row
+    snapshot: Snapshot
     policy: JobPolicy
     problem: Problem
     objective: Objective
     wire: Wire
-    learned: Learned
+    calibration: Calibration
     statistics: KeyStatistics = field(default_factory=KeyStatistics)
     routing: Routing = field(default_factory=dict)
     """Routes in force when the snapshot was taken."""
-    in_force: Sequence[Row] = ()
-    """Rows of plans.scaling of the plan in force then."""
-    connections: Sequence[Row] = ()
-    """Rows of snapshots.connections."""
-    weights_in_force: Sequence[Row] = ()
-    """Rows of plans.weights of the head then, which regions follow by themselves."""
+    scaling_in_force: Sequence[ScalingRow] = ()
+    """Rows of plans.scaling of the plan in force when the snapshot was taken."""
+    connections: Sequence[ConnectionWindow] = ()
+    weights_in_force: Sequence[WorkerWeight] = ()
+    """Weights of the head when the snapshot was taken. Regions follow the head by themselves."""
 
     @property
-    def regions(self) -> list[RegionGiven]:
-        """The ordered regions of the policy, with what is known of them."""
+    def keys(self) -> KeyRouting:
+        """Statistics of keys, the routes in force, and which keys plans may route."""
+        return KeyRouting(self.statistics, self.routing, self.routing_options)
+
+    @property
+    def unchanged_node_actions(self) -> dict[str, str]:
+        """Node actions if nothing changes."""
+        states = dict(zip(self.problem.node_ids, self.problem.node_state, strict=True))
+        return {
+            node.id: SPARE
+            if node.id not in states
+            else DRAIN
+            if states[node.id] == DRAINING
+            else KEEP
+            for node in self.policy.nodes
+        }
+
+    @property
+    def regions(self) -> list[RegionStatistics]:
+        """The ordered regions of the policy, with what was measured of them."""
         policy = self.policy
         return regions_of(policy.regions, policy.window_s, self.connections, self.weights_in_force)
 
     @property
     def is_scaled(self) -> bool:
-        """Whether a plan says what becomes of nodes: the policy wants it, or a plan has done so.
+        """Whether plans decide on nodes: the policy has scaling, or the plan in force decided.
 
-        Nodes that a plan added hold state, also after scaling was taken out of the policy.
+        Nodes that a plan added hold state even after scaling was removed from the policy.
         """
-        return self.policy.scaling is not None or bool(self.in_force)
+        return self.policy.scaling is not None or bool(self.scaling_in_force)
 
     @property
     def is_first(self) -> bool:
-        """Whether the plan is the job's first, and the policy has a budget for that."""
+        """Whether the plan is the job's first and the policy has a budget for first plans."""
         first = self.policy.budgets.first_plan
-        return first is not None and self.snapshot["head_version"] == 0
+        return first is not None and self.snapshot.head_version == 0
 
     @property
     def scaling_rules(self) -> ScalingRules:
-        """What the policy lets a plan do with nodes, for the verifier."""
+        """What the policy allows a plan to do with nodes, for the verifier."""
         policy, scaling = self.policy, self.policy.scaling
         return ScalingRules(
             spares={
@@ -91,7 +115,7 @@ class Round:
 
     @property
     def route_rules(self) -> RouteRules:
-        """What the policy lets a plan do with keys, for the verifier."""
+        """What the policy allows a plan to do with keys, for the verifier."""
         options = self.routing_options
         return RouteRules(
             {operator.id: operator.key_groups for operator in self.policy.operators},
@@ -103,90 +127,104 @@ class Round:
 
     @property
     def routing_options(self) -> RoutingOptions:
-        """Which keys the policy lets plans route, and how many."""
-        given = self.policy.routing
+        """Which keys the policy allows plans to route, and how many."""
+        routing = self.policy.routing
         edges = tuple(
             RoutedEdge(self.policy.followers(edge.source), self.policy.followers(edge.target))
-            for edge in given.edges
+            for edge in routing.edges
         )
-        return RoutingOptions(edges, given.max_routes, given.max_imbalance)
+        return RoutingOptions(edges, routing.max_routes, routing.max_imbalance)
 
 
-def round_of(
-    snapshot: Row,
-    policy: JobPolicy,
-    key_groups: pa.Table,
-    nodes: pa.Table,
-    traffic: pa.Table,
-    outcomes: Sequence[Row],
-    key_pairs: pa.Table | None = None,
-    routes: Sequence[Route] = (),
-    in_force: Sequence[Row] = (),
-    connections: Sequence[Row] = (),
-    weights: Sequence[Row] = (),
-    remembered: Sequence[tuple[datetime, pa.Table]] = (),
-) -> Round:
-    """The round of a snapshot's rows, with the routes that were in force.
+@dataclass(frozen=True)
+class RememberedKeyPairs:
+    """Key pairs of an earlier snapshot."""
 
-    ``remembered`` are key pairs of earlier periods with their ends, oldest first.
+    period_end_at: datetime
+    key_pairs: pa.Table
 
-    Outcomes count that were there when the snapshot was taken: whoever comes to the same snapshot
-    later, to verify or to publish, then reckons with the same costs.
+
+@dataclass(frozen=True, kw_only=True)
+class RoundInputs:
+    """The rows that a round is made from, as they were read."""
+
+    snapshot: Snapshot
+    policy: JobPolicy
+    key_groups: pa.Table
+    nodes: pa.Table
+    traffic: pa.Table
+    outcomes: Sequence[Outcome] = ()
+    key_pairs: pa.Table | None = None
+    """None if the policy routes no keys."""
+    routes: Sequence[Route] = ()
+    """Routes in force when the snapshot was taken."""
+    scaling_in_force: Sequence[ScalingRow] = ()
+    connections: Sequence[ConnectionWindow] = ()
+    weights_in_force: Sequence[WorkerWeight] = ()
+    remembered: Sequence[RememberedKeyPairs] = ()
+    """Key pairs of earlier periods, oldest first."""
+
+
+def round_of(inputs: RoundInputs) -> Round:
+    """Make a round from the rows that were read.
+
+    Outcomes count only if they were measured before the snapshot was taken. Solving, verifying
+    and publishing the same snapshot at different times therefore use the same costs.
     """
-    known = [row for row in outcomes if row["measured_at"] <= snapshot["created_at"]]
-    wire, learned = wire_of(traffic), learn(policy, known, serialise_us(key_groups, traffic))
+    snapshot, policy = inputs.snapshot, inputs.policy
+    known = [row for row in inputs.outcomes if row.measured_at <= snapshot.created_at]
+    wire = wire_of(inputs.traffic)
+    calibration = calibrate(policy, known, serialise_us(inputs.key_groups, inputs.traffic))
     return Round(
         snapshot,
         policy,
-        build_problem(policy, key_groups, nodes, traffic),
-        objective_of(policy, learned, wire.bytes_per_record),
+        build_problem(policy, inputs.key_groups, inputs.nodes, inputs.traffic),
+        objective_of(policy, calibration, wire.bytes_per_record),
         wire,
-        learned,
-        KeyStatistics()
-        if key_pairs is None
-        else replace(
-            key_statistics(key_groups, key_pairs),
-            earlier=earlier_periods(remembered, snapshot["period_end_at"]),
-        ),
-        routing_of(routes),
-        in_force,
-        connections,
-        weights,
+        calibration,
+        _statistics(inputs),
+        routing_of(inputs.routes),
+        inputs.scaling_in_force,
+        inputs.connections,
+        inputs.weights_in_force,
     )
 
 
-def routing_of(routes: Sequence[Route]) -> Routing:
-    """Rows of (operator, key, key group) by operator and key."""
-    routing: dict[str, dict[str, int]] = {}
-    for operator, key, group in routes:
-        routing.setdefault(operator, {})[key] = group
-    return routing
+def _statistics(inputs: RoundInputs) -> KeyStatistics:
+    """Statistics of keys of this period and of earlier ones."""
+    if inputs.key_pairs is None:
+        return KeyStatistics()
+    earlier = earlier_periods(inputs.remembered, inputs.snapshot.period_end_at)
+    return replace(key_statistics(inputs.key_groups, inputs.key_pairs), earlier=earlier)
 
 
 def earlier_periods(
-    remembered: Sequence[tuple[datetime, pa.Table]], now: datetime
+    remembered: Sequence[RememberedKeyPairs], now: datetime
 ) -> tuple[EarlierPeriod, ...]:
-    """Statistics of earlier periods by how long ago they ended, in rounds.
+    """Statistics of earlier periods, with their age in rounds.
 
-    A round is as long as rounds mostly lay apart, so that one that was left out is none that
-    statistics did not fade in.
+    The length of a round is the median distance of the periods. A round that was skipped therefore
+    still counts in the age of earlier periods.
     """
     if not remembered:
         return ()
-    ends = [*(end for end, _ in remembered), now]
+    ends = [*(each.period_end_at for each in remembered), now]
     round_s = median((later - end).total_seconds() for end, later in pairwise(ends))
     return tuple(
-        EarlierPeriod((now - end).total_seconds() / round_s, key_statistics(None, rows))
-        for end, rows in remembered
+        EarlierPeriod(
+            (now - each.period_end_at).total_seconds() / round_s,
+            key_statistics(None, each.key_pairs),
+        )
+        for each in remembered
     )
 
 
 def key_statistics(key_groups: pa.Table | None, key_pairs: pa.Table) -> KeyStatistics:
     """Rates of keys, pairs and key groups, from the snapshot's rows.
 
-    Rates that were counted are never too high, so a key never takes along more load than it has;
-    what may have been missed counts where it is a matter of bytes. Keys
-    that may have no route are left out: a collector may count them, but no job would take the plan.
+    Counted rates are never too high, so a key never takes more load with it than it has. The error
+    bounds of the counts are used for bytes. Keys that may not have a route are left out: a
+    collector may count them, but no job would accept the plan.
     """
     keys: dict[str, dict[str, float]] = {}
     errors: dict[str, dict[str, float]] = {}
@@ -226,25 +264,25 @@ def _group_rates(key_groups: pa.Table) -> dict[str, float]:
     return dict(zip(names, key_groups["records_per_s"].to_pylist(), strict=True))
 
 
-def objective_of(policy: JobPolicy, learned: Learned, bytes_per_record: float) -> Objective:
-    """What plans of this job are for, with what outcomes have taught."""
-    aim = policy.objective
+def objective_of(policy: JobPolicy, calibration: Calibration, bytes_per_record: float) -> Objective:
+    """The objective of the job's plans, with calibrated costs."""
+    objective = policy.objective
     prices = policy.traffic
-    # One record more between nodes: CPU at both ends, its bytes on both ends' network.
-    send = {"cpu": learned.send_cpu_s, "network": bytes_per_record}
-    receive = {"cpu": learned.receive_cpu_s, "network": bytes_per_record}
+    # A record between nodes costs CPU and network bytes at both ends.
+    send = {"cpu": calibration.send_cpu_s, "network": bytes_per_record}
+    receive = {"cpu": calibration.receive_cpu_s, "network": bytes_per_record}
     return objective_of_policy(
-        aim,
+        objective,
         TrafficCosts(
-            send=tuple(send.get(name, 0.0) for name in aim.resources),
-            receive=tuple(receive.get(name, 0.0) for name in aim.resources),
+            send=tuple(send.get(name, 0.0) for name in objective.resources),
+            receive=tuple(receive.get(name, 0.0) for name in objective.resources),
             within_rack=prices.within_rack_price,
             between_racks=prices.between_racks_price,
         ),
         AmortisationGate(
             policy.gate.records_per_byte,
             policy.gate.records_per_pause_s,
-            life=learned.life_s,
-            trust=learned.trust,
+            life=calibration.life_s,
+            trust=calibration.trust,
         ),
     )

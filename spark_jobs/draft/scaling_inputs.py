@@ -1,29 +1,30 @@
-"""From a snapshot and earlier plans to a scaling decision. Pure.
+"""Prepare a scaling decision from a snapshot and from earlier plans. Pure.
 
-What earlier rounds decided comes from plans.scaling and plans.log alone, up to the moment the
-snapshot was taken: whoever solves it again finds the same history.
+The history of scaling is what plans.scaling and plans.log had when the snapshot was taken. Solving
+the snapshot again finds the same history.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ballast.contracts import scaling as words
+from ballast.contracts import scaling
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.policy import JobPolicy, NodePolicy, ScalingPolicy
+from ballast.contracts.records import ScalingRow, SourceRate
 from ballast.store.snapshots import RESOURCES, key_group_names
 from solvers.model.node_set import NodeSpec
 from solvers.model.problem import DEAD, FloatArray, Problem
 from solvers.model.result import Result
 from solvers.planner.node_changes import NodeChangeRules
-from solvers.planner.round import DecideScaling, scaling_by_policy
+from solvers.planner.round import DecideScaling, ScalingRequest, scaling_by_policy
 from solvers.scale import (
     Boundaries,
     Edge,
@@ -38,14 +39,34 @@ from solvers.scale import (
     ScalingHistory,
     SourceSample,
 )
-from spark_jobs.draft.problem import Row
 
 CAPACITY_FIELDS = {"cpu": "cpu_cores", "memory": "memory_bytes", "network": "network_bytes_per_s"}
 
 
 @dataclass(frozen=True)
-class Looked:
-    """What scaling looks at beside the problem."""
+class EarlierScaling:
+    """What an earlier draft decided on a node or a cluster: some columns of plans.scaling."""
+
+    plan_id: str
+    subject: str
+    subject_id: str
+    action: str
+    needed: int | None
+    utilisation: float | None
+    drain_rounds: int | None
+    loads_json: str | None
+    period_end_at: datetime
+    decided_at: datetime
+
+    @classmethod
+    def of(cls, row: ScalingRow) -> EarlierScaling:
+        """The same columns of a whole row."""
+        return cls(**{each.name: getattr(row, each.name) for each in fields(cls)})
+
+
+@dataclass(frozen=True)
+class ScalingInputs:
+    """What scaling needs beside the problem."""
 
     series: pa.Table
     """Rows of snapshots.load_series."""
@@ -55,17 +76,17 @@ class Looked:
     """Rows of snapshots.key_groups."""
     traffic: pa.Table
     """Rows of snapshots.traffic."""
-    earlier: Sequence[Row] = ()
-    """Rows of plans.scaling of drafts before the snapshot, as far back as scaling remembers."""
+    earlier: Sequence[EarlierScaling] = ()
+    """Decisions of drafts before the snapshot, as far back as scaling remembers."""
     published: Collection[str] = field(default_factory=frozenset)
     """Plans that came into force before the snapshot."""
     unchanged: Collection[str] = field(default_factory=frozenset)
-    """Drafts that left everything as it was in force; there was nothing to publish."""
+    """Drafts that changed nothing, so that there was nothing to publish."""
 
 
 @dataclass(frozen=True)
 class Clusters:
-    """Names of clusters as decisions have them: a job of one cluster need not name it."""
+    """Names of clusters: a decision for a job with one cluster uses the name ``\"\"``."""
 
     of_node: Mapping[str, str]
 
@@ -92,24 +113,46 @@ class Clusters:
         return {node: self.inner(name) for node, name in self.of_node.items()}
 
 
-def scaling_of(policy: JobPolicy, problem: Problem, looked: Looked, at: datetime) -> DecideScaling:
-    """How the round decides on the number of nodes."""
+def scaling_request(
+    policy: JobPolicy, problem: Problem, inputs: ScalingInputs, at: datetime
+) -> ScalingRequest:
+    """How a round decides on its nodes.
+
+    Args:
+        policy: its scaling section, its nodes and their clusters.
+        problem: the job as it was measured.
+        inputs: series, sources and earlier decisions.
+        at: the end of the snapshot's period.
+    """
+    return ScalingRequest(
+        scaling_of(policy, problem, inputs, at),
+        drains=drains_of(problem, inputs),
+        spares=spares_of(policy, problem),
+        clusters=Clusters.of(policy).by_node(),
+        rules=rules_of(policy),
+    )
+
+
+def scaling_of(
+    policy: JobPolicy, problem: Problem, inputs: ScalingInputs, at: datetime
+) -> DecideScaling:
+    """The function that decides on the number of nodes."""
     if policy.scaling is None:
         off = "the nodes stay, because the policy has no scaling section"
         return lambda *_: _held(off, "a scaling section in the policy")
-    series, step_s = series_of(problem, looked.series)
-    observation = observation_of(policy, problem, looked, series, step_s, at)
-    history = history_of(policy, looked)
+    series, step_s = series_of(problem, inputs.series)
+    observation = observation_of(policy, problem, inputs, series, step_s, at)
+    history = history_of(policy, inputs)
     decide = scaling_by_policy(observation, decision_policy(policy, problem), history, series)
 
-    def careful(problem: Problem, potential: Result, hot: HotNode | None) -> ScalingDecision:
-        """What cannot be decided on is no reason to leave the load as it is."""
+    def decide_or_hold(problem: Problem, potential: Result, hot: HotNode | None) -> ScalingDecision:
+        """Keep the nodes if the decision fails: the load can be levelled nevertheless."""
         try:
             return decide(problem, potential, hot)
         except InvalidInput as error:
             return _held(f"no scaling, because {error}", "what the reason says to do")
 
-    return careful
+    return decide_or_hold
 
 
 def _held(reason: str, would_change: str) -> ScalingDecision:
@@ -120,7 +163,7 @@ def _held(reason: str, would_change: str) -> ScalingDecision:
 
 
 def rules_of(policy: JobPolicy) -> NodeChangeRules:
-    """What scaling may do in a round besides what is decided."""
+    """Bounds on the nodes that one round may change."""
     leaving = frozenset(node.id for node in policy.nodes if node.draining)
     if policy.scaling is None:
         return NodeChangeRules(leaving=leaving)
@@ -129,7 +172,7 @@ def rules_of(policy: JobPolicy) -> NodeChangeRules:
 
 
 def spares_of(policy: JobPolicy, problem: Problem) -> list[NodeSpec]:
-    """Nodes of the policy that are not in use: never used so far, or removed by a plan."""
+    """Nodes of the policy that are not in use: they were never used, or a plan removed them."""
     cluster_of = Clusters.of(policy).by_node()
     return [
         NodeSpec(node.id, capacity_of(node, problem.resources), node.rack, cluster_of[node.id])
@@ -139,13 +182,13 @@ def spares_of(policy: JobPolicy, problem: Problem) -> list[NodeSpec]:
 
 
 def capacity_of(node: NodePolicy, resources: Sequence[str]) -> tuple[float, ...]:
-    """A node's capacity in the order of the resources; the policy has checked that it has one."""
+    """A node's capacity in the order of the resources. The policy has checked that it has one."""
     return tuple(float(getattr(node.capacity, CAPACITY_FIELDS[name])) for name in resources)
 
 
 def decision_policy(policy: JobPolicy, problem: Problem) -> Policy:
-    """The scaling section as ``solvers.scale`` takes it."""
-    given = policy.scaling or ScalingPolicy()
+    """The scaling section of the policy as parameters of ``solvers.scale``."""
+    section = policy.scaling or ScalingPolicy()
     spare = next(iter(spares_of(policy, problem)), None)
     new = dict(zip(problem.resources, spare.capacity, strict=True)) if spare else {}
     same = (
@@ -155,10 +198,10 @@ def decision_policy(policy: JobPolicy, problem: Problem) -> Policy:
         "busy_per_node", "season_s", "horizon_s", "memory_rounds",
     )  # fmt: skip
     return Policy(
-        **{name: getattr(given, name) for name in same},
-        boundaries=Boundaries(**given.boundaries.model_dump()),
-        limits={name: Boundaries(**of.model_dump()) for name, of in given.limits.items()},
-        max_nodes=given.max_nodes or len(policy.nodes),
+        **{name: getattr(section, name) for name in same},
+        boundaries=Boundaries(**section.boundaries.model_dump()),
+        limits={name: Boundaries(**of.model_dump()) for name, of in section.limits.items()},
+        max_nodes=section.max_nodes or len(policy.nodes),
         new_node_capacity=new,
     )
 
@@ -166,7 +209,7 @@ def decision_policy(policy: JobPolicy, problem: Problem) -> Policy:
 def series_of(problem: Problem, rows: pa.Table) -> tuple[FloatArray, float]:
     """[key groups, resources, steps], and the mean length of a step in seconds.
 
-    A key group without a series fell silent on a dead node: its last known load is taken as flat.
+    A key group without a series was on a dead node. Its last known load counts as constant.
     """
     steps = pc.unique(rows["step"]).sort().to_pylist()
     if not steps:
@@ -184,33 +227,33 @@ def series_of(problem: Problem, rows: pa.Table) -> tuple[FloatArray, float]:
 def observation_of(
     policy: JobPolicy,
     problem: Problem,
-    looked: Looked,
+    inputs: ScalingInputs,
     series: FloatArray,
     step_s: float,
     at: datetime,
 ) -> Observation:
-    """The statistics period as scaling sees it."""
+    """The statistics period as an observation for ``solvers.scale``."""
     return Observation(
         at_s=at.timestamp(),
         window_s=step_s,
-        nodes=tuple(_node_samples(policy, problem, looked, series)),
+        nodes=tuple(_node_samples(policy, problem, inputs, series)),
         sources=tuple(
-            SourceSample(row["source_id"], row["operator_id"], row["arrival_records_per_s"],
-                         row["backlog_records"])
-            for row in looked.sources.to_pylist()
+            SourceSample(row.source_id, row.operator_id, row.arrival_records_per_s,
+                         row.backlog_records)
+            for row in map(SourceRate.from_row, inputs.sources.to_pylist())
         ),
-        operators=tuple(_operator_samples(policy, looked)),
-        edges=tuple(_edges(policy, looked.traffic)),
+        operators=tuple(_operator_samples(policy, inputs)),
+        edges=tuple(_edges(policy, inputs.traffic)),
         expected_sources=policy.entry_operators,
     )  # fmt: skip
 
 
 def _node_samples(
-    policy: JobPolicy, problem: Problem, looked: Looked, series: FloatArray
+    policy: JobPolicy, problem: Problem, inputs: ScalingInputs, series: FloatArray
 ) -> Iterator[NodeSample]:
     by_node = np.zeros((problem.n_nodes, *series.shape[1:]))
     np.add.at(by_node, problem.current, series)
-    cluster_of, started = Clusters.of(policy).by_node(), _started_at(looked)
+    cluster_of, started = Clusters.of(policy).by_node(), _started_at(inputs)
     for i, node_id in enumerate(problem.node_ids):
         use = {name: by_node[i, r].tolist() for r, name in enumerate(problem.resources)}
         yield NodeSample(
@@ -223,25 +266,26 @@ def _node_samples(
         )
 
 
-def _started_at(looked: Looked) -> dict[str, float]:
-    """When each node that a plan added came into use, as far as that is known."""
+def _started_at(inputs: ScalingInputs) -> dict[str, float]:
+    """When each node that a published plan added came into use."""
     added = [
         row
-        for row in looked.earlier
-        if row["action"] == words.ADD and row["plan_id"] in looked.published
+        for row in inputs.earlier
+        if row.action == scaling.ADD and row.plan_id in inputs.published
     ]
-    ordered = sorted(added, key=lambda row: row["decided_at"])
-    return {row["subject_id"]: row["decided_at"].timestamp() for row in ordered}
+    ordered = sorted(added, key=lambda row: row.decided_at)
+    return {row.subject_id: row.decided_at.timestamp() for row in ordered}
 
 
-def _operator_samples(policy: JobPolicy, looked: Looked) -> Iterator[OperatorSample]:
-    """Rates of the period, as those of the edges; what a record takes is that of the whole series.
+def _operator_samples(policy: JobPolicy, inputs: ScalingInputs) -> Iterator[OperatorSample]:
+    """Rates and busy time of each operator.
 
-    An operator of which nothing is known has neither.
+    The rate is that of the period, like the rates of the edges. The time of a record is that of
+    the whole series. Both are None for an operator that was not measured.
     """
-    rates = _by_operator(looked.key_groups, "records_per_s")
-    records = _by_operator(looked.series, "records_per_s")
-    busy = _by_operator(looked.series, "busy_load_cores")
+    rates = _by_operator(inputs.key_groups, "records_per_s")
+    records = _by_operator(inputs.series, "records_per_s")
+    busy = _by_operator(inputs.series, "busy_load_cores")
     for operator in policy.operators:
         rate, seen = rates.get(operator.id), records.get(operator.id)
         spent = busy.get(operator.id)
@@ -271,15 +315,15 @@ def _edges(policy: JobPolicy, traffic: pa.Table) -> Iterator[Edge]:
         yield Edge(edge.source, edge.target, rates.get((edge.source, edge.target), 0.0))
 
 
-def history_of(policy: JobPolicy, looked: Looked) -> ScalingHistory:
-    """The rounds so far. One whose plan never came into force saw what it saw, but did nothing."""
-    by_plan: dict[tuple[datetime, bool, str], list[Row]] = {}
-    for row in looked.earlier:
-        if row["subject"] == words.CLUSTER and row["needed"] is not None:
-            is_done = row["plan_id"] in looked.published
-            by_plan.setdefault((row["period_end_at"], is_done, row["plan_id"]), []).append(row)
+def history_of(policy: JobPolicy, inputs: ScalingInputs) -> ScalingHistory:
+    """The earlier rounds. A round whose plan never came into force has figures, but no action."""
+    by_plan: dict[tuple[datetime, bool, str], list[EarlierScaling]] = {}
+    for row in inputs.earlier:
+        if row.subject == scaling.CLUSTER and row.needed is not None:
+            is_done = row.plan_id in inputs.published
+            by_plan.setdefault((row.period_end_at, is_done, row.plan_id), []).append(row)
     clusters = Clusters.of(policy)
-    # Of several drafts of one period the one that came into force counts.
+    # If a period has several drafts, the one that came into force counts.
     rounds = {
         at: _round(rows, clusters, at, is_done=is_done)
         for (at, is_done, _), rows in sorted(by_plan.items(), key=lambda item: item[0])
@@ -288,32 +332,36 @@ def history_of(policy: JobPolicy, looked: Looked) -> ScalingHistory:
     return ScalingHistory(tuple(rounds.values())[-most:])
 
 
-def _round(rows: Sequence[Row], clusters: Clusters, at: datetime, *, is_done: bool) -> PastRound:
-    actions = {row["action"] for row in rows} if is_done else set()
-    named = {clusters.inner(row["subject_id"]): row for row in rows}
+def _round(
+    rows: Sequence[EarlierScaling], clusters: Clusters, at: datetime, *, is_done: bool
+) -> PastRound:
+    actions = {row.action for row in rows} if is_done else set()
+    named = {clusters.inner(row.subject_id): row for row in rows}
     return PastRound(
         at.timestamp(),
         ScalingAction.OUT
-        if words.OUT in actions
+        if scaling.OUT in actions
         else ScalingAction.IN
-        if words.IN in actions
+        if scaling.IN in actions
         else ScalingAction.HOLD,
-        {name: row["needed"] for name, row in named.items()},
-        {name: row["utilisation"] for name, row in named.items()},
-        {name: json.loads(row["loads_json"] or "{}") for name, row in named.items()},
+        {name: row.needed for name, row in named.items() if row.needed is not None},
+        {name: row.utilisation for name, row in named.items() if row.utilisation is not None},
+        {name: json.loads(row.loads_json or "{}") for name, row in named.items()},
     )
 
 
-def drains_of(problem: Problem, looked: Looked) -> dict[str, int]:
+def drains_of(problem: Problem, inputs: ScalingInputs) -> dict[str, int]:
     """Rounds that each draining node has been draining, by the last plan that came into force.
 
-    A draft that leaves everything as it is in force is a round of the drain as well; one that was
-    rejected, refused or lost is none.
+    A draft that changed nothing counts as a round of the drain. A draft that was rejected, refused
+    or lost does not count.
     """
-    counting = {*looked.published, *looked.unchanged}
-    earlier = [row for row in looked.earlier if row["plan_id"] in counting]
-    rows = [r for r in earlier if r["subject"] == words.NODE and r["action"] == words.DRAIN]
-    newest = max((row["period_end_at"] for row in earlier), default=None)
-    counted = {r["subject_id"]: r["drain_rounds"] for r in rows if r["period_end_at"] == newest}
+    counting = {*inputs.published, *inputs.unchanged}
+    earlier = [row for row in inputs.earlier if row.plan_id in counting]
+    rows = [r for r in earlier if r.subject == scaling.NODE and r.action == scaling.DRAIN]
+    newest = max((row.period_end_at for row in earlier), default=None)
+    counted = {r.subject_id: r.drain_rounds for r in rows if r.period_end_at == newest}
     draining = {problem.node_ids[i] for i in np.flatnonzero(problem.draining)}
-    return {name: rounds for name, rounds in counted.items() if name in draining}
+    return {
+        name: rounds for name, rounds in counted.items() if name in draining and rounds is not None
+    }

@@ -1,26 +1,32 @@
-"""What a round makes of nodes as rows of plans.scaling, in words, and as nodes. Pure."""
+"""A scaling decision as rows of plans.scaling, as text, and as the nodes that it leaves. Pure."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypedDict
 
 import numpy as np
 import pyarrow as pa
 
-from ballast.contracts import scaling as words
+from ballast.contracts import scaling
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.records import ScalingRow
 from ballast.contracts.tables import LARGEST_LOAD
 from solvers.model.problem import DEAD, DRAINING, Problem
+from solvers.planner.plan import Plan
 from solvers.planner.round import RoundPlan
-from spark_jobs.draft.problem import Row
+from spark_jobs.draft.round import Round
 from spark_jobs.draft.scaling_inputs import Clusters
+
+CPU = "cpu"
 
 
 def due_of(problem: Problem) -> dict[str, list[str]]:
-    """Key groups that have to leave in this round, by their node (solvers/planner/drain.py)."""
+    """Key groups that must leave in this job_round, by their node (solvers/planner/drain.py)."""
     due: dict[str, list[str]] = {}
     if problem.allowed is not None:
         for k in np.flatnonzero(problem.allowed.restricted).tolist():
@@ -30,75 +36,137 @@ def due_of(problem: Problem) -> dict[str, list[str]]:
 
 
 def actions_of(policy: JobPolicy, plan: RoundPlan) -> dict[str, str]:
-    """What becomes of each node of the policy."""
+    """The action for each node of the policy."""
     states = dict(zip(plan.problem.node_ids, plan.problem.node_state, strict=True))
     actions = {}
     for node in policy.nodes:
         if node.id in plan.added:
-            actions[node.id] = words.ADD
+            actions[node.id] = scaling.ADD
         elif node.id in plan.ended:
-            actions[node.id] = words.REMOVE
+            actions[node.id] = scaling.REMOVE
         elif node.id in states:
-            actions[node.id] = words.DRAIN if states[node.id] == DRAINING else words.KEEP
+            actions[node.id] = scaling.DRAIN if states[node.id] == DRAINING else scaling.KEEP
         else:
-            actions[node.id] = words.SPARE
+            actions[node.id] = scaling.SPARE
     return actions
 
 
-def scaling_rows(
-    policy: JobPolicy, plan: RoundPlan, cpu: Mapping[str, float], common: Row
-) -> list[Row]:
-    """The rows of plans.scaling; ``cpu`` is what each node in use is promised to carry.
+@dataclass(frozen=True, kw_only=True)
+class ScalingRowMaker:
+    """Makes rows of plans.scaling that share a reason. Their plan id is set later."""
 
-    ``common`` has what all rows share: job, plan, period and time.
-    """
-    decision = plan.decision
-    shared = {
-        **dict.fromkeys(("wanted", "before", "needed", "utilisation", "cpu_load_cores",
-                         "drain_rounds", "due", "loads_json")),
-        "reason": plan.reason,
-        "binding": decision.binding,
-        "would_change": decision.would_change,
-        **common,
-    }  # fmt: skip
-    rows = [*_node_rows(policy, plan, cpu), *_cluster_rows(policy, plan)]
-    rows += [
-        {"subject": words.OPERATOR, "subject_id": name, "action": words.SIZE, "wanted": size}
-        for name, size in decision.parallelism.items()
+    job: str
+    period_end_at: datetime
+    decided_at: datetime
+    reason: str
+    binding: str
+    would_change: str
+
+    def row(
+        self,
+        subject: str,
+        subject_id: str,
+        action: str,
+        figures: ScalingFigures | None = None,
+    ) -> ScalingRow:
+        """A row for one node, cluster or operator."""
+        return ScalingRow(
+            job=self.job,
+            plan_id="",
+            subject=subject,
+            subject_id=subject_id,
+            action=action,
+            reason=self.reason,
+            binding=self.binding,
+            would_change=self.would_change,
+            period_end_at=self.period_end_at,
+            decided_at=self.decided_at,
+            **(figures or {}),
+        )
+
+
+class ScalingFigures(TypedDict, total=False):
+    """Columns of plans.scaling that only some rows have."""
+
+    wanted: int | None
+    before: int | None
+    needed: int | None
+    utilisation: float | None
+    cpu_load_cores: float | None
+    drain_rounds: int | None
+    due: tuple[str, ...] | None
+    loads_json: str | None
+
+
+def cpu_figures(policy: JobPolicy, node_id: str, cpu: Mapping[str, float]) -> ScalingFigures:
+    """CPU and utilisation of a node under the plan; empty if its CPU is not known."""
+    if node_id not in cpu:
+        return {}
+    cores = policy.node(node_id).capacity.cpu_cores
+    return {"cpu_load_cores": cpu[node_id], "utilisation": cpu[node_id] / cores}
+
+
+def rows_of_decision(job_round: Round, plan: Plan, decided_at: datetime) -> list[ScalingRow]:
+    """The rows of plans.scaling of a plan, without a plan id; empty if the job is not scaled."""
+    nodes = plan.nodes
+    if nodes is None:
+        return []
+    decision = nodes.decision
+    make = ScalingRowMaker(
+        job=job_round.snapshot.job,
+        period_end_at=job_round.snapshot.period_end_at,
+        decided_at=decided_at,
+        reason=nodes.reason,
+        binding=decision.binding,
+        would_change=decision.would_change,
+    )
+    cpu = plan.loads(job_round.objective, CPU)
+    return [
+        *_node_rows(make, job_round.policy, nodes, cpu),
+        *_cluster_rows(make, job_round.policy, nodes),
+        *(
+            make.row(scaling.OPERATOR, name, scaling.SIZE, {"wanted": size})
+            for name, size in decision.parallelism.items()
+        ),
     ]
-    return [{**shared, **row} for row in rows]
 
 
-def _node_rows(policy: JobPolicy, plan: RoundPlan, cpu: Mapping[str, float]) -> Iterator[Row]:
+def _node_rows(
+    make: ScalingRowMaker, policy: JobPolicy, plan: RoundPlan, cpu: Mapping[str, float]
+) -> Iterator[ScalingRow]:
     due = due_of(plan.problem)
     for name, action in actions_of(policy, plan).items():
-        row: dict[str, Any] = {"subject": words.NODE, "subject_id": name, "action": action}
-        if action in words.IN_USE and name in cpu:
-            row["cpu_load_cores"] = cpu[name]
-            row["utilisation"] = cpu[name] / policy.node(name).capacity.cpu_cores
-        if action == words.DRAIN:
-            row["drain_rounds"] = plan.drains.get(name, 1)
-            row["due"] = due.get(name, [])
-        yield row
+        figures: ScalingFigures = {}
+        if action in scaling.IN_USE:
+            figures |= cpu_figures(policy, name, cpu)
+        if action == scaling.DRAIN:
+            figures["drain_rounds"] = plan.drains.get(name, 1)
+            figures["due"] = tuple(due.get(name, ()))
+        yield make.row(scaling.NODE, name, action, figures)
 
 
-def _cluster_rows(policy: JobPolicy, plan: RoundPlan) -> Iterator[Row]:
+def _cluster_rows(
+    make: ScalingRowMaker, policy: JobPolicy, plan: RoundPlan
+) -> Iterator[ScalingRow]:
     clusters, decision = Clusters.of(policy), plan.decision
     before, after = _counts(policy, plan)
     for name in after:
         inner = clusters.inner(name)
         loads = decision.loads.get(inner)
         change = after[name] - before[name]
-        yield {
-            "subject": words.CLUSTER,
-            "subject_id": name,
-            "action": words.OUT if change > 0 else words.IN if change < 0 else words.HOLD,
-            "wanted": after[name],
-            "before": before[name],
-            "needed": decision.needs.get(inner),
-            "utilisation": _finite(decision.utilisation.get(inner)),
-            "loads_json": None if loads is None else json.dumps(dict(loads), sort_keys=True),
-        }
+        action = scaling.OUT if change > 0 else scaling.IN if change < 0 else scaling.HOLD
+        yield make.row(
+            scaling.CLUSTER,
+            name,
+            action,
+            {
+                "wanted": after[name],
+                "before": before[name],
+                "needed": decision.needs.get(inner),
+                "utilisation": _finite(decision.utilisation.get(inner)),
+                "loads_json": None if loads is None else json.dumps(dict(loads), sort_keys=True),
+            },
+        )
 
 
 def _counts(policy: JobPolicy, plan: RoundPlan) -> tuple[dict[str, int], dict[str, int]]:
@@ -117,22 +185,22 @@ def _counts(policy: JobPolicy, plan: RoundPlan) -> tuple[dict[str, int], dict[st
 
 
 def _finite(value: float | None) -> float | None:
-    """More than all there is, as a number that a table can hold."""
+    """An infinite load as a number that the table can hold."""
     return value if value is None or math.isfinite(value) else LARGEST_LOAD
 
 
-def nodes_under(policy: JobPolicy, nodes: pa.Table, rows: Sequence[Row]) -> pa.Table:
-    """Rows of snapshots.nodes as they are under a plan with these rows of plans.scaling."""
-    actions = words.node_actions(words.scaled(rows))
+def nodes_under(policy: JobPolicy, nodes: pa.Table, rows: Sequence[ScalingRow]) -> pa.Table:
+    """Rows of snapshots.nodes as they will be under a plan with these rows of plans.scaling."""
+    actions = scaling.node_actions(scaling.scaled(rows))
     kept = []
     for row in nodes.to_pylist():
-        action = actions.get(row["node_id"], words.KEEP)
-        if action in words.IN_USE:
-            state = row["state"] if row["state"] == DEAD else words.IN_USE[action]
+        action = actions.get(row["node_id"], scaling.KEEP)
+        if action in scaling.IN_USE:
+            state = row["state"] if row["state"] == DEAD else scaling.IN_USE[action]
             kept.append({**row, "state": state})
     first = nodes.slice(0, 1).to_pylist()[0]
     known = {row["node_id"] for row in kept}
-    added = [policy.node(n) for n, a in actions.items() if a == words.ADD and n not in known]
+    added = [policy.node(n) for n, a in actions.items() if a == scaling.ADD and n not in known]
     kept += [
         {
             **first,
@@ -142,26 +210,26 @@ def nodes_under(policy: JobPolicy, nodes: pa.Table, rows: Sequence[Row]) -> pa.T
             "cpu_capacity_cores": node.capacity.cpu_cores,
             "memory_capacity_bytes": node.capacity.memory_bytes,
             "network_capacity_bytes_per_s": node.capacity.network_bytes_per_s,
-            "state": words.ALIVE,
+            "state": scaling.ALIVE,
         }
         for node in added
     ]
     return pa.Table.from_pylist(kept, schema=nodes.schema)
 
 
-def in_words(policy: JobPolicy, plan: RoundPlan) -> str:
-    """What, why, which metric bound, and what would have changed the decision."""
+def scaling_reason(policy: JobPolicy, plan: RoundPlan) -> str:
+    """What changes and why, which metric was binding, and what would change the decision."""
     actions = actions_of(policy, plan)
-    what = [
+    changes = [
         f"{verb} {', '.join(names)}"
         for verb, names in (
             ("adds", plan.added),
             ("takes back", plan.revived),
-            ("drains", [n for n, a in actions.items() if a == words.DRAIN]),
+            ("drains", [n for n, a in actions.items() if a == scaling.DRAIN]),
             ("removes", plan.ended),
         )
         if names
     ]
     decision = plan.decision
-    parts = [plan.reason, *what, f"{decision.binding} bound"]
+    parts = [plan.reason, *changes, f"{decision.binding} bound"]
     return f"{'; '.join(parts)}; what would have changed it: {decision.would_change}"

@@ -1,4 +1,4 @@
-"""What the command line of ``solve`` may say otherwise than the policy, checked strictly."""
+"""The command line of ``solve``: options that replace values of the policy."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ LARGEST = {
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What the command line says of a solve; None leaves it to the policy of the snapshot."""
+class SolveOptions:
+    """Options of one solve. With None the policy of the snapshot decides."""
 
     budget_moves: int | str | None = None
     budget_bytes: int | str | None = None
@@ -34,7 +34,7 @@ class Choice:
     method: str | None = None
 
     def budget(self, policy: JobPolicy, parent_version: int) -> Budget:
-        """The budget of this solve, for a plan that replaces that version."""
+        """The budget of this solve, for a plan that replaces version ``parent_version``."""
         usual, own = policy.budgets, policy.budgets.of(parent_version)
         return Budget(
             moves=_limit(self.budget_moves, usual.moves, own.moves),
@@ -43,29 +43,29 @@ class Choice:
         )
 
     def stop(self, policy: JobPolicy) -> Stop:
-        """When the solver stops. With steps no clock runs, unless seconds are asked for too: a
-        stop by steps alone is repeatable."""
+        """When the solver stops. A stop by steps alone is repeatable, so that with steps and
+        without seconds no clock runs."""
         if self.solver_steps is not None:
             return Stop(self.solver_seconds, self.solver_steps)
         return Stop(self.solver_seconds or policy.solver.seconds)
 
     @classmethod
-    def of(cls, arguments: Namespace) -> Choice:
-        """What was parsed by :func:`add_arguments`."""
+    def of(cls, arguments: Namespace) -> SolveOptions:
+        """The options that :func:`add_arguments` parsed."""
         return cls(**{field.name: getattr(arguments, field.name) for field in fields(cls)})
 
 
 def _limit(
-    given: int | float | str | None, usual: int | float | None, own: int | float | None
+    option: int | float | str | None, usual: int | float | None, own: int | float | None
 ) -> Any:
-    """What the command line says, or else the policy; ``none`` takes the limit away.
+    """The limit on the command line, or else that of the policy; ``none`` removes the limit.
 
-    A run's form comes filled in with the usual limits: one that says these has changed nothing,
-    and leaves a first plan what is its ``own``.
+    The form of a run is filled in with the usual limits. An option that equals the usual limit
+    therefore counts as not set, and a first plan has its ``own`` limit.
     """
-    if given is None:
+    if option is None:
         return own
-    wanted = None if given == UNLIMITED else given
+    wanted = None if option == UNLIMITED else option
     return own if wanted == usual else wanted
 
 
@@ -84,7 +84,7 @@ def _whole(name: str, *, least: int = 0, none_allowed: bool = False) -> Callable
 
 
 def _seconds(name: str, *, none_allowed: bool = False) -> Callable[[str], float | str]:
-    """Seconds; those of the solver must be more than none, a pause budget may be zero."""
+    """Seconds. Those of the solver must be above 0; a pause budget may be 0."""
     least = "from 0" if none_allowed else "above 0"
     allowed = f"seconds {least} to {LARGEST[name]}" + (" or none" if none_allowed else "")
 
@@ -100,7 +100,7 @@ def _seconds(name: str, *, none_allowed: bool = False) -> Callable[[str], float 
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The arguments of ``solve``; what is left out comes from the policy in the snapshot."""
+    """The arguments of ``solve``. Defaults come from the policy in the snapshot."""
     add_run_arguments(parser)
     limits = {"budget-moves": _whole("moves", none_allowed=True),
               "budget-bytes": _whole("bytes", none_allowed=True),
@@ -110,7 +110,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--solver-seconds", type=_seconds("seconds"), help="time for the solver")
     parser.add_argument(
         "--solver-steps", type=_whole("steps", least=1),
-        help="stop after so many steps instead of by the clock, which is repeatable",
+        help="stop after this number of steps instead of by the clock, which is repeatable",
     )  # fmt: skip
-    parser.add_argument("--seed", type=_whole("seed"), help="seed of whatever is random")
+    parser.add_argument("--seed", type=_whole("seed"), help="random seed")
     parser.add_argument("--method", choices=tuple(METHODS), help="solver to use")

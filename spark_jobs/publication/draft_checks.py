@@ -9,8 +9,9 @@ from ballast.contracts.policy import policy_from_json
 from ballast.contracts.records import Draft, Head, Snapshot
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_head
+from spark_jobs.draft.content import content_hash_of
 from spark_jobs.draft.lookup import read_content, read_round
-from spark_jobs.draft.plan_rows import content_hash_of, violations_of
+from spark_jobs.draft.verification import violations_of
 from spark_jobs.program.run import progress
 from spark_jobs.publication.current_state import read_current_state
 from spark_jobs.publication.heads import current_version, head_of
@@ -25,9 +26,7 @@ def check_promises(settings: Settings, snapshot: Snapshot, draft: Draft) -> None
     Raises:
         VerificationFailed: the stored rows do not keep what the draft promises.
     """
-    violations = violations_of(
-        read_round(settings, snapshot), draft, *read_content(settings, draft)
-    )
+    violations = violations_of(read_round(settings, snapshot), draft, read_content(settings, draft))
     if not violations:
         progress.info("verified plan %s: every promise holds", draft.plan_id)
         return
@@ -54,7 +53,7 @@ def check_changes_something(settings: Settings, draft: Draft) -> None:
 
 def check_approved_content(settings: Settings, draft: Draft, answer: ReviewAnswer) -> None:
     """Raise VerificationFailed unless the stored rows are exactly the approved content."""
-    found = content_hash_of(*read_content(settings, draft))
+    found = content_hash_of(read_content(settings, draft))
     approved = (answer.plan_id, answer.content_hash, answer.content_hash)
     if (draft.plan_id, draft.content_hash, found) == approved:
         return

@@ -1,17 +1,17 @@
-"""Whether an earlier version used the nodes of today, and what a plan that brings it back says of
-them. Pure."""
+"""Compare the nodes of an earlier version with those of today, and keep today's nodes. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from datetime import datetime
 
-from ballast.contracts import scaling as words
+from ballast.contracts import scaling
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.records import ScalingRow
 from solvers.model.problem import DEAD
-from spark_jobs.draft.plan_rows import as_it_is
-from spark_jobs.draft.problem import Row
 from spark_jobs.draft.round import Round
+from spark_jobs.draft.scaling_rows import ScalingFigures, ScalingRowMaker, cpu_figures
+from spark_jobs.restore.earlier_version import EarlierVersion
 
 UNUSED = "not in use"
 BINDING = "a person's choice"
@@ -19,20 +19,20 @@ WOULD_CHANGE = "nothing: a rollback leaves the nodes as they are"
 
 
 def nodes_that_differ(
-    policy: JobPolicy, then: Sequence[Row], now: Sequence[Row]
+    policy: JobPolicy, then: Sequence[ScalingRow], now: Sequence[ScalingRow]
 ) -> dict[str, tuple[str, str]]:
-    """Nodes that two plans use differently, by their rows of plans.scaling: state then and now."""
-    before = words.nodes_in_use(policy, words.scaled(then))
-    after = words.nodes_in_use(policy, words.scaled(now))
+    """Nodes that two plans use differently: state then and state now."""
+    before = scaling.nodes_in_use(policy, scaling.scaled(then))
+    after = scaling.nodes_in_use(policy, scaling.scaled(now))
     return _differing(before, after)
 
 
 def nodes_not_as_planned(
-    policy: JobPolicy, now: Sequence[Row], measured: Mapping[str, str]
+    policy: JobPolicy, now: Sequence[ScalingRow], measured: Mapping[str, str]
 ) -> dict[str, tuple[str, str]]:
-    """Nodes that a snapshot has otherwise than the plan in force; one may be dead under any."""
-    planned = words.nodes_in_use(policy, words.scaled(now))
-    draining = {node.id: words.DRAINING for node in policy.nodes if node.draining}
+    """Nodes whose state in a snapshot differs from the plan in force. A dead node fits any plan."""
+    planned = scaling.nodes_in_use(policy, scaling.scaled(now))
+    draining = {node.id: scaling.DRAINING for node in policy.nodes if node.draining}
     living = {name: draining.get(name, state) for name, state in measured.items()}
     dead = {n: planned.get(n, DEAD) for n, state in measured.items() if state == DEAD}
     return _differing(planned, living | dead)
@@ -46,53 +46,54 @@ def _differing(left: Mapping[str, str], right: Mapping[str, str]) -> dict[str, t
     }
 
 
-def rows_that_keep_nodes(
-    given: Round,
-    then: Sequence[Row],
-    now: Sequence[Row],
-    cpu: Mapping[str, float],
-    common: Mapping[str, Any],
-) -> list[Row]:
-    """The rows of plans.scaling of a plan that leaves every node as it is.
+def unchanged_scaling_rows(
+    job_round: Round, earlier: EarlierVersion, cpu: Mapping[str, float], decided_at: datetime
+) -> list[ScalingRow]:
+    """The rows of plans.scaling of a plan that changes no node, without a plan id.
 
-    What the old version said to add has been added and what it removed is gone: only the states
-    that came of it are the same. How large operators shall be is the old version's. ``common``
-    has job, plan, period and time.
+    Nodes that the earlier version added are in use today, and those that it removed are gone. Its
+    actions on nodes therefore do not come back; its sizes of operators do.
+
+    Args:
+        job_round: the job as it is today.
+        earlier: rows of the earlier version and of the version in force.
+        cpu: CPU that each node carries under the plan.
+        decided_at: the time of the rollback.
     """
-    shared = {
-        **dict.fromkeys(("wanted", "before", "needed", "utilisation", "cpu_load_cores",
-                         "drain_rounds", "due", "loads_json")),
-        "reason": "the nodes stay as they are",
-        "binding": BINDING,
-        "would_change": WOULD_CHANGE,
-        **common,
-    }  # fmt: skip
-    sizes = [
-        {name: row[name] for name in ("subject", "subject_id", "action", "wanted")}
-        for row in then
-        if row["subject"] == words.OPERATOR
+    make = ScalingRowMaker(
+        job=job_round.snapshot.job,
+        period_end_at=job_round.snapshot.period_end_at,
+        decided_at=decided_at,
+        reason="the nodes stay as they are",
+        binding=BINDING,
+        would_change=WOULD_CHANGE,
+    )
+    sizes = [row for row in earlier.scaling if row.subject == scaling.OPERATOR]
+    return [
+        *_node_rows(make, job_round, earlier.scaling_in_force, cpu),
+        *_cluster_rows(make, job_round),
+        *(make.row(r.subject, r.subject_id, r.action, {"wanted": r.wanted}) for r in sizes),
     ]
-    rows = [*_node_rows(given, now, cpu), *_cluster_rows(given), *sizes]
-    return [{**shared, **row} for row in rows]
 
 
-def _node_rows(given: Round, now: Sequence[Row], cpu: Mapping[str, float]) -> Iterator[Row]:
-    rounds = {row["subject_id"]: row["drain_rounds"] for row in now if row["subject"] == words.NODE}
-    for name, action in as_it_is(given).items():
-        row: Row = {"subject": words.NODE, "subject_id": name, "action": action}
-        if action in words.IN_USE and name in cpu:
-            row["cpu_load_cores"] = cpu[name]
-            row["utilisation"] = cpu[name] / given.policy.node(name).capacity.cpu_cores
-        if action == words.DRAIN:
-            row |= {"drain_rounds": rounds.get(name) or 1, "due": []}
-        yield row
+def _node_rows(
+    make: ScalingRowMaker, job_round: Round, now: Sequence[ScalingRow], cpu: Mapping[str, float]
+) -> Iterator[ScalingRow]:
+    rounds = {row.subject_id: row.drain_rounds for row in now if row.subject == scaling.NODE}
+    for name, action in job_round.unchanged_node_actions.items():
+        figures: ScalingFigures = {}
+        if action in scaling.IN_USE:
+            figures |= cpu_figures(job_round.policy, name, cpu)
+        if action == scaling.DRAIN:
+            figures |= {"drain_rounds": rounds.get(name) or 1, "due": ()}
+        yield make.row(scaling.NODE, name, action, figures)
 
 
-def _cluster_rows(given: Round) -> Iterator[Row]:
-    """``needed`` is NULL: nothing was asked for, and later rounds do not look back at it."""
-    staying = dict.fromkeys(sorted({node.cluster for node in given.policy.nodes}), 0)
-    for name, state in zip(given.problem.node_ids, given.problem.node_state, strict=True):
-        staying[given.policy.node(name).cluster] += state == words.ALIVE
+def _cluster_rows(make: ScalingRowMaker, job_round: Round) -> Iterator[ScalingRow]:
+    """``needed`` is NULL: no need was computed, and later rounds do not use these rows."""
+    problem, policy = job_round.problem, job_round.policy
+    staying = dict.fromkeys(sorted({node.cluster for node in policy.nodes}), 0)
+    for name, state in zip(problem.node_ids, problem.node_state, strict=True):
+        staying[policy.node(name).cluster] += state == scaling.ALIVE
     for name, count in staying.items():
-        yield {"subject": words.CLUSTER, "subject_id": name, "action": words.HOLD,
-               "wanted": count, "before": count}  # fmt: skip
+        yield make.row(scaling.CLUSTER, name, scaling.HOLD, {"wanted": count, "before": count})

@@ -17,8 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ballast.contracts import identity
-from ballast.contracts.records import Head
+from ballast.contracts.records import Head, Snapshot
 from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.settings import Settings, load_settings
 from ballast.contracts.tables import TABLES
@@ -26,10 +25,10 @@ from ballast.store.plans import read_head
 from ballast.store.tables import append, ensure_tables, read_rows
 from solvers.model.budget import Budget
 from solvers.model.stop import Stop
-from solvers.planner.allocation import Allocation
+from solvers.planner.plan import Plan
 from solvers.rebalance.solve import solve
-from spark_jobs.draft.plan_rows import assignment_rows, content_hash_of_plan, plan_row
-from spark_jobs.draft.round import round_of
+from spark_jobs.draft.assemble import DraftRequest, assemble_draft
+from spark_jobs.draft.round import RoundInputs, round_of
 from tests.support.policies import small_policy
 from tests.support.snapshots import snapshot_rows, uneven
 
@@ -75,17 +74,23 @@ def draft_rows(each: Round, racer: str) -> dict[str, list[dict[str, Any]]]:
         pa.Table.from_pylist(rows[name], schema=arrow_schema(TABLES[name]))
         for name in ("snapshots.key_groups", "snapshots.nodes", "snapshots.traffic")
     ]
-    snapshot = rows["snapshots.snapshots"][0]
-    given = round_of(snapshot, policy, *tables, outcomes=[])
-    problem = given.problem
-    result = solve(problem, Budget(), Stop(seconds=1), method="flux")
-    planned = Allocation(result)
-    content = content_hash_of_plan(problem, planned)
-    plan_id = identity.plan_id(each.job, snapshot["snapshot_id"], content)
-    made_at = datetime.now(UTC)
-    plan = plan_row(given, plan_id, content, planned, Budget(), 0, made_at)
-    assignment = assignment_rows(each.job, plan_id, problem, result).to_pylist()
-    return {**rows, "plans.assignments": assignment, "plans.plans": [plan]}
+    given = round_of(
+        RoundInputs(
+            snapshot=Snapshot.from_row(rows["snapshots.snapshots"][0]),
+            policy=policy,
+            key_groups=tables[0],
+            nodes=tables[1],
+            traffic=tables[2],
+        )
+    )
+    result = solve(given.problem, Budget(), Stop(seconds=1), method="flux")
+    plan = Plan(problem=given.problem, rerouted=given.problem, result=result)
+    now = datetime.now(UTC)
+    made = assemble_draft(
+        DraftRequest(round=given, plan=plan, budget=Budget(), seed=0, created_at=now)
+    )
+    assignment = made.content.assignments.to_pylist()
+    return {**rows, "plans.assignments": assignment, "plans.plans": [made.draft.to_row()]}
 
 
 class Racer:

@@ -11,13 +11,13 @@ from typing import Any
 
 from ballast.contracts.identity import snapshot_id
 from ballast.contracts.policy import JobPolicy, NodePolicy
-from ballast.contracts.records import Draft, Head
+from ballast.contracts.records import Draft, Head, Snapshot
 from ballast.contracts.scaling import nodes_in_use
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_plan
 from ballast.store.tables import append
-from spark_jobs import solve
-from spark_jobs.draft.solve_arguments import Choice
+from spark_jobs.draft import draft_plan, write
+from spark_jobs.draft.solve_arguments import SolveOptions
 from tests.support.metrics import round_robin
 
 Row = dict[str, Any]
@@ -25,13 +25,13 @@ Group = tuple[str, int]
 END = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 
 
-def write_snapshot(settings: Settings, policy: JobPolicy, run_id: str, **rows: Any) -> Row:
-    """Append the rows of one snapshot, its own row last; returns that row."""
+def write_snapshot(settings: Settings, policy: JobPolicy, run_id: str, **rows: Any) -> Snapshot:
+    """Append the rows of one snapshot, its own row last."""
     written = snapshot_rows(policy, run_id, **rows)
     for table, of_table in written.items():
         if of_table:
             append(settings, table, of_table)
-    return written["snapshots.snapshots"][0]
+    return Snapshot.from_row(written["snapshots.snapshots"][0])
 
 
 def snapshot_rows(
@@ -176,6 +176,6 @@ def write_draft(
 ) -> Draft:
     """A snapshot and the draft that ``solve`` makes of it, written without a JVM."""
     snapshot = write_snapshot(settings, policy, run_id, **rows)
-    plan, content = solve.make_draft(settings, snapshot, Choice(solver_seconds=seconds))
-    solve.write_draft(settings, plan, content)
-    return read_plan(settings, policy.job, plan["plan_id"])
+    made = draft_plan.make_draft(settings, snapshot, SolveOptions(solver_seconds=seconds))
+    write.write_draft(settings, made.draft, made.content)
+    return read_plan(settings, policy.job, made.draft.plan_id)

@@ -31,11 +31,11 @@ from ballast.contracts.identity import hashed_key_group
 from ballast.contracts.policy import parse_policy
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.tables import append, ensure_tables, read_rows
-from spark_jobs.draft.solve_arguments import Choice
+from spark_jobs.draft.draft_plan import draft_plan
+from spark_jobs.draft.solve_arguments import SolveOptions
 from spark_jobs.publication.publisher import publish_plan
-from spark_jobs.restore.fit import Wish
-from spark_jobs.rollback import roll_back
-from spark_jobs.solve import draft_plan
+from spark_jobs.restore.request import RollbackRequest
+from spark_jobs.restore.roll_back import roll_back
 
 
 def open_warehouse(folder: Path) -> Settings:
@@ -66,7 +66,7 @@ def group_by_hash(key: str, key_groups: int) -> int:
 
 def draft_of(settings: Settings, job: str, run_id: str, steps: int, **choice: Any) -> None:
     """Draft the plan of a run's snapshot; the solver stops after so many steps."""
-    draft_plan(settings, job, run_id, Choice(solver_steps=steps, **choice))
+    draft_plan(settings, job, run_id, SolveOptions(solver_steps=steps, **choice))
 
 
 def publish(settings: Settings, job: str, run_id: str) -> None:
@@ -76,7 +76,7 @@ def publish(settings: Settings, job: str, run_id: str) -> None:
 
 def take_back(settings: Settings, job: str, run_id: str, version: int, *, force: bool) -> None:
     """Put the content of an earlier version in force, as a plan of this run."""
-    roll_back(settings, job, run_id, Wish(version, "as it was", force_nodes=force))
+    roll_back(settings, job, run_id, RollbackRequest(version, "as it was", force_nodes=force))
 
 
 # ------------------------------------------------------------------ End of the code under test

@@ -16,16 +16,17 @@ from ballast.contracts.settings import Settings
 from ballast.store.plans import read_assignment, read_head, read_log, read_plan, read_scaling
 from ballast.store.tables import append
 from spark_jobs.publication.publisher import publish_plan
-from spark_jobs.restore.current_snapshot import derived_snapshot
-from spark_jobs.restore.fit import Wish
-from spark_jobs.rollback import main, roll_back
+from spark_jobs.restore.derived_snapshot import derived_snapshot
+from spark_jobs.restore.request import RollbackRequest
+from spark_jobs.restore.roll_back import roll_back
+from spark_jobs.rollback import main
 from tests.support.earlier import without_columns
 from tests.support.policies import small_policy, write_policy
 from tests.support.snapshots import END, snapshot_rows, uneven, write_draft
 
 JOB = "probe"
 POLICY = small_policy(JOB, nodes=3)
-WISH = Wish(1, "version 2 starves node-1")
+WISH = RollbackRequest(1, "version 2 starves node-1")
 
 
 def acked(settings: Settings, head: Head, status: str = "applied") -> None:
@@ -185,7 +186,7 @@ def test_a_head_that_moved_meanwhile_wins(settings):
 def test_a_rollback_that_died_between_head_and_log_is_completed_by_its_retry(settings, monkeypatch):
     versions(settings)
     with monkeypatch.context() as broken:
-        broken.setattr("spark_jobs.rollback._log_rolled_back", _dies)
+        broken.setattr("spark_jobs.restore.roll_back._log_rolled_back", _dies)
         with pytest.raises(RuntimeError):
             roll_back(settings, JOB, "back-1", WISH)
     assert read_head(settings, JOB).version == 3

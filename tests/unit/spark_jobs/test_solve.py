@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-import spark_jobs.solve
+import spark_jobs.draft.assemble
 from ballast.contracts.errors import Infeasible, InvalidInput, NotFound, VerificationFailed
 from ballast.store.plans import read_assignment, read_log, read_plans
 from solvers.verify.violation import Violation
+from spark_jobs.draft.content import content_hash_of
+from spark_jobs.draft.draft_plan import draft_plan, make_draft
 from spark_jobs.draft.lookup import read_content, target_in_force
-from spark_jobs.draft.plan_rows import content_hash_of
-from spark_jobs.draft.solve_arguments import Choice
+from spark_jobs.draft.report import report
+from spark_jobs.draft.solve_arguments import SolveOptions
+from spark_jobs.draft.write import write_draft
 from spark_jobs.publication.publisher import publish_plan
-from spark_jobs.solve import draft_plan, report
 from tests.support.policies import small_policy
 from tests.support.snapshots import uneven, write_snapshot
 
@@ -26,7 +29,7 @@ def policy():
     return small_policy(JOB)
 
 
-def draft(settings, choice=Choice(), run_id=RUN):  # noqa: B008
+def draft(settings, choice=SolveOptions(), run_id=RUN):  # noqa: B008
     return draft_plan(settings, JOB, run_id, choice)
 
 
@@ -44,7 +47,7 @@ def test_a_draft_levels_the_nodes_and_holds_every_key_group(settings, policy):
     assert len(rows) == 8
     moved = [row for row in rows if row["node_id"] != row["previous_node_id"]]
     assert [row["state_bytes"] for row in moved] == [1000] * 4
-    assert content_hash_of(*read_content(settings, plan)) == plan["content_hash"]
+    assert content_hash_of(read_content(settings, plan)) == plan["content_hash"]
     assert events(settings) == [("drafted", RUN, plan["plan_id"])]
 
 
@@ -55,34 +58,33 @@ def test_the_report_says_in_words_what_is_proven_and_how_it_was_found(settings, 
     assert "proven optimal" in told
     assert f"solved by {plan['method']} in" in told
     assert "100.00 % after" in told
-    gap = {**plan, "gap_pct": 0.25, "bound_pct": 1.5}
+    gap = replace(plan, gap_pct=0.25, bound_pct=1.5)
     assert "at most 0.25 points from the best possible" in " ".join(report(gap))
 
 
 def test_a_second_run_of_the_task_returns_the_draft(settings, policy):
     write_snapshot(settings, policy, RUN, placement=uneven(policy))
     first = draft(settings)
-    assert draft(settings, Choice(budget_moves=1)) == first
+    assert draft(settings, SolveOptions(budget_moves=1)) == first
     assert len(read_plans(settings, JOB)) == 1
     assert len(read_log(settings, JOB)) == 1
 
 
 def test_two_attempts_at_once_leave_one_draft_with_each_row_once(settings, policy):
     snapshot = write_snapshot(settings, policy, RUN, placement=uneven(policy))
-    make, write = spark_jobs.solve.make_draft, spark_jobs.solve.write_draft
-    same = [make(settings, snapshot, Choice()) for _ in range(2)]
-    other = make(settings, snapshot, Choice(budget_moves=2))
-    for plan, content in (*same, other):
-        write(settings, plan, content)
+    same = [make_draft(settings, snapshot, SolveOptions()) for _ in range(2)]
+    other = make_draft(settings, snapshot, SolveOptions(budget_moves=2))
+    for made in (*same, other):
+        write_draft(settings, made.draft, made.content)
     plans = read_plans(settings, JOB)
-    assert [plan["plan_id"] for plan in plans] == [same[0][0]["plan_id"]]
+    assert [plan.plan_id for plan in plans] == [same[0].draft.plan_id]
     assert len(read_assignment(settings, JOB, plans[0]["plan_id"])) == 8
 
 
 def test_budgets_of_the_command_line_replace_those_of_the_policy(settings):
     policy = small_policy(JOB, budgets={"moves": 0, "bytes": 10**6, "pause_s": 60})
     write_snapshot(settings, policy, RUN, placement=uneven(policy))
-    plan = draft(settings, Choice(budget_moves=2, budget_bytes="none", seed=7))
+    plan = draft(settings, SolveOptions(budget_moves=2, budget_bytes="none", seed=7))
     limits = (plan["budget_moves"], plan["budget_bytes"], plan["budget_pause_s"], plan["seed"])
     assert limits == (2, None, 60.0, 7)
     assert plan["moves"] == 2
@@ -116,7 +118,7 @@ def test_an_infeasible_problem_is_refused_in_the_log_and_drafts_nothing(settings
 def test_a_plan_that_breaks_a_promise_is_not_written(settings, policy, monkeypatch):
     write_snapshot(settings, policy, RUN, placement=uneven(policy))
     broken = Violation("moves", "promised 4, is 5")
-    monkeypatch.setattr(spark_jobs.solve, "violations_of", lambda *_: [broken])
+    monkeypatch.setattr(spark_jobs.draft.assemble, "violations_of", lambda *_: [broken])
     with pytest.raises(VerificationFailed, match="moves: promised 4, is 5"):
         draft(settings)
     assert read_plans(settings, JOB) == []
@@ -212,7 +214,7 @@ def test_a_joint_policy_without_traffic_levels_the_load(settings, joint):
 def test_a_method_that_knows_nothing_of_traffic_is_refused(settings, joint):
     write_snapshot(settings, joint, RUN, placement=apart(joint))
     with pytest.raises(InvalidInput, match="'flux' knows nothing of traffic"):
-        draft(settings, Choice(method="flux"))
+        draft(settings, SolveOptions(method="flux"))
 
 
 def weighed(**changes):
@@ -242,13 +244,13 @@ def test_a_weighed_draft_that_gains_nothing_is_unchanged(settings):
 def test_the_table_refuses_a_plan_that_loses_by_its_weights(settings):
     policy = weighed(traffic_weight=3.0)
     snapshot = write_snapshot(settings, policy, RUN, placement=apart(policy))
-    plan, content = spark_jobs.solve.make_draft(settings, snapshot, Choice())
-    loses = {**plan, "traffic_weight": 0.5}
+    made = make_draft(settings, snapshot, SolveOptions())
+    loses = replace(made.draft, traffic_weight=0.5)
     with pytest.raises(Exception, match="1 rows failed validation check"):
-        spark_jobs.solve.write_draft(settings, loses, content)
+        write_draft(settings, loses, made.content)
     assert read_plans(settings, JOB) == []
-    spark_jobs.solve.write_draft(settings, {**loses, "drained_moves": 1, "load_distance_pct": 0.0},
-                                 content)  # fmt: skip
+    better = replace(loses, drained_moves=1, load_distance_pct=0.0)
+    write_draft(settings, better, made.content)
     assert len(read_plans(settings, JOB)) == 1
 
 
@@ -257,14 +259,14 @@ def test_the_table_refuses_a_plan_that_loses_by_its_weights(settings):
 
 def test_the_report_advises_on_components_and_the_content_does_not_know_it(settings, joint):
     snapshot = write_snapshot(settings, joint, RUN, placement=apart(joint))
-    plan, _ = spark_jobs.solve.make_draft(settings, snapshot, Choice())
+    plan = make_draft(settings, snapshot, SolveOptions()).draft
     advised = "operators parse, count could be one component, partitioned by key: 100.0 % of the"
     assert plan["advice"].startswith(advised)
     assert f"advice: {advised}" in " ".join(report(plan))
     strangers = small_policy(JOB, partition_keys={"parse": "a"}, objective={"kind": "joint"},
                              budgets={"moves": 2})  # fmt: skip
     other = write_snapshot(settings, strangers, "run-2", placement=apart(strangers))
-    unadvised, _ = spark_jobs.solve.make_draft(settings, other, Choice())
+    unadvised = make_draft(settings, other, SolveOptions()).draft
     assert unadvised["advice"] is None
     assert "advice" not in " ".join(report(unadvised))
     assert unadvised["content_hash"] == plan["content_hash"]

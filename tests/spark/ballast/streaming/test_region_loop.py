@@ -27,12 +27,12 @@ from ballast.store.plans import read_acks, read_outcomes, read_plan, read_weight
 from ballast.store.snapshots import newest_snapshot
 from ballast.store.tables import append, read_rows
 from ballast.streaming.region import OrderedRegion, PlanFollower, RegionSettings, WindowWriter
-from spark_jobs.draft.solve_arguments import Choice
+from spark_jobs.draft.draft_plan import draft_plan
+from spark_jobs.draft.solve_arguments import SolveOptions
 from spark_jobs.outcome.plan_measurement import measure_plan
 from spark_jobs.publication.publisher import publish_plan
 from spark_jobs.snapshot.condenser import condense
 from spark_jobs.snapshot.run_context import SnapshotRequest
-from spark_jobs.solve import draft_plan
 from tests.support.limits import limit_s
 from tests.support.metrics import write_windows
 from tests.support.policies import small_policy
@@ -136,7 +136,7 @@ def test_weights_come_from_measured_windows_and_a_running_region_takes_them_up(
         snapshot = newest_snapshot(settings, JOB)
         assert snapshot is not None
         assert snapshot.rejected_rows == 0
-        draft_plan(settings, JOB, "run-1", Choice(solver_seconds=0.5))
+        draft_plan(settings, JOB, "run-1", SolveOptions(solver_seconds=0.5))
         head = publish_plan(settings, JOB, "run-1")
         assert head is not None
         acknowledged(settings, head)

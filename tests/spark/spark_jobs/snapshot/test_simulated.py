@@ -16,10 +16,10 @@ from ballast.store.tables import append
 from bench.simulator import rows
 from bench.simulator.cluster import SimulatedCluster
 from bench.simulator.real_job_1 import KEY_GROUPS_EACH, MINUTES, OPERATORS, RealJob1
-from spark_jobs.draft.solve_arguments import Choice
+from spark_jobs.draft.draft_plan import draft_plan
+from spark_jobs.draft.solve_arguments import SolveOptions
 from spark_jobs.outcome.plan_measurement import measure_plan
 from spark_jobs.publication.publisher import publish_plan
-from spark_jobs.solve import draft_plan
 from tests.spark.spark_jobs.snapshot.conftest import Condense
 from tests.support.metrics import START
 from tests.support.policies import small_policy
@@ -83,7 +83,7 @@ def test_simulated_windows_are_condensed_solved_published_followed_and_measured(
     simulated = Simulated(settings)
     end = simulated.write(WINDOWS, version=0)
     take(settings, simulated.policy(), "run-1", end)
-    draft_plan(settings, JOB, "run-1", Choice(solver_seconds=2.0))
+    draft_plan(settings, JOB, "run-1", SolveOptions(solver_seconds=2.0))
     (draft,) = read_plans(settings, JOB)
     assert 0 < draft.moves <= 40
     assert draft.load_distance_pct < draft.load_distance_before_pct / 5

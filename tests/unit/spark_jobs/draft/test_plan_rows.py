@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
 
-from ballast.contracts import identity
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.records import Outcome, Snapshot
 from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.tables import TABLES
 from solvers.model import metrics
@@ -18,16 +19,13 @@ from solvers.model.amortisation import MOST_EXAMPLES, MOST_NAMES
 from solvers.model.budget import Budget
 from solvers.model.stop import Stop
 from solvers.planner.allocation import allocate
-from spark_jobs.draft.plan_rows import (
-    content_hash_of,
-    content_hash_of_plan,
-    content_rows,
-    plan_row,
-    violations_of,
-)
+from solvers.planner.plan import Plan
+from spark_jobs.draft.assemble import DraftRequest, assemble_draft
+from spark_jobs.draft.content import PlanContent, content_hash_of
 from spark_jobs.draft.problem import build_problem
-from spark_jobs.draft.round import round_of
-from spark_jobs.solve import report
+from spark_jobs.draft.report import report
+from spark_jobs.draft.round import RoundInputs, round_of
+from spark_jobs.draft.verification import violations_of
 from tests.support.policies import small_policy
 from tests.support.snapshots import snapshot_rows, uneven
 
@@ -49,12 +47,26 @@ def problem_of(policy, **fields):
 
 def drafted_from(policy, budget, outcomes=(), **fields):
     rows = snapshot_rows(policy, "run-1", **fields)
-    given = round_of(rows["snapshots.snapshots"][0], policy, *tables(rows), outcomes)
-    planned = allocate(given.objective, given.problem, budget, Stop(seconds=5))
-    content = content_hash_of_plan(given.problem, planned)
-    plan_id = identity.plan_id("probe", given.snapshot["snapshot_id"], content)
-    plan = plan_row(given, plan_id, content, planned, budget, 3, datetime.now(UTC))
-    return given, plan, content_rows("probe", plan_id, given.problem, planned).assignments
+    key_groups, nodes, traffic = tables(rows)
+    given = round_of(
+        RoundInputs(
+            snapshot=Snapshot.from_row(rows["snapshots.snapshots"][0]),
+            policy=policy,
+            key_groups=key_groups,
+            nodes=nodes,
+            traffic=traffic,
+            outcomes=outcomes,
+        )
+    )
+    found = allocate(given.objective, given.problem, budget, Stop(seconds=5))
+    plan = Plan(
+        problem=given.problem, rerouted=given.problem, result=found.result, memory=found.memory,
+        held_back=found.held_back,
+    )  # fmt: skip
+    made = assemble_draft(
+        DraftRequest(round=given, plan=plan, budget=budget, seed=3, created_at=datetime.now(UTC))
+    )
+    return given, made.draft, made.content.assignments
 
 
 @pytest.fixture
@@ -126,10 +138,10 @@ def test_traffic_of_an_unknown_key_group_is_named():
 
 def test_a_drafts_rows_keep_its_promises(drafted):
     given, plan, content = drafted
-    assert violations_of(given, plan, content, []) == []
-    assert content_hash_of(content) == plan["content_hash"]
+    assert violations_of(given, plan, PlanContent(content, [])) == []
+    assert content_hash_of(PlanContent(content)) == plan["content_hash"]
     backwards = content.take(list(range(content.num_rows))[::-1])
-    assert content_hash_of(backwards) == plan["content_hash"]
+    assert content_hash_of(PlanContent(backwards)) == plan["content_hash"]
     assert plan["moves"] == 4
     assert plan["seed"] == 3
 
@@ -153,18 +165,20 @@ def test_a_drafts_rows_keep_its_promises(drafted):
 )
 def test_every_broken_promise_of_a_draft_is_found(drafted, change, promise):
     given, plan, content = drafted
-    violations = violations_of(given, {**plan, **change}, content, [])
+    violations = violations_of(given, replace(plan, **change), PlanContent(content, []))
     assert promise in [violation.promise for violation in violations]
 
 
 def test_a_row_left_out_of_the_content_is_found(drafted):
     given, plan, content = drafted
-    assert violations_of(given, plan, content.slice(1), [])[0].promise == "content_hash"
+    assert (
+        violations_of(given, plan, PlanContent(content.slice(1), []))[0].promise == "content_hash"
+    )
 
 
 def test_a_plan_cannot_claim_another_objective_than_the_policy_has(drafted):
     given, plan, content = drafted
-    found = violations_of(given, {**plan, "objective": "joint"}, content, [])
+    found = violations_of(given, replace(plan, objective="joint"), PlanContent(content, []))
     assert [v.promise for v in found] == ["objective"]
 
 
@@ -181,7 +195,7 @@ def test_a_joint_draft_promises_load_and_bytes_as_they_will_be():
     assert (plan["wire_bytes_before_per_s"] > 0, plan["wire_bytes_per_s"]) == (True, 0.0)
     assert plan["load_index_pct"] < 100.0
     assert plan["serialise_us"] == pytest.approx(2000.0)
-    assert violations_of(given, plan, content, []) == []
+    assert violations_of(given, plan, PlanContent(content, [])) == []
 
 
 def test_what_does_not_pay_is_kept_with_the_plan():
@@ -210,14 +224,16 @@ def test_what_is_kept_of_what_was_held_back_is_little():
 
 def test_an_outcome_that_came_after_the_snapshot_changes_nothing():
     policy = joint_policy()
-    later = {
-        "figure": "serialise_us", "version": 1, "before": None, "promised": 2.0,
-        "measured": 900.0, "measured_at": datetime(2026, 11, 17, tzinfo=UTC),
-    }  # fmt: skip
+    at = datetime(2026, 11, 17, tzinfo=UTC)
+    later = Outcome(
+        job="probe", version=1, plan_id="plan", run_id="run", figure="serialise_us", unit="",
+        promised=2.0, measured=900.0, windows=1, period_start_at=at, period_end_at=at,
+        measured_at=at,
+    )  # fmt: skip
     _, plan, _ = drafted_from(policy, Budget(), [later])
     first = policy.traffic
     assert plan["serialise_us"] == pytest.approx(1e6 * (first.send_cpu_s + first.receive_cpu_s))
-    sooner = {**later, "measured_at": datetime(2026, 11, 15, tzinfo=UTC)}
+    sooner = replace(later, measured_at=datetime(2026, 11, 15, tzinfo=UTC))
     _, plan, _ = drafted_from(policy, Budget(), [sooner])
     assert plan["serialise_us"] == pytest.approx(900.0)
 
@@ -228,12 +244,12 @@ def test_a_plan_cannot_claim_other_weights_than_the_policy_has():
     apart = {("count", number): f"node-{(number + 1) % 2}" for number in range(4)}
     given, plan, content = drafted_from(policy, Budget(moves=1), placement=apart)
     assert plan["moves"] == 1
-    assert violations_of(given, plan, content, []) == []
+    assert violations_of(given, plan, PlanContent(content, [])) == []
     for claim, promise in (
         ({"load_weight": 0.5}, "load_weight"),
         ({"trade": None}, "trade"),
         ({"traffic_saved_pct": 99.0}, "traffic_saved"),
         ({"drained_moves": 3}, "drained_moves"),
     ):
-        found = violations_of(given, {**plan, **claim}, content, [])
+        found = violations_of(given, replace(plan, **claim), PlanContent(content, []))
         assert [v.promise for v in found] == [promise]

@@ -16,6 +16,7 @@ from ballast.cli.main import main
 from ballast.contracts.errors import RollbackRefused
 from ballast.contracts.identity import content_hash, plan_id
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.records import ConnectionWindow
 from ballast.contracts.regions import weighted, weights_of
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
@@ -28,18 +29,20 @@ from ballast.store.plans import (
     read_weights,
 )
 from ballast.store.tables import address, append
+from spark_jobs.draft.content import PlanContent
+from spark_jobs.draft.draft_plan import draft_plan
 from spark_jobs.draft.lookup import find_snapshot, read_content, read_round, required_draft
-from spark_jobs.draft.plan_rows import violations_of
-from spark_jobs.draft.region_weights import capacity, regions_of, weigh
-from spark_jobs.draft.solve_arguments import Choice
+from spark_jobs.draft.region_weights import capacity, plan_region, regions_of
+from spark_jobs.draft.report import report
+from spark_jobs.draft.solve_arguments import SolveOptions
+from spark_jobs.draft.verification import violations_of
 from spark_jobs.outcome.region_figures import region_figures, region_windows
 from spark_jobs.publication.draft_checks import reasons_stale_now
 from spark_jobs.publication.publisher import publish_plan, publish_reviewed
 from spark_jobs.publication.review_answer import APPROVED, ReviewAnswer
 from spark_jobs.publication.review_request import prepare_review
-from spark_jobs.restore.fit import Wish
-from spark_jobs.rollback import roll_back
-from spark_jobs.solve import draft_plan, report
+from spark_jobs.restore.request import RollbackRequest
+from spark_jobs.restore.roll_back import roll_back
 from spark_jobs.upkeep.invariant_check import check_jobs
 from tests.support.earlier import without_columns
 from tests.support.policies import small_policy, write_policy
@@ -87,7 +90,7 @@ class Rounds:
         ]
         append(self.settings, "snapshots.connections", kept)
         append(self.settings, "metrics.connections", rows)
-        return draft_plan(self.settings, JOB, run_id, Choice(solver_seconds=0.2))
+        return draft_plan(self.settings, JOB, run_id, SolveOptions(solver_seconds=0.2))
 
     def go(self, rates: dict[str, float], **connections: Any) -> dict[str, Any]:
         draft = self.draft(rates, **connections)
@@ -173,14 +176,14 @@ def test_a_silent_region_stops_no_plan_and_keeps_its_weights(rounds: Rounds) -> 
     first = rounds.go(RATES)
     silent = rounds.go({})
     assert rounds.weights(silent) == rounds.weights(first)
-    assert "nothing was heard of it" in silent["weights_reason"]
+    assert "the period has no measurement of it" in silent["weights_reason"]
     assert silent["status"] == "unchanged"
 
 
 def test_a_region_that_was_never_heard_of_has_no_weights(rounds: Rounds) -> None:
     draft = rounds.go({})
     assert rounds.rows(draft) == []
-    assert "nothing was heard of it" in draft["weights_reason"]
+    assert "the period has no measurement of it" in draft["weights_reason"]
 
 
 def test_a_worker_of_no_weight_is_let_in_again_once_it_lives(rounds: Rounds) -> None:
@@ -247,10 +250,10 @@ def test_a_dead_workers_share_goes_also_where_nothing_can_be_learned(settings: S
     [
         (lambda rows: [*rows, rows[0]], "weights.exactly_once"),
         (lambda rows: rows[1:], "weights.workers"),
-        (lambda rows: [{**rows[0], "weight": 501}, *rows[1:]], "weights.sum"),
-        (lambda rows: [{**rows[0], "worker_id": "worker-9"}, *rows[1:]], "weights.workers"),
-        (lambda rows: [{**r, "region_id": "other"} for r in rows], "weights.regions"),
-        (lambda rows: [{**rows[0], "previous_weight": 1}, *rows[1:]], "weights.before"),
+        (lambda rows: [replace(rows[0], weight=501), *rows[1:]], "weights.sum"),
+        (lambda rows: [replace(rows[0], worker_id="worker-9"), *rows[1:]], "weights.workers"),
+        (lambda rows: [replace(r, region_id="other") for r in rows], "weights.regions"),
+        (lambda rows: [replace(rows[0], previous_weight=1), *rows[1:]], "weights.before"),
         (lambda _: [], "weights.complete"),
     ],
 )
@@ -260,9 +263,11 @@ def test_weights_that_cannot_be_are_found_by_the_verifier(
     draft = rounds.draft(RATES)
     given = read_round(rounds.settings, find_snapshot(rounds.settings, JOB, draft["run_id"]))
     assignment, routes, scaling, weights = read_content(rounds.settings, draft)
-    assert violations_of(given, draft, assignment, routes, scaling, weights) == []
+    assert violations_of(given, draft, PlanContent(assignment, routes, scaling, weights)) == []
     assert (
-        violations_of(given, draft, assignment, routes, scaling, weights[1:])[0].promise
+        violations_of(given, draft, PlanContent(assignment, routes, scaling, weights[1:]))[
+            0
+        ].promise
         == "content_hash"
     )
     wrong = change(weights)
@@ -272,7 +277,7 @@ def test_weights_that_cannot_be_are_found_by_the_verifier(
     content = content_hash(rows, routes, (), weighted(wrong))
     new_id = plan_id(JOB, draft["snapshot_id"], content)
     changed = replace(draft, content_hash=content, plan_id=new_id)
-    found = violations_of(given, changed, assignment, routes, scaling, wrong)
+    found = violations_of(given, changed, PlanContent(assignment, routes, scaling, wrong))
     assert promise in {violation.promise for violation in found}
 
 
@@ -285,7 +290,7 @@ def test_the_table_refuses_a_dead_worker_with_a_weight(rounds: Rounds) -> None:
 def test_a_rollback_brings_the_weights_of_its_version_back(rounds: Rounds) -> None:
     first = rounds.go(RATES)
     second = rounds.go({"worker-0": 20.0, "worker-1": 90.0, "worker-2": 90.0})
-    head = roll_back(rounds.settings, JOB, "back", Wish(1, "too much for worker-1"))
+    head = roll_back(rounds.settings, JOB, "back", RollbackRequest(1, "too much for worker-1"))
     assert head.version == 3
     rows = read_weights(rounds.settings, JOB, head.plan_id)
     assert weights_of(weighted(rows), REGION) == rounds.weights(first)
@@ -298,13 +303,13 @@ def test_a_rollback_brings_the_weights_of_its_version_back(rounds: Rounds) -> No
 def test_a_rollback_to_a_version_without_weights_is_a_change(rounds: Rounds) -> None:
     policy = small_policy(JOB)
     write_snapshot(rounds.settings, policy, "old", placement=uneven(policy))
-    draft_plan(rounds.settings, JOB, "old", Choice(solver_seconds=0.2))
+    draft_plan(rounds.settings, JOB, "old", SolveOptions(solver_seconds=0.2))
     assert publish_plan(rounds.settings, JOB, "old") is not None
     first = read_head(rounds.settings, JOB)
     assert first is not None
     rounds.plan_id = first.plan_id
     rounds.go(RATES)
-    head = roll_back(rounds.settings, JOB, "back", Wish(1, "test"))
+    head = roll_back(rounds.settings, JOB, "back", RollbackRequest(1, "test"))
     assert read_weights(rounds.settings, JOB, head.plan_id) == []
     assert read_plan(rounds.settings, JOB, head.plan_id)["status"] != "unchanged"
 
@@ -321,16 +326,21 @@ def test_a_plan_starts_from_the_head_also_where_the_operators_refused_it(rounds:
     assert before == rounds.weights(refused)
 
 
+def window_of(row: dict[str, Any]) -> ConnectionWindow:
+    """A row of metrics.connections as a snapshot has it."""
+    return ConnectionWindow.from_row({**row, "snapshot_id": "s"})
+
+
 @pytest.mark.parametrize("state", ["alive", "dead"])
 def test_workers_that_the_policy_no_longer_has_are_left_out(state: str) -> None:
     """A rollback stands on a snapshot of earlier workers and on the policy of today."""
     old, new = policy_of(), policy_of({"workers": ["worker-0", "worker-1", "new"]})
     dead = ("worker-2",) if state == "dead" else ()
     rows = connection_rows(old, REGION, START, RATES, dead=dead)
-    [given] = regions_of(new.regions, new.window_s, rows, ())
+    [given] = regions_of(new.regions, new.window_s, map(window_of, rows), ())
     assert given.rules.before == {"worker-0": 334, "worker-1": 333, "new": 333}
     assert given.rules.state == {"worker-0": "alive", "worker-1": "alive", "new": "unmeasured"}
-    assert weigh(given).units["new"] == 333
+    assert plan_region(given).units["new"] == 333
 
 
 @pytest.mark.parametrize(
@@ -349,7 +359,7 @@ def test_a_rollback_to_weights_of_other_workers_is_refused_with_the_reason(
     settings = replace(rounds.settings, policies=tmp_path / "policies")
     write_policy(settings.policies, policy_of(region))
     with pytest.raises(RollbackRefused, match=why):
-        roll_back(settings, JOB, "back", Wish(1, "test"))
+        roll_back(settings, JOB, "back", RollbackRequest(1, "test"))
     head = read_head(settings, JOB)
     assert head is not None
     assert head.version == 2
@@ -359,7 +369,7 @@ def test_a_rollback_to_weights_of_a_dead_worker_is_refused(rounds: Rounds) -> No
     rounds.go(RATES)
     rounds.go(RATES, dead=("worker-1",))
     with pytest.raises(RollbackRefused, match="worker worker-1 of region tag was dead at"):
-        roll_back(rounds.settings, JOB, "back", Wish(1, "test"))
+        roll_back(rounds.settings, JOB, "back", RollbackRequest(1, "test"))
 
 
 def test_a_rollback_to_a_worker_that_lives_again_waits_for_a_snapshot(rounds: Rounds) -> None:
@@ -369,9 +379,9 @@ def test_a_rollback_to_a_worker_that_lives_again_waits_for_a_snapshot(rounds: Ro
     alive = connection_rows(rounds.policy, REGION, later, RATES, windows=1)
     append(rounds.settings, "metrics.connections", alive)
     with pytest.raises(RollbackRefused, match="worker-1 of region tag was dead; the plan"):
-        roll_back(rounds.settings, JOB, "back", Wish(1, "test"))
+        roll_back(rounds.settings, JOB, "back", RollbackRequest(1, "test"))
     rounds.draft(RATES)
-    assert roll_back(rounds.settings, JOB, "again", Wish(1, "test")).version == 3
+    assert roll_back(rounds.settings, JOB, "again", RollbackRequest(1, "test")).version == 3
 
 
 def test_a_draft_that_waited_is_stale_once_a_worker_of_it_died(settings: Settings) -> None:
@@ -412,7 +422,7 @@ def test_a_warehouse_from_before_there_were_weights_goes_on(rounds: Rounds) -> N
     without_columns(settings, "snapshots.snapshots", ["connections_table_version"])
     for table in ("plans.weights", "snapshots.connections", "metrics.connections"):
         shutil.rmtree(address(settings, table))
-    draft = draft_plan(settings, JOB, "old", Choice(solver_seconds=0.2))
+    draft = draft_plan(settings, JOB, "old", SolveOptions(solver_seconds=0.2))
     assert draft["weights_reason"] is None
     assert publish_plan(settings, JOB, "old") is not None
     assert read_acks(settings, JOB) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pyarrow as pa
@@ -11,16 +12,18 @@ from ballast.contracts.errors import NotFound, PolicyError, VerificationFailed
 from ballast.store.plans import read_head, read_routes
 from ballast.store.tables import append
 from solvers.verify.routes import BALANCE, RoutedFacts
+from spark_jobs.draft.content import PlanContent, content_hash_of
+from spark_jobs.draft.draft_plan import draft_plan
 from spark_jobs.draft.lookup import find_snapshot, read_content, read_round
-from spark_jobs.draft.plan_rows import content_hash_of, violations_of
+from spark_jobs.draft.report import report
 from spark_jobs.draft.round import key_statistics, routing_of
-from spark_jobs.draft.solve_arguments import Choice
+from spark_jobs.draft.solve_arguments import SolveOptions
+from spark_jobs.draft.verification import violations_of
 from spark_jobs.publication.publisher import publish_plan
-from spark_jobs.solve import draft_plan, report
 from tests.support.keys import flows, group_rates, key_pair_rows, keyed_policy
 from tests.support.snapshots import END, snapshot_rows
 
-JOB, STAY = "probe", Choice(budget_moves=0, solver_seconds=2)
+JOB, STAY = "probe", SolveOptions(budget_moves=0, solver_seconds=2)
 
 
 def write_keyed_snapshot(
@@ -60,7 +63,7 @@ def test_keys_are_routed_to_their_partners_and_the_plan_is_published(settings):
     assert len(routes) == plan["routes"]
     assert f"routes {plan['rerouted_keys']} keys anew" in " ".join(report(plan))
     head = publish_plan(settings, JOB, "run-1")
-    assert head.content_hash == content_hash_of(*read_content(settings, plan))
+    assert head.content_hash == content_hash_of(read_content(settings, plan))
     assert read_head(settings, JOB).plan_id == plan["plan_id"]
 
 
@@ -69,17 +72,19 @@ def test_a_route_that_was_changed_after_the_draft_is_not_published(settings):
     plan = draft_plan(settings, JOB, "run-1", STAY)
     given = read_round(settings, find_snapshot(settings, JOB, "run-1"))
     assignment, routes, *_ = read_content(settings, plan)
-    assert violations_of(given, plan, assignment, routes) == []
-    assert violations_of(given, plan, assignment, routes[1:])[0].promise == "content_hash"
+    assert violations_of(given, plan, PlanContent(assignment, routes)) == []
+    assert (
+        violations_of(given, plan, PlanContent(assignment, routes[1:]))[0].promise == "content_hash"
+    )
     stray = [(routes[0][0], routes[0][1], 99), *routes[1:]]
     changed = _rehashed(snapshot, plan, assignment, stray)
-    assert violations_of(given, changed, assignment, stray)[0].promise == "routes"
+    assert violations_of(given, changed, PlanContent(assignment, stray))[0].promise == "routes"
     twice = [*routes, routes[0]]
     changed = _rehashed(snapshot, plan, assignment, twice)
-    assert violations_of(given, changed, assignment, twice)[0].promise == "routes"
+    assert violations_of(given, changed, PlanContent(assignment, twice))[0].promise == "routes"
     fewer = routes[1:]
     changed = _rehashed(snapshot, plan, assignment, fewer)
-    broken = {v.promise for v in violations_of(given, changed, assignment, fewer)}
+    broken = {v.promise for v in violations_of(given, changed, PlanContent(assignment, fewer))}
     assert "collocation_factor" in broken
     row = {"job": JOB, "plan_id": plan["plan_id"], "operator_id": "parse", "key": "x"}
     append(settings, "plans.routes", [{**row, "key_group": 1}])
@@ -90,9 +95,9 @@ def test_a_route_that_was_changed_after_the_draft_is_not_published(settings):
 def _rehashed(snapshot, plan, assignment, routes):
     from ballast.contracts import identity
 
-    content = content_hash_of(assignment, routes)
+    content = content_hash_of(PlanContent(assignment, routes))
     plan_id = identity.plan_id(JOB, snapshot["snapshot_id"], content)
-    return {**plan, "content_hash": content, "plan_id": plan_id}
+    return replace(plan, content_hash=content, plan_id=plan_id)
 
 
 def _applied(plan):
@@ -134,7 +139,7 @@ def test_fewer_routes_than_are_in_force_may_be_allowed_and_none_are_added(settin
     assignment, routes, *_ = read_content(settings, second)
     more = [*routes, (routes[0][0], "one more", 0)]
     changed = _rehashed(snapshot, second, assignment, more)
-    found = violations_of(given, changed, assignment, more)
+    found = violations_of(given, changed, PlanContent(assignment, more))
     assert [violation.promise for violation in found] == ["routes"]
 
 
@@ -209,7 +214,7 @@ def test_a_plan_that_is_out_of_balance_in_an_earlier_memory_alone_is_not_publish
     plan = draft_plan(settings, JOB, "run-2", STAY)
     given = read_round(settings, find_snapshot(settings, JOB, "run-2"))
     assignment, routes, *_ = read_content(settings, plan)
-    assert violations_of(given, plan, assignment, routes) == []
+    assert violations_of(given, plan, PlanContent(assignment, routes)) == []
     node = {row["key_group"]: row["node_id"] for row in assignment.to_pylist()
             if row["operator_id"] == "parse"}  # fmt: skip
     others = [route for route in routes if route[1] not in ("plane 0", "plane 1")]
@@ -222,7 +227,7 @@ def test_a_plan_that_is_out_of_balance_in_an_earlier_memory_alone_is_not_publish
     found = [v for v in facts.violations(nodes, given.route_rules) if v.promise == BALANCE]
     assert found
     assert not [v for v in found if "decay 0," in v.message]
-    assert violations_of(given, changed, assignment, [*others, *together])
+    assert violations_of(given, changed, PlanContent(assignment, [*others, *together]))
 
 
 def test_a_snapshot_that_is_remembered_and_gone_is_an_error_that_says_what_to_do(settings):
@@ -233,7 +238,7 @@ def test_a_snapshot_that_is_remembered_and_gone_is_an_error_that_says_what_to_do
 
 def test_keys_take_no_more_bytes_than_the_budget_has(settings):
     write_keyed_snapshot(settings, "run-1")
-    plan = draft_plan(settings, JOB, "run-1", Choice(budget_moves=0, budget_bytes=30))
+    plan = draft_plan(settings, JOB, "run-1", SolveOptions(budget_moves=0, budget_bytes=30))
     assert 0 < plan["route_bytes"] <= 30
     assert plan["collocation_factor_pct"] < 100.0
 
@@ -245,10 +250,10 @@ def test_the_pause_of_routed_keys_counts_against_the_budget(settings):
     assignment, routes, *_ = read_content(settings, plan)
     needed = plan["pause_s"] + plan["route_pause_s"]
     assert plan["pause_s"] < 0.9 * needed
-    enough = {**plan, "budget_pause_s": needed}
-    assert violations_of(given, enough, assignment, routes) == []
-    short = {**plan, "budget_pause_s": 0.9 * needed}
-    found = violations_of(given, short, assignment, routes)
+    enough = replace(plan, budget_pause_s=needed)
+    assert violations_of(given, enough, PlanContent(assignment, routes)) == []
+    short = replace(plan, budget_pause_s=0.9 * needed)
+    found = violations_of(given, short, PlanContent(assignment, routes))
     assert [violation.promise for violation in found] == ["budget.pause_s"]
 
 

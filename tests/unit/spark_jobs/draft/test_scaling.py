@@ -12,26 +12,35 @@ import pytest
 
 from ballast.contracts.errors import NotFound, RollbackRefused
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.records import ScalingRow
 from ballast.contracts.scaling import node_actions, nodes_in_use, scaled
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
 from ballast.store.plans import read_assignment, read_head, read_log, read_scaling
 from ballast.store.tables import append, open_table, read_rows
 from solvers.model.problem import Problem
-from spark_jobs.draft.lookup import find_snapshot, read_content, read_looked, read_round
-from spark_jobs.draft.plan_rows import violations_of
-from spark_jobs.draft.scaling_inputs import Looked, drains_of, history_of, series_of
+from spark_jobs.draft.content import PlanContent
+from spark_jobs.draft.draft_plan import draft_plan
+from spark_jobs.draft.lookup import find_snapshot, read_content, read_round, read_scaling_inputs
+from spark_jobs.draft.report import report
+from spark_jobs.draft.scaling_inputs import (
+    EarlierScaling,
+    ScalingInputs,
+    drains_of,
+    history_of,
+    series_of,
+)
 from spark_jobs.draft.scaling_rows import nodes_under
-from spark_jobs.draft.solve_arguments import Choice
+from spark_jobs.draft.solve_arguments import SolveOptions
+from spark_jobs.draft.verification import violations_of
 from spark_jobs.outcome.figures import node_figures
 from spark_jobs.publication.current_state import read_node_state
 from spark_jobs.publication.publisher import publish_plan, publish_reviewed
 from spark_jobs.publication.review_answer import APPROVED, ReviewAnswer
 from spark_jobs.publication.review_request import prepare_review
 from spark_jobs.publication.staleness import unusable_nodes
-from spark_jobs.restore.fit import Wish
-from spark_jobs.rollback import roll_back
-from spark_jobs.solve import draft_plan, report
+from spark_jobs.restore.request import RollbackRequest
+from spark_jobs.restore.roll_back import roll_back
 from spark_jobs.upkeep.invariant_check import check_jobs
 from tests.support.metrics import round_robin, write_windows
 from tests.support.policies import small_policy
@@ -89,7 +98,7 @@ class Rounds:
     def go(self, load: float, **rows: Any) -> dict[str, Any]:
         """Snapshot, draft, publish, take up; returns the draft."""
         run_id = self.snapshot(load, **rows)
-        draft = draft_plan(self.settings, JOB, run_id, Choice(solver_seconds=self.seconds))
+        draft = draft_plan(self.settings, JOB, run_id, SolveOptions(solver_seconds=self.seconds))
         if publish_plan(self.settings, JOB, run_id) is not None:
             self.plan_id = draft["plan_id"]
             content, *_ = read_content(self.settings, draft)
@@ -169,10 +178,10 @@ def test_a_cool_down_holds_nodes_and_a_draft_that_lost_did_nothing(rounds: Round
     held = rounds.go(0.05)
     assert "the last scaling was too recent" in held["scaling_reason"]
     run_id = rounds.snapshot(0.16)
-    looked = read_looked(rounds.settings, find_snapshot(rounds.settings, JOB, run_id))
-    history = history_of(rounds.policy, looked)
+    inputs = read_scaling_inputs(rounds.settings, find_snapshot(rounds.settings, JOB, run_id))
+    history = history_of(rounds.policy, inputs)
     assert [r.action.value for r in history.rounds] == ["out", "hold"]
-    unpublished = history_of(rounds.policy, replace(looked, published=set()))
+    unpublished = history_of(rounds.policy, replace(inputs, published=set()))
     assert [r.action.value for r in unpublished.rounds] == ["hold", "hold"]
 
 
@@ -200,8 +209,8 @@ def test_nodes_that_a_plan_added_stay_when_scaling_leaves_the_policy(rounds: Rou
 
 def test_a_retry_finds_the_same_plan(rounds: Rounds) -> None:
     run_id = rounds.snapshot(0.16)
-    first = draft_plan(rounds.settings, JOB, run_id, Choice(solver_seconds=1))
-    assert draft_plan(rounds.settings, JOB, run_id, Choice())["plan_id"] == first["plan_id"]
+    first = draft_plan(rounds.settings, JOB, run_id, SolveOptions(solver_seconds=1))
+    assert draft_plan(rounds.settings, JOB, run_id, SolveOptions())["plan_id"] == first["plan_id"]
     assert len(read_scaling(rounds.settings, JOB, first["plan_id"])) == 4
 
 
@@ -228,12 +237,12 @@ def test_publish_refuses_a_draft_whose_rows_were_tampered_with(
     rounds: Rounds, subject: str, change: dict[str, Any], promise: str
 ) -> None:
     run_id = rounds.snapshot(0.16)
-    draft = draft_plan(rounds.settings, JOB, run_id, Choice(solver_seconds=1))
+    draft = draft_plan(rounds.settings, JOB, run_id, SolveOptions(solver_seconds=1))
     given = read_round(rounds.settings, find_snapshot(rounds.settings, JOB, run_id))
     assignment, routes, rows, _ = read_content(rounds.settings, draft)
-    assert violations_of(given, draft, assignment, routes, rows) == []
-    changed = [{**row, **change} if row["subject_id"] == subject else row for row in rows]
-    found = violations_of(given, draft, assignment, routes, changed)
+    assert violations_of(given, draft, PlanContent(assignment, routes, rows)) == []
+    changed = [replace(row, **change) if row.subject_id == subject else row for row in rows]
+    found = violations_of(given, draft, PlanContent(assignment, routes, changed))
     assert found
     if not change.keys() & {"action", "wanted"}:
         assert promise in {violation.promise for violation in found}
@@ -269,10 +278,7 @@ def test_a_draining_or_removed_node_is_judged_as_the_plan_leaves_it(rounds: Roun
     where = [("snapshot_id", "=", snapshot["snapshot_id"])]
     nodes = read_rows(rounds.settings, "snapshots.nodes", job=JOB, where=where)
     actions = {"a": "drain", "b": "remove", "c": "keep"}
-    rows = [
-        {"subject": "node", "subject_id": n, "action": a, "wanted": None}
-        for n, a in actions.items()
-    ]
+    rows = [scaling_row(n, a) for n, a in actions.items()]
     under = {r["node_id"]: r["state"] for r in nodes_under(rounds.policy, nodes, rows).to_pylist()}
     assert under == {"a": "draining", "c": "alive"}
 
@@ -335,7 +341,7 @@ def test_a_version_of_the_nodes_of_today_comes_back_and_the_nodes_stay(rounds: R
     second = rounds.go(0.0, loads=uneven_loads(rounds.policy, 2))
     assert rounds.placement != then
     rounds.snapshot(0.16)
-    wish = Wish(1, "two is too hot on a")
+    wish = RollbackRequest(1, "two is too hot on a")
     head, retried = (roll_back(rounds.settings, JOB, "back-1", wish) for _ in range(2))
     assert (head.version, head.plan_id) == (retried.version, retried.plan_id)
     rows = read_assignment(rounds.settings, JOB, head.plan_id)
@@ -345,14 +351,14 @@ def test_a_version_of_the_nodes_of_today_comes_back_and_the_nodes_stay(rounds: R
     assert in_use(rounds, head.plan_id) == in_use(rounds, second["plan_id"])
     assert check_jobs(rounds.settings, [JOB]) == []
     with pytest.raises(RollbackRefused, match="has the content that is in force"):
-        roll_back(rounds.settings, JOB, "back-2", Wish(1, "again"))
+        roll_back(rounds.settings, JOB, "back-2", RollbackRequest(1, "again"))
 
     rounds.plan_id, rounds.placement = head.plan_id, then
     run_id = rounds.snapshot(0.16)
-    looked = read_looked(rounds.settings, find_snapshot(rounds.settings, JOB, run_id))
-    actions = [r.action.value for r in history_of(rounds.policy, looked).rounds]
+    inputs = read_scaling_inputs(rounds.settings, find_snapshot(rounds.settings, JOB, run_id))
+    actions = [r.action.value for r in history_of(rounds.policy, inputs).rounds]
     assert actions == ["out", "hold"], "a rollback is no round of scaling"
-    again = roll_back(rounds.settings, JOB, "back-3", Wish(2, "back again"))
+    again = roll_back(rounds.settings, JOB, "back-3", RollbackRequest(2, "back again"))
     assert again.content_hash == second["content_hash"]
     rounds.plan_id = again.plan_id
     rounds.placement = {
@@ -370,7 +376,7 @@ def test_a_draining_node_counts_on_through_a_rollback(rounds: Rounds) -> None:
     rows = {r["subject_id"]: r for r in read_scaling(rounds.settings, JOB, rounds.plan_id or "")}
     assert (rows[drained]["action"], rows[drained]["drain_rounds"]) == ("drain", 2)
     rounds.snapshot(0.05)
-    wish = Wish(1, "what left it stays away", force_nodes=True)
+    wish = RollbackRequest(1, "what left it stays away", force_nodes=True)
     head = roll_back(rounds.settings, JOB, "back-1", wish)
     rows = {r["subject_id"]: r for r in read_scaling(rounds.settings, JOB, head.plan_id)}
     assert (rows[drained]["action"], rows[drained]["drain_rounds"]) == ("drain", 2)
@@ -394,11 +400,11 @@ def test_a_version_of_other_nodes_is_refused_with_them_and_nothing_is_written(
     before = written(rounds.settings)
     said = r"version 1 .* other nodes than version 2.*: c not in use, alive .*let the next plan"
     with pytest.raises(RollbackRefused, match=said):
-        roll_back(rounds.settings, JOB, "back-1", Wish(1, "c is too dear"))
+        roll_back(rounds.settings, JOB, "back-1", RollbackRequest(1, "c is too dear"))
     with pytest.raises(NotFound, match="no version 9"):
-        roll_back(rounds.settings, JOB, "back-2", Wish(9, "a slip"))
+        roll_back(rounds.settings, JOB, "back-2", RollbackRequest(9, "a slip"))
     with pytest.raises(RollbackRefused, match="nothing to do"):
-        roll_back(rounds.settings, JOB, "back-3", Wish(2, "a slip"))
+        roll_back(rounds.settings, JOB, "back-3", RollbackRequest(2, "a slip"))
     assert written(rounds.settings) == before
 
 
@@ -408,7 +414,7 @@ def test_a_rollback_waits_for_a_snapshot_of_the_nodes_in_force(rounds: Rounds) -
     rounds.snapshot(0.16, states={"a": "alive", "b": "alive"}, placement=round_robin(
         small_policy(JOB, OPERATORS, nodes=["a", "b"])))  # fmt: skip
     with pytest.raises(RollbackRefused, match=r"newest snapshot .*c alive, not in use.*reoptimize"):
-        roll_back(rounds.settings, JOB, "back-1", Wish(1, "too early"))
+        roll_back(rounds.settings, JOB, "back-1", RollbackRequest(1, "too early"))
 
 
 def test_what_cannot_be_decided_is_said_and_the_load_is_still_balanced(rounds: Rounds) -> None:
@@ -452,7 +458,7 @@ def test_a_plan_that_adds_a_node_can_be_reviewed_and_published(rounds: Rounds) -
     rounds.policy = policy_of(review=PERSON)
     run_id = rounds.snapshot(0.16)
     rounds.heartbeats(run_id, "ab")
-    draft = draft_plan(rounds.settings, JOB, run_id, Choice(solver_seconds=0.2))
+    draft = draft_plan(rounds.settings, JOB, run_id, SolveOptions(solver_seconds=0.2))
     assert rounds.actions(draft)["c"] == "add"
     body = rounds.review(draft)
     assert "### Nodes\n\n- adds 1: c\n\nWhy: 2 nodes become 3, because cpu is at 96 %" in body
@@ -475,7 +481,7 @@ def test_a_plan_that_takes_a_draining_node_back_can_be_reviewed(rounds: Rounds) 
     rounds.placement |= dict.fromkeys(list(rounds.placement)[:2], drained)
     rounds.policy = policy_of(review=PERSON)
     run_id = rounds.snapshot(0.16)
-    draft = draft_plan(rounds.settings, JOB, run_id, Choice(solver_seconds=0.2))
+    draft = draft_plan(rounds.settings, JOB, run_id, SolveOptions(solver_seconds=0.2))
     assert rounds.actions(draft)[drained] == "keep"
     rows = read_content(rounds.settings, draft)[0].to_pylist()
     assert any(row["node_id"] == drained != row["previous_node_id"] for row in rows)
@@ -484,10 +490,19 @@ def test_a_plan_that_takes_a_draining_node_back_can_be_reviewed(rounds: Rounds) 
     assert "No node is added, drained or removed." in body
 
 
-def drain_row(plan_id: str, minute: int, node: str, rounds: int) -> dict[str, Any]:
+def scaling_row(node: str, action: str) -> ScalingRow:
+    at = datetime(2026, 11, 16, 12, tzinfo=UTC)
+    return ScalingRow(
+        job=JOB, plan_id="plan", subject="node", subject_id=node, action=action, reason="",
+        binding="", would_change="", period_end_at=at, decided_at=at,
+    )  # fmt: skip
+
+
+def drain_row(plan_id: str, minute: int, node: str, rounds: int) -> EarlierScaling:
     at = datetime(2026, 11, 16, 12, minute, tzinfo=UTC)
-    return {"plan_id": plan_id, "subject": "node", "subject_id": node, "period_end_at": at,
-            "action": "drain" if rounds else "keep", "drain_rounds": rounds or None}  # fmt: skip
+    row = replace(scaling_row(node, "drain" if rounds else "keep"), plan_id=plan_id,
+                  period_end_at=at, drain_rounds=rounds or None)  # fmt: skip
+    return EarlierScaling.of(row)
 
 
 def test_rounds_of_a_drain_are_those_of_plans_in_force_and_of_drafts_that_change_nothing() -> None:
@@ -509,17 +524,17 @@ def test_rounds_of_a_drain_are_those_of_plans_in_force_and_of_drafts_that_change
         drain_row("rejected", 30, "b", 3),
         drain_row("takes b back, and lost", 40, "b", 0),
     ]
-    looked = Looked(none, none, none, none, rows, {"in force"}, {"unchanged"})
-    assert drains_of(problem, looked) == {"b": 2}
-    assert drains_of(problem, replace(looked, unchanged=())) == {"b": 1}
-    assert drains_of(problem, replace(looked, published=(), unchanged=())) == {}
+    inputs = ScalingInputs(none, none, none, none, rows, {"in force"}, {"unchanged"})
+    assert drains_of(problem, inputs) == {"b": 2}
+    assert drains_of(problem, replace(inputs, unchanged=())) == {"b": 1}
+    assert drains_of(problem, replace(inputs, published=(), unchanged=())) == {}
 
 
-def remembered(rounds: Rounds, **scaling: Any) -> Looked:
+def remembered(rounds: Rounds, **scaling: Any) -> ScalingInputs:
     """What a solve now would look at under a policy with these fields of scaling."""
     rounds.policy = policy_of(scaling={"min_nodes": 2, "stabilisation_rounds": 1, **scaling})
     run_id = rounds.snapshot(0.1)
-    return read_looked(rounds.settings, find_snapshot(rounds.settings, JOB, run_id))
+    return read_scaling_inputs(rounds.settings, find_snapshot(rounds.settings, JOB, run_id))
 
 
 def test_rounds_that_scaling_does_not_remember_are_not_read(rounds: Rounds) -> None:
@@ -533,7 +548,7 @@ def test_rounds_that_scaling_does_not_remember_are_not_read(rounds: Rounds) -> N
     now = draft["plan_id"]
 
     def plans(**scaling: Any) -> set[str]:
-        return {row["plan_id"] for row in remembered(rounds, **scaling).earlier}
+        return {row.plan_id for row in remembered(rounds, **scaling).earlier}
 
     # Twice 1 x 600 s, then 32 times, then everything: as far as there are rounds enough.
     assert plans(memory_rounds=1, interval_s=600.0) == {now}
@@ -552,6 +567,6 @@ def test_the_plan_in_force_is_looked_at_however_old_it_is(rounds: Rounds) -> Non
     append(
         rounds.settings, "plans.scaling", [{**r, **back, "plan_id": rounds.plan_id} for r in rows]
     )
-    looked = remembered(rounds, memory_rounds=1, interval_s=600.0)
-    assert {row["plan_id"] for row in looked.earlier} == {draft["plan_id"], "long in force"}
-    assert "long in force" in looked.published
+    inputs = remembered(rounds, memory_rounds=1, interval_s=600.0)
+    assert {row.plan_id for row in inputs.earlier} == {draft["plan_id"], "long in force"}
+    assert "long in force" in inputs.published

@@ -8,19 +8,19 @@ import pytest
 
 from solvers.model.budget import Budget
 from solvers.model.stop import Stop
-from spark_jobs.draft.solve_arguments import Choice, add_arguments
+from spark_jobs.draft.solve_arguments import SolveOptions, add_arguments
 from tests.support.policies import small_policy
 
 
 def parse(*words):
     parser = ArgumentParser()
     add_arguments(parser)
-    return Choice.of(parser.parse_args(["--job", "probe", "--run-id", "run-1", *words]))
+    return SolveOptions.of(parser.parse_args(["--job", "probe", "--run-id", "run-1", *words]))
 
 
 def test_what_is_left_out_is_left_to_the_policy():
     policy = small_policy(budgets={"moves": 3, "pause_s": 1.5})
-    assert parse() == Choice()
+    assert parse() == SolveOptions()
     assert parse().budget(policy, 1) == Budget(moves=3, bytes=None, pause_s=1.5)
 
 

@@ -1,0 +1,154 @@
+"""Draft a plan from a run's snapshot: read, plan, assemble, verify, write, report."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from ballast.contracts.errors import Infeasible, VerificationFailed
+from ballast.contracts.records import Draft, Snapshot
+from ballast.contracts.settings import Settings
+from solvers.planner.plan import Plan, PlanRequest, plan
+from solvers.planner.round import ScalingRequest
+from spark_jobs.draft.assemble import AssembledDraft, DraftRequest, assemble_draft
+from spark_jobs.draft.lookup import (
+    find_draft,
+    find_snapshot,
+    read_round,
+    read_scaling_inputs,
+    required_draft,
+    target_in_force,
+)
+from spark_jobs.draft.region_weights import plan_region
+from spark_jobs.draft.report import actor, drafted_event, report
+from spark_jobs.draft.round import Round
+from spark_jobs.draft.scaling_inputs import scaling_request
+from spark_jobs.draft.scaling_rows import rows_of_decision, scaling_reason
+from spark_jobs.draft.solve_arguments import SolveOptions
+from spark_jobs.draft.write import write_draft
+from spark_jobs.program.run import progress
+from spark_jobs.warehouse.plan_log import Event, append_event
+
+
+def draft_plan(settings: Settings, job: str, run_id: str, options: SolveOptions) -> Draft:
+    """Make the draft of a run, unless the run has one, and report what it promises.
+
+    Args:
+        settings: where the tables are.
+        job: the job.
+        run_id: the run, whose snapshot is solved.
+        options: what the command line sets instead of the policy.
+
+    Returns:
+        The draft as it is stored.
+
+    Raises:
+        NotFound: the run has no snapshot.
+        Infeasible: no assignment keeps every rule.
+        VerificationFailed: the plan breaks a promise; nothing is written.
+    """
+    snapshot = find_snapshot(settings, job, run_id)
+    draft = find_draft(settings, snapshot)
+    if draft is None:
+        made = make_draft(settings, snapshot, options)
+        write_draft(settings, made.draft, made.content)
+        draft = required_draft(settings, snapshot)
+    else:
+        progress.info("the run has a draft, plan %s; nothing is solved again", draft.plan_id)
+    append_event(settings, drafted_event(draft), at=draft.created_at)
+    for line in report(draft):
+        progress.info("%s", line)
+    return draft
+
+
+def make_draft(settings: Settings, snapshot: Snapshot, options: SolveOptions) -> AssembledDraft:
+    """Solve a snapshot and verify the plan. Nothing is written but the event of a refusal.
+
+    Raises:
+        Infeasible: no assignment keeps every rule.
+        VerificationFailed: the plan breaks a promise.
+    """
+    job_round = read_round(settings, snapshot)
+    progress.info(
+        "read snapshot %s: %d key groups on %d nodes",
+        snapshot.snapshot_id, job_round.problem.n_key_groups, job_round.problem.n_nodes,
+    )  # fmt: skip
+    regions = [plan_region(region) for region in job_round.regions]
+    request = PlanRequest(
+        problem=job_round.problem,
+        objective=job_round.objective,
+        policy=job_round.policy,
+        budget=options.budget(job_round.policy, snapshot.head_version),
+        stop=options.stop(job_round.policy),
+        seed=job_round.policy.solver.seed if options.seed is None else options.seed,
+        method=options.method or job_round.policy.solver.method,
+        memory=target_in_force(settings, snapshot),
+        is_first=job_round.is_first,
+        keys=job_round.keys,
+        scaling=_scaling_request(settings, job_round),
+        has_other_change=any(region.is_change for region in regions),
+    )
+    found = plan(request)
+    _require_solved(settings, job_round, found)
+    now = datetime.now(UTC)
+    made = assemble_draft(
+        DraftRequest(
+            round=job_round,
+            plan=found,
+            budget=request.budget,
+            seed=request.seed,
+            regions=regions,
+            scaling=rows_of_decision(job_round, found, now),
+            scaling_reason=_scaling_reason(job_round, found),
+            created_at=now,
+        )
+    )
+    _require_verified(settings, snapshot, made)
+    return made
+
+
+def _scaling_request(settings: Settings, job_round: Round) -> ScalingRequest | None:
+    """How the job's policy scales, after what earlier rounds did; None if it does not scale."""
+    if not job_round.is_scaled:
+        return None
+    inputs = read_scaling_inputs(settings, job_round.snapshot)
+    return scaling_request(
+        job_round.policy, job_round.problem, inputs, job_round.snapshot.period_end_at
+    )
+
+
+def _scaling_reason(job_round: Round, found: Plan) -> str | None:
+    return None if found.nodes is None else scaling_reason(job_round.policy, found.nodes)
+
+
+def _require_solved(settings: Settings, job_round: Round, found: Plan) -> None:
+    """Log and raise if no assignment keeps every rule."""
+    result = found.result
+    if found.nodes is not None:
+        progress.info("scaling: %s", _scaling_reason(job_round, found))
+    progress.info("solved in %.1f s: %s by %s", result.seconds, result.status, result.method)
+    if result.is_solved:
+        return
+    _log_refusal(settings, job_round.snapshot, None, f"infeasible: {result.reason}")
+    raise Infeasible(
+        f"no plan for job {job_round.snapshot.job} keeps every rule: {result.reason}; "
+        "to fix it: raise the budget, or add nodes to the policy"
+    )
+
+
+def _require_verified(settings: Settings, snapshot: Snapshot, made: AssembledDraft) -> None:
+    """Log and raise if the draft breaks a promise."""
+    if not made.violations:
+        progress.info("verified: every promise holds")
+        return
+    plan_id, broken = made.draft.plan_id, "; ".join(map(str, made.violations))
+    _log_refusal(settings, snapshot, plan_id, f"verification failed: {broken}")
+    raise VerificationFailed(
+        f"plan {plan_id} of job {snapshot.job} breaks its promises: {broken}; nothing was "
+        "written; to fix it: report this as a bug of the solver, and solve with another method"
+    )
+
+
+def _log_refusal(settings: Settings, snapshot: Snapshot, plan_id: str | None, reason: str) -> None:
+    run_id = snapshot.run_id
+    event = Event(snapshot.job, "refused", run_id, actor(run_id), reason, plan_id=plan_id)
+    append_event(settings, event)

@@ -1,0 +1,46 @@
+"""Write a draft: its content first, then the row of plans.plans that makes it a draft.
+
+A run and a snapshot have one draft, however often the task is retried and wherever it was killed.
+"""
+
+from __future__ import annotations
+
+from ballast.contracts.records import Draft
+from ballast.contracts.settings import Settings
+from ballast.store.tables import append_once, ensure_tables
+from spark_jobs.draft.content import PlanContent, route_rows
+from spark_jobs.program.fault_points import fault_point
+from spark_jobs.program.run import progress
+
+TABLES_WRITTEN = (
+    "plans.assignments", "plans.routes", "plans.scaling", "plans.weights", "plans.plans",
+)  # fmt: skip
+
+
+def write_draft(settings: Settings, draft: Draft, content: PlanContent) -> None:
+    """Write a draft. Rows that an earlier attempt wrote stay as they are.
+
+    Args:
+        settings: where the tables are.
+        draft: the row of plans.plans.
+        content: the rows of the plan's content.
+    """
+    ensure_tables(settings, TABLES_WRITTEN)
+    # One write for each plan id: two attempts that find the same plan share its rows. Rows of
+    # another plan stay without a draft that names them.
+    tables = {
+        "plans.assignments": content.assignments,
+        "plans.routes": route_rows(draft.job, draft.plan_id, content.routes),
+        "plans.scaling": [row.to_row() for row in content.scaling],
+        "plans.weights": [row.to_row() for row in content.weights],
+    }
+    for table, rows in tables.items():
+        if len(rows):
+            app_id = f"{table}:{draft.job}:{draft.plan_id}"
+            append_once(settings, table, rows, app_id=app_id, app_version=1)
+            progress.info("wrote %d rows of %s", len(rows), table)
+        fault_point(f"solve.after_{table.removeprefix('plans.')}")
+    app_id = f"plans.plans:{draft.job}:{draft.run_id}:{draft.snapshot_id}"
+    append_once(settings, "plans.plans", [draft.to_row()], app_id=app_id, app_version=1)
+    progress.info("wrote the draft")
+    fault_point("solve.after_plan")
