@@ -21,7 +21,7 @@ WIRE_PER_RECORD = "wire_bytes_per_record"
 
 
 @dataclass(frozen=True)
-class Figure:
+class PlanFigure:
     """One figure of a plan; None for a value that is not known."""
 
     name: str
@@ -100,12 +100,12 @@ def _total(rows: pa.Table, column: str) -> float:
 
 def node_figures(
     scaling: Sequence[ScalingRow], before: pa.Table, key_groups: pa.Table
-) -> list[Figure]:
+) -> list[PlanFigure]:
     """CPU load of each node for which the plan promises one."""
     cpu_before, cpu_after = _cpu_by_node(before), _cpu_by_node(key_groups)
     unit = PLANS_SCALING.column(NODE_CPU).unit or ""
     return [
-        Figure(
+        PlanFigure(
             f"{NODE_CPU}/{row.subject_id}",
             unit,
             cpu_before.get(row.subject_id, 0.0),
@@ -124,12 +124,12 @@ def _cpu_by_node(key_groups: pa.Table) -> dict[str, float]:
     )
 
 
-def plan_figures(plan: Draft, ack: Ack, measured: MeasuredFigures) -> list[Figure]:
+def plan_figures(plan: Draft, ack: Ack, measured: MeasuredFigures) -> list[PlanFigure]:
     """The figures of the whole plan."""
     return [*_balance(plan, measured), *_migration(plan, ack), *_traffic(plan, measured)]
 
 
-def _balance(plan: Draft, measured: MeasuredFigures) -> Iterator[Figure]:
+def _balance(plan: Draft, measured: MeasuredFigures) -> Iterator[PlanFigure]:
     yield _figure(
         "load_distance_pct",
         plan.load_distance_before_pct,
@@ -144,7 +144,7 @@ def _balance(plan: Draft, measured: MeasuredFigures) -> Iterator[Figure]:
     )
 
 
-def _migration(plan: Draft, ack: Ack) -> Iterator[Figure]:
+def _migration(plan: Draft, ack: Ack) -> Iterator[PlanFigure]:
     """Moves, bytes and pause; the job measures those of rerouted keys with them.
 
     Plans of versions that could not route keys have NULL for them.
@@ -156,7 +156,7 @@ def _migration(plan: Draft, ack: Ack) -> Iterator[Figure]:
     yield _figure("pause_s", None, pause_s, ack.pause_ms / 1000)
 
 
-def _traffic(plan: Draft, measured: MeasuredFigures) -> Iterator[Figure]:
+def _traffic(plan: Draft, measured: MeasuredFigures) -> Iterator[PlanFigure]:
     yield _figure(
         "collocation_factor_pct",
         plan.collocation_factor_before_pct,
@@ -171,7 +171,7 @@ def _traffic(plan: Draft, measured: MeasuredFigures) -> Iterator[Figure]:
         measured.wire_bytes_per_s,
     )
     # Of a record, so that the figure does not change when the input grows or shrinks.
-    yield Figure(
+    yield PlanFigure(
         WIRE_PER_RECORD,
         "bytes/record",
         _per_record(plan.wire_bytes_before_per_s, measured.records_before_per_s),
@@ -183,9 +183,9 @@ def _traffic(plan: Draft, measured: MeasuredFigures) -> Iterator[Figure]:
 
 def _figure(
     name: str, before: float | None, promised: float | None, measured: float | None
-) -> Figure:
+) -> PlanFigure:
     """A figure that is a column of plans.plans."""
-    return Figure(name, PLANS_PLANS.column(name).unit or "", before, promised, measured)
+    return PlanFigure(name, PLANS_PLANS.column(name).unit or "", before, promised, measured)
 
 
 def _per_record(total: float | None, records: float | None) -> float | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ballast.contracts.records import Outcome
-from spark_jobs.outcome.figures import Figure
+from spark_jobs.outcome.figures import PlanFigure
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class MeasuredPeriod:
 
 
 def outcomes_of(
-    measurement: Measurement, period: MeasuredPeriod, figures: Sequence[Figure]
+    measurement: Measurement, period: MeasuredPeriod, figures: Sequence[PlanFigure]
 ) -> list[Outcome]:
     """One outcome for each figure that was measured."""
     return [

@@ -9,7 +9,7 @@ from datetime import datetime
 from ballast.contracts.records import ConnectionWindow, WorkerWeight
 from ballast.contracts.regions import DEAD
 from spark_jobs.draft.region_weights import capacity
-from spark_jobs.outcome.figures import Figure
+from spark_jobs.outcome.figures import PlanFigure
 
 CAPACITY, DONE, BLOCKED = "capacity_records_per_s", "done_records_per_s", "blocked_pct"
 RegionWindows = Mapping[datetime, Sequence[ConnectionWindow]]
@@ -33,7 +33,7 @@ def region_figures(
     before: RegionWindows,
     after: RegionWindows,
     window_s: float,
-) -> list[Figure]:
+) -> list[PlanFigure]:
     """Capacity, throughput and blocking of a region.
 
     The capacity is promised if true rates are known. The throughput depends on the input and is
@@ -51,21 +51,21 @@ def region_figures(
     planned = {row.worker_id: row.weight for row in weights if row.region_id == region_id}
     blocked = [row.blocked_pct for row in weights if row.blocked_pct is not None]
     return [
-        Figure(
+        PlanFigure(
             f"{CAPACITY}/{region_id}",
             "records/s",
             capacity(previous, rates or true_rates(before)),
             capacity(planned, rates),
             capacity(mean_weights(after), true_rates(after)),
         ),
-        Figure(
+        PlanFigure(
             f"{DONE}/{region_id}",
             "records/s",
             _throughput(before, window_s),
             None,
             _throughput(after, window_s),
         ),
-        Figure(
+        PlanFigure(
             f"{BLOCKED}/{region_id}",
             "%",
             _blocked_pct(before, window_s),

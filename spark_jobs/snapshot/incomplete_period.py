@@ -12,7 +12,7 @@ from pyspark.sql import functions as fn
 from ballast.contracts.errors import GateFailed
 from ballast.contracts.policy import JobPolicy
 from spark_jobs.snapshot.message_text import MOST_NAMES, first_names, number_ranges, utc_text
-from spark_jobs.snapshot.node_states import NodeState
+from spark_jobs.snapshot.node_states import NodeStatus
 from spark_jobs.snapshot.statistics_period import StatisticsPeriod
 from spark_jobs.snapshot.window_rows import GROUP, in_windows
 from spark_jobs.snapshot.window_selection import SelectedWindows, WindowSummary, windows_needed
@@ -47,7 +47,7 @@ class IncompletePeriod:
     """All windows of the period."""
     selected: SelectedWindows
     missing: Sequence[MissingKeyGroups]
-    states: Sequence[NodeState]
+    states: Sequence[NodeStatus]
 
     def error(self) -> GateFailed:
         """The error that names what is missing where, and when enough windows will be there."""

@@ -34,8 +34,8 @@ class ReportedCapacity:
 
 
 @dataclass(frozen=True)
-class NodeReport:
-    """What a node reported in the windows that were read."""
+class NodeActivity:
+    """When a node reported in the windows that were read, and with which capacity."""
 
     last_seen: datetime | None = None
     """End of its last window, bad rows included: a node with bad figures is not silent."""
@@ -46,14 +46,14 @@ class NodeReport:
 
 
 @dataclass(frozen=True)
-class NodeState:
+class NodeStatus:
     """A node of the snapshot."""
 
     node: NodePolicy
     state: str
     last_seen: datetime | None
     silent_windows: int
-    report: NodeReport
+    report: NodeActivity
     since: datetime | None = None
     """End of the first window of a node that was just added: before, it was not in use."""
 
@@ -85,7 +85,7 @@ def _first(reported: Value | None, otherwise: Value) -> Value:
     return otherwise if reported is None else reported
 
 
-def silent_nodes(states: Sequence[NodeState], end: datetime) -> int:
+def silent_nodes(states: Sequence[NodeStatus], end: datetime) -> int:
     """Number of nodes that are not dead and did not report in the window that ends at ``end``."""
     return sum(not state.reports_in(end) for state in states if state.state != "dead")
 
@@ -95,9 +95,9 @@ def nodes_since(policy: JobPolicy, period: StatisticsPeriod) -> datetime:
     return period.back(max(period.windows, policy.dead_after_windows))
 
 
-def node_reports(
+def node_activity(
     good: DataFrame, rows: DataFrame, period: StatisticsPeriod
-) -> dict[str, NodeReport]:
+) -> dict[str, NodeActivity]:
     """What each node reported up to the period's end, in good rows and in all rows."""
     is_upto = fn.col("window_end_at") <= fn.lit(period.end)
     newest = fn.max_by(fn.struct(*CAPACITIES), "window_end_at")
@@ -111,7 +111,7 @@ def node_reports(
         .collect()
     )
     found = {
-        row["node_id"]: NodeReport(
+        row["node_id"]: NodeActivity(
             _time(max(row["windows"])),
             frozenset(_time(micros) for micros in row["windows"]),
             ReportedCapacity(**row["capacity"].asDict()),
@@ -124,8 +124,8 @@ def node_reports(
         fn.max(fn.unix_micros("window_end_at")).alias("end")
     )  # fmt: skip
     for row in last.collect():
-        known = found.get(row["node_id"], NodeReport())
-        found[row["node_id"]] = NodeReport(_time(row["end"]), known.windows, known.capacity)
+        known = found.get(row["node_id"], NodeActivity())
+        found[row["node_id"]] = NodeActivity(_time(row["end"]), known.windows, known.capacity)
     return found
 
 
@@ -139,7 +139,7 @@ class _NodeFacts:
     """What the state of one node follows from."""
 
     node: NodePolicy
-    report: NodeReport
+    report: NodeActivity
     last_seen: datetime | None
     planned_state: str
     is_added: bool
@@ -148,11 +148,11 @@ class _NodeFacts:
 def node_states(
     policy: JobPolicy,
     period: StatisticsPeriod,
-    reports: Mapping[str, NodeReport],
+    reports: Mapping[str, NodeActivity],
     seen_before: Mapping[str, datetime | None],
     in_use: Mapping[str, str] | None = None,
     added: Collection[str] = (),
-) -> list[NodeState]:
+) -> list[NodeStatus]:
     """The state of every node in use.
 
     Silence is counted from the node's last window, or from the job's first window among those
@@ -176,7 +176,7 @@ def node_states(
     states = []
     for node in policy.nodes:
         if node.id in planned:
-            report = reports.get(node.id, NodeReport())
+            report = reports.get(node.id, NodeActivity())
             last = report.last_seen or seen_before.get(node.id)
             facts = _NodeFacts(node, report, last, planned[node.id], node.id in added)
             states.append(_state(policy, period, facts, first_start))
@@ -188,7 +188,7 @@ def node_states(
 
 def _state(
     policy: JobPolicy, period: StatisticsPeriod, facts: _NodeFacts, first_start: datetime
-) -> NodeState:
+) -> NodeStatus:
     last = facts.last_seen or first_start
     silent_windows = period.windows_since(max(last, first_start))
     if silent_windows >= policy.dead_after_windows:
@@ -198,7 +198,7 @@ def _state(
     else:
         state = facts.planned_state
     since = min(facts.report.windows, default=None) if facts.is_added else None
-    return NodeState(
+    return NodeStatus(
         facts.node, state, facts.last_seen, period.windows_since(last), facts.report, since
     )
 
@@ -206,7 +206,7 @@ def _state(
 def _silent_error(
     policy: JobPolicy,
     period: StatisticsPeriod,
-    silent: Sequence[NodeState],
+    silent: Sequence[NodeStatus],
     first_start: datetime,
     total: int,
 ) -> GateFailed:

@@ -36,7 +36,7 @@ from spark_jobs.snapshot.metric_tables import (
     SOURCES,
     TRAFFIC,
 )
-from spark_jobs.snapshot.node_states import NodeState, node_reports, node_states, nodes_since
+from spark_jobs.snapshot.node_states import NodeStatus, node_activity, node_states, nodes_since
 from spark_jobs.snapshot.run_context import SnapshotRun
 from spark_jobs.snapshot.snapshot_tables import (
     MetricRows,
@@ -113,12 +113,12 @@ def _read_tables(run: SnapshotRun) -> list[MetricRows]:
     return rows
 
 
-def _node_states(run: SnapshotRun, metrics: ValidatedMetrics) -> list[NodeState]:
+def _node_states(run: SnapshotRun, metrics: ValidatedMetrics) -> list[NodeStatus]:
     nodes, context = metrics.tables[NODES], run.context
     states = node_states(
         run.policy,
         context.period,
-        node_reports(nodes.good, nodes.rows, context.period),
+        node_activity(nodes.good, nodes.rows, context.period),
         {node.node_id: node.last_seen_at for node in read_previous_nodes(run)},
         context.in_use(run.policy),
         context.added,
@@ -128,7 +128,7 @@ def _node_states(run: SnapshotRun, metrics: ValidatedMetrics) -> list[NodeState]
 
 
 def _reporting_key_groups(
-    run: SnapshotRun, metrics: ValidatedMetrics, states: Sequence[NodeState]
+    run: SnapshotRun, metrics: ValidatedMetrics, states: Sequence[NodeStatus]
 ) -> _ReportingKeyGroups:
     dead = [state.node.id for state in states if state.state == "dead"]
     stranded = _stranded(run, metrics, dead) if dead else None
@@ -163,7 +163,7 @@ def _good_key_groups(run: SnapshotRun, since: datetime) -> DataFrame:
 
 
 def _usable_windows(
-    run: SnapshotRun, groups: _ReportingKeyGroups, states: Sequence[NodeState]
+    run: SnapshotRun, groups: _ReportingKeyGroups, states: Sequence[NodeStatus]
 ) -> list[datetime]:
     """Ends of the windows that the snapshot averages; raises if there are too few."""
     policy, context = run.policy, run.context
@@ -187,7 +187,7 @@ def _usable_windows(
 def _details(
     run: SnapshotRun,
     metrics: ValidatedMetrics,
-    states: Sequence[NodeState],
+    states: Sequence[NodeStatus],
     groups: _ReportingKeyGroups,
     windows: Sequence[datetime],
 ) -> dict[str, DataFrame]:

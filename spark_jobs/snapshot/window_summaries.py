@@ -9,7 +9,7 @@ from datetime import datetime
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from spark_jobs.snapshot.node_states import NodeState, silent_nodes
+from spark_jobs.snapshot.node_states import NodeStatus, silent_nodes
 from spark_jobs.snapshot.statistics_period import StatisticsPeriod
 from spark_jobs.snapshot.window_rows import in_period
 from spark_jobs.snapshot.window_selection import WindowSummary
@@ -32,7 +32,7 @@ def window_summaries(key_groups: DataFrame) -> dict[datetime, WindowSummary]:
 
 
 def period_windows(
-    key_groups: DataFrame, period: StatisticsPeriod, states: Sequence[NodeState]
+    key_groups: DataFrame, period: StatisticsPeriod, states: Sequence[NodeStatus]
 ) -> list[WindowSummary]:
     """A summary of every window of the period, oldest first; empty for a window without rows."""
     reported = window_summaries(in_period(key_groups, period))

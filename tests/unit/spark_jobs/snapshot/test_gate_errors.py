@@ -10,8 +10,8 @@ from ballast.contracts.errors import GateFailed
 from spark_jobs.snapshot.incomplete_period import MissingKeyGroups, enough_at
 from spark_jobs.snapshot.message_text import first_names, number_ranges, utc_text
 from spark_jobs.snapshot.node_states import (
-    NodeReport,
-    NodeState,
+    NodeActivity,
+    NodeStatus,
     ReportedCapacity,
     node_states,
     nodes_since,
@@ -27,15 +27,15 @@ END = START + 100 * WINDOW
 PERIOD = period_ending_at(POLICY, END)
 
 
-def report_of(first_windows_back: int, last_windows_back: int = 0) -> NodeReport:
+def report_of(first_windows_back: int, last_windows_back: int = 0) -> NodeActivity:
     """A node that reported from the first to the last of these windows before the end."""
     ends = [END - n * WINDOW for n in range(last_windows_back, first_windows_back)]
-    return NodeReport(
+    return NodeActivity(
         max(ends), frozenset(ends), ReportedCapacity(cpu_capacity_cores=4.0, rack="r")
     )
 
 
-def states(reported: dict[str, NodeReport], **previous: datetime) -> dict[str, str]:
+def states(reported: dict[str, NodeActivity], **previous: datetime) -> dict[str, str]:
     found = node_states(POLICY, PERIOD, reported, previous)
     return {state.node.id: state.state for state in found}
 
@@ -77,7 +77,7 @@ def test_a_node_cannot_die_while_the_job_stands_still() -> None:
 
 
 def test_bad_figures_are_not_silence() -> None:
-    only_bad = NodeReport(last_seen=END)
+    only_bad = NodeActivity(last_seen=END)
     assert states({"a": report_of(10), "b": only_bad}) == {"a": "alive", "b": "alive"}
 
 
@@ -94,7 +94,7 @@ def test_capacity_comes_from_the_node_and_else_from_the_policy() -> None:
     )
 
 
-def silent_in_each_window(found: list[NodeState]) -> list[int]:
+def silent_in_each_window(found: list[NodeStatus]) -> list[int]:
     return [silent_nodes(found, end) for end in PERIOD.ends]
 
 

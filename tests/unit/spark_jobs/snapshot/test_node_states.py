@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ballast.contracts.errors import GateFailed
-from spark_jobs.snapshot.node_states import NodeReport, NodeState, node_states
+from spark_jobs.snapshot.node_states import NodeActivity, NodeStatus, node_states
 from spark_jobs.snapshot.statistics_period import StatisticsPeriod, period_ending_at
 from tests.support.policies import small_policy
 
@@ -17,10 +17,10 @@ END = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 PERIOD: StatisticsPeriod = period_ending_at(POLICY, END)
 
 
-def report_of(first: int, last: int = 0) -> NodeReport:
+def report_of(first: int, last: int = 0) -> NodeActivity:
     """A report of the windows from ``first`` before the end to ``last`` before it."""
     ends = frozenset(PERIOD.back(n) for n in range(last, first))
-    return NodeReport(max(ends), ends)
+    return NodeActivity(max(ends), ends)
 
 
 def test_a_spare_node_is_not_missed_and_one_in_use_is() -> None:
@@ -46,14 +46,14 @@ def test_a_removed_node_is_not_missed_and_one_that_drains_still_is() -> None:
         )
 
 
-def windows_of_all(states: list[NodeState]) -> int:
+def windows_of_all(states: list[NodeStatus]) -> int:
     """In how many windows every node reports."""
     return sum(all(state.reports_in(end) for state in states) for end in PERIOD.ends)
 
 
 def test_an_added_node_is_missed_from_its_first_window_on() -> None:
     in_use = dict.fromkeys("abc", "alive")
-    gap = NodeReport(END, frozenset({END, PERIOD.back(2)}))
+    gap = NodeActivity(END, frozenset({END, PERIOD.back(2)}))
     for reported, whole in ((report_of(2), 6), (gap, 5)):
         all_reports = {"a": report_of(6), "b": report_of(6), "c": reported}
         states = node_states(POLICY, PERIOD, all_reports, {}, in_use, added={"c"})
