@@ -1,4 +1,4 @@
-"""One root for every error Ballast raises on purpose; each message says what to do."""
+"""The errors that Ballast raises on purpose. Each message says what to do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ class BallastError(Exception):
 
 
 class InvalidInput(BallastError):
-    """Something a person or another program handed in cannot be used."""
+    """Input of a person or another program cannot be used.
+
+    Args:
+        message: what is wrong.
+        value: the value that cannot be used.
+        allowed: what is allowed instead.
+        remedy: what to do.
+    """
 
     exit_code = 2
 
@@ -36,7 +43,7 @@ class InvalidInput(BallastError):
 
 
 class PolicyError(InvalidInput):
-    """A job policy file does not say what a policy must say."""
+    """A job policy file is not a valid policy."""
 
     def __init__(
         self,
@@ -54,7 +61,7 @@ class PolicyError(InvalidInput):
 
 
 class FeatureNotBuilt(PolicyError):
-    """A policy asks for something this version does not do; better refused than ignored."""
+    """A policy asks for a feature that this version does not have."""
 
 
 class ProblemError(InvalidInput):
@@ -66,11 +73,11 @@ class SettingsError(InvalidInput):
 
 
 class NotFound(InvalidInput):
-    """A job, table, plan or version was asked for that does not exist."""
+    """A job, table, plan or version does not exist."""
 
 
 class BrokenTable(BallastError):
-    """A table is there and cannot be read: files missing, a log cut short, no access."""
+    """A table exists and cannot be read: files are missing, the log is cut, or access is denied."""
 
     def __init__(self, table: str, warehouse: str, cause: str) -> None:
         self.table = table
@@ -85,44 +92,44 @@ class BrokenTable(BallastError):
 
 
 class Infeasible(BallastError):
-    """No plan keeps every rule within the budget."""
+    """No plan within the budget keeps every rule."""
 
     exit_code = 3
 
 
 class GateFailed(BallastError):
-    """Metrics are missing or broken, so no plan may be made from them."""
+    """Metrics are missing or wrong, so no plan may be made from them."""
 
     exit_code = 4
 
 
 class VerificationFailed(BallastError):
-    """A plan does not keep what it promises; it must not be published."""
+    """A plan does not have the figures that it promises; it must not be published."""
 
     exit_code = 5
 
 
 class PublishConflict(BallastError):
-    """Another publish moved the head first; the old or the other plan is in force."""
+    """Another publisher changed the head first, so this plan was not published."""
 
     exit_code = 6
 
 
 class PlanStale(PublishConflict):
-    """A plan waited, and the job is no longer as it was when the plan was made."""
+    """The job changed too much while a plan waited for a person."""
 
 
 class PlanRefused(BallastError):
-    """A streaming job cannot take a plan up; it keeps the one it has."""
+    """A streaming job cannot apply a plan and keeps the plan that it has."""
 
     exit_code = 7
 
 
 class InvariantBroken(BallastError):
-    """Heads, plans and log do not fit together; a person has to look."""
+    """Heads, plans and log contradict each other; a person has to look."""
 
     exit_code = 8
 
 
 class RollbackRefused(PlanRefused):
-    """The content of an earlier version does not fit the job as it is today."""
+    """The content of an earlier version does not fit the job of today."""

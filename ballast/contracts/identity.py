@@ -1,4 +1,4 @@
-"""Identities: what makes two snapshots, two plan contents or two plans the same."""
+"""Ids and hashes of snapshots, plan contents and plans, and names of key groups."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ID_LENGTH = 16
 
 
 def digest(*parts: str) -> str:
-    """SHA-256 over the parts, each behind its length so that no two lists run together."""
+    """SHA-256 of the parts. Each part follows its length, so different lists never hash alike."""
     sha = hashlib.sha256()
     for part in parts:
         data = part.encode()
@@ -27,7 +27,7 @@ def digest(*parts: str) -> str:
 
 
 Scaled = tuple[str, str, str, int | None]
-"""What is to be done by a row of plans.scaling: subject, subject_id, action, wanted."""
+"""The content of a row of plans.scaling: subject, subject_id, action, wanted."""
 
 
 def content_hash(
@@ -38,9 +38,14 @@ def content_hash(
 ) -> str:
     """Hash of a plan's content, rows in any order.
 
-    Rows of (operator_id, key_group, node_id), of (operator_id, key, key_group), of (subject,
-    subject_id, action, wanted) and of (region_id, worker_id, weight). Without routes, scaling or
-    weights it is the hash of the others alone, so plans made before there were any keep theirs.
+    Empty routes, scaling and weights do not change the hash, so plans from before these tables
+    existed keep their hash.
+
+    Args:
+        assignments: rows of (operator_id, key_group, node_id).
+        routes: rows of (operator_id, key, key_group).
+        scaling: rows of (subject, subject_id, action, wanted).
+        weights: rows of (region_id, worker_id, weight).
     """
     rows = sorted((operator, int(group), node) for operator, group, node in assignments)
     return digest(
@@ -52,20 +57,19 @@ def content_hash(
 
 
 def _weight_parts(weights: Iterable[Weighted]) -> list[str]:
-    """A part a row: a name, two texts and a number, as no other part has them."""
+    """One part per row. No other part is a list of three texts and a number."""
     return sorted(_canonical(["weights", *row]) for row in weights)
 
 
 def _scaling_parts(scaling: Iterable[Scaled]) -> list[str]:
-    """A part a row. Keys of a route are all text, so no list of them looks like one."""
+    """One part per row. A list of route keys never looks like one, because keys are all text."""
     return sorted(_canonical(["scaling", *row]) for row in scaling)
 
 
 def _route_parts(routes: Iterable[tuple[str, str, int]]) -> list[str]:
-    """All keys of an operator in one part, then all their key groups: a plan may have a million.
+    """One part with all keys of an operator and one with their key groups: there may be a million.
 
-    No part of an assignment looks like these: those are lists that begin with a string and go on
-    with a number.
+    A part of an assignment is a list of a text and then a number, so it never looks like these.
     """
     rows = sorted((operator, key, int(group)) for operator, key, group in routes)
     parts = []
@@ -76,42 +80,42 @@ def _route_parts(routes: Iterable[tuple[str, str, int]]) -> list[str]:
 
 
 def _canonical(value: Any) -> str:
-    """JSON in ASCII: every string has one form, also one that is no valid Unicode."""
+    """JSON in ASCII: every string has one form, even if it is not valid Unicode."""
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
 
 
 def plan_id(job: str, snapshot_id: str, content: str) -> str:
-    """Identity of a plan: the same content solved from another snapshot is another plan."""
+    """The id of a plan. The same content solved from another snapshot is another plan."""
     return digest("plan", job, snapshot_id, content)[:ID_LENGTH]
 
 
 def snapshot_id(job: str, run_id: str, pins: Iterable[str]) -> str:
-    """Identity of a snapshot: a run over pinned table versions and a pinned period.
+    """The id of a snapshot: a run over pinned table versions and a pinned period.
 
-    The pins are part of it so that two attempts of one task that saw different versions never
-    write rows under one id.
+    The pins are part of the id, so that two attempts of one task that read different table
+    versions never write rows under the same id.
     """
     return digest("snapshot", job, run_id, *pins)[:ID_LENGTH]
 
 
 def key_group_name(operator_id: str, key_group: int) -> str:
-    """One name for a key group across operators, as problem folders use it."""
+    """The name of a key group that is unique across operators, as problem folders use it."""
     return f"{operator_id}/{key_group}"
 
 
 def split_key_group_name(name: str) -> tuple[str, int]:
-    """Operator and number of a key group named by :func:`key_group_name`."""
+    """The operator and number in a name of :func:`key_group_name`."""
     operator_id, _, number = name.rpartition("/")
     return operator_id, int(number)
 
 
 def hashed_key_group(key: str, key_groups: int) -> int:
-    """Key group of a key that has no route; of text that UTF-8 can hold, as every counted key."""
+    """The key group of a key that has no route. The key must be encodable as UTF-8."""
     return zlib.crc32(key.encode()) % key_groups
 
 
 def is_routable(key: str) -> bool:
-    """Whether a key may have a route and be counted: text of a length that tables can bear."""
+    """Whether a key may have a route and be counted: UTF-8 of at most the allowed length."""
     if len(key) > LONGEST_ROUTED_KEY_BYTES:
         return False
     if key.isascii():

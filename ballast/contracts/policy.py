@@ -1,7 +1,7 @@
-"""The job policy: what a data engineer writes in ``policies/<job>.yaml``, checked on load.
+"""The job policy: the fields of ``policies/<job>.yaml``, checked on load.
 
-Every error names the file, the field, the value and what is allowed. A value whose feature this
-version does not have is refused rather than ignored.
+Every error names the file, the field, the value and what is allowed. A feature that this version
+does not have is refused and not ignored.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ BUILT_OBJECTIVES = ("balance", "joint")
 BUILT_METHODS = ("auto", "search", "milp", "flux", "unchanged")
 JOINT_METHODS = ("auto",)
 RESOURCES = ("cpu", "memory", "network")
-# Parameters of scaling that mean something to some methods only.
+# Parameters of scaling that only some methods use.
 METHOD_FIELDS = {
     "true_rate": ("catch_up_s", "restart_s", "backlog_threshold_s", "busy_per_node"),
     "forecast": ("season_s", "horizon_s"),
     "multi_resource forecast": ("limits",),
 }
 
-# Fields, by section, that mean something under one way to trade load for traffic only.
+# Fields, by section, that only one way to trade load for traffic uses.
 TRADE_FIELDS = {
     "lexicographic": (
         ("objective", "max_load_distance_pct"),
@@ -84,7 +84,7 @@ class EdgePolicy(StrictModel):
 
 
 class CapacityPolicy(StrictModel):
-    """What a node can give; a resource that is not named is not limited."""
+    """The capacity of a node; a resource that is not named is not limited."""
 
     cpu_cores: Amount = 1.0
     memory_bytes: Amount | None = None
@@ -92,7 +92,7 @@ class CapacityPolicy(StrictModel):
 
 
 class NodePolicy(StrictModel):
-    """A node the job may use."""
+    """A node that the job may use."""
 
     id: Name
     cluster: Name = "main"
@@ -100,32 +100,32 @@ class NodePolicy(StrictModel):
     capacity: CapacityPolicy = CapacityPolicy()
     draining: Annotated[bool, Field(strict=True)] = False
     spare: Annotated[bool, Field(strict=True)] = False
-    """Not used until a plan adds it; needs a scaling section."""
+    """Not used until a plan adds it; requires a scaling section."""
 
 
 class ObjectivePolicy(StrictModel):
-    """What a plan is to achieve, over which resources."""
+    """The objective of plans, and the resources that it counts."""
 
     kind: Literal["balance", "collocate", "joint"] = "balance"
     resources: Annotated[tuple[Resource, ...], Field(min_length=1)] = ("cpu",)
     weights: dict[Resource, Weight] = {}  # noqa: RUF012 - pydantic copies it
-    """How much a deviation of a resource counts beside the others; 1 where it is not named."""
+    """The weight of a resource in the load distance; 1 where it is not named."""
     caps: tuple[Resource, ...] = ()
     """Resources that only have to fit each node's capacity and are not balanced."""
     max_load_distance_pct: Annotated[
         float, Field(strict=True, gt=0, le=1000, allow_inf_nan=False)
     ] = 10.0
-    """Joint plans keep traffic within nodes as far as the load distance stays at or below this."""
+    """Joint plans keep traffic within nodes while the load distance stays at or below this."""
     trade: Literal["lexicographic", "weighted"] = "lexicographic"
-    """How a joint plan trades load for traffic: first the bound, then traffic; or by weights."""
+    """How a joint plan trades load for traffic: the load bound first, or by weights."""
     traffic_weight: Weight = 1.0
-    """What a percent of the traffic saved is worth, where the trade is weighted."""
+    """The value of one percent of traffic saved, if the trade is weighted."""
     load_weight: Weight = 1.0
-    """What a percent of load distance costs, where the trade is weighted."""
+    """The cost of one percent of load distance, if the trade is weighted."""
 
 
 class LimitsPolicy(StrictModel):
-    """What a plan may cost; what is not named does not limit."""
+    """Limits on the cost of a plan; None does not limit."""
 
     moves: Annotated[int, Field(strict=True, ge=0, le=10_000_000)] | None = None
     bytes: Annotated[int, Field(strict=True, ge=0, le=10**15)] | None = None
@@ -133,13 +133,13 @@ class LimitsPolicy(StrictModel):
 
 
 class BudgetPolicy(LimitsPolicy):
-    """What one plan may cost; a budget that is not named does not limit."""
+    """The budget of one plan; None does not limit."""
 
     first_plan: LimitsPolicy | None = None
-    """What a job's first plan may cost, in place of the rest; null: as every other plan."""
+    """The budget of a job's first plan; null: the same as of every other plan."""
 
     def of(self, parent_version: int) -> LimitsPolicy:
-        """The limits of a plan that replaces this version; 0 is the placement before the first."""
+        """The budget of a plan that replaces a version; version 0 is before the first plan."""
         return self if self.first_plan is None or parent_version != 0 else self.first_plan
 
 
@@ -151,11 +151,11 @@ class PausePolicy(StrictModel):
 
 
 class TrafficPolicy(StrictModel):
-    """What a record between two nodes costs.
+    """The cost of a record between two nodes.
 
-    The CPU times are first values (`make bench BENCH=serialise` measures them); outcomes of plans
-    teach what they are for this job. The prices say how much worse a record between racks is than
-    one within a rack; one within a node costs nothing.
+    The CPU times are first values (`make bench BENCH=serialise` measures them); later they are
+    learned from the outcomes of plans. The prices compare a record between racks with a record
+    within a rack; a record within a node costs nothing.
     """
 
     send_cpu_s: NonNegative = SEND_CPU_S
@@ -165,32 +165,32 @@ class TrafficPolicy(StrictModel):
 
 
 class GatePolicy(StrictModel):
-    """What a joint plan's moves have to earn, in records between nodes that they save."""
+    """The price of moves in a joint plan, in records between nodes that they have to save."""
 
     records_per_byte: NonNegative = 0.02
-    """Worth of a byte of state that is moved."""
+    """The price of a byte of moved state."""
     records_per_pause_s: NonNegative = 0.0
-    """Worth of a second of pause."""
+    """The price of a second of pause."""
     first_life_s: Seconds = 3600.0
-    """How long a gain is taken to last until outcomes of plans have taught it."""
+    """How long a gain is assumed to last, until it is learned from outcomes of plans."""
 
 
 class RoutingPolicy(StrictModel):
-    """Keys that joint plans may bring together one by one (operators with state_by_key)."""
+    """Routing of single keys by joint plans (operators with state_by_key)."""
 
     edges: tuple[EdgePolicy, ...] = ()
-    """Edges whose keys at both ends are routed; operators with an end's partition key follow it."""
+    """Edges whose keys are routed; operators with the partition key of an end follow that end."""
     max_routes: Annotated[int, Field(strict=True, ge=1, le=10_000_000)] = 100_000
-    """Most keys of an operator that do not go by hash."""
+    """The most keys of an operator that have a route."""
     max_imbalance: Annotated[float, Field(strict=True, ge=1, le=100, allow_inf_nan=False)] = 1.1
-    """Most records of a node over the mean, for the keys of each end by themselves, in the last
-    period and in every memory of those before it."""
+    """The most records of a node, as a multiple of the mean, for the keys of each end. It holds in
+    the last period and in every weighted history of the periods before."""
     memory_rounds: Annotated[int, Field(strict=True, ge=0, le=50)] = 8
-    """Earlier rounds whose statistics of keys count beside the last one's; 0 for none."""
+    """The number of earlier rounds whose key statistics count as well."""
 
 
 class SolverPolicy(StrictModel):
-    """Which method solves, for how long, with which seed."""
+    """The method of the solver, its time limit and its seed."""
 
     method: Name = "auto"
     seconds: Annotated[float, Field(strict=True, gt=0, le=3600, allow_inf_nan=False)] = 5.0
@@ -198,9 +198,10 @@ class SolverPolicy(StrictModel):
 
 
 class BoundariesPolicy(StrictModel):
-    """Utilisation of the nodes (1.0 is full): above upper grow, below lower shrink, aim at target.
+    """Utilisation of the nodes, 1.0 is full.
 
-    The distance between them is the hysteresis.
+    Above ``upper`` nodes are added, below ``lower`` nodes are removed, so that it comes close to
+    ``target``. The distance between them is the hysteresis.
     """
 
     lower: Share = 0.4
@@ -208,7 +209,7 @@ class BoundariesPolicy(StrictModel):
     upper: Share = 0.85
 
     @model_validator(mode="after")
-    def _do_not_cross(self) -> BoundariesPolicy:
+    def _check_order(self) -> BoundariesPolicy:
         if not self.lower < self.target < self.upper:
             raise ValueError(
                 f"the thresholds cross: lower {self.lower:g}, target {self.target:g}, upper "
@@ -218,9 +219,9 @@ class BoundariesPolicy(StrictModel):
 
 
 class ScalingPolicy(StrictModel):
-    """How many nodes a job has: which method decides, and what it may do (docs/solvers-scale.md).
+    """How the number of nodes is decided (docs/solvers-scale.md).
 
-    Nodes in use are those of the policy that are not spare, until a plan says otherwise.
+    Until a plan changes it, the nodes in use are those of the policy that are not spare.
     """
 
     method: ScalingMethod = "thresholds"
@@ -230,24 +231,24 @@ class ScalingPolicy(StrictModel):
     """Boundaries of resources that have their own (multi_resource and forecast)."""
     min_nodes: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 1
     max_nodes: Annotated[int, Field(strict=True, ge=1, le=100_000)] | None = None
-    """Of all clusters together; all nodes of the policy unless given."""
+    """Nodes of all clusters together; by default all nodes of the policy."""
     interval_s: Seconds = 600.0
-    """Time between two rounds: so far back the load series reaches."""
+    """The time between two rounds, and the length of the load series."""
     launch_s: Wait = 0.0
     shutdown_s: Wait = 0.0
     billing_s: Seconds | None = None
-    """What is paid in full once begun; null where use is billed as it comes."""
+    """The billing interval, which is paid in full once it has begun; null: billed by use."""
     cool_down_s: Wait = 1200.0
-    """After a scaling, so long nothing shrinks or grows ahead of time."""
+    """How long after a change no node is removed, and none is added ahead of need."""
     stabilisation_rounds: Annotated[int, Field(strict=True, ge=1, le=1000)] = 3
-    """So many rounds must have been seen, and all of them low, before a node goes."""
+    """A node is removed only after this many rounds in a row with low utilisation."""
     min_benefit: Share = 0.1
     max_step_out: Annotated[float, Field(strict=True, gt=0, le=100, allow_inf_nan=False)] = 1.0
     max_step_in: Share = 0.5
     min_coverage: Share = 0.5
     max_full_windows: Share = 0.1
     max_drain_rounds: Annotated[int, Field(strict=True, ge=1, le=1000)] = 10
-    """Rounds after which a draining node is empty."""
+    """The number of rounds after which a draining node must be empty."""
     catch_up_s: Seconds = 1800.0
     restart_s: Wait = 60.0
     backlog_threshold_s: Wait = 300.0
@@ -255,10 +256,10 @@ class ScalingPolicy(StrictModel):
     season_s: Annotated[float, Field(strict=True, gt=0, le=86_400 * 366)] = 86_400.0
     horizon_s: Seconds | None = None
     memory_rounds: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 2016
-    """Earlier rounds that are looked at."""
+    """The number of earlier rounds that count."""
 
     @model_validator(mode="after")
-    def _hangs_together(self) -> ScalingPolicy:
+    def _check_consistency(self) -> ScalingPolicy:
         for method, fields in METHOD_FIELDS.items():
             given = [f for f in fields if getattr(self, f) != type(self).model_fields[f].default]
             if given and self.method not in method.split():
@@ -279,38 +280,38 @@ class ScalingPolicy(StrictModel):
 
 
 class ThresholdPolicy(StrictModel):
-    """When metrics are good enough for a plan, and when a plan is worth it."""
+    """Thresholds on the metrics of a plan and on its gain."""
 
     min_improvement_pct: NonNegative = 1.0
     """A plan must lower the load distance by at least this much, in percent of the mean."""
     good_enough_pct: NonNegative = 2.0
-    """At or below this load distance nothing is changed, in percent of the mean."""
+    """At or below this load distance no plan is made, in percent of the mean."""
     min_collocation_gain_pct: NonNegative = 1.0
-    """Where the objective is joint, a plan that does not level the load must save at least so many
-    percent of the traffic: bring them within nodes, or by their price nearer."""
+    """A joint plan that does not improve the load must save at least this many percent of the
+    traffic, by its price: within nodes or within racks."""
     min_weighted_gain: NonNegative = 1.0
-    """Where the trade is weighted, a plan must gain at least this much by the weights."""
+    """If the trade is weighted, the least weighted gain of a plan."""
     complete_windows_share: Annotated[
         float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)
     ] = 0.8
     """Share of the period's windows in which every node and key group must have reported."""
     late_after_s: Seconds = 300.0
-    """A row written later than this after its window's end is late and set aside."""
+    """A row that is written later than this after the end of its window is rejected."""
     broken_promise_pct: NonNegative = 10.0
-    """A plan's promise is broken, and said to be, where the measured load distance is above the
-    promised one by more than this, in percent of the mean."""
+    """A promise is reported as broken if the measured load distance is above the promised one by
+    more than this, in percent of the mean."""
 
 
 class JobPolicy(StrictModel):
-    """Everything Ballast is told about one streaming job."""
+    """Everything that Ballast knows in advance about a streaming job."""
 
     job: Annotated[str, Field(pattern=f"^{JOB_NAME_PATTERN}$")]
     description: str = ""
     schedule: str | None = None
     schedule_on_metrics: Annotated[bool, Field(strict=True)] = False
-    """Whether an event of the asset ballast://metrics/<job> starts a run, beside the schedule."""
+    """Whether an event of the asset ballast://metrics/<job> also starts a run."""
     late_run_s: Seconds | None = None
-    """A run that has not ended this long after it was queued is late, and said to be."""
+    """A run that has not ended this long after it was queued is reported as late."""
     window_s: Seconds
     statistics_period_s: Seconds
     dead_after_windows: Annotated[int, Field(strict=True, ge=2, le=100_000)] = 60
@@ -327,12 +328,12 @@ class JobPolicy(StrictModel):
     review: ReviewPolicy = ReviewPolicy()
     thresholds: ThresholdPolicy = ThresholdPolicy()
     scaling: ScalingPolicy | None = None
-    """How the number of nodes is decided; null leaves it as it is."""
+    """How the number of nodes is decided; null: it does not change."""
     regions: tuple[RegionPolicy, ...] = ()
-    """Stateless ordered regions of the job, whose workers plans weigh."""
+    """Stateless ordered regions of the job; plans set the weights of their workers."""
 
     @model_validator(mode="after")
-    def _hangs_together(self) -> JobPolicy:
+    def _check_consistency(self) -> JobPolicy:
         _check_unique("operators", [operator.id for operator in self.operators])
         _check_unique("nodes", [node.id for node in self.nodes])
         _check_schedule(self.schedule)
@@ -356,7 +357,7 @@ class JobPolicy(StrictModel):
 
     @property
     def entry_operators(self) -> tuple[str, ...]:
-        """Operators that no other one sends to: what they get comes from a source."""
+        """Operators that receive records from sources only."""
         fed = {edge.target for edge in self.edges}
         return tuple(operator.id for operator in self.operators if operator.id not in fed)
 
@@ -373,23 +374,27 @@ class JobPolicy(StrictModel):
         return next((region for region in self.regions if region.id == region_id), None)
 
     def followers(self, operator_id: str) -> tuple[str, ...]:
-        """The operator, then those with the same partition key: one key is one thing to them."""
+        """The operator, then the operators with the same partition key."""
         key = self.operator(operator_id).partition_key
         others = [o.id for o in self.operators if o.partition_key == key and o.id != operator_id]
         return (operator_id, *others)
 
     def to_json(self) -> str:
-        """The policy as canonical JSON, from which :func:`policy_from_json` makes it again."""
+        """The policy as canonical JSON; :func:`policy_from_json` reads it."""
         return json.dumps(self.model_dump(mode="json", by_alias=True), sort_keys=True)
 
 
 def policy_from_json(text: str) -> JobPolicy:
-    """The policy that :meth:`JobPolicy.to_json` wrote down."""
+    """The policy that :meth:`JobPolicy.to_json` wrote."""
     return parse_policy(json.loads(text), "snapshot")
 
 
 def load_policy(path: Path) -> JobPolicy:
-    """Read and check ``<job>.yaml``; the job must be named like the file."""
+    """Read and check ``<job>.yaml``.
+
+    Raises:
+        PolicyError: the file cannot be read, is not a valid policy, or has the name of another job.
+    """
     file = str(path)
     if not path.is_file():
         raise PolicyError(
@@ -416,7 +421,11 @@ def load_policy(path: Path) -> JobPolicy:
 
 
 def parse_policy(data: Any, file: str) -> JobPolicy:
-    """Check what was read from a policy file."""
+    """The policy in the content of a file.
+
+    Raises:
+        PolicyError: the content is not a valid policy.
+    """
     if not isinstance(data, dict):
         raise PolicyError(
             file, "file", f"holds a {type(data).__name__}, not fields",
@@ -434,7 +443,7 @@ def parse_policy(data: Any, file: str) -> JobPolicy:
 
 
 def policy_files(folder: Path) -> list[Path]:
-    """The policy files of a folder in order."""
+    """The policy files of a folder, sorted by name."""
     return sorted(folder.glob("*.yaml"))
 
 
@@ -445,7 +454,7 @@ def policy_schema() -> dict[str, Any]:
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
-    """YAML's safe loader, but a key given twice is an error: the second would win silently."""
+    """YAML's safe loader, with an error for a key that is given twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
@@ -561,20 +570,20 @@ def _check_objective(objective: ObjectivePolicy) -> None:
 
 
 def _check_trade(policy: JobPolicy) -> None:
-    """A field that nothing would look at is refused: whoever wrote it counts on it."""
-    aim = policy.objective
-    if aim.trade == "weighted" and aim.kind != "joint":
+    """Refuse a field that the chosen trade does not use, because its author relies on it."""
+    objective = policy.objective
+    if objective.trade == "weighted" and objective.kind != "joint":
         raise ValueError(
-            f"objective.trade is 'weighted' and objective.kind is {aim.kind!r}; load is traded for "
-            "traffic where it is 'joint'"
+            f"objective.trade is 'weighted' and objective.kind is {objective.kind!r}; load is "
+            "traded for traffic where it is 'joint'"
         )
-    other = "weighted" if aim.trade == "lexicographic" else "lexicographic"
+    other = "weighted" if objective.trade == "lexicographic" else "lexicographic"
     for section, name in TRADE_FIELDS[other]:
         part = getattr(policy, section)
         if getattr(part, name) != type(part).model_fields[name].default:
             raise ValueError(
-                f"{section}.{name} means nothing where objective.trade is {aim.trade!r}; leave it "
-                f"out, or set objective.trade to {other!r}"
+                f"{section}.{name} has no effect if objective.trade is {objective.trade!r}; "
+                f"leave it out, or set objective.trade to {other!r}"
             )
 
 

@@ -1,4 +1,4 @@
-"""How a program of ours ends."""
+"""The end of a process: output is flushed, then the process exits at once."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ import sys
 from typing import NoReturn
 
 EXIT_OUTPUT_LOST = 1
-"""Of a program that did its work and could not say so, as on a full disk."""
+"""Exit code of a program that did its work but could not write its output, as on a full disk."""
 
 
 def exit_now(exit_code: int) -> NoReturn:
-    """End the process at once, with everything it said written out.
+    """Flush logs and output, then end the process without the interpreter's own shutdown.
 
-    By now every commit is made and what had to be stopped is. The interpreter's own end would
-    still take native libraries down beneath their threads, which may abort a program that has
-    done its work (exit code 134): a task would be tried again, a script would think it failed.
+    The interpreter's shutdown unloads native libraries while their threads still run, which may
+    abort a program that has done its work (exit code 134). A task would then be tried again. The
+    caller has made every commit and stopped every service before it calls this.
+
+    Args:
+        exit_code: the exit code; ``EXIT_OUTPUT_LOST`` takes the place of 0 if a flush fails.
     """
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
-        if stream is not None:  # as where it was closed before the start
+        if stream is not None:  # None if it was closed before the start
             try:
                 stream.flush()
             except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Stateless ordered regions: what a policy says of them, and what a plan's weights are.
+"""Stateless ordered regions: their section of the policy, and the weights of their workers.
 
 A region is one splitter, some workers and an in-order merge ([MW16-REGIONS]). Its weights are whole
 units of 0.1 % that add up to 1,000.
@@ -26,7 +26,7 @@ Units = Annotated[int, Field(strict=True, ge=0, le=UNITS)]
 
 
 def _number_or_names(value: Any) -> str:
-    """Which of the two was meant: an error then speaks of that one alone."""
+    """The variant that was meant, so that an error is about this variant alone."""
     return "names" if isinstance(value, list | tuple) else "number"
 
 
@@ -36,30 +36,30 @@ Workers = Annotated[
     Discriminator(_number_or_names),
 ]
 Weighted = tuple[str, str, int]
-"""What a row of plans.weights says: region, worker, units."""
+"""The content of a row of plans.weights: region, worker, units."""
 
 
 class RegionPolicy(StrictModel):
-    """An ordered region beside the job's keyed operators, and how plans may weigh its workers."""
+    """An ordered region of the job, and how plans may change the weights of its workers."""
 
     id: Name
     workers: Workers
-    """How many workers it has, which are worker-0 and so on, or their names."""
+    """The number of workers (named worker-0, worker-1, ...), or their names."""
     method: Literal["service", "blocking"] = "service"
-    """By what each worker truly does (ADR 0038), or by who blocks ([MW16-REGIONS])."""
+    """Weights by the service rate of each worker (ADR 0038), or by blocking ([MW16-REGIONS])."""
     min_units: Units = 1
-    """Least weight of a worker that lives; with 0 one that is too slow gets nothing, and is
-    measured again only where a local loop tries it."""
+    """The least weight of a living worker. With 0 a slow worker may get no records, and is then
+    measured again only if a local loop tries it."""
     max_change_units: Annotated[int, Field(strict=True, ge=1, le=UNITS)] = UNITS
-    """Most that a worker's weight may rise or fall by one plan."""
+    """The most that one plan may change a worker's weight."""
     min_gain_pct: Annotated[float, Field(strict=True, ge=0, le=1e6, allow_inf_nan=False)] = 5.0
-    """Weights are changed where the region can then take so many percent more (service), or where
-    the connection that blocks most does so for so many percent of the time less (blocking)."""
+    """The least gain that changes weights: percent more throughput of the region (service), or
+    percent of the time less blocking of the connection that blocks most (blocking)."""
     local_change_units: Units = UNITS
-    """How far a local loop may take a weight from that of the plan in force."""
+    """The most that a local loop may move a weight away from the plan in force."""
 
     @model_validator(mode="after")
-    def _hangs_together(self) -> RegionPolicy:
+    def _check_consistency(self) -> RegionPolicy:
         twice = [name for name, count in Counter(self.worker_ids).items() if count > 1]
         if twice:
             raise ValueError(f"region {self.id!r} has two workers called {twice[0]!r}")
@@ -77,18 +77,18 @@ class RegionPolicy(StrictModel):
 
 
 def worker_names(workers: int | Sequence[str]) -> tuple[str, ...]:
-    """The names as given, or worker-0 and so on."""
+    """The given names, or worker-0, worker-1, ... for a number."""
     if isinstance(workers, int):
         return tuple(f"worker-{index}" for index in range(workers))
     return tuple(workers)
 
 
 def check_regions(regions: Sequence[RegionPolicy], operators: Sequence[str]) -> None:
-    """Raise where a name is used twice."""
+    """Raise ValueError where two regions, or a region and an operator, share a name."""
     names = [region.id for region in regions]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise ValueError(f"regions: {twice!r} is there twice; names must be unique")
+        raise ValueError(f"regions: {twice!r} is given twice; names must be unique")
     both = next((name for name in names if name in operators), None)
     if both is not None:
         raise ValueError(f"regions: {both!r} is an operator as well; give the region another name")
@@ -100,11 +100,11 @@ def weighted(rows: Iterable[Any]) -> list[Weighted]:
 
 
 def weights_of(rows: Iterable[Weighted], region_id: str) -> dict[str, int]:
-    """Units of each worker of a region; empty where the plan does not weigh it."""
+    """The weight of each worker of a region; empty where the plan has no weights for the region."""
     return {worker: units for region, worker, units in rows if region == region_id}
 
 
 def even_units(workers: Sequence[str]) -> dict[str, int]:
-    """As even as whole units can be, the first workers one more."""
+    """Weights as even as whole units allow; the first workers get the remainder."""
     share, rest = divmod(UNITS, len(workers))
     return {name: share + (index < rest) for index, name in enumerate(workers)}

@@ -35,28 +35,28 @@ def _zone(name: str) -> ZoneInfo:
 
 
 class ReviewLimits(StrictModel):
-    """What a plan may be and still be published without a person; a limit not named is none.
+    """Limits within which a plan is published without a person; None does not limit.
 
-    What leaves dead nodes counts in none of them, as it does not in budgets.
+    Moves off dead nodes do not count, as in budgets.
     """
 
     moves: Annotated[int, Field(strict=True, ge=0, le=10_000_000)] | None = None
     bytes: Annotated[int, Field(strict=True, ge=0, le=10**15)] | None = None
     pause_s: Annotated[float, Field(strict=True, ge=0, le=1e6, allow_inf_nan=False)] | None = None
     min_benefit_pct: Percent | None = None
-    """Least fall of the load distance, in percent of the mean; of a joint plan, that or the least
-    rise of the traffic within nodes, in percent."""
+    """The least fall of the load distance, in percent of the mean. For a joint plan, a rise of the
+    traffic within nodes by this many percent is enough."""
     max_gap_pct: Percent | None = None
-    """Most that the plan may be away from its bound, in percent of the mean."""
+    """The largest gap between plan and bound, in percent of the mean."""
     hours: tuple[str, ...] = ()
-    """Times of day like 22:00-06:00; the end is not part of it."""
+    """Times of day like 22:00-06:00, without the end."""
     days: tuple[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], ...] = ()
-    """Days; of hours that go past midnight, the day they begin on."""
+    """Days; hours that go past midnight belong to the day on which they begin."""
     time_zone: str = "UTC"
-    """Where the clock of hours and days hangs, such as Europe/Copenhagen."""
+    """The time zone of hours and days, such as Europe/Copenhagen."""
 
     @model_validator(mode="after")
-    def _makes_sense(self) -> ReviewLimits:
+    def _check_hours(self) -> ReviewLimits:
         for span in self.hours:
             if not re.fullmatch(HOURS_PATTERN, span) or span[:5] == span[6:]:
                 raise ValueError(
@@ -68,23 +68,23 @@ class ReviewLimits(StrictModel):
 
 
 class StalePolicy(StrictModel):
-    """When a plan that waited for a person is too old to publish."""
+    """When a plan that waited for a person is out of date."""
 
     load_moved_pct: Percent = 25.0
-    """The load of key groups has moved by more than this share of all load since it was made."""
+    """It is out of date if more than this percentage of all load has moved between key groups."""
 
 
 class ReviewPolicy(StrictModel):
-    """Who lets a plan through."""
+    """Which plans a person has to approve."""
 
     mode: Literal["automatic", "automatic_within_limits", "person"] = "automatic"
     limits: ReviewLimits = ReviewLimits()
     timeout_s: Timeout = 86_400.0
-    """How long a plan waits for a person before the old one stays for good."""
+    """How long a plan waits for a person; after that it is not published."""
     stale: StalePolicy = StalePolicy()
 
     @model_validator(mode="after")
-    def _limits_are_used(self) -> ReviewPolicy:
+    def _check_mode(self) -> ReviewPolicy:
         if self.mode == "automatic_within_limits" and self.limits == ReviewLimits():
             raise ValueError(
                 "review.mode is 'automatic_within_limits' but review.limits names none; name at "
@@ -176,7 +176,7 @@ def _out_of_hours(limits: ReviewLimits, now: datetime) -> Iterator[str]:
 
 
 def _is_open(limits: ReviewLimits, local: datetime) -> bool:
-    """Whether hours and days let a plan through at a local time."""
+    """Whether a plan may be published at a local time."""
     today = local.weekday()
     if not limits.hours:
         return _is_day(limits, today)
@@ -188,7 +188,7 @@ def _is_open(limits: ReviewLimits, local: datetime) -> bool:
 
 
 def _holding(span: str, clock: time) -> Iterator[bool]:
-    """If the time is within the span: whether the span began today (or the day before)."""
+    """Yields whether the span began today or the day before; nothing if the time is outside."""
     begin, end = time.fromisoformat(span[:5]), time.fromisoformat(span[6:])
     if begin < end:
         if begin <= clock < end:

@@ -1,4 +1,4 @@
-"""Which nodes a job uses, by its policy and the rows of plans.scaling of the plan in force."""
+"""The nodes that a job uses, from its policy and the plan in force (plans.scaling)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLUSTER_ACTIONS = (OUT, IN, HOLD)
 NODE, CLUSTER, OPERATOR = "node", "cluster", "operator"
 SUBJECTS = (NODE, CLUSTER, OPERATOR)
 IN_USE = {ADD: ALIVE, KEEP: ALIVE, DRAIN: DRAINING}
-"""State of a node by what the plan in force does with it; a node of another action is not used."""
+"""The state of a node by the plan's action on it; nodes with other actions are not used."""
 
 
 def scaled(rows: Iterable[Any]) -> list[Scaled]:
@@ -26,15 +26,15 @@ def scaled(rows: Iterable[Any]) -> list[Scaled]:
 
 
 def node_actions(scaling: Iterable[Scaled]) -> dict[str, str]:
-    """What becomes of each node."""
+    """The plan's action on each node, by node id."""
     return {name: action for subject, name, action, _ in scaling if subject == NODE}
 
 
 def nodes_in_use(policy: JobPolicy, scaling: Iterable[Scaled] = ()) -> dict[str, str]:
     """Nodes in use under a plan, with their states, in the policy's order.
 
-    A node that the plan does not know is as the policy says: it came into the policy later, or
-    there is no such plan. A node that the policy marks as draining drains in any case.
+    The policy decides about a node that the plan does not name: the node came into the policy
+    later, or there is no plan. A node that the policy marks as draining always drains.
     """
     actions = node_actions(scaling)
     states = {}

@@ -1,4 +1,4 @@
-"""What is derived from a table's definition: SQL, CHECK constraints, Arrow schema, Markdown."""
+"""SQL, CHECK constraints, Arrow schemas and Markdown, derived from the table definitions."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ ARROW_TYPES = {
 
 
 def column_limits(column: Column) -> dict[str, str]:
-    """SQL conditions a value of the column must meet, by the name of the reason they give.
+    """SQL conditions that a value of the column must meet, by the name of the reason.
 
-    NULL meets every one of them; whether NULL is allowed is a condition of its own. Spark sorts
-    NaN above every number, so the maximum refuses NaN as well.
+    NULL meets every condition; whether NULL is allowed is checked separately. Spark sorts NaN
+    above every number, so the maximum also refuses NaN.
     """
     limits: dict[str, str] = {}
     name = column.name
@@ -44,7 +44,7 @@ def column_limits(column: Column) -> dict[str, str]:
 
 
 def check_constraints(table: Table) -> dict[str, str]:
-    """CHECK constraints of a trusted table by name; empty for a table of raw metrics."""
+    """The CHECK constraints of a trusted table, by name; empty for a table of raw metrics."""
     if not table.trusted:
         return {}
     constraints = {
@@ -58,10 +58,10 @@ def check_constraints(table: Table) -> dict[str, str]:
 
 
 def table_properties(table: Table) -> dict[str, str]:
-    """Delta table properties that follow from the definition."""
+    """The Delta properties of a table."""
     properties = {
-        # Whoever opens a table reads its log from the last checkpoint on. delta-rs makes one every
-        # hundred commits unless told otherwise, and a run opens tables dozens of times.
+        # Opening a table reads its log from the last checkpoint on. delta-rs writes a checkpoint
+        # every hundred commits by default, and a run opens tables dozens of times.
         "delta.checkpointInterval": "20",
         "delta.deletedFileRetentionDuration": f"interval {min(table.retention_days, 7)} days",
         "delta.logRetentionDuration": "interval 30 days",

@@ -1,7 +1,7 @@
-"""Where things are and how Spark is run: settings from environment variables, with defaults.
+"""Settings from environment variables, with defaults: where tables are and how Spark runs.
 
-Embedded by default, distributed by configuration: the same code reads a folder or an object
-store, ``local[2]`` or a cluster, by these variables alone.
+The defaults run everything on one machine. The same code uses an object store or a Spark cluster
+if these variables say so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Settings:
     """One field per environment variable ``BALLAST_<FIELD IN CAPITALS>``."""
 
     home: Path
-    """Folder for everything Ballast writes that is not a table (default ``.ballast``)."""
+    """Folder for everything except tables (default ``.ballast``)."""
     warehouse: str
     """Root of the tables: a folder or an ``s3a://`` address (default ``<home>/warehouse``)."""
     policies: Path
@@ -36,10 +36,10 @@ class Settings:
     driver_memory: str
     """Memory of the driver of a pipeline job (default ``1g``)."""
     schedules: bool
-    """Whether policies' schedules are followed; ``off`` leaves runs to people (default ``on``)."""
+    """Whether runs start by the policies' schedules (``on``, the default) or by people only."""
 
     def is_local_spark(self) -> bool:
-        """Whether Spark runs inside the driver rather than on a cluster."""
+        """Whether Spark runs in one process and not on a cluster."""
         return self.spark_master.startswith("local")
 
     def table_uri(self, table: str) -> str:
@@ -49,7 +49,11 @@ class Settings:
 
 
 def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
-    """Read the settings from the environment; a value that cannot be used is named."""
+    """The settings of an environment; by default the process's own.
+
+    Raises:
+        SettingsError: a variable has a value that cannot be used.
+    """
     env = os.environ if environment is None else environment
     home = Path(env.get("BALLAST_HOME", ".ballast")).absolute()
     return Settings(
@@ -64,7 +68,11 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
 
 
 def check_job_name(job: str) -> str:
-    """Return ``job`` if it is a job name; checked with fullmatch wherever a name enters."""
+    """Return ``job``.
+
+    Raises:
+        InvalidInput: it is not a job name.
+    """
     if not re.fullmatch(JOB_NAME_PATTERN, job):
         raise InvalidInput(
             f"job name {job!r} is not a job name",

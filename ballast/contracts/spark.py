@@ -1,4 +1,4 @@
-"""Spark settings that every part shares, as plain text: no Spark is imported here."""
+"""Spark settings that all programs share, as text. This module does not import Spark."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from ballast.contracts.settings import Settings
 DELTA_VERSION = "4.4.0"
 JARS = (f"delta-spark_4.2_2.13-{DELTA_VERSION}.jar", f"delta-storage-{DELTA_VERSION}.jar")
 
-# A pipeline job lives for seconds: compiling with C1 alone and collecting garbage in one thread
-# start faster than the defaults, which are made for programs that run for hours.
+# A pipeline job runs for seconds. The C1 compiler alone and a serial garbage collector start faster
+# than the defaults, which suit programs that run for hours.
 SHORT_LIVED_JVM = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Djava.net.preferIPv4Stack=true"
 )
 
 
 def spark_conf(settings: Settings) -> dict[str, str]:
-    """Configuration of a session that reads and writes our tables.
+    """The configuration of a session that reads and writes the tables.
 
-    The log store is set because Delta's default one on local files lets two JVMs both believe
-    that they wrote the same version (docs/adr/0007).
+    The log store is set because with Delta's default one on local files two JVMs can both write
+    the same version (docs/adr/0007).
     """
     conf = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -43,10 +43,10 @@ def spark_conf(settings: Settings) -> dict[str, str]:
 
 
 def submit_jars(settings: Settings) -> str:
-    """Delta's jars as ``--jars`` takes them: what is submitted must bring them itself."""
+    """Delta's jars in the form of ``--jars``."""
     return ",".join(str(settings.jars / jar) for jar in JARS)
 
 
 def submit_conf(settings: Settings) -> dict[str, str]:
-    """What a spark-submit of a pipeline job adds to :func:`spark_conf`: the JVM's own options."""
+    """The configuration of a submitted pipeline job: :func:`spark_conf` and options of the JVM."""
     return spark_conf(settings) | {"spark.driver.extraJavaOptions": SHORT_LIVED_JVM}

@@ -1,7 +1,8 @@
-"""What a pipeline program hands to the task that started it: one small JSON file.
+"""The result that a pipeline program returns to its Airflow task: one small JSON file.
 
-The task names the file in the environment; a program that is started by hand has none and hands
-nothing on. A refusal goes the same way, so that the task can repeat the program's own words.
+The task names the file in an environment variable. A program that a person starts has no such
+variable and writes no result. A refusal is part of the result, so that the task can repeat the
+program's message.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from ballast.contracts.errors import BallastError, GateFailed
 
 RESULT_FILE_VARIABLE = "BALLAST_HANDOFF"
 REFUSAL = "refusal"
-# What waiting alone may cure: a window that was missing may have come.
+# Errors that may pass with time: a missing window may arrive.
 RETRYABLE_ERRORS = (GateFailed,)
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """An expected failure in the program's own words."""
+    """An expected failure: the error's class, its message, and whether to try again."""
 
     error: str
     message: str
@@ -31,25 +32,25 @@ class Refusal:
 
 
 def write_task_result(**values: Any) -> None:
-    """Add values to what the task is handed; nothing happens where no task listens."""
+    """Add values to the result of the task; does nothing if no task started the program."""
     name = os.environ.get(RESULT_FILE_VARIABLE)
     if not name:
         return
     path = Path(name)
-    whole = {**read_task_result(path), **values}
+    result = {**read_task_result(path), **values}
     draft = path.with_name(f"{path.name}.draft")
-    draft.write_text(json.dumps(whole), encoding="utf-8")
+    draft.write_text(json.dumps(result), encoding="utf-8")
     draft.replace(path)
 
 
 def write_task_refusal(error: BallastError, message: str) -> None:
-    """Hand on why the program refused."""
+    """Add the reason why the program refused to the result of the task."""
     refusal = Refusal(type(error).__name__, message, isinstance(error, RETRYABLE_ERRORS))
     write_task_result(**{REFUSAL: asdict(refusal)})
 
 
 def read_task_result(path: Path) -> dict[str, Any]:
-    """What has been handed on so far; nothing where the program did not come to it."""
+    """The result so far; empty if the program wrote none."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -57,7 +58,7 @@ def read_task_result(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def refusal_of(handed: Mapping[str, Any]) -> Refusal | None:
-    """The refusal among what was handed on, if the program refused."""
-    found = handed.get(REFUSAL)
+def refusal_of(result: Mapping[str, Any]) -> Refusal | None:
+    """The refusal in a result; None if the program did not refuse."""
+    found = result.get(REFUSAL)
     return Refusal(**found) if found else None

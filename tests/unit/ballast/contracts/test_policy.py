@@ -194,7 +194,7 @@ def test_a_field_that_the_trade_does_not_look_at_is_refused(
     objective: Any, thresholds: Any, said: str
 ) -> None:
     data = {**changed(["objective"], objective), "thresholds": thresholds}
-    with pytest.raises(PolicyError, match=f"{said} means nothing where objective.trade is"):
+    with pytest.raises(PolicyError, match=f"{said} has no effect if objective.trade is"):
         parse_policy(data, "clicks.yaml")
 
 

@@ -38,7 +38,7 @@ def test_a_region_names_its_workers_or_says_how_many_there_are() -> None:
         ([{"id": "tag", "workers": []}], "at least 1 item"),
         ([{"id": "tag", "workers": ["a", "a"]}], "two workers called 'a'"),
         ([{"id": "tag", "workers": ["a'b"]}], "pattern"),
-        ([{"id": "tag", "workers": 2}, {"id": "tag", "workers": 3}], "'tag' is there twice"),
+        ([{"id": "tag", "workers": 2}, {"id": "tag", "workers": 3}], "'tag' is given twice"),
         ([{"id": "parse", "workers": 2}], "'parse' is an operator as well"),
         ([{"id": "tag", "workers": 2, "method": "guess"}], "'service' or 'blocking'"),
         ([{"id": "tag", "workers": 200, "min_units": 6}], "min_units is 6 for each of 200"),
