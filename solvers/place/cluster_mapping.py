@@ -1,9 +1,9 @@
-"""Operators over clusters of different size: [DODO, 6.2].
+"""Mapping of operators to clusters of different size: [DODO, 6.2].
 
-Static: the greedy for number partitioning, sums divided by the cluster's number of nodes (6.2.1).
-Dynamic: Algorithm 1 (6.2.2), pairwise moves by correlation of load series, guarded by the sizes
-N1 / N2 against moving back. ``capacities`` of all ones gives the paper's variant without
-capacity, which it compares with.
+The static mapping is the greedy for number partitioning, with sums divided by the number of nodes
+of the cluster (6.2.1). The dynamic mapping is Algorithm 1 (6.2.2): pairwise moves by correlation of
+load series; the sizes N1 / N2 keep operators from moving back. With
+``weigh_by_capacity`` False it is the paper's variant without capacity, for comparison.
 """
 
 from __future__ import annotations
@@ -27,10 +27,14 @@ class Transmission:
 
 
 def static_mapping(load: object, nodes: object) -> IntArray:
-    """Largest operator first, each to the cluster whose average load is smallest with it.
+    """Map operators, largest first, each to the cluster whose average load is smallest with it.
 
-    An operator adds s_P / N_j to a cluster of N_j nodes; comparing the averages with it, and not
-    those so far, keeps a large operator from an empty cluster that is too small for it.
+    An operator adds s_P / N_j to a cluster of N_j nodes. The averages are compared with the
+    operator included, so that a large operator does not go to an empty cluster that is too small.
+
+    Args:
+        load: [p], load of each operator.
+        nodes: [clusters], number of nodes of each cluster.
     """
     loads = as_series(load)[:, 0]
     sizes = _sizes(nodes)
@@ -59,60 +63,58 @@ def dynamic_mapping(
     mapping = as_assignment(current, len(x), len(sizes))
     used = sizes if weigh_by_capacity else np.ones_like(sizes)
     averages = np.array([x[mapping == c].sum(axis=0) for c in range(len(sizes))]) / used[:, None]
+    mapped = _MappedOperators(x, mapping, averages, used)
     moves: list[Transmission] = []
     for c1, c2 in paired_clusters(averages.mean(axis=1)):
         difference = float(averages[c1].mean() - averages[c2].mean())
         alike = correlation(averages[c1], averages[c2])
         if difference > load_threshold and alike < correlation_threshold:
-            moves += _from_pair(x, mapping, averages, used, c1, c2, difference)
+            moves += mapped.moves_between(c1, c2, difference)
     return tuple(moves)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _MappedOperators:
+    """Operators with their load series, and the clusters they are mapped to."""
+
+    series: FloatArray  # [operators, windows]
+    mapping: IntArray  # [operators] cluster
+    averages: FloatArray  # [clusters, windows] load a node
+    sizes: FloatArray  # [clusters] nodes
+
+    def moves_between(self, c1: int, c2: int, difference: float) -> list[Transmission]:
+        """Moves out of the fuller cluster, worst fitting operators first (lines 3-9)."""
+        x, sizes = self.series, self.sizes
+        members = np.flatnonzero(self.mapping == c1).tolist()
+        # Equal misfits differ by rounding only; then the operator with more load moves first.
+        order = sorted(members, key=lambda k: (-round(self._misfit(k, c1, c2), 9), -x[k].mean(), k))
+        total, moves = 0.0, []
+        for k in order:
+            average = float(x[k].mean()) / float(sizes[c1])
+            if (average + total) * float(sizes[c1] / sizes[c2]) < difference / 2:
+                moves.append(Transmission(k, c1, c2))
+                total += average
+        return moves
+
+    def _misfit(self, k: int, c1: int, c2: int) -> float:
+        """(rho(S_P, S_C1) - rho(S_P, S_C2)) / 2, with C1 without the operator itself."""
+        others = self.averages[c1] - self.series[k] / self.sizes[c1]
+        own = correlation(self.series[k], others)
+        return (own - correlation(self.series[k], self.averages[c2])) / 2
+
+
 def paired_clusters(averages: FloatArray) -> list[tuple[int, int]]:
-    """The fullest with the emptiest, and so on; one in the middle has no partner."""
+    """Pairs of the fullest and the emptiest cluster, and so on; a middle one has no partner."""
     order = np.lexsort((np.arange(len(averages)), -averages)).tolist()
     return [(order[i], order[-1 - i]) for i in range(len(order) // 2)]
 
 
 def correlation(a: FloatArray, b: FloatArray) -> float:
-    """Eq. 5; 0 where a series does not vary, for it then says nothing about the other."""
+    """Eq. 5; 0 if a series does not vary."""
     spread = float(a.std() * b.std())
     if spread <= 1e-12 * max(1.0, float(np.abs(a).max(initial=0) * np.abs(b).max(initial=0))):
         return 0.0
     return float((a * b).mean() - a.mean() * b.mean()) / spread
-
-
-def _from_pair(
-    x: FloatArray,
-    mapping: IntArray,
-    averages: FloatArray,
-    sizes: FloatArray,
-    c1: int,
-    c2: int,
-    difference: float,
-) -> list[Transmission]:
-    """Lines 3-9: operators of the fuller cluster by how little they fit where they are."""
-    members = np.flatnonzero(mapping == c1).tolist()
-    # Operators that fit equally badly differ by rounding alone: then the heavier one relieves more.
-    order = sorted(
-        members,
-        key=lambda k: (-round(_misfit(x, k, averages, sizes, c1, c2), 9), -x[k].mean(), k),
-    )
-    total, moves = 0.0, []
-    for k in order:
-        average = float(x[k].mean()) / float(sizes[c1])
-        if (average + total) * float(sizes[c1] / sizes[c2]) < difference / 2:
-            moves.append(Transmission(k, c1, c2))
-            total += average
-    return moves
-
-
-def _misfit(
-    x: FloatArray, k: int, averages: FloatArray, sizes: FloatArray, c1: int, c2: int
-) -> float:
-    """(rho(S_P, S_C1) - rho(S_P, S_C2)) / 2, C1 without the operator itself."""
-    others = averages[c1] - x[k] / sizes[c1]
-    return (correlation(x[k], others) - correlation(x[k], averages[c2])) / 2
 
 
 def mapping_after(current: object, moves: tuple[Transmission, ...]) -> IntArray:

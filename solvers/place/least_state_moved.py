@@ -1,14 +1,16 @@
-"""The least state moved for which the load is level enough: [AUTODASP17]'s MCLB, at any size.
+"""The least state moved that makes the load level enough: MCLB of [AUTODASP17] at any size.
 
 MCLB asks for an even assignment with the fewest state movements. The search of
-``solvers.rebalance`` finds the most even one within a budget; halving the budget finds the least
-that is enough. Nothing moves while the load is within the tolerance: what a statistics window
-shows of imbalance is partly noise, and following it moves state for nothing. See docs/adr/0039.
+``solvers.rebalance`` finds the most even assignment within a budget, so halving the budget finds
+the smallest budget that is enough. Nothing moves while the load is within the tolerance: part of
+the imbalance of a statistics window is noise, and following noise moves state for nothing. See
+docs/adr/0039.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 
 from ballast.contracts.errors import InvalidInput
 from solvers.model import metrics
@@ -24,9 +26,9 @@ from solvers.rebalance.solve import solve
 METHOD = "search"
 NAME = "least_moved"
 TRIES = 8
-"""Halvings of the budget: the last step is below half a percent of what the best balance moves."""
+"""Halvings of the budget; the last one is below half a percent of what the best balance moves."""
 SLACK = 1e-6
-"""Percentage points, for sums of floats."""
+"""Tolerance for rounding of sums, in percentage points."""
 
 
 def least_state_moved(
@@ -37,11 +39,18 @@ def least_state_moved(
     seed: int = 0,
     tries: int = TRIES,
 ) -> Result:
-    """The plan of least bytes whose load distance is at most ``within`` percent.
+    """The plan with the fewest bytes whose load distance is at most ``within`` percent.
 
-    Where no plan within the budget is that level, the most level one, with the least bytes for
-    it. The stopping rule is for each of the ``tries`` + 1 solves. The bound is on the load
-    distance of every plan within the budget, as with any method.
+    If no plan within the budget is level enough, the result is the most level plan with the fewest
+    bytes for it. The bound is on the load distance of every plan within the budget.
+
+    Args:
+        within: largest load distance that is level enough, in percent.
+        stop: the stopping rule of each of the ``tries`` + 1 solves.
+        tries: how often the budget is halved.
+
+    Raises:
+        InvalidInput: ``within`` is negative or not finite.
     """
     if not is_finite_and_not_negative(within):
         raise InvalidInput(
@@ -55,7 +64,8 @@ def least_state_moved(
     level = solve(problem, budget, stop, seed, METHOD)
     if not level.is_solved:
         return level
-    cheapest = _cheapest(problem, level, within, budget, stop, seed, tries)
+    search = _BudgetSearch(problem, within, budget, stop, seed)
+    cheapest = search.cheapest(level, tries)
     return make_result(
         problem,
         cheapest.assignment.copy(),
@@ -68,36 +78,39 @@ def least_state_moved(
     )
 
 
-def _cheapest(
-    problem: Problem,
-    level: Result,
-    within: float,
-    budget: Budget,
-    stop: Stop,
-    seed: int,
-    tries: int,
-) -> Result:
-    """From the most level plan down to the least budget that is still enough."""
-    start = [level, *_by_peeling(problem, within, budget)]
-    enough = max(within, min(plan.load_distance for plan in start)) + SLACK
-    best = min((p for p in start if p.load_distance <= enough), key=lambda p: p.bytes)
-    low = 0
-    for _ in range(tries):
-        limit = (low + best.bytes) // 2
-        if limit <= low:
-            break
-        tighter = dataclasses.replace(budget, bytes=limit)
-        found = solve(problem, tighter, stop, seed, METHOD)
-        best = _cheaper(best, found, enough)
-        low = low if best is found else limit
-    return best
+@dataclass(frozen=True, eq=False, slots=True)
+class _BudgetSearch:
+    """Search for the smallest budget of bytes with a plan that is level enough."""
 
+    problem: Problem
+    within: float
+    budget: Budget
+    stop: Stop
+    seed: int
 
-def _by_peeling(problem: Problem, within: float, budget: Budget) -> list[Result]:
-    assignment = move_excess(problem, within, budget)
-    if assignment is None:
-        return []
-    return [make_result(problem, assignment, SolverRun(method=NAME, bound=0.0, seconds=0.0))]
+    def cheapest(self, level: Result, tries: int) -> Result:
+        """The plan with the fewest bytes that is level enough, starting from the most level one."""
+        start = [level, *self._with_excess_moved()]
+        enough = max(self.within, min(plan.load_distance for plan in start)) + SLACK
+        best = min((p for p in start if p.load_distance <= enough), key=lambda p: p.bytes)
+        low = 0
+        for _ in range(tries):
+            limit = (low + best.bytes) // 2
+            if limit <= low:
+                break
+            tighter = dataclasses.replace(self.budget, bytes=limit)
+            found = solve(self.problem, tighter, self.stop, self.seed, METHOD)
+            best = _cheaper(best, found, enough)
+            low = low if best is found else limit
+        return best
+
+    def _with_excess_moved(self) -> list[Result]:
+        assignment = move_excess(self.problem, self.within, self.budget)
+        if assignment is None:
+            return []
+        return [
+            make_result(self.problem, assignment, SolverRun(method=NAME, bound=0.0, seconds=0.0))
+        ]
 
 
 def _cheaper(best: Result, other: Result, enough: float) -> Result:
@@ -106,7 +119,7 @@ def _cheaper(best: Result, other: Result, enough: float) -> Result:
 
 
 def _is_enough(plan: Result, within: float, draining_load: float) -> bool:
-    """Level enough, and no more load than that is left on draining nodes."""
+    """Whether a plan is level enough and leaves at most this load on draining nodes."""
     return (
         plan.is_solved
         and plan.load_distance <= within

@@ -1,12 +1,14 @@
-"""What is common to all policies: no scaling from missing metrics, none that flaps, limits kept.
+"""Limits that are common to all scaling policies.
 
-Hysteresis (nothing happens between the boundaries), cool-down, stabilisation, minimum benefit,
-maximum step, minimum and maximum of nodes, hours already paid for. Only what lets nodes go, or
-adds them ahead of time, ever waits: above the upper boundary nodes are added at once.
+They are: no decision if metrics are missing, hysteresis (nothing happens between the boundaries),
+cool-down, stabilisation, minimum benefit, maximum step, minimum and maximum of nodes, and time that
+is already paid for. Removing nodes and adding nodes ahead of time may have to wait. Above the upper
+boundary nodes are added at once.
 
-Why it does not flap: what is compared is the *level* over the whole time since the last round,
-so a swing near the scheduling interval cancels out instead of being sampled at ever other phases
-(aliasing); and a series that covers too little of that time never lets a node go. docs/adr/0030.
+Decisions do not flap. The guard compares the level over the whole time since the last round. So a
+swing whose period is close to the scheduling interval cancels out, and is not sampled at changing
+phases (aliasing). A load series that covers too little of that time never removes a node. See
+docs/adr/0030.
 """
 
 from __future__ import annotations
@@ -20,14 +22,14 @@ from solvers.scale.observation import HotNode, Observation
 from solvers.scale.policy import Policy
 from solvers.scale.scale_in import cooling_s, shrink
 from solvers.scale.sizing import ClusterView, cluster_views
-from solvers.scale.verdict import ScalingVerdict, percent
+from solvers.scale.verdict import ScalingContext, ScalingVerdict, percent
 
 HELPS = 0.99
-"""Another node helps a hot one if it takes at least one percent off."""
+"""Another node helps a hot node if it lowers its utilisation by at least one percent."""
 
 
 def hold_without_metrics(observation: Observation, missing: Sequence[str]) -> ScalingDecision:
-    """Unknown is not zero: no scaling, and the names of those who are silent."""
+    """Hold, and name the sources of the missing metrics: unknown is not zero."""
     counts = _counts(observation)
     names = ", ".join(missing)
     return ScalingDecision(
@@ -42,7 +44,7 @@ def hold_without_metrics(observation: Observation, missing: Sequence[str]) -> Sc
 
 
 def hold_for_the_clock(observation: Observation, last_s: float) -> ScalingDecision:
-    """A period that ends before the last one is not a basis for anything."""
+    """Hold, because the statistics period ends before the last one."""
     counts = _counts(observation)
     back_s = last_s - observation.at_s
     return ScalingDecision(
@@ -65,15 +67,15 @@ def _counts(observation: Observation) -> dict[str, int]:
 def judge(
     observation: Observation, policy: Policy, history: ScalingHistory, needs: Sequence[Need]
 ) -> ScalingDecision:
-    """The decision, from what the policy needs and what the guard allows."""
+    """The decision by the needs of the policy, within the limits of the guard."""
     views = {view.name: view for view in cluster_views(observation, policy)}
-    verdicts = [_verdict(need, views[need.cluster], observation, policy, history) for need in needs]
+    context = ScalingContext(observation, policy, history)
+    verdicts = [_verdict(need, views[need.cluster], context) for need in needs]
     return _decision(_within_cap(verdicts, policy))
 
 
-def _verdict(
-    need: Need, view: ClusterView, observation: Observation, policy: Policy, history: ScalingHistory
-) -> ScalingVerdict:
+def _verdict(need: Need, view: ClusterView, context: ScalingContext) -> ScalingVerdict:
+    observation, policy = context.observation, context.policy
     n, bounds = view.count, need.boundaries
     wanted = max(need.nodes, policy.min_nodes)
     if need.utilisation > bounds.upper:
@@ -88,10 +90,10 @@ def _verdict(
     if hot is not None and hot.cluster == view.name and hot.utilisation > bounds.upper:
         return _for_hot_node(need, n, hot)
     if need.ahead is not None and need.ahead > bounds.upper and wanted > n:
-        return _ahead(need, n, wanted, observation, policy, history)
+        return _ahead(need, n, wanted, context)
     if max(need.utilisation, need.ahead or 0.0) >= bounds.lower:
         return _inside(need, n)
-    return shrink(need, view, wanted, observation, policy, history)
+    return shrink(need, view, wanted, context)
 
 
 def _grow(need: Need, n: int, wanted: int, policy: Policy, where: str) -> ScalingVerdict:
@@ -110,7 +112,7 @@ def _grow(need: Need, n: int, wanted: int, policy: Policy, where: str) -> Scalin
 def _full(
     need: Need, n: int, wanted: int, policy: Policy, resource: str, share: float
 ) -> ScalingVerdict:
-    """A use that has met its limit says "at least this much": as urgent as being above."""
+    """Add nodes because a resource was full: its use may have been limited by the capacity."""
     return ScalingVerdict(
         need,
         min(wanted, _largest_step(n, policy)),
@@ -125,7 +127,7 @@ def _largest_step(n: int, policy: Policy) -> int:
 
 
 def _for_hot_node(need: Need, n: int, hot: HotNode) -> ScalingVerdict:
-    """The mean is fine, one node is not: more nodes if balancing cannot help and they can."""
+    """One node is above the boundary, the mean is not: add a node only if balancing cannot help."""
     upper = need.boundaries.upper
     at = f"{hot.resource} of node {hot.node_id} is at {percent(hot.utilisation)}"
     if hot.largest > 1:
@@ -163,16 +165,10 @@ def _for_hot_node(need: Need, n: int, hot: HotNode) -> ScalingVerdict:
     )
 
 
-def _ahead(
-    need: Need,
-    n: int,
-    wanted: int,
-    observation: Observation,
-    policy: Policy,
-    history: ScalingHistory,
-) -> ScalingVerdict:
-    """Nodes before they are needed: worth a wait and a minimum, for nothing is broken yet."""
-    still = cooling_s(observation, policy, history)
+def _ahead(need: Need, n: int, wanted: int, context: ScalingContext) -> ScalingVerdict:
+    """Add nodes for a forecast. Nothing is overloaded yet, so this may wait."""
+    policy = context.policy
+    still = cooling_s(context)
     if still > 0:
         return ScalingVerdict(
             need,
@@ -214,7 +210,7 @@ def _inside(need: Need, n: int) -> ScalingVerdict:
 
 
 def _within_cap(verdicts: list[ScalingVerdict], policy: Policy) -> list[ScalingVerdict]:
-    """Where all clusters together would be over the cap, the fullest grow first ([DODO])."""
+    """If all clusters together exceed the cap, the fullest cluster grows first ([DODO, 7.1.1])."""
     if policy.max_nodes is None:
         return verdicts
     room = policy.max_nodes - sum(min(v.nodes, v.before) for v in verdicts)
@@ -257,7 +253,7 @@ def _decision(verdicts: list[ScalingVerdict]) -> ScalingDecision:
 
 
 def _deciding(verdicts: list[ScalingVerdict]) -> ScalingVerdict:
-    """The cluster that the sentence is about: one that changes before others, then the fullest."""
+    """The cluster that decides the reason: one that changes first, then the fullest."""
     return max(verdicts, key=lambda v: (v.nodes != v.before, v.need.utilisation))
 
 

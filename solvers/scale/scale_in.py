@@ -1,4 +1,4 @@
-"""Letting nodes go: only if nothing at all speaks against it, and the first objection is said."""
+"""Scaling in: nodes are removed only if there is no objection; the first one is the reason."""
 
 from __future__ import annotations
 
@@ -6,30 +6,27 @@ import math
 from collections.abc import Sequence
 
 from solvers.scale.decision import Need, ScalingHistory
-from solvers.scale.observation import NodeSample, Observation
+from solvers.scale.observation import NodeSample
 from solvers.scale.policy import Policy
 from solvers.scale.sizing import ClusterView
-from solvers.scale.verdict import ScalingVerdict, percent
+from solvers.scale.verdict import ScalingContext, ScalingVerdict, percent
 
 
-def shrink(
-    need: Need,
-    view: ClusterView,
-    wanted: int,
-    observation: Observation,
-    policy: Policy,
-    history: ScalingHistory,
-) -> ScalingVerdict:
-    """Let nodes go only if nothing at all speaks against it."""
+def shrink(need: Need, view: ClusterView, wanted: int, context: ScalingContext) -> ScalingVerdict:
+    """Remove nodes of a cluster, or keep them all for the first objection.
+
+    Args:
+        need: the need of the cluster; its utilisation is below the lower boundary.
+        wanted: nodes that the need asks for, at least ``min_nodes``.
+    """
+    policy, at_s = context.policy, context.observation.at_s
     n = view.count
-    wanted = max(wanted, _largest_recent_need(view.name, policy, history))
+    wanted = max(wanted, _largest_recent_need(view.name, context))
     least = n - max(1, math.floor(policy.max_step_in * n))
     to = max(wanted, least, policy.min_nodes)
-    free = _unpaid(view.staying, observation.at_s, policy)
+    free = _unpaid(view.staying, at_s, policy)
     at = f"{need.metric} is at {percent(need.utilisation)}, below {percent(need.boundaries.lower)}"
-    for blocked, because, remedy in _objections(
-        need, view, to, observation, policy, history, len(free)
-    ):
+    for blocked, because, remedy in _objections(need, view, to, len(free), context):
         if blocked:
             return ScalingVerdict(need, n, n, f"{at}, but {because}", remedy)
     to = max(to, n - len(free))
@@ -44,18 +41,14 @@ def shrink(
 
 
 def _objections(
-    need: Need,
-    view: ClusterView,
-    to: int,
-    observation: Observation,
-    policy: Policy,
-    history: ScalingHistory,
-    free: int,
+    need: Need, view: ClusterView, to: int, free: int, context: ScalingContext
 ) -> list[tuple[bool, str, str]]:
+    """(whether it applies, reason, what would change it) of each objection."""
+    policy = context.policy
     n = view.count
-    still = cooling_s(observation, policy, history)
-    rounds = _rounds_seen(view.name, history) + 1
-    coverage = _coverage(observation, policy, history)
+    still = cooling_s(context)
+    rounds = _rounds_seen(view.name, context.history) + 1
+    coverage = _coverage(context)
     return [
         (not need.may_shrink, need.note or "the policy forbids it", "no backlog"),
         (n <= policy.min_nodes, f"{n} nodes are the minimum", "a smaller min_nodes"),
@@ -86,9 +79,9 @@ def _objections(
     ]
 
 
-def _largest_recent_need(cluster: str, policy: Policy, history: ScalingHistory) -> int:
-    recent = history.rounds[len(history.rounds) - policy.stabilisation_rounds + 1 :]
-    recent = recent if policy.stabilisation_rounds > 1 else ()
+def _largest_recent_need(cluster: str, context: ScalingContext) -> int:
+    rounds, count = context.history.rounds, context.policy.stabilisation_rounds
+    recent = rounds[len(rounds) - count + 1 :] if count > 1 else ()
     return max((r.needs.get(cluster, 0) for r in recent), default=0)
 
 
@@ -96,24 +89,26 @@ def _rounds_seen(cluster: str, history: ScalingHistory) -> int:
     return sum(cluster in r.needs for r in history.rounds)
 
 
-def cooling_s(observation: Observation, policy: Policy, history: ScalingHistory) -> float:
-    """Seconds left until something that can wait may happen again."""
-    last = history.last_action_at_s()
+def cooling_s(context: ScalingContext) -> float:
+    """Seconds of cool-down that are left; 0 if scaling that can wait may happen now."""
+    policy = context.policy
+    last = context.history.last_action_at_s()
     if last is None:
         return 0.0
     settled_s = max(policy.cool_down_s, policy.launch_s, policy.shutdown_s)
-    return max(0.0, settled_s - (observation.at_s - last))
+    return max(0.0, settled_s - (context.observation.at_s - last))
 
 
-def _coverage(observation: Observation, policy: Policy, history: ScalingHistory) -> float:
-    """Share of the time since the last round that the shortest series covers."""
-    last = history.last
+def _coverage(context: ScalingContext) -> float:
+    """Share of the time since the last round that the shortest load series covers."""
+    observation, policy = context.observation, context.policy
+    last = context.history.last
     gap = observation.at_s - last.at_s if last is not None else policy.interval_s
     return 1.0 if gap <= 0 else min(1.0, observation.covered_s / min(gap, policy.interval_s))
 
 
 def _unpaid(nodes: Sequence[NodeSample], now_s: float, policy: Policy) -> list[NodeSample]:
-    """Nodes that would be paid anew before the next round: the others cost nothing to keep."""
+    """Nodes whose next billing period begins before the next round; others are paid for already."""
     if policy.billing_s is None:
         return list(nodes)
     leaving_s = policy.interval_s + policy.shutdown_s
