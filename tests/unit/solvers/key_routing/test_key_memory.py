@@ -20,8 +20,8 @@ from solvers.model.key_statistics import EarlierPeriod, KeyStatistics, RoutedEdg
 from solvers.model.objective import Objective
 from solvers.model.stop import Stop
 from solvers.planner.allocation import Allocation, allocate, route_keys
-from tests.unit.solvers.key_routing.test_rerouting import EDGE as WORLD_EDGE
-from tests.unit.solvers.key_routing.test_rerouting import world
+from tests.unit.solvers.key_routing.instances import EDGE as WORLD_EDGE
+from tests.unit.solvers.key_routing.instances import world
 
 EDGE = RoutedEdge(("a",), ("b",))
 ENDS = ("a", "b")
