@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-MOST_FILES = 25
+MOST_FILES = 26
 ROW = re.compile(r"^\| (\d+) \| `([^`]+)` \| \S.* \|$", re.MULTILINE)
 
 
