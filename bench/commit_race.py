@@ -2,7 +2,7 @@
 
 ``python -m bench.commit_race`` writes the same log file by Spark's ``HDFSLogStore`` and by a hard
 link, which is how delta-rs commits, within the time that the first takes, and counts how often both
-report success (docs/adr/0045).
+report success (ADR 45).
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def check_invariants() -> BashOperator:
 
 
 def maintain() -> SparkSubmitOperator:
-    """Spark for the table that Spark writes; the rest goes through delta-rs (docs/adr/0045)."""
+    """Spark for the table that Spark writes; the rest goes through delta-rs (ADR 45)."""
     return SparkSubmitOperator(
         task_id="maintain",
         application=str(PROGRAMS / "maintain.py"),

@@ -2,7 +2,7 @@
 
 A task leaves its notice in XCom; the notifier is a callback of the task. The webhook is Airflow's
 connection ``ballast_webhook`` (an HTTP address; a password is sent as a bearer token). Only where
-it comes from the environment does it also hear of late runs (docs/adr/0051).
+it comes from the environment does it also hear of late runs (ADR 51).
 """
 
 from __future__ import annotations

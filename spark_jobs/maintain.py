@@ -2,7 +2,7 @@
 
 Rows older than their table's retention are removed, small files are merged, and files that no
 version needs are deleted. The program may be killed and run again at any time, beside publishers
-and running jobs (docs/adr/0045).
+and running jobs (ADR 45).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Publish a run's draft: ``spark-submit spark_jobs/publish.py --job J --run-id R``.
 
 A draft that the policy wants a person to see waits instead. With ``--answer`` the program carries
-out the person's answer (docs/adr/0040).
+out the person's answer (ADR 40).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Draft a plan from a run's snapshot: ``spark-submit spark_jobs/solve.py --job J --run-id R``.
 
 One machine solves a snapshot, and a draft is small. Both go through delta-rs, and no Spark session
-is built (docs/adr/0009). The steps are in spark_jobs/draft/draft_plan.py.
+is built (ADR 9). The steps are in spark_jobs/draft/draft_plan.py.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ def spark_conf(settings: Settings) -> dict[str, str]:
     """The configuration of a session that reads and writes the tables.
 
     The log store is set because with Delta's default one on local files two JVMs can both write
-    the same version (docs/adr/0007).
+    the same version (ADR 7).
     """
     conf = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

@@ -3,7 +3,7 @@
 On a shared host the same loop takes 0.6 to 1.3 times its usual CPU time from one moment to the
 next, and no counter of this machine shows it. A fixed piece of work, timed between key groups,
 does show it. CPU times are divided by its time and then scaled so that the total of a batch does
-not change (docs/adr/0013-speed-of-the-processor.md).
+not change (ADR 13).
 """
 
 from __future__ import annotations

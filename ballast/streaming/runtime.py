@@ -1,7 +1,7 @@
 """Runs one batch: decides on a plan version, moves state, processes, measures, acknowledges.
 
 The boundary between two batches is the barrier that replaces the reconfiguration protocol of
-[MW16-LOCALITY, 3.4]; docs/adr/0005-micro-batch-barrier.md compares their guarantees.
+[MW16-LOCALITY, 3.4]; ADR 5 compares their guarantees.
 """
 
 from __future__ import annotations

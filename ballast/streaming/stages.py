@@ -2,7 +2,7 @@
 
 Spark's stateful operators place keys by a hash of their own. ``repartitionById`` puts each node's
 rows into exactly its partition, and this library keeps the state
-(docs/adr/0005-micro-batch-barrier.md).
+(ADR 5).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The state of a key group is one JSON document per version in
 ``<root>/<node>/<operator>/<group>/``. A version is (batch, stage). A task reads the newest version
 below its own and writes its own by atomic rename. Doing the same work twice therefore gives the
 same file, and a repetition never reads what a crashed attempt left
-(docs/adr/0006-state-per-node.md).
+(ADR 6).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A simulated cluster: the node of each key group, the load of each node, the cost of a move.
 
-State is moved as [ICDE17], section 3, describes (direct state migration): a key group is paused
+State is moved as [ICDE17, 3] describes (direct state migration): a key group is paused
 while its state is serialised, sent and read back, which costs c0 + alpha x bytes.
 """
 

@@ -3,7 +3,7 @@
 A node serves its records in the order in which they are ready. A plan comes into force at a
 moment: the old node works off what it had in its queue, then its key groups leave one after
 another, and the records of a key group wait until its state has arrived (the barrier of
-docs/adr/0005). So latency knows overload, pause and the queue that a pause leaves behind.
+ADR 5). So latency knows overload, pause and the queue that a pause leaves behind.
 """
 
 from __future__ import annotations

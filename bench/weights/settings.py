@@ -1,4 +1,4 @@
-"""The settings of [MW16-REGIONS], 6, as regions whose workers serve by timer."""
+"""The settings of [MW16-REGIONS, 6], as regions whose workers serve by timer."""
 
 from __future__ import annotations
 

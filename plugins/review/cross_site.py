@@ -1,4 +1,4 @@
-"""Refuses writes that another site makes a person's browser send with their login (docs/adr/0044).
+"""Refuses writes that another site makes a person's browser send with their login (ADR 44).
 
 Airflow takes its login cookie from any origin. This guards the whole API server, since the page's
 buttons call Airflow's own API. The rules are those of Go's ``http.CrossOriginProtection``.

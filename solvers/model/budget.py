@@ -1,6 +1,6 @@
 """What a plan may cost at most: key groups moved, bytes moved, seconds of pause (any of them).
 
-Forced moves (off dead nodes) are outside the budget and reported apart, as the design says.
+Forced moves (off dead nodes) are outside the budget and reported separately.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The figures by which plans are judged, apart from every algorithm.
 
-Definitions are the design's ("Words that everyone uses the same way"); load distance in points
-of load and the load index are [ICDE17]'s (section 4.3.1 and 5).
+Definitions are those of docs/glossary.md. Load distance in points of load and the load index are
+defined in [ICDE17, 4.3.1 and 5].
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The rebalance problem: frozen, checked on construction, arrays inside and names outside.
 
-Follows [ICDE17] section 3 (key groups, nodes, load per resource, state migration), with node
+Follows [ICDE17, 3] (key groups, nodes, load per resource, state migration), with node
 capacities, nodes that drain or are dead, pinned key groups and allowed nodes added. With several
 resources each has a weight, or, as in section 4.3.1, the bottleneck is balanced, the rest are caps.
 """

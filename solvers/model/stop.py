@@ -1,6 +1,6 @@
 """When a solver stops: after some seconds by the clock, after a number of steps, or when done.
 
-A stop by steps is repeatable; a stop by the clock is not (design, "Identity").
+A stop by steps is repeatable; a stop by the clock is not.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ computes this for all moves at once.
 
 The slides' "min sum_t var(L_t) <=> min sum_i var(N_i)" holds only for equal means of the N_i; the
 search minimises the left side. The slides do not say how CLB searches. Here: best relocation, then
-best swap, until neither helps. See docs/adr/0032.
+best swap, until neither helps. See docs/papers.md.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ point clockwise, and each node has many points (200 in the appendix), here in pr
 capacity. Adding a node moves about 1 / (N + 1) of the keys, all of them to the new node.
 
 Own ring and no library: it is this short, the same on every machine and version because it rests
-on BLAKE2b alone, and the order of nodes does not matter. See docs/adr/0033.
+on BLAKE2b alone, and the order of nodes does not matter. See ADR 33.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from ballast.contracts.errors import InvalidInput
 
 POINTS = 200
-"""Points of an average node, as in [DODO], appendix B."""
+"""Points of an average node, as in [DODO, appendix B]."""
 
 
 def position(text: str) -> int:

@@ -4,7 +4,7 @@ MCLB asks for an even assignment with the fewest state movements. The search of
 ``solvers.rebalance`` finds the most even assignment within a budget, so halving the budget finds
 the smallest budget that is enough. Nothing moves while the load is within the tolerance: part of
 the imbalance of a statistics window is noise, and following noise moves state for nothing. See
-docs/adr/0039.
+ADR 39.
 """
 
 from __future__ import annotations

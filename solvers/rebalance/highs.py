@@ -4,7 +4,7 @@ The model goes over in one piece, because PuLP adds columns one at a time, which
 (60,000 variables: 5 s, in one piece 0.3 s). A large model runs in a child process when there is a
 time limit: HiGHS 1.15 does not look at the clock in its rounding heuristics, and overran a limit
 of 10 s by more than a minute on 60 nodes x 1,200 key groups. A child can be ended; what it has
-found by then has already been handed over. See docs/adr/0004.
+found by then has already been handed over. See ADR 4.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Corrections to the print are in docs/papers.md: d_u and d_l are >= 0, constraint (5) is dropped,
 moves into draining nodes do not exist as variables, and "w1 >> w2" is two solves, first of d
 alone and then of the rest with d held, so that no weight can make d worse and the bound of the
-first solve is a bound on load distance itself. Status and bound are HiGHS's own (docs/adr/0004).
+first solve is a bound on load distance itself. Status and bound are HiGHS's own (ADR 4).
 A weight per resource scales its rows; a resource that is a cap has rows of its own.
 """
 

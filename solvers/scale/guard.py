@@ -8,7 +8,7 @@ boundary nodes are added at once.
 Decisions do not flap. The guard compares the level over the whole time since the last round. So a
 swing whose period is close to the scheduling interval cancels out, and is not sampled at changing
 phases (aliasing). A load series that covers too little of that time never removes a node. See
-docs/adr/0030.
+ADR 30.
 """
 
 from __future__ import annotations

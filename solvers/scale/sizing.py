@@ -47,7 +47,7 @@ class ClusterView:
         return [n.capacity[resource] for n in nodes]
 
     def load(self, resource: str) -> float:
-        """Level of the whole load, with what draining nodes still carry (design, "m")."""
+        """Level of the whole load, including the load of draining nodes."""
         return sum(n.level(resource) for n in (*self.staying, *self.draining))
 
     def utilisation(self, resource: str) -> float:

@@ -1,5 +1,5 @@
 """From the history of a stateless ordered region to the weights of its connections:
-[MW16-REGIONS], 3-5.
+[MW16-REGIONS, 3-5].
 
 One pure function: the same history gives the same weights, whether a local loop calls it every
 second or the pipeline every few minutes.

@@ -1,4 +1,4 @@
-"""Weights from what each worker truly does a second, instead of from who blocks (ADR 0038).
+"""Weights from what each worker truly does a second, instead of from who blocks (ADR 38).
 
 A connection blocks alone, and late [MW16-REGIONS, 4.2 and 4.4], so that blocking rates teach
 about one connection a period. Records that came back over the time in which a worker had any is

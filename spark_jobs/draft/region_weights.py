@@ -1,7 +1,7 @@
 """Plan the weights of ordered regions from the connections of a snapshot. Pure.
 
 A region that reported nothing keeps its weights, and the report names it. It does not stop the
-plan of the rest of the job (docs/adr/0050).
+plan of the rest of the job (ADR 50).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compare-and-set on the version in ``plans.heads``; no other code writes it (docs/adr/0007)."""
+"""Compare-and-set on the version in ``plans.heads``; no other code writes it (ADR 7)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The order of steps by which a draft comes into force: check, compare-and-set, log.
 
-The head changes by one compare-and-set (docs/adr/0007), and the log row follows it. The next
+The head changes by one compare-and-set (ADR 7), and the log row follows it. The next
 process that finds the row missing adds it, so a retry after a crash finds its work done. A draft
-that the policy wants a person to see waits for an answer (docs/adr/0040).
+that the policy wants a person to see waits for an answer (ADR 40).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Put the content of an earlier version in force as a new version (docs/adr/0041).
+"""Put the content of an earlier version in force as a new version (ADR 41).
 
 The content is checked against the nodes of today. If it does not fit, it is refused with the
 reason, unless the request lets key groups of lost nodes be placed anew.

@@ -1,7 +1,7 @@
 """Connections of ordered regions: the newest good windows of the period, and silent regions.
 
 A silent region does not fail the gate. Its weights stay as they are, and the rest of the job is
-planned without it (docs/adr/0050).
+planned without it (ADR 50).
 """
 
 from __future__ import annotations

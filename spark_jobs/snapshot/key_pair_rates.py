@@ -13,7 +13,7 @@ from spark_jobs.snapshot.window_rows import in_windows
 PAIR = ("kind", "from_operator_id", "from_key", "to_operator_id", "to_key")
 EDGE = ("kind", "from_operator_id", "receiver")
 # Most rows of a snapshot for the pairs of an edge and for the keys of an operator. Keys cost a
-# search little and are needed for balance; pairs cost it much (docs/adr/0027).
+# search little and are needed for balance; pairs cost it much (ADR 27).
 MOST_PAIRS, MOST_KEYS = 10_000, 20_000
 
 

@@ -1,4 +1,4 @@
-"""Which windows of metrics count, for snapshots and for outcomes (docs/adr/0028).
+"""Which windows of metrics count, for snapshots and for outcomes (ADR 28).
 
 A window counts if every expected key group and node reported in it and if it ran wholly under one
 plan version. ``condense`` and ``measure`` select windows with this module alone. Pure.

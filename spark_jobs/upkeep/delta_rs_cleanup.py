@@ -1,7 +1,7 @@
 """Clean a table that delta-rs writes, through delta-rs: one engine commits to one table.
 
 On local files Spark checks whether the log file exists and then renames its own file over it. It
-could overwrite a commit that delta-rs makes in between (docs/adr/0045).
+could overwrite a commit that delta-rs makes in between (ADR 45).
 """
 
 from __future__ import annotations

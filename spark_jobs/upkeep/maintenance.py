@@ -1,7 +1,7 @@
 """Maintenance of all tables: remove expired rows, merge small files, delete files without a use.
 
 What a plan refers to stays if the plan is in force, may be rolled back to, or may still be solved
-or reviewed. What a run may be reading stays as well (docs/adr/0045).
+or reviewed. What a run may be reading stays as well (ADR 45).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TABLES_OF_SPARK = (REJECTED,)
-"""Tables that ``condense`` writes through Spark; delta-rs writes all others (docs/adr/0009)."""
+"""Tables that ``condense`` writes through Spark; delta-rs writes all others (ADR 9)."""
 REFERENCE_TABLES = (HEADS, PLANS, SNAPSHOTS, "plans.log")
 """Tables that say which rows and files are needed. If one cannot be read, nothing is removed."""
 NOT_COMPACTED = (HEADS,)
@@ -109,7 +109,7 @@ def _clean(settings: Settings, facts: Sequence[JobFacts], name: str, now: dateti
 def _clean_with_spark(
     settings: Settings, sessions: Sessions, name: str, expired: Sequence[ExpiredRows]
 ) -> None:
-    """Open a session only if there is something to do (docs/adr/0009)."""
+    """Open a session only if there is something to do (ADR 9)."""
     table = open_table(settings, name)
     due = [rows for rows in expired if delta_rs.count_rows(table, rows.where)]
     crowded = delta_rs.worth_compacting(table, name, date.max)

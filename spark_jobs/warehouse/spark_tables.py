@@ -50,7 +50,7 @@ def append_once(frame: DataFrame, settings: Settings, name: str, write_id: str) 
     """Append the rows unless there was a write with this id: a retried task adds nothing.
 
     The rows of a stage are few, so they are collected and committed through delta-rs, which takes
-    milliseconds instead of seconds (docs/adr/0009). Each write has its own application id with
+    milliseconds instead of seconds (ADR 9). Each write has its own application id with
     version 1: Delta would drop a lower version under a shared id silently.
     """
     rows = frame.select(*TABLES[name].column_names).toArrow()

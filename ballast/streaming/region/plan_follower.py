@@ -1,6 +1,6 @@
 """Makes a region follow the weights of the plan in force, without a JVM.
 
-A local loop starts from the weights of the plan and may change them within limits (docs/adr/0050).
+A local loop starts from the weights of the plan and may change them within limits (ADR 50).
 """
 
 from __future__ import annotations

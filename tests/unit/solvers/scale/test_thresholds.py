@@ -1,4 +1,4 @@
-"""[DODO], Algorithm 2: what its text means, and where the printed code differs."""
+"""[DODO, Algorithm 2]: what its text means, and where the printed code differs."""
 
 from __future__ import annotations
 

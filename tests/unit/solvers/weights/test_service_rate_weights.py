@@ -1,4 +1,4 @@
-"""Weights from the workers' true rates (ADR 0038)."""
+"""Weights from the workers' true rates (ADR 38)."""
 
 from __future__ import annotations
 
