@@ -24,22 +24,22 @@ help: ## List the targets
 setup: ## Install everything that is needed: .venv as locked, Java if missing, Delta's jars
 	@tools/setup.sh
 
-run: setup ## Start the whole loop on this machine and keep it running until Ctrl-C
+run: setup ## Start the whole loop on this machine; Ctrl-C stops it
 	@$(VENV)/python -m embedded.demo --stay
 
-demo: setup ## Start the whole loop, let it make and follow a plan, report, and stop
+demo: setup ## Start the whole loop, make and follow one plan, report, and stop
 	@$(VENV)/python -m embedded.demo
 
-demo-busy: setup ## make demo beside two processes that spin, which it starts and ends
+demo-busy: setup ## make demo beside two processes that keep processors busy
 	@$(VENV)/python -m embedded.demo --spin 2
 
-demo-joint: setup ## The same with plans that bring together what talks to each other
+demo-joint: setup ## make demo with plans that collocate key groups that exchange records
 	@$(VENV)/python -m embedded.demo --objective joint
 
 demo-scale: setup ## Double the reference job's load and halve it again: a node is added, drained and removed
 	@$(VENV)/python -m embedded.demo_scale
 
-demo-routes: setup ## The same with plans that also route single keys to where their partners are
+demo-routes: setup ## make demo-joint with plans that also route single keys
 	@$(VENV)/python -m embedded.demo --objective routes
 
 test: setup ## Run every kind of test (KIND="unit spark" for some, DIR=tests/unit/tools for one folder)
@@ -60,7 +60,7 @@ bench-rebalance-full: setup ## The same, peers also at 20 s, 5 seeds, large inst
 bench-icde17: setup ## Reproduce the figures of [ICDE17, 5.1 and 5.2], in the simulator
 	@$(VENV)/python -m bench.icde17
 
-bench-collocation: setup ## Rounds until what talks is together: ours, ALBIC, COLA (20 minutes)
+bench-collocation: setup ## Rounds until traffic is collocated: ours, ALBIC, COLA (20 minutes)
 	@$(VENV)/python -m bench.collocation --docs
 
 bench-routing: setup ## Routing by key on real flights: locality, state moved, imbalance (15 minutes)
@@ -78,7 +78,7 @@ bench-weights: setup ## Weights of an ordered region on loopback TCP: [MW16-REGI
 bench-review-page: setup ## Time every route of the review page on large warehouses (3 minutes)
 	@$(VENV)/python -m bench.review_page
 
-clean: ## Remove what running left: warehouse, run folders, caches (keeps .venv and the jars)
+clean: ## Remove warehouse, run folders and caches (keeps .venv and the jars)
 	@tools/clean.sh
 
 lock: ## Resolve the dependencies of pyproject.toml again and write requirements.lock

@@ -1,6 +1,6 @@
 """Airflow on one machine: three supervised processes, SQLite, one loopback port.
 
-``airflow standalone`` is not used: it leaves processes behind when it is ended, and its log
+``airflow standalone`` is not used, because it leaves processes running when it ends, and its log
 servers listen on every interface (docs/adr/0010).
 """
 
@@ -38,7 +38,7 @@ from embedded.rest import AirflowClient, Json
 
 ROOT = Path(__file__).resolve().parent.parent
 ADMIN = "admin"
-# Nothing is known of the machine's speed yet.
+# The speed of the machine is not measured yet.
 START_LIMIT_S = 600.0
 MIGRATE_LIMIT_S = 600.0
 # One answer of the API server, which shares the cores with Spark.
@@ -49,9 +49,9 @@ COMPONENTS: dict[str, tuple[str, ...]] = {
     "scheduler": ("scheduler", "--skip-serve-logs"),
     "dag-processor": ("dag-processor",),
 }
-# What /monitor/health has to report before anyone may rely on the stack.
+# The parts that /monitor/health must report as healthy before the stack is used.
 HEALTHY_PARTS = ("metadatabase", "scheduler", "dag_processor")
-# Where notices go; an alert of a deadline can read it nowhere else (docs/adr/0051).
+# Where notices go; the alert of a deadline can read it only from here (docs/adr/0051).
 WEBHOOK_VARIABLE = "AIRFLOW_CONN_BALLAST_WEBHOOK"
 SECRET_NAMES = ("api_secret", "jwt_secret", "admin_password", "fernet_key")
 
@@ -112,10 +112,10 @@ class EmbeddedAirflow:
         return self.home / "logs" / f"{component}.log"
 
     def client(self) -> AirflowClient:
-        """A client of the REST API, logged in as the administrator when first used."""
+        """A client of the REST API; it logs in as the administrator at the first request."""
         return AirflowClient(self.url, ADMIN, self.admin_password, timeout_s=ANSWER_LIMIT_S)
 
-    # Life
+    # Start and end
 
     def __enter__(self) -> EmbeddedAirflow:
         self.start()
@@ -149,7 +149,7 @@ class EmbeddedAirflow:
         self._stop_leftovers()
 
     def prepare(self) -> None:
-        """Everything before the first process: the claim, the port, secrets, the database."""
+        """Does everything before the first process: lock, port, secrets, database."""
         self.claim()
         checks.check_port(self.port)
         make_secrets(self.home)
@@ -157,7 +157,12 @@ class EmbeddedAirflow:
         self._migrate()
 
     def launch(self, limit_s: float = START_LIMIT_S) -> None:
-        """Start the processes of a prepared home and wait until they are healthy."""
+        """Starts the processes and waits until they are healthy.
+
+        Raises:
+            EmbeddedError: a process ended by itself.
+            WaitedTooLong: Airflow was not healthy in time.
+        """
         began = time.monotonic()
         try:
             for child in self._children:
@@ -170,7 +175,7 @@ class EmbeddedAirflow:
         self._progress(f"healthy at {self.url} after {time.monotonic() - began:.0f} s")
 
     def stop(self) -> None:
-        """Stop every process of this stack and free its home; may be called twice."""
+        """Stops every process of this stack and frees its lock; may be called twice."""
         if self._lock is None:
             return
         # A second Ctrl-C must not leave half of them running.
@@ -182,19 +187,19 @@ class EmbeddedAirflow:
             self._lock = None
         if left:
             pids = " ".join(str(process.pid) for process in left)
-            raise EmbeddedError(f"processes {pids} do not end; to fix it: kill -9 {pids}")
+            raise EmbeddedError(f"processes {pids} did not end; to fix it: kill -9 {pids}")
         self._progress("stopped")
 
     def check_alive(self) -> None:
-        """Raise with the end of its log if one of the processes has ended by itself."""
+        """Raises, with the end of its log, if a process has ended by itself."""
         for child in self._children:
             child.check_alive()
 
-    # How Airflow is told all this
+    # Configuration
 
     def environment(self) -> dict[str, str]:
-        """Environment of every Airflow process; there is no configuration file of ours."""
-        # Settings of another Airflow on this machine must not leak into this one.
+        """Environment variables of every Airflow process; there is no configuration file."""
+        # Settings of another Airflow on this machine must not reach this one.
         outer = {
             name: value
             for name, value in os.environ.items()
@@ -221,7 +226,7 @@ class EmbeddedAirflow:
         self._lock = descriptor
 
     def _stop_leftovers(self) -> None:
-        """Stop what a run left whose supervisor was killed; we hold its lock, so it is dead."""
+        """Stops processes of an earlier run; its supervisor is dead, because its lock is free."""
         left = self._processes()
         if not left:
             return
@@ -229,12 +234,12 @@ class EmbeddedAirflow:
             self._progress(f"stopping process {process.pid}, left by an earlier run")
         if stop_all(self._processes):
             raise EmbeddedError(
-                "processes of an earlier run do not end; to fix it: kill -9 "
+                "processes of an earlier run did not end; to fix it: kill -9 "
                 + " ".join(str(process.pid) for process in left)
             )
 
     def _processes(self) -> list[psutil.Process]:
-        """All processes of this home: by the records, and by the mark in their environment."""
+        """All processes of this home, by their records and by the mark in their environment."""
         known = {process for child in self._children for process in child.processes()}
         return sorted(known.union(marked_processes(str(self.home))), key=lambda p: p.pid)
 
@@ -244,7 +249,7 @@ class EmbeddedAirflow:
         if self.database.exists() and stamp.exists() and stamp.read_text() == wanted:
             return
         self._progress("preparing the database")
-        # A first migration that is cut short must not be taken for a database.
+        # A first migration that was interrupted must not be used as a database.
         target = self.database if stamp.exists() else self.database.with_suffix(".new")
         if target != self.database:
             target.unlink(missing_ok=True)
@@ -295,13 +300,13 @@ def sqlite(file: Path) -> str:
 
 
 def empty_write_ahead_log(database: Path) -> None:
-    """Bring everything into the one file that is going to be renamed."""
+    """Writes all data into the one file that is renamed next."""
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def unhealthy_parts(client: AirflowClient) -> list[str]:
-    """Parts that are not up yet, in the order they come up."""
+    """Parts that are not healthy yet, in the order in which they start."""
     try:
         health = client.health()
     except ApiError:
@@ -316,7 +321,7 @@ def _status(health: Json, part: str) -> str | None:
 
 
 def make_secrets(home: Path) -> None:
-    """Generate what is missing of the secrets, once, for this user's eyes only."""
+    """Generates missing secrets into a file that only this user can read."""
     file = home / "secrets.json"
     known = load_secrets(home) if file.exists() else {}
     if all(known.get(name) for name in SECRET_NAMES):
@@ -336,7 +341,7 @@ def load_secrets(home: Path) -> dict[str, str]:
         return {str(k): str(v) for k, v in json.loads(file.read_text(encoding="utf-8")).items()}
     except (OSError, ValueError) as error:
         raise EmbeddedError(
-            f"{file} cannot be read: {error}; to fix it: remove it, new secrets are made"
+            f"{file} cannot be read: {error}; to fix it: remove it, and new secrets are made"
         ) from error
 
 
@@ -356,7 +361,7 @@ def spark_connection(master: str) -> str:
 
 
 def python_and_spark(outer: Mapping[str, str]) -> dict[str, str]:
-    """Variables by which tasks find this checkout, this Python and the Spark inside it."""
+    """Variables by which tasks find this clone, this Python and its Spark."""
     path = [str(ROOT), *filter(None, [outer.get("PYTHONPATH")])]
     return {
         "PYTHONPATH": os.pathsep.join(path),
@@ -393,14 +398,14 @@ def airflow_settings(stack: EmbeddedAirflow) -> dict[str, str]:
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
         "AIRFLOW__CORE__FERNET_KEY": keys["fernet_key"],
         "AIRFLOW__CORE__LOAD_EXAMPLES": "false",
-        # 32 idle workers by default.
+        # The default is 32 idle workers.
         "AIRFLOW__CORE__PARALLELISM": "4",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "false",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{ADMIN}:admin",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(stack.passwords_file),
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": sqlite(stack.database),
-        # A new DAG file shows up within seconds, a changed policy within a minute. Parsing takes a
-        # second or two of a core, which a streaming job on this machine would feel more often.
+        # A new DAG file appears within seconds, a changed policy within a minute. Parsing takes one
+        # or two seconds of a core, which slows a streaming job on this machine down.
         "AIRFLOW__DAG_PROCESSOR__BUNDLE_REFRESH_CHECK_INTERVAL": "5",
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "60",
         "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",

@@ -1,4 +1,4 @@
-"""What has to be true before the stack is started, each with a message that says what to do."""
+"""Checks before the stack starts; each error says what to do."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ def port_from(env: Mapping[str, str]) -> int:
 
 
 def check_java(env: Mapping[str, str] | None = None) -> None:
-    """Refuse to start without a Java that Spark runs on."""
+    """Raises if there is no Java that Spark runs on."""
     problem = java_problem(env)
     if problem:
         raise PreflightFailed(f"{problem}; to fix it: make setup, or point JAVA_HOME at one")
 
 
 def check_disk(folder: Path, needed: int = MIN_FREE_BYTES) -> None:
-    """Refuse to start where logs and tables would soon fill the disk."""
+    """Raises if the disk has too little free space for logs and tables."""
     free = shutil.disk_usage(_existing(folder)).free
     if free < needed:
         raise PreflightFailed(
             f"only {free / 1024**3:.1f} GiB are free for {folder}, and at least "
-            f"{needed / 1024**3:.0f} GiB are needed; to fix it: free some room (make clean), "
+            f"{needed / 1024**3:.0f} GiB are needed; to fix it: free some space (make clean), "
             "or point BALLAST_HOME at another disk"
         )
 
 
 def check_port(port: int) -> None:
-    """Refuse a port that another program listens on."""
+    """Raises if another program listens on the port."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As the server itself does: connections of an earlier run that linger are no obstacle.
+        # As the server does, so that lingering connections of an earlier run do not matter.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))
@@ -69,7 +69,7 @@ def _port_message(port: int) -> str:
 
 
 def listener_of(port: int) -> psutil.Process | None:
-    """The process that listens on a port, where this user may know."""
+    """The process that listens on a port, or None if this user may not see it."""
     try:
         for connection in psutil.net_connections(kind="tcp"):
             listens = connection.status == psutil.CONN_LISTEN

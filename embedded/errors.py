@@ -13,10 +13,10 @@ class EmbeddedError(BallastError):
 
 
 class PreflightFailed(EmbeddedError):
-    """Something that the stack needs is missing; nothing was started."""
+    """Something that the stack needs is missing; no process was started."""
 
     exit_code = 2
 
 
 class AlreadyRunning(PreflightFailed):
-    """Another stack of the same home folder is up."""
+    """Another stack runs in the same home folder."""

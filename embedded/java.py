@@ -1,6 +1,6 @@
-"""Finds the Java that Spark will use, and says whether Spark can run on it.
+"""Finds the Java that Spark uses, and checks whether Spark can run on it.
 
-Standard library only: set-up asks before any package is installed.
+It needs only the standard library, because set-up calls it before any package is installed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
 
 
 def java_command(env: Mapping[str, str] | None = None) -> str | None:
-    """Path of the ``java`` that Spark's scripts take: ``JAVA_HOME`` first, then ``PATH``."""
+    """Path of the ``java`` that Spark's scripts use: ``JAVA_HOME`` first, then ``PATH``."""
     env = os.environ if env is None else env
     home = env.get("JAVA_HOME")
     if home:
@@ -36,7 +36,7 @@ def major_version(version_text: str) -> int | None:
 
 
 def java_problem(env: Mapping[str, str] | None = None) -> str | None:
-    """Why Spark cannot run on the Java found, in one line, or ``None`` if it can."""
+    """One line on why Spark cannot run on this Java, or ``None`` if it can."""
     env = os.environ if env is None else env
     command = java_command(env)
     if command is None:

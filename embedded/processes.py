@@ -1,7 +1,7 @@
-"""Child processes that are known by more than their pid, and that are always stopped whole.
+"""Starts, identifies and stops child processes with all processes that they started.
 
-A child is a session of its own with a record on disk (pid, start time, command) and a mark in its
-environment. A pid alone is never trusted: it may have been given to another program since.
+A child runs in its own session. It has a record on disk (pid, start time, command) and a mark in
+its environment. A pid alone is not enough: the system may have given it to another program.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SAME_START_S = 0.01
 
 @dataclass(frozen=True)
 class ProcessRecord:
-    """What is written down about a child, enough to know it again."""
+    """Identifies a child process."""
 
     name: str
     pid: int
@@ -56,7 +56,7 @@ class ProcessRecord:
             return None
 
     def live_process(self) -> psutil.Process | None:
-        """The process this record is about if it still runs, never a later one of that pid."""
+        """The process of this record if it still runs; None if the pid is another process."""
         try:
             process = psutil.Process(self.pid)
             same = abs(process.create_time() - self.started) < SAME_START_S
@@ -66,13 +66,13 @@ class ProcessRecord:
             return None
 
     def _is_command(self, words: list[str]) -> bool:
-        """As started, or as a server that names itself after its role (``airflow api_server``)."""
+        """Whether these are the command's words, or a server's title (``airflow api_server``)."""
         title = words[0].split(maxsplit=1)[0] if words and words[0] else ""
         return words == self.command or title in self.command
 
 
 def _cmdline(process: psutil.Process) -> list[str]:
-    """The command line of a process, which is empty for a moment while it is being started."""
+    """The command line of a process; it is empty for a moment while the process starts."""
     for _ in range(50):
         words = process.cmdline()
         if words:
@@ -82,7 +82,7 @@ def _cmdline(process: psutil.Process) -> list[str]:
 
 
 class Child:
-    """One supervised process: started into a log file, stopped with all it started."""
+    """One supervised process with a log file and a record file."""
 
     def __init__(self, name: str, command: Sequence[str], run_folder: Path, log: Path) -> None:
         self.name = name
@@ -92,7 +92,7 @@ class Child:
         self._popen: subprocess.Popen[bytes] | None = None
 
     def start(self, env: Mapping[str, str], cwd: Path) -> None:
-        """Start it in a session of its own, so that Ctrl-C in the terminal does not reach it."""
+        """Starts it in its own session, so that Ctrl-C in the terminal does not reach it."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         if self.log.exists():
             self.log.replace(self.log.with_suffix(".previous.log"))
@@ -117,20 +117,20 @@ class Child:
         return None if self._popen is None else self._popen.pid
 
     def processes(self) -> list[psutil.Process]:
-        """The process itself while it runs, known by handle or, from an earlier run, by record."""
+        """The process while it runs, by handle or, from an earlier run, by record."""
         if self._popen is not None:
-            # Not waited for yet, so its pid cannot be another's.
+            # It was not waited for, so its pid cannot belong to another process.
             return [psutil.Process(self._popen.pid)] if self._popen.poll() is None else []
         record = ProcessRecord.load(self.record_file)
         process = None if record is None else record.live_process()
         return [] if process is None else [process]
 
     def exit_code(self) -> int | None:
-        """How it ended, or ``None`` while it runs or was never started."""
+        """Its exit code, or ``None`` if it runs or was never started."""
         return None if self._popen is None else self._popen.poll()
 
     def check_alive(self) -> None:
-        """Raise with the end of its log if it has ended by itself."""
+        """Raises, with the end of its log, if it has ended by itself."""
         code = self.exit_code()
         if code is not None:
             raise EmbeddedError(
@@ -138,7 +138,7 @@ class Child:
             )
 
     def forget(self) -> None:
-        """Collect the exit status and remove the record, once it is stopped."""
+        """Collects the exit status and removes the record, after it was stopped."""
         if self._popen is not None:
             with suppress(subprocess.TimeoutExpired):
                 self._popen.wait(timeout=1)
@@ -146,7 +146,7 @@ class Child:
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write a file that only this user may read, whole or not at all."""
+    """Writes a file atomically that only this user can read."""
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -165,13 +165,13 @@ def tail(log: Path, lines: int = 20) -> str:
 
 
 def marked_environment(mark: str) -> dict[str, str]:
-    """Variables by which everything a child starts is found again."""
-    # Airflow renames its processes, which would overwrite the environment that ps and we read.
+    """Environment variables that mark a child and all processes that it starts."""
+    # Airflow renames its processes, which would otherwise overwrite the readable environment.
     return {MARK: mark, "SPT_NOENV": "1"}
 
 
 def marked_processes(mark: str) -> list[psutil.Process]:
-    """Every process of this user that carries the mark, however it was started or orphaned."""
+    """Every process of this user that has the mark, orphaned ones included."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
@@ -185,33 +185,39 @@ def stop_all(
     term_s: float = TERM_LIMIT_S,
     kill_s: float = KILL_LIMIT_S,
 ) -> list[psutil.Process]:
-    """TERM, then KILL after a limit, until none is left; returns those that would not die.
+    """Sends TERM to processes, then KILL after a limit, until none is left.
 
-    ``processes`` is asked again and again: a process that ends may have started another one. One
-    that was seen is waited for even when it is not named again: while it ends or becomes another
-    program its environment, and so its mark, cannot be read.
+    Args:
+        processes: gives the processes; called repeatedly, because a process that ends may have
+            started another one. A process that it gave once is waited for even if it is not given
+            again: while it ends, its environment, and so its mark, cannot be read.
+        term_s: seconds until KILL.
+        kill_s: seconds to wait after KILL.
+
+    Returns:
+        Processes that still run.
     """
-    told: set[int] = set()
+    signalled: set[int] = set()
     seen: set[psutil.Process] = set()
 
     def living() -> list[psutil.Process]:
         seen.update(processes())
         return [process for process in seen if is_alive(process)]
 
-    def tell_new() -> list[psutil.Process]:
+    def signal_new() -> list[psutil.Process]:
         alive = living()
         for group, process in _by_group(alive).items():
-            if group not in told:
-                told.add(group)
+            if group not in signalled:
+                signalled.add(group)
                 _send(process, signal.SIGTERM)
         return alive
 
-    _repeat_until_none(tell_new, term_s)
+    _repeat_until_none(signal_new, term_s)
     return _repeat_until_none(lambda: _kill(living()), kill_s)
 
 
 def _by_group(processes: list[psutil.Process]) -> dict[int, psutil.Process]:
-    """One process to signal per group: its leader, or each one alone where the leader is gone."""
+    """The processes to signal: the leader of each group, and each process without a leader."""
     pids = {process.pid for process in processes}
     groups: dict[int, psutil.Process] = {}
     for process in processes:
@@ -240,9 +246,9 @@ def _repeat_until_none(
 
 
 def _send(process: psutil.Process, number: int) -> None:
-    """Signal a process's whole group if it leads one, else the process alone."""
+    """Signals the group of a process if it leads one, else the process alone."""
     with suppress(psutil.Error, ProcessLookupError, PermissionError):
-        # psutil compares the start time first, so a recycled pid is not signalled.
+        # psutil compares start times first, so that a reused pid is not signalled.
         if process.is_running() and os.getpgid(process.pid) == process.pid:
             os.killpg(process.pid, number)
         else:
@@ -250,7 +256,7 @@ def _send(process: psutil.Process, number: int) -> None:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether it still runs: one that has ended and that nobody has collected yet does not."""
+    """Whether it still runs; a zombie does not."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
@@ -258,7 +264,7 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 class Stopped(SystemExit):
-    """A signal asked this process to end; an exception, so that every ``finally`` runs."""
+    """Raised when a signal ends this process, so that every ``finally`` runs."""
 
     def __init__(self, number: int) -> None:
         self.signal_number = number
@@ -271,7 +277,7 @@ _Handler = Callable[[int, FrameType | None], None]
 
 @contextmanager
 def ending_signals_raise() -> Iterator[None]:
-    """Turn SIGINT, SIGTERM and SIGHUP into ``Stopped``, for the time of the block."""
+    """Turns SIGINT, SIGTERM and SIGHUP into ``Stopped`` inside the block."""
 
     def handler(number: int, _frame: FrameType | None) -> None:
         raise Stopped(number)
@@ -282,10 +288,10 @@ def ending_signals_raise() -> Iterator[None]:
 
 @contextmanager
 def deferred_signals() -> Iterator[None]:
-    """Hold ending signals back for a block that must not be cut in two; they act after it."""
+    """Delays ending signals until the block, which must not be interrupted, has ended."""
     held: list[int] = []
 
-    # A handler and not SIG_IGN, which the children started in the block would inherit.
+    # A handler instead of SIG_IGN, which children that start in the block would inherit.
     def handler(number: int, _frame: FrameType | None) -> None:
         held.append(number)
 
@@ -297,7 +303,7 @@ def deferred_signals() -> Iterator[None]:
 
 @contextmanager
 def _handlers(handler: _Handler) -> Iterator[None]:
-    # Python delivers signals to the main thread and lets only that one install handlers.
+    # Only the main thread may install signal handlers.
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""What the demonstration reports in the end, and whether it shows what it must."""
+"""The report of the demonstration, and what it must show."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ LARGEST_MISS_OF_FALL = 0.1
 
 @dataclass(frozen=True)
 class Traffic:
-    """What a joint plan made of the traffic: before it, promised and measured."""
+    """Traffic figures of a joint plan: before it, promised and measured."""
 
     max_load_distance_pct: float | None
-    """None where load and traffic are weighed instead."""
+    """None if the policy weighs load against traffic instead."""
     collocation_pct: tuple[float, float, float]
     wire_bytes_per_record: tuple[float, float, float]
-    """Of a record, because the input may come faster or slower than it did before the plan."""
+    """Per record, because the rate of the input may change."""
     load_index_pct: tuple[float, float]
-    """Promised and measured; it was 100."""
+    """Promised and measured; it was 100 before the plan."""
     routed_keys: int | None = None
-    """Keys that the plan sends elsewhere; None where the policy has no keys routed."""
+    """Keys that the plan routes; None if the policy allows no routes."""
 
     @property
     def missed_share_of_fall(self) -> float:
-        """How far the bytes between nodes missed what they were to fall by, as a share of it.
+        """The missed part of the promised fall of the bytes between nodes, as a share of the fall.
 
-        With keys routed a plan promises what the pairs of keys that were counted prove:
-        pairs that were too rare to be counted come together beside it, and are no miss.
+        A plan with routes promises only what the counted pairs of keys prove. Pairs that were too
+        rare to be counted may be collocated too, so a larger fall is no miss.
         """
         before, promised, measured = self.wire_bytes_per_record
         if promised >= before:
@@ -39,7 +39,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Findings:
-    """The loop in figures: one plan from its promise to its outcome."""
+    """Figures of one plan, from its promise to its outcome."""
 
     job: str
     version: int
@@ -60,14 +60,14 @@ class Findings:
     stage_seconds: Mapping[str, float]
     peak_memory_bytes: int
     sums_equal: bool | None
-    """None where the job still runs, so that its sums cannot be compared yet."""
+    """None if the job still runs, so that its sums cannot be compared yet."""
     sums_text: str
     traffic: Traffic | None = None
-    """Of a joint plan alone."""
+    """Only for a joint plan."""
 
 
 def shortcomings(findings: Findings) -> list[str]:
-    """What the demonstration was to show and did not; empty is success."""
+    """What the demonstration must show and did not show; empty is success."""
     problems = []
     if findings.traffic is not None:
         problems += _traffic_shortcomings(findings.traffic)
@@ -82,29 +82,29 @@ def shortcomings(findings: Findings) -> list[str]:
 
 
 def promise_text(findings: Findings) -> str:
-    """Whether the measured load distance is at most the promised one; a miss is no failure.
+    """Whether the measured load distance is at most the promised one.
 
-    A plan promises what its own windows prove, and the next windows differ from them by noise.
+    A miss is not a failure: the plan was made from earlier windows, and the next ones differ.
     """
     excess = findings.measured_pct - findings.promised_pct
-    # As printed: two figures that read alike are no miss.
+    # Rounded as printed, so that two equal printed figures are not a miss.
     if round(excess, 2) <= 0:
         return "kept"
     return f"MISSED by {excess:.2f} points of percent"
 
 
 def _traffic_shortcomings(traffic: Traffic) -> list[str]:
-    problems = ["the policy has keys routed, and the plan routes none"] * (traffic.routed_keys == 0)
+    problems = ["the policy allows routes, and the plan routes no key"] * (traffic.routed_keys == 0)
     before, promised, measured = traffic.wire_bytes_per_record
     if traffic.missed_share_of_fall <= LARGEST_MISS_OF_FALL:
         return problems
     change = f"from {before:.2f} to {measured:.2f} a record, promised {promised:.2f}"
-    limit = f"more than {100 * LARGEST_MISS_OF_FALL:g} % of the promised fall off"
+    limit = f"more than {100 * LARGEST_MISS_OF_FALL:g} % of the promised fall missed"
     return [*problems, f"bytes between nodes went {change}: {limit}"]
 
 
 def report_lines(findings: Findings) -> list[str]:
-    """The closing table."""
+    """The lines of the final table."""
     rows = [
         ("load distance before (by hash)", f"{findings.before_pct:.2f} % of the mean"),
         ("load distance promised", f"{findings.promised_pct:.2f} % of the mean"),
@@ -150,7 +150,7 @@ def _traffic_rows(traffic: Traffic | None) -> list[tuple[str, str]]:
 
 
 def stages_text(seconds: Mapping[str, float]) -> str:
-    """Seconds of the stages in their order."""
+    """Seconds of each stage, in order."""
     return ", ".join(f"{stage} {value:.0f}" for stage, value in seconds.items())
 
 

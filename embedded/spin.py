@@ -1,4 +1,4 @@
-"""Processes that keep processors busy, to try the loop on a machine that is not quiet."""
+"""Processes that keep processors busy, to run the loop on a busy machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# Ends by itself when its parent is gone, however that ended, and after an hour at the latest.
+# The process ends when its parent has ended, and after an hour at the latest.
 _SPIN = """
 import os, sys, time
 parent, end = int(sys.argv[1]), time.monotonic() + 3600
@@ -20,7 +20,7 @@ while os.getppid() == parent and time.monotonic() < end:
 
 @contextmanager
 def spinning_processes(count: int) -> Iterator[list[int]]:
-    """Keep ``count`` processors busy within the block; yields the process ids."""
+    """Keeps ``count`` processors busy inside the block; yields the process ids."""
     command = [sys.executable, "-c", _SPIN, str(os.getpid())]
     children = [subprocess.Popen(command) for _ in range(count)]
     try:

@@ -1,4 +1,4 @@
-"""Finds the Chromium that browser tests and screenshots use; installs Debian's where it may."""
+"""Finds the Chromium for browser tests and screenshots; installs Debian's as root."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ FLAGS = (
 
 
 def find_chromium() -> str | None:
-    """The one that CHROMIUM names, or the first on the PATH."""
+    """The Chromium that CHROMIUM names, or the first on the PATH, or None."""
     named = os.environ.get("CHROMIUM")
     return named or next(filter(None, map(shutil.which, NAMES)), None)
 
 
 def ensure_chromium() -> str | None:
-    """The same, after trying to install it as root on Debian; None where it cannot be had."""
+    """As ``find_chromium``, but tries to install it if it is missing and this is root on Debian."""
     found = find_chromium()
     if found or os.geteuid() != 0 or shutil.which("apt-get") is None:
         return found

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Removes what running and testing left. Keeps .venv and the jars, which take a network to get.
+# Removes the files of runs and tests. Keeps .venv and the jars, which need network.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 shopt -s nullglob
 
 home="${BALLAST_HOME:-.ballast}"
 
-# Processes of a running stack would go on writing into what is removed here.
+# Processes of a running stack would write into the removed folders.
 refuse_while_running() {
     local record pid
     for record in "$home"/run/*.json "$home"/*/run/*.json; do

@@ -22,7 +22,7 @@ FETCH_TIMEOUT_S = 900
 
 
 class JarError(Exception):
-    """A jar could not be fetched or is not the one that was asked for."""
+    """A jar could not be fetched, or its content is not the expected one."""
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,11 @@ def missing(jars: Iterable[Jar], folder: Path) -> list[Jar]:
 
 
 def install(jars: Iterable[Jar], folder: Path, fetch: Fetcher) -> None:
-    """Put each jar that is missing into the folder; whatever fails leaves nothing behind."""
+    """Fetches each missing jar into the folder; a failure leaves no incomplete file."""
     folder.mkdir(parents=True, exist_ok=True)
     for jar in missing(jars, folder):
         print(f"fetching {jar}", flush=True)
-        # Beside the target, so that the last step is a rename within one file system.
+        # In the same file system as the target, so that the last step is a rename.
         with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as work:
             fetched = fetch(jar, Path(work))
             _check(jar, fetched)
@@ -95,7 +95,7 @@ def _check(jar: Jar, fetched: Path) -> None:
 
 
 def ivy_command(jar: Jar, work: Path, ivy_jar: Path, java: str) -> list[str]:
-    """Command line that makes Ivy put one jar, without its dependencies, into ``work``."""
+    """Command that lets Ivy fetch one jar, without its dependencies, into ``work``."""
     settings = os.environ.get("BALLAST_IVY_SETTINGS")
     return [
         *(java, "-jar", str(ivy_jar)),

@@ -1,4 +1,4 @@
-"""Lists the programs under ``bench/`` and runs the one asked for, or the quick one.
+"""Lists the programs in ``bench/`` and runs the named one, or the quick one.
 
 The quick one makes a problem of 200 key groups on 10 nodes, solves it and verifies the result.
 """

@@ -1,4 +1,4 @@
-"""Runs every check that needs no tests; one that fails never hides the next."""
+"""Runs every check besides the tests; after a failure the next check still runs."""
 
 from __future__ import annotations
 

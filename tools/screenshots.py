@@ -1,6 +1,6 @@
-"""Take pictures of the Airflow UI: ``python -m tools.screenshots --out docs/images``.
+"""Takes pictures of the Airflow UI: ``python -m tools.screenshots --out docs/images``.
 
-Needs a stack that runs (``make run``) and a Chromium (CHROMIUM=... names one).
+It needs a running stack (``make run``) and a Chromium (CHROMIUM=... names one).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tools.browser import FLAGS, find_chromium
 
 
 def main() -> int:
-    """Log in, and save the graph and the grid of a DAG."""
+    """Logs in, and saves the graph and the grid of a DAG."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dag", default="reoptimize__flights")
     parser.add_argument("--out", type=Path, default=Path("docs/images"))
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def log_in(page: Page, url: str, password: str) -> None:
-    """Fill the login form."""
+    """Logs in through the login form."""
     page.goto(f"{url}/auth/login/")
     page.fill("input[name=username]", ADMIN)
     page.fill("input[name=password]", password)
@@ -53,7 +53,7 @@ def log_in(page: Page, url: str, password: str) -> None:
 
 
 def save(page: Page, url: str, file: Path, button: str | None = None) -> None:
-    """Open a page, wait until it has settled, press a button if told to, and save it."""
+    """Opens a page, waits until it has loaded, presses a button if named, and saves a picture."""
     page.goto(url)
     page.wait_for_load_state("networkidle")
     if button:

@@ -1,4 +1,4 @@
-"""Makes a checkout ready to work with no network: Java, ``.venv`` as locked, Delta's jars.
+"""Prepares a clone so that it then works without network: Java, ``.venv``, Delta's jars.
 
 Run through ``make setup``. Safe to interrupt, to repeat and to run twice at once; a second run
 with nothing to do only compares checksums.
@@ -34,15 +34,15 @@ KEY_FILES = (
 
 
 class SetupError(Exception):
-    """Set-up cannot go on; the message says what to do."""
+    """Set-up cannot continue; the message says what to do."""
 
 
-def say(line: str) -> None:
+def print_progress(line: str) -> None:
     print(f"setup: {line}", flush=True)
 
 
 def key_of(root: Path) -> str:
-    """Hash of everything the installed environment depends on, its place included."""
+    """Hash of everything that the installed environment depends on, its path included."""
     digest = hashlib.sha256(str(root).encode())
     for name in KEY_FILES:
         digest.update(name.encode())
@@ -56,7 +56,7 @@ def jars_folder(env: Mapping[str, str], root: Path) -> Path:
     return root / env.get("BALLAST_JARS", str(home / "jars"))
 
 
-class Environment:
+class VirtualEnvironment:
     """The virtual environment of a checkout, and the two marks that say how far it got.
 
     ``stamp`` holds the key of a finished set-up. ``whole`` holds the checkout's path and is
@@ -75,14 +75,14 @@ class Environment:
         return _text(self.stamp) == key_of(self.root) and self.python.exists()
 
     def is_whole(self) -> bool:
-        """Not interrupted, and not moved: the scripts in an environment hold its path."""
+        """Whether it was completed and not moved; its scripts contain its path."""
         return _text(self.whole) == str(self.root) and _runs([str(self.python), "-c", ""])
 
     def make(self) -> None:
-        """Create the folder and its Python; what an interrupted run left is not trusted."""
+        """Creates the folder and its Python; what an interrupted run left is replaced."""
         if self.is_whole():
             return
-        say("creating .venv")
+        print_progress("creating .venv")
         shutil.rmtree(self.folder, ignore_errors=True)
         # Started from inside an environment, take the Python behind it.
         base = getattr(sys, "_base_executable", None) or sys.executable
@@ -92,7 +92,7 @@ class Environment:
         """Install the pinned uv with pip, unless there is a uv that runs."""
         if _runs([str(self.uv), "--version"]):
             return
-        say("installing uv")
+        print_progress("installing uv")
         lock = self.root / "tools" / "bootstrap.lock"
         install = [str(self.python), "-m", "pip", "install", "--quiet"]
         run(
@@ -107,13 +107,13 @@ class Environment:
         sync = [str(self.uv), "pip", "sync", *to_python, "--quiet", "--compile-bytecode"]
         install = [str(self.uv), "pip", "install", *to_python, "--quiet", "--offline", "--no-deps"]
         self.whole.unlink(missing_ok=True)
-        say("installing the packages of requirements.lock (takes a minute or two)")
+        print_progress("installing the packages of requirements.lock (takes a minute or two)")
         run(
             [*sync, "--require-hashes", "requirements.lock"],
             "check the network (uv takes its index from UV_DEFAULT_INDEX)",
             cwd=self.root,
         )
-        say("installing the checkout itself (editable)")
+        print_progress("installing the checkout itself (editable)")
         run(
             [*install, "--no-build-isolation", "--editable", "."],
             "check pyproject.toml",
@@ -140,7 +140,7 @@ def _runs(command: Sequence[str]) -> bool:
 
 
 def run(command: Sequence[str], remedy: str, cwd: Path | None = None) -> None:
-    """Run a step whose failure ends set-up; its own output has the details."""
+    """Runs a step; its failure ends set-up, and its output has the details."""
     try:
         code = subprocess.run(command, check=False, cwd=cwd).returncode
     except OSError as error:
@@ -150,13 +150,13 @@ def run(command: Sequence[str], remedy: str, cwd: Path | None = None) -> None:
 
 
 def ensure_java() -> None:
-    """Check for a Java that Spark runs on; install Debian's where that is ours to do."""
+    """Checks for a Java that Spark runs on; installs Debian's as root on Debian."""
     problem = java_problem()
     if problem is None:
         return
     if os.environ.get("JAVA_HOME") or not _may_install():
         raise SetupError(f"{problem}\n{java_advice()}")
-    say(f"{problem}: installing {JAVA_PACKAGE}")
+    print_progress(f"{problem}: installing {JAVA_PACKAGE}")
     run(["apt-get", "update", "--quiet"], "check the network and the apt sources")
     run(
         ["apt-get", "install", "--quiet", "--yes", "--no-install-recommends", JAVA_PACKAGE],
@@ -179,12 +179,12 @@ def java_advice() -> str:
     )
 
 
-def ensure_jars(environment: Environment, folder: Path) -> None:
-    """Have the environment's Python fetch the jars: the Ivy that does it is inside pyspark."""
+def ensure_jars(environment: VirtualEnvironment, folder: Path) -> None:
+    """Fetches the jars with the environment's Python, because Ivy is inside pyspark."""
     lock = environment.root / "tools" / "delta-jars.lock"
     if not jars.missing(jars.read_lock(lock), folder):
         return
-    say(f"fetching Delta's jars into {folder}")
+    print_progress(f"fetching Delta's jars into {folder}")
     run(
         [str(environment.python), "-B", "-m", "tools.jars", str(lock), str(folder)],
         "see the message above",
@@ -194,14 +194,14 @@ def ensure_jars(environment: Environment, folder: Path) -> None:
 
 @contextmanager
 def one_at_a_time(root: Path) -> Iterator[None]:
-    """Hold the checkout's set-up lock; the kernel frees it however this process ends."""
-    # On the checkout's own folder: no lock file to leave behind or to be removed by others.
+    """Holds the lock of the clone's set-up; the kernel frees it when this process ends."""
+    # The lock is on the clone's folder, so that there is no lock file to remove.
     descriptor = os.open(root / "tools", os.O_RDONLY)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say("another set-up of this checkout is under way: waiting for it")
+            print_progress("another set-up of this checkout is under way: waiting for it")
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
@@ -209,8 +209,8 @@ def one_at_a_time(root: Path) -> Iterator[None]:
 
 
 def set_up(root: Path, env: Mapping[str, str]) -> None:
-    """Do whatever of set-up is not done yet."""
-    environment = Environment(root)
+    """Does the steps of set-up that are not done yet."""
+    environment = VirtualEnvironment(root)
     ensure_java()
     if not environment.is_current():
         environment.stamp.unlink(missing_ok=True)
@@ -222,14 +222,14 @@ def set_up(root: Path, env: Mapping[str, str]) -> None:
     compile_loops(environment)
 
 
-def compile_loops(environment: Environment) -> None:
-    """Fill numba's cache, so that no first solve waits for a compiler (docs/adr/0014)."""
+def compile_loops(environment: VirtualEnvironment) -> None:
+    """Fills numba's cache, so that the first solve does not wait for the compiler (ADR 14)."""
     mark = environment.folder / "ballast-loops.key"
     key = loops_key(environment.root)
     if mark.exists() and mark.read_text() == key:
         return
-    say("compiling the solvers' loops, about a minute")
-    # numba looks at a function's own file; what was compiled into it may be from another one.
+    print_progress("compiling the solvers' loops, about a minute")
+    # numba checks only the file of a function, but inlined code may be from another file.
     for stale in environment.root.glob("solvers/rebalance/__pycache__/*.nb[ic]"):
         stale.unlink()
     run(
@@ -241,7 +241,7 @@ def compile_loops(environment: Environment) -> None:
 
 
 def loops_key(root: Path) -> str:
-    """What the compiled loops depend on: the sources as they are, and that the cache is there."""
+    """What the compiled loops depend on: the sources, and the existence of the cache."""
     folder = root / "solvers" / "rebalance"
     sources = [
         f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}"
@@ -260,9 +260,9 @@ def main() -> int:
         print(f"setup: error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("setup: interrupted; run it again to go on", file=sys.stderr)
+        print("setup: interrupted; run it again to continue", file=sys.stderr)
         return 130
-    say(f"ready ({time.monotonic() - started:.1f} s)")
+    print_progress(f"ready ({time.monotonic() - started:.1f} s)")
     return 0
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Finds a Python that Ballast runs on (PYTHON=... may name it) and hands over to tools/setup.py.
+# Finds a Python that Ballast runs on (PYTHON=... may name it) and runs tools/setup.py.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -30,9 +30,9 @@ from solvers.collocate.component_advice import advice_before_metrics
 log = logging.getLogger("ballast.flights")
 
 # One pass of the 336,776 flights takes 12 s, a tenth of the statistics period of
-# policies/flights.yaml: each period then sees every flight ten times, and two periods differ by
-# how long things took alone. At this rate a node works 50 ms a batch here, beside which the half
-# millisecond that a task with cold caches takes longer is little.
+# policies/flights.yaml. Each period then has every flight ten times, so that two periods differ
+# only in how long things took. At this rate a node works 50 ms a batch, so that the half
+# millisecond that cold caches cost a task matters little.
 RATE = 336_776 / 12
 TRIGGER_S = 2.0
 JOBS = {FLIGHTS.job: FLIGHTS, **REAL_JOBS}
@@ -47,12 +47,12 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--policy", type=Path, help="policy file (the job's own)")
     parser.add_argument("--ui", action="store_true", help="Spark's UI on a loopback port")
     until = parser.add_mutually_exclusive_group()
-    until.add_argument("--duration", type=float, help="stop after so many seconds")
+    until.add_argument("--duration", type=float, help="stop after this many seconds")
     until.add_argument(
-        "--records", type=int, help=f"stop after so many records, in files of {CHUNK_RECORDS}"
+        "--records", type=int, help=f"stop after this many records, in files of {CHUNK_RECORDS}"
     )
     until.add_argument(
-        "--drain", action="store_true", help="feed nothing: count what lies there and stop"
+        "--drain", action="store_true", help="feed nothing; process the present input and stop"
     )
     options = parser.parse_args(arguments)
     for name in ("rate", "trigger", "duration", "records"):
@@ -66,13 +66,13 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def build_session(settings: Settings, *, ui: bool = False) -> SparkSession:
-    """A small local session: the job shares the machine with the rest of the loop."""
+    """A small local Spark session, because the job shares the machine with the pipeline."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = spark_conf(settings) | {
         "spark.ui.enabled": str(ui).lower(),
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.extraJavaOptions": SHORT_LIVED_JVM,
-        # Plans are small and the partitions are the nodes: nothing to adapt.
+        # Query plans are small and partitions are nodes, so there is nothing to adapt.
         "spark.sql.adaptive.enabled": "false",
     }
     builder = SparkSession.builder.appName("ballast-flights")
@@ -86,7 +86,7 @@ def build_session(settings: Settings, *, ui: bool = False) -> SparkSession:
 def open_stream(
     spark: SparkSession, folder: FlightsFolder, rate: float, trigger_s: float
 ) -> DataFrame:
-    """The lines of the input's files; counted files are moved to the archive."""
+    """The lines of the input files; Spark moves processed files to the archive."""
     at_once = max(8, math.ceil(4 * rate * trigger_s / CHUNK_RECORDS))
     folder.input.mkdir(parents=True, exist_ok=True)
     return (
@@ -98,7 +98,7 @@ def open_stream(
 
 
 def run(options: argparse.Namespace) -> None:
-    """Feed and run until it is time to stop; then count all that was fed."""
+    """Feeds and runs the job until it stops, then processes all that was fed."""
     settings = load_settings()
     job = JOBS[options.job]
     policy = _policy(options, settings)
@@ -124,7 +124,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _policy(options: argparse.Namespace, settings: Settings) -> JobPolicy:
-    """As given, or the job's own: the reference job's is a file, the real jobs' are built."""
+    """The named policy, or the job's own: a file for the reference job, built for real jobs."""
     if options.policy is not None or options.job == FLIGHTS.job:
         return load_policy(options.policy or settings.policies / "flights.yaml")
     return real_job_policy(REAL_JOBS[options.job])
@@ -133,7 +133,7 @@ def _policy(options: argparse.Namespace, settings: Settings) -> JobPolicy:
 def _feed(
     feeder: Feeder, running: RunningJob, stop: threading.Event, duration_s: float | None
 ) -> None:
-    """Feed until told to stop, until time is up, or until the feeder has fed all it shall."""
+    """Waits until the job is stopped, the time is over, or the feeder is done."""
     end = time.monotonic() + duration_s if duration_s is not None else math.inf
     feeder.start()
     while running.is_active() and feeder.is_alive() and time.monotonic() < end:
@@ -143,7 +143,7 @@ def _feed(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run; an error of ours is one line and its exit code."""
+    """Runs the job; an error of Ballast is printed as one line and gives the exit code."""
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )

@@ -1,4 +1,4 @@
-"""``python -m examples.flights.check``: are the job's sums those of its input?
+"""``python -m examples.flights.check``: compares the job's sums with its input.
 
 The sums are made again by pandas straight from the input files, with no code of the job. The job
 must have stopped (it counts all that was fed before it stops).
@@ -36,7 +36,7 @@ class SumsReport:
 
     @property
     def equal(self) -> bool:
-        """Whether every sum is the input's."""
+        """Whether every sum is equal to that of the input."""
         return not self.differences
 
     def text(self) -> str:
@@ -50,7 +50,7 @@ class SumsReport:
 
 
 def check_sums(settings: Settings, folder: FlightsFolder | None = None) -> SumsReport:
-    """Compare the job's sums with those of its input."""
+    """Compares the job's sums with those of its input."""
     root = job_folder(settings, "flights")
     with JobLock(root / "job.lock", "flights"):
         folder = folder or FlightsFolder(root)
@@ -80,7 +80,7 @@ def _job_sums(settings: Settings) -> tuple[Sums, Sums]:
 
 
 def input_files(folder: FlightsFolder) -> list[tuple[Path, int]]:
-    """Every file that was fed, and how often."""
+    """Every file that was fed, and how many times."""
     removed = folder.passes_removed()
     chunks = chunk_files(folder.chunks)
     present = [
@@ -126,7 +126,7 @@ def _whole(row: Any) -> tuple[int, ...]:
 
 
 def differences(kind: str, wanted: Mapping[Any, Any], found: Mapping[Any, Any]) -> list[str]:
-    """A line for every name whose sums are not the same."""
+    """One line for every name whose sums differ."""
     return [
         f"{kind} {name}: input {wanted.get(name)}, job {found.get(name)}"
         for name in sorted(wanted.keys() | found.keys())

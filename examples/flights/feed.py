@@ -1,8 +1,8 @@
-"""Replays the flights in time order as files, at a steady rate, again and again.
+"""Replays the flights in time order as files, at a steady rate, repeatedly.
 
-The data set is cut once into chunks of lines; file n of the input is a copy of chunk n modulo the
-number of chunks, so the data is unmodified, every pass counts again, and the names alone say where
-to go on after a restart. Spark moves what is counted from the input to the archive.
+The data set is cut once into chunks of lines. File n of the input is a copy of chunk n modulo the
+number of chunks. The data is unmodified, every pass is counted again, and the file names show where
+to continue after a restart. Spark moves processed files from the input to the archive.
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ log = logging.getLogger("ballast.flights")
 CHUNK_RECORDS = 1_000
 BACKLOG_S = 10.0
 KEEP_PASSES = 3
-"""Passes of archived input that are kept; older ones are all alike and only counted."""
+"""Passes of archived input that are kept; older ones are identical and only counted."""
 
 
 @dataclass(frozen=True)
 class FlightsFolder:
-    """Where the input of the job is, below the job's folder."""
+    """The folders of the job's input, inside the job's folder."""
 
     root: Path
 
     @property
     def chunks(self) -> Path:
-        """The data set, cut once."""
+        """The chunks of the data set."""
         return self.root / "chunks"
 
     @property
     def input(self) -> Path:
-        """Files the job is to read."""
+        """Files that the job reads."""
         return self.root / "input"
 
     @property
     def archive(self) -> Path:
-        """Files the job has counted."""
+        """Files that the job has processed."""
         return self.root / "archive"
 
     @property
     def rate_file(self) -> Path:
-        """Records a second, as a number: who writes it changes the rate of a running feeder."""
+        """Records a second, as a number; writing it changes the rate of a running feeder."""
         return self.root / "rate"
 
     def waiting(self, taken: int) -> int:
-        """Records that are in the input at the end of a batch that took so many.
+        """Records that wait in the input at the end of a batch that took ``taken``.
 
         Spark moves a batch's files away when the next one begins, so they are still there.
         """
@@ -63,23 +63,23 @@ class FlightsFolder:
         return max(0, files * CHUNK_RECORDS - taken)
 
     def files(self) -> dict[int, Path]:
-        """Every input file by its number, whether counted yet or not."""
+        """Every input file by its number, processed or not."""
         waiting = {_number(path): path for path in self.input.glob("flights-*.csv")}
         return self.counted() | waiting
 
     def counted(self) -> dict[int, Path]:
-        """Input files that were counted and archived, by number."""
+        """Input files that were processed and archived, by number."""
         return {_number(path): path for path in self.archive.rglob("flights-*.csv")}
 
     def passes_removed(self) -> int:
-        """How many whole passes were counted and removed."""
+        """Number of whole passes that were processed and removed."""
         try:
             return int(json.loads((self.root / "removed.json").read_text())["passes"])
         except FileNotFoundError:
             return 0
 
     def remove_passes(self, passes: int) -> None:
-        """Remove counted files of the first ``passes`` passes; the number is noted before."""
+        """Removes processed files of the first ``passes`` passes; the number is stored before."""
         size = len(chunk_files(self.chunks))
         noted = self.root / "removed.json.new"
         noted.write_text(json.dumps({"passes": passes}))
@@ -99,7 +99,7 @@ def chunk_files(chunks: Path) -> list[Path]:
 
 
 def prepare_chunks(chunks: Path, lines: Callable[[], list[str]] = flight_lines) -> list[Path]:
-    """Cut the input's lines into chunks, unless that was done before."""
+    """Cuts the input's lines into chunks, unless that was done before."""
     if not chunks.is_dir():
         text = lines()
         partial = chunks.with_name(f"{chunks.name}.{os.getpid()}.new")
@@ -117,14 +117,14 @@ def files_at_most(rate: float) -> int:
 
 
 def set_rate(folder: FlightsFolder, rate: float) -> None:
-    """Make a running feeder go on at another rate."""
+    """Changes the rate of a running feeder."""
     partial = folder.rate_file.with_suffix(".new")
     partial.write_text(f"{rate!r}")
     os.replace(partial, folder.rate_file)
 
 
 class Feeder(threading.Thread):
-    """Puts files into the input at ``rate`` records a second; waits while too many lie there.
+    """Puts files into the input at ``rate`` records a second; waits while too many are there.
 
     The rate is that of :func:`set_rate` where it was called, also after a restart.
     """
@@ -146,12 +146,12 @@ class Feeder(threading.Thread):
         folder.input.mkdir(parents=True, exist_ok=True)
 
     def run(self) -> None:
-        """Feed until stopped or done."""
+        """Feeds until stopped or done."""
         number = self._next_number()
         due = time.monotonic()
         while self.files_left > 0 and not self.stopping.wait(max(0.0, due - time.monotonic())):
             if self._is_backed_up():
-                # The rate is a promise for the future, not a debt: no burst afterwards.
+                # Time that was lost is not made up for, so that there is no burst afterwards.
                 due = time.monotonic() + 0.1
                 continue
             self._put(number)
@@ -160,13 +160,13 @@ class Feeder(threading.Thread):
             due = max(due, time.monotonic() - 1.0) + CHUNK_RECORDS / self._rate()
 
     def stop(self) -> None:
-        """Feed no more."""
+        """Stops feeding."""
         self.stopping.set()
         if self.is_alive():
             self.join()
 
     def _rate(self) -> float:
-        """As it was last set; what cannot be read changes nothing."""
+        """The rate that was last set; a file that cannot be read changes nothing."""
         try:
             rate = float(self.folder.rate_file.read_text())
         except (OSError, ValueError):

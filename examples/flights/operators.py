@@ -1,4 +1,4 @@
-"""The three operators of the job, and the job itself (ICDE'17, 5.4, Real Job 2).
+"""The three operators of the job, and the job itself ([ICDE17, 5.4], Real Job 2).
 
 A flight without a tail number has no airplane: it is extracted under carrier and flight number,
 counts for its destination and for no airplane (docs/adr/0012-flights-without-tail-number.md).
@@ -27,7 +27,7 @@ SOURCE_KEY = (
 
 
 class Delay(NamedTuple):
-    """What is kept of a flight."""
+    """The fields of a flight that the job uses."""
 
     tailnum: str | None
     year: str
@@ -37,7 +37,7 @@ class Delay(NamedTuple):
 
 
 def extract_delays(_state: dict[str, Any], _key: str, line: dict[str, Any]) -> Iterator[Delay]:
-    """Parse a flight's raw text."""
+    """Parses the text of a flight."""
     flight = dict(zip(FIELDS, line["value"].split(","), strict=True))
     yield Delay(
         flight["tailnum"] or None,
@@ -63,22 +63,22 @@ def sum_by_destination(state: dict[str, Any], key: str, delay: Delay) -> None:
 
 
 def airplane_of(delay: Delay) -> str | None:
-    """An airplane's flights come under its tail number; without one there is no airplane."""
+    """The tail number of a flight, or None."""
     return delay.tailnum
 
 
 def destination_of(delay: Delay) -> str:
-    """Every flight has a destination."""
+    """The destination of a flight."""
     return delay.dest
 
 
 def minutes_of(text: str) -> int | None:
-    """Whole minutes, or None where the data set has none."""
+    """Whole minutes, or None if the data set has no value."""
     return int(float(text)) if text else None
 
 
 def add_delay(sums: list[Any], arrival_delay: int | None) -> None:
-    """Count a flight in [flights, flights that arrived, sum of arrival delays]."""
+    """Adds a flight to [flights, flights that arrived, sum of arrival delays]."""
     sums[0] += 1
     if arrival_delay is not None:
         sums[1] += 1

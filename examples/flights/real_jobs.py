@@ -1,4 +1,4 @@
-"""Real Jobs 2, 3 and 4 of ICDE'17, 5.4, on the flights, each an extension of the one before.
+"""Real Jobs 2, 3 and 4 of [ICDE17, 5.4] on the flights, each an extension of the one before.
 
 Real Job 2 extracts delays and sums them by airplane and year. Real Job 3 also sums them by route.
 Real Job 4 reads the weather as well, scores its rain, joins each route's flights with the score,
@@ -42,7 +42,7 @@ WEATHER_SOURCE_KEY = (
 
 
 class Flight(NamedTuple):
-    """What Real Jobs 3 and 4 keep of a flight."""
+    """The fields of a flight that Real Jobs 3 and 4 use."""
 
     tailnum: str | None
     year: str
@@ -62,7 +62,7 @@ class Weather(NamedTuple):
 
 
 class Leg(NamedTuple):
-    """A flight on its way to the join."""
+    """A flight that is sent to the join."""
 
     route: str
     day: str
@@ -71,7 +71,7 @@ class Leg(NamedTuple):
 
 
 class NewRoute(NamedTuple):
-    """A route that was seen for the first time, for the station that is to score its days."""
+    """A new route, sent to the station that scores its days."""
 
     route: str
     station: str
@@ -94,7 +94,7 @@ class ScoredFlight(NamedTuple):
 
 
 class CourierSums(NamedTuple):
-    """What a courier's sums for one interval of scores are by now: totals, not differences."""
+    """A courier's present sums for one interval of scores: totals, not differences."""
 
     carrier: str
     interval: str
@@ -104,14 +104,14 @@ class CourierSums(NamedTuple):
 
 
 def extract_flights(_state: dict[str, Any], _key: str, line: dict[str, Any]) -> Iterator[Flight]:
-    """Parse a flight's raw text."""
+    """Parses the text of a flight."""
     yield _flight(line["value"])
 
 
 def read_inputs(
     _state: dict[str, Any], _key: str, line: dict[str, Any]
 ) -> Iterator[Flight | Weather]:
-    """Parse a line of the merged stream: a flight, or a day's weather."""
+    """Parses a line of the merged stream: a flight, or the weather of a day."""
     text = line["value"]
     if text.startswith(WEATHER_TAG):
         _, station, day, inches = text.split(",")
@@ -141,7 +141,7 @@ def sum_by_route(state: dict[str, Any], key: str, flight: Flight) -> None:
 def sum_and_send_by_route(
     state: dict[str, Any], key: str, flight: Flight
 ) -> Iterator[Leg | NewRoute]:
-    """The same, and send the flight on to be joined; a route that is new is made known."""
+    """Sums as ``sum_by_route``, and sends the flight to the join; a new route is announced."""
     if key not in state:
         yield NewRoute(key, flight.origin)
     sum_by_route(state, key, flight)
@@ -149,7 +149,7 @@ def sum_and_send_by_route(
 
 
 def score_rain(state: dict[str, Any], key: str, record: Weather | NewRoute) -> Iterator[RainScore]:
-    """Score a station's days for each of its routes, whichever of the two is known first."""
+    """Scores the days of a station for each of its routes, in either order of arrival."""
     station = state.setdefault(key, {"scores": {}, "routes": []})
     if isinstance(record, Weather):
         score = station["scores"][record.day] = rain_score(record.rain, HIGHEST_RAIN[key])
@@ -162,7 +162,7 @@ def score_rain(state: dict[str, Any], key: str, record: Weather | NewRoute) -> I
 
 
 def rain_score(rain: int, highest: int) -> int:
-    """Rain in percent of the highest measured, in whole percent: exact wherever it is computed."""
+    """Rain in whole percent of the highest measured, so that it is exact everywhere."""
     return min(100, 100 * rain // highest)
 
 
@@ -208,7 +208,7 @@ def store(state: dict[str, Any], key: str, sums: CourierSums) -> None:
 
 
 def flying_airplane_of(record: Flight | Weather) -> str | None:
-    """As ``airplane_of``, where weather passes by."""
+    """As ``airplane_of``, but ignores weather."""
     return record.tailnum if isinstance(record, Flight) else None
 
 

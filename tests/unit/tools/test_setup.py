@@ -14,8 +14,8 @@ from ballast.contracts.settings import load_settings
 from tools import setup
 from tools.setup import (
     KEY_FILES,
-    Environment,
     SetupError,
+    VirtualEnvironment,
     compile_loops,
     jars_folder,
     key_of,
@@ -31,7 +31,7 @@ def checkout(tmp_path: Path) -> Path:
     for name in KEY_FILES:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
-    environment = Environment(tmp_path)
+    environment = VirtualEnvironment(tmp_path)
     environment.python.parent.mkdir(parents=True)
     environment.python.symlink_to(sys.executable)
     environment.whole.write_text(str(tmp_path))
@@ -40,25 +40,25 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def test_a_finished_environment_is_current(checkout: Path) -> None:
-    assert Environment(checkout).is_current()
-    assert Environment(checkout).is_whole()
+    assert VirtualEnvironment(checkout).is_current()
+    assert VirtualEnvironment(checkout).is_whole()
 
 
 @pytest.mark.parametrize("name", KEY_FILES)
 def test_a_change_of_any_input_asks_for_another_set_up(checkout: Path, name: str) -> None:
     (checkout / name).write_text("changed")
-    assert not Environment(checkout).is_current()
+    assert not VirtualEnvironment(checkout).is_current()
 
 
 def test_an_environment_whose_install_was_cut_short_is_not_trusted(checkout: Path) -> None:
-    Environment(checkout).whole.unlink()
-    assert not Environment(checkout).is_whole()
+    VirtualEnvironment(checkout).whole.unlink()
+    assert not VirtualEnvironment(checkout).is_whole()
 
 
 def test_a_moved_checkout_gets_a_new_environment(checkout: Path) -> None:
     moved = checkout.rename(checkout.with_name("moved"))
-    assert not Environment(moved).is_current()
-    assert not Environment(moved).is_whole()
+    assert not VirtualEnvironment(moved).is_current()
+    assert not VirtualEnvironment(moved).is_whole()
 
 
 def test_the_key_depends_on_the_place(checkout: Path, tmp_path_factory: pytest.TempPathFactory):
@@ -159,7 +159,7 @@ def loops(checkout: Path) -> Path:
 
 
 def compiled(loops: Path) -> int:
-    compile_loops(Environment(loops.parents[1]))
+    compile_loops(VirtualEnvironment(loops.parents[1]))
     return len((loops / "__pycache__" / "compiled").read_text())
 
 
