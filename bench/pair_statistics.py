@@ -71,7 +71,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def statistics_cost(batches: int) -> None:
-    """Print CPU time of a batch with and without statistics, and what the driver adds."""
+    """Print the CPU time of a batch with and without statistics, and the part of the driver."""
     policy = load_policy(ROOT / "policies" / "flights.yaml")
     operators = [replace(operator, state_by_key=True) for operator in FLIGHTS.operators]
     topology = build_topology("flights", operators, policy)
@@ -108,7 +108,7 @@ def statistics_cost(batches: int) -> None:
 
 
 def source(topology: Topology, work: BatchWork, lines: Sequence[str]) -> Inboxes:
-    """The records as the source's shuffle brings them to the nodes."""
+    """Return the records of each node, as the shuffle of the source distributes them."""
     groups: dict[Group, list[Pair]] = {}
     for line in lines:
         fields = line.split(",", 12)
@@ -122,7 +122,7 @@ def source(topology: Topology, work: BatchWork, lines: Sequence[str]) -> Inboxes
 
 
 def run_batch(work: BatchWork, inboxes: Inboxes) -> list[NodeReport]:
-    """All stages of a batch, one node after another."""
+    """Run all stages of a batch, one node after another."""
     reports = []
     for stage in range(work.topology.stages):
         following: Inboxes = [{} for _ in inboxes]
@@ -142,7 +142,7 @@ def run_batch(work: BatchWork, inboxes: Inboxes) -> list[NodeReport]:
 def driver_seconds(
     reports: list[NodeReport], topology: Topology, placement: Placement, node_ids: tuple[str, ...]
 ) -> float:
-    """CPU time of adding a batch's statistics up and of writing them down, beside the rest."""
+    """Return the CPU time that summing and writing the statistics adds to a batch."""
     bare = [replace(report, keys={}, pairs={}) for report in reports]
     seconds = []
     for some in (bare, reports):
@@ -154,7 +154,7 @@ def driver_seconds(
 
 
 def print_window(measured: Sequence[BatchFigures]) -> None:
-    """Print what the last window's rows cost and how much of the traffic they know exactly."""
+    """Print the cost of the last window's rows, and the share of the traffic they count exactly."""
     batches = tuple(measured)
     window = MetricsWindow(0, 1, batches, batches[-1])
     began = time.thread_time()
@@ -189,11 +189,11 @@ def lookup_cost() -> None:
 
 
 def lookup_ns(routes: dict[str, int], keys: list[str]) -> tuple[float, float]:
-    """A lookup of a key that the task meets for the first time, and of one it knows."""
+    """Return the time of a lookup of a new key and of a known key."""
     first, again = [], []
     for _ in range(5):
         outlet = _Outlet(1, _destination, 40, routes)
-        # Fresh strings: a key comes out of a record, and its hash has not been computed yet.
+        # New strings, because a key from a record has no cached hash.
         for times in (first, again):
             fresh = [key[:3] + key[3:] for key in keys]
             times.append(_timed(lambda fresh=fresh, outlet=outlet: _look_up(outlet, fresh)))
@@ -216,7 +216,7 @@ def _destination(delay: Delay) -> str:
 
 
 def source_cost() -> None:
-    """Print what routing a batch of the source takes, joined with tables of several sizes."""
+    """Print the time to route a batch of the source, with joined tables of several sizes."""
     from pyspark.sql import SparkSession
 
     from ballast.contracts.settings import load_settings

@@ -29,7 +29,7 @@ def key(number: int) -> bytes:
 
 
 def table_of(n_keys: int) -> RoutingTable:
-    """Built from fingerprints: a dictionary of a million keys is not what is measured."""
+    """Build a table from fingerprints, because a dictionary of a million keys is not measured."""
     prints = np.array([fingerprint(key(i)) for i in range(n_keys)], dtype=np.uint64)
     prints = np.unique(prints)
     servers = (prints % np.uint64(SERVERS) + np.uint64(1)) % np.uint64(SERVERS)
@@ -37,7 +37,7 @@ def table_of(n_keys: int) -> RoutingTable:
 
 
 def nanoseconds_a_record(route: Callable[[], object], n_records: int) -> float:
-    """The median of some runs, after one to warm up."""
+    """Return the median time of some runs, after one warm-up run."""
     route()
     took = []
     for _ in range(REPEATS):

@@ -28,14 +28,14 @@ the maximum collocation; with the others in pairs of operators as well, there is
 FIGURE_11 = {nodes: name_of(nodes, "pairs-50") for nodes in SIZES}
 PRINTED_AT_MOST = 10.0
 LAST = HELD
-"""Rounds at the end of a history whose mean is its figure: one round alone has luck in it."""
+"""Rounds at the end of a history whose mean is its figure; a single round varies too much."""
 EQUAL = 0.5
-"""Points within which two collocation factors or load distances are called alike."""
+"""Points within which two collocation factors or load distances count as equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Where a method ends: means over the last rounds, and the median over the seeds."""
+    """The end of a method: means over the last rounds, and the median over the seeds."""
 
     collocation: float
     load_distance: float
@@ -46,7 +46,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A printed sentence, what the simulator gives, and whether that agrees."""
+    """A claim of the paper, the figure of the simulator, and whether they agree."""
 
     printed: str
     found: str
@@ -65,7 +65,7 @@ def end_of(histories: Sequence[History]) -> End:
 
 
 def ends(runs: Sequence[CollocationRun], names: Mapping[int, str]) -> dict[int, dict[str, End]]:
-    """By the figure's axis and the method; settings that were not run are left out."""
+    """Return the ends by the axis of the figure and by method, of the settings that ran."""
     found: dict[int, dict[str, End]] = {}
     for at, name in names.items():
         mine = [run for run in runs if run.setting.name == name]
@@ -111,7 +111,7 @@ def _never_less(printed: str, figure: Mapping[int, Mapping[str, End]]) -> Claim:
 
 
 def section(runs: Sequence[CollocationRun]) -> str:
-    """Both figures as tables, and the claims; empty where none of their settings was run."""
+    """Return both figures as tables and the claims; empty if none of their settings ran."""
     parts = []
     for title, axis, names in (
         ("Figure 10, 40 nodes", "key groups that send one to one, %", FIGURE_10),

@@ -12,13 +12,13 @@ from solvers.collocate.lower_bound import fewest_rounds
 from solvers.model import metrics
 
 SHARE_WANTED = 0.9
-"""Of the obtainable collocation; the rounds until then are what is compared."""
+"""Share of the obtainable collocation; the benchmark compares the rounds until it is reached."""
 TOGETHER = 99.999
 HELD = 10
-"""Rounds that are run on once all is together: what a method holds is its end, not what it met."""
+"""Rounds after everything is collocated, to see whether a method keeps it."""
 PATIENCE = 40
 STEP = 0.1
-"""Rounds without so many points more, after which a method is taken to get no further."""
+"""A method stops after PATIENCE rounds without STEP points more."""
 SLACK = 1e-6
 
 
@@ -37,7 +37,7 @@ History = Sequence[CollocationRound]
 def simulate(
     step: Step, setting: CollocationSetting, seed: int, rounds: int
 ) -> list[CollocationRound]:
-    """Up to so many rounds; ends early once all has been together or nothing has come for long.
+    """Run at most this many rounds; end early if all is collocated or nothing improves for long.
 
     Figures are recomputed from the assignment; those of the solver are not used.
     """
@@ -55,12 +55,12 @@ def simulate(
 
 
 def is_held(history: History) -> bool:
-    """All was together so many rounds ago."""
+    """Return whether everything was collocated for enough rounds."""
     return any(r.collocation >= TOGETHER for r in history[:-HELD])
 
 
 def is_stuck(history: History) -> bool:
-    """None of the last rounds had clearly more than the best before them."""
+    """Return whether no recent round collocated clearly more than the best one before."""
     if len(history) <= PATIENCE:
         return False
     before = max(r.collocation for r in history[:-PATIENCE])
@@ -68,18 +68,18 @@ def is_stuck(history: History) -> bool:
 
 
 def rounds_to(history: History, wanted: float) -> int | None:
-    """The first round after which the collocation is there; None if it never is."""
+    """Return the first round with this collocation; None if there is none."""
     return next((i for i, r in enumerate(history, 1) if r.collocation >= wanted - SLACK), None)
 
 
 def best_within(history: History, bound: float) -> float:
-    """The highest collocation that the history had within the load bound."""
+    """Return the highest collocation of a history within the load bound."""
     within = [r.collocation for r in history if r.load_distance <= bound + SLACK]
     return max(within, default=0.0)
 
 
 def obtainable(histories: Iterable[History], bound: float) -> float:
-    """The most that any method had in any round within the load bound."""
+    """Return the highest collocation of all methods and rounds within the load bound."""
     return max((best_within(history, bound) for history in histories), default=0.0)
 
 
@@ -100,7 +100,7 @@ def over_bound(history: History, bound: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CollocationRun:
-    """All methods on one instance. ``fewest``: the proven lower bound on rounds."""
+    """All methods on one instance. ``fewest`` is the proven lower bound of the rounds."""
 
     setting: CollocationSetting
     seed: int
@@ -119,7 +119,7 @@ class CollocationRun:
 def run_of(
     setting: CollocationSetting, seed: int, index: int, histories: Mapping[str, History]
 ) -> CollocationRun:
-    """The wanted collocation, and the bound on the rounds until it is there."""
+    """Return the wanted collocation, and the lower bound of the rounds until it is reached."""
     wanted = SHARE_WANTED * obtainable(histories.values(), setting.bound)
     problem = TrafficSimulation(setting.scenario, seed).problem()
     assert problem.traffic_rate is not None

@@ -9,7 +9,7 @@ from bench.simulator.traffic import CHAINS, FULL, MERGE, ONE_TO_ONE, PAIRS, PART
 
 SIZES = (20, 40, 60)
 MOVES = {20: 10, 40: 20, 60: 20}
-"""M by nodes. 5.3 prints 20 for 40 nodes; half the nodes get half of it."""
+"""Moves of a round by nodes. [ICDE17, 5.3] has 20 for 40 nodes; half the nodes get half."""
 SKEW = 0.5
 
 SHAPES: dict[str, tuple[str, str, float, float]] = {
@@ -31,10 +31,10 @@ ONE_SIZE = {
     "pairs-75": 40, "pairs-25": 40, "pairs-full": 40,
     "pairs-partial": 20, "pairs-merge": 20, "chains-merge": 20,
 }  # fmt: skip
-"""Shapes that run at one size unless asked for: Figure 10 has 40 nodes."""
+"""Shapes that run at one size by default: Figure 10 has 40 nodes."""
 
 ROUNDS = {OURS: 70, ALBIC_M: 120, ALBIC: 400, COLA: 3}
-"""At most; a method that gets no further ends before (rounds.PATIENCE)."""
+"""Most rounds; a method without progress ends earlier (rounds.PATIENCE)."""
 
 
 def name_of(nodes: int, shape: str) -> str:
@@ -50,7 +50,7 @@ def setting_of(nodes: int, shape: str) -> CollocationSetting:
 def settings_of(
     sizes: Sequence[int] | None, shapes: Sequence[str] | None
 ) -> list[CollocationSetting]:
-    """What is named, at the sizes that are named; by default every shape where it belongs."""
+    """Return the named settings at the named sizes; by default every shape at its sizes."""
     found: list[CollocationSetting] = []
     for shape in shapes or SHAPES:
         usual = SIZES if shape in EVERY_SIZE else (ONE_SIZE[shape],)

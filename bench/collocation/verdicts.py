@@ -10,14 +10,14 @@ from bench.collocation.rounds import SLACK, CollocationRun, best_within, over_bo
 from bench.simulator.traffic import CHAINS, ONE_TO_ONE, PAIRS, Scenario
 
 LATER_AT_MOST = 1
-"""Rounds that ours may need more than ALBIC with M pairs a round."""
+"""Rounds that ours may need in addition to those of ALBIC with M pairs a round."""
 TIMES_THE_BOUND = {PAIRS: 1.1, CHAINS: 1.3}
-"""Of the proven lower bound, where neither load nor traffic is skewed and all is one to one."""
+"""Multiple of the proven lower bound, for level load and traffic that is all one to one."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorstCaseVerdict:
-    """``figure``: the worst over the runs; ``where``: the run that had it."""
+    """A claim: ``figure`` is the worst of all runs, and ``where`` names that run."""
 
     what: str
     limit: str
@@ -34,7 +34,7 @@ Measure = Callable[[CollocationRun], float]
 
 
 def verdicts(runs: Sequence[CollocationRun]) -> list[WorstCaseVerdict]:
-    """Every run counts: no seed is averaged away."""
+    """Return the verdicts; every single run must keep the limits."""
     found = [
         _worst(
             "rounds more than ALBIC with M pairs",
@@ -82,7 +82,7 @@ def _worst(
 
 
 def rounds_later(run: CollocationRun) -> float:
-    """Rounds that ours needs more than ALBIC-M; without end if it never gets there alone."""
+    """Return the rounds that ours needs in addition; infinite if only ALBIC-M gets there."""
     ours, theirs = run.rounds_of(OURS), run.rounds_of(ALBIC_M)
     if ours is None:
         return float("inf") if theirs is not None else 0.0
@@ -91,14 +91,14 @@ def rounds_later(run: CollocationRun) -> float:
 
 
 def points_below(run: CollocationRun) -> float:
-    """By how much the best of ours stays below the best of ALBIC-M, which may have more rounds."""
+    """Return by how many points the best round of ours is below the best one of ALBIC-M."""
     ours, theirs = run.histories[OURS], run.histories[ALBIC_M]
     bound = run.setting.bound
     return max(0.0, best_within(theirs, bound) - best_within(ours, bound))
 
 
 def has_a_limit(scenario: Scenario, shape: str) -> bool:
-    """The lower bound counts cycles as collocated, so it is near only where there are none."""
+    """Return whether the lower bound is tight: plain scenarios of this shape without skew."""
     is_plain = scenario.pattern == ONE_TO_ONE and scenario.collocatable == 1.0
     return is_plain and scenario.shape == shape and not scenario.skew
 

@@ -1,4 +1,4 @@
-"""The methods compared: what each does with new keys, and how it plans at the end of a period."""
+"""The compared methods: where each routes new keys, and how it plans after a period."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PAPERS_DECAY = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """What is known at the end of a period, of the past alone."""
+    """What a method knows at the end of a period."""
 
     stream: Stream
     statistics: DecayedStatistics
@@ -39,7 +39,7 @@ class Knowledge:
 
 @dataclass
 class SeasonCourse:
-    """A method's figures, one a period from the first plan on; moves from the second plan on."""
+    """Figures of a method for each period after the first plan; moves after the second plan."""
 
     locality: list[float] = field(default_factory=list)
     imbalance: list[float] = field(default_factory=list)
@@ -51,7 +51,7 @@ class SeasonCourse:
 
 
 class RoutingMethod:
-    """Hash routing, and what the others have in common."""
+    """Hash routing, and the base of the other methods."""
 
     name = HASH
     starts_offline = False
@@ -72,12 +72,12 @@ class RoutingMethod:
         self.world.admit_by_table(period)
 
     def begin(self, place: IntArray) -> None:
-        """The offline plan: the same start for everybody but the hash, and no cost to anyone."""
+        """Start from the offline plan, as all methods but hashing do; its moves do not count."""
         if self.starts_offline:
             self.world.follow(place)
 
     def plan(self, known: Knowledge) -> None:
-        """Nothing, unless a method says otherwise."""
+        """Plan nothing; other methods override this."""
 
 
 class Once(RoutingMethod):
@@ -113,7 +113,7 @@ class Paper(RoutingMethod):
 
 
 class Ours(RoutingMethod):
-    """The sticky search on statistics with the decay that served best, behind the gate."""
+    """The sticky search with the best decay and the gate."""
 
     name = OURS
     starts_offline = True
@@ -167,34 +167,34 @@ class Ours(RoutingMethod):
         self._came_into_force(old, gain)
 
     def _gate(self, best: DecayCandidate) -> AmortisationGate:
-        """Life is learned in periods, and the graph's weights are those of several."""
+        """Return the gate with its life in weights of the graph, which sum several periods."""
         gate = self.memory.gate(self.price)
         return replace(gate, life=gate.life / best.periods)
 
     def _came_into_force(self, before: IntArray, predicted: float) -> None:
-        # Copies: new keys are still to come, and neither plan knew of them.
+        # Copies, because new keys come later and neither plan knows them.
         self.before = before.copy()
         self.watched.append(self.world.place.copy())
         self.memory.planned(predicted)
 
     def _locality(self, period: StreamPeriod, place: IntArray) -> float:
-        """Had these places been kept, and new keys gone by hash."""
+        """Return the locality if keys had stayed there and new keys had gone by hash."""
         server = np.where(place == NOWHERE, self.world.hashed, place)[period.ids]
         return locality(period.graph, server)
 
 
 def locality(graph: KeyGraph, server: IntArray) -> float:
-    """Percent of all records: the keys' counts know of those whose pairs were not kept."""
+    """Return the locality in percent of all records, those without a counted pair included."""
     return 100.0 * graph.local_weight(server) / float(graph.weight[graph.stage(LEFT)].sum())
 
 
 def pairs_alone(statistics: PairStatistics) -> KeyGraph:
-    """[MW16-LOCALITY] weighs keys by the pairs that are kept of them."""
+    """Return the graph with keys weighed by their counted pairs [MW16-LOCALITY]."""
     return KeyGraph.from_counts((a, b, n) for (a, b), n in statistics.pairs.counts.items())
 
 
 def offline_place(known: Knowledge, world: RoutedServers, statistics: PairStatistics) -> IntArray:
-    """[keys]: one plan by the paper's method from all that has come so far; the rest by hash."""
+    """Return [keys]: a plan by the paper's method from all records so far; other keys by hash."""
     graph = pairs_alone(statistics)
     place = world.hashed.copy()
     place[known.stream.ids_of(graph)] = metis_routes(graph, known.n_servers, seed=known.seed)

@@ -1,4 +1,4 @@
-"""A stream served period by period by all methods: each plan is made from the periods before."""
+"""All methods serve a stream period by period; each plan uses the periods before it."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from solvers.model.amortisation import RECORDS_PER_BYTE
 
 SERVERS = 6
 FIRST_WEEK = 5
-"""The first week that a plan serves; the five before it are learned from."""
+"""The first week with a plan; the five weeks before it are for learning."""
 ALL_PAIRS = 1_000_000
 """More than a stream of flights has."""
 
 
 @dataclass(frozen=True)
 class SeasonOutcome:
-    """One method on one stream with so many pairs kept. ``price`` is of ours alone."""
+    """One method on one stream with this many counted pairs. Only ours has a ``price``."""
 
     stream: str
     n_pairs: int
@@ -48,7 +48,7 @@ class SeasonOutcome:
 
     @property
     def moved(self) -> float:
-        """Percent of the state, a week; the first plan of all is everybody's and counts nowhere."""
+        """Return the moved state in percent a week, without the first plan, which all share."""
         return float(np.mean(self.course.moved)) if self.course.moved else 0.0
 
     @property
@@ -74,7 +74,7 @@ def season(
     say: Say,
     last_week: int | None = None,
 ) -> list[SeasonOutcome]:
-    """All methods side by side, ours once a price."""
+    """Run all methods, ours once for each price."""
     statistics = DecayedStatistics(
         partial(fresh_routes, n_servers=SERVERS, seed=seed), SERVERS, CANDIDATES
     )

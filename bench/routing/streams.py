@@ -1,4 +1,4 @@
-"""The streams: pairs of keys of two neighbouring stages, in the order of time, cut into periods."""
+"""The streams: key pairs of two neighbouring stages in order of time, in periods."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ FLIGHTS = {
 }
 DAYS_A_WEEK = 7
 KEYS_KEPT = 100_000
-"""Counters for keys, apart from those for pairs: the balance must not depend on the latter."""
+"""Counters for keys, separate from those for pairs: balance must not depend on pairs."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class StreamPeriod:
-    """Records in the order of time, as numbers of keys; ``graph`` and ``ids`` count them."""
+    """Records in order of time, as numbers of keys; ``graph`` and ``ids`` have their counts."""
 
     left: IntArray
     right: IntArray
@@ -32,10 +32,10 @@ class StreamPeriod:
     ids: IntArray  # [vertices of the graph]: the numbers of its keys
 
     def statistics(self, n_pairs: int) -> PairStatistics:
-        """What instances would have counted with room for so many pairs."""
+        """Return what instances would have counted with room for this many pairs."""
         summary = PairStatistics.empty(n_pairs, KEYS_KEPT)
         keys, graph = self.graph.keys, self.graph
-        if n_pairs >= len(graph.edge_weight):  # Nothing is ever dropped: the order is the same.
+        if n_pairs >= len(graph.edge_weight):  # Nothing is dropped, so the order does not matter.
             for a, b, n in zip(graph.edge_left, graph.edge_right, graph.edge_weight, strict=True):
                 summary.observe(keys[a], keys[b], float(n))
             return summary
@@ -47,7 +47,7 @@ class StreamPeriod:
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Keys have numbers: those of the left stage first, then those of the right one."""
+    """A stream whose keys are numbers: first those of the left stage, then of the right one."""
 
     name: str
     keys: tuple[bytes, ...]
@@ -55,7 +55,7 @@ class Stream:
     periods: tuple[StreamPeriod, ...]
 
     def ids_of(self, graph: KeyGraph) -> IntArray:
-        """[vertices]: the numbers of a graph's keys."""
+        """Return [vertices]: the numbers of the keys of a graph."""
         left = {key: i for i, key in enumerate(self.keys[: self.n_left])}
         right = {key: self.n_left + i for i, key in enumerate(self.keys[self.n_left :])}
         numbers = [left[key] for key in graph.keys[: graph.n_left]]
@@ -64,7 +64,7 @@ class Stream:
 
 
 def stream_of(name: str, left: Sequence[str], right: Sequence[str], period: IntArray) -> Stream:
-    """From records in the order of time; ``period`` is each record's, from 0 on."""
+    """Return a stream of records in order of time; ``period`` of each record counts from 0."""
     left_names, left_ids = np.unique(np.asarray(left, dtype=object), return_inverse=True)
     right_names, right_ids = np.unique(np.asarray(right, dtype=object), return_inverse=True)
     right_ids = right_ids + len(left_names)
@@ -86,7 +86,7 @@ def _period(keys: tuple[bytes, ...], left: IntArray, right: IntArray) -> StreamP
         for pair, n in zip(code[by_time].tolist(), counts[by_time].tolist(), strict=True)
     ]
     graph = KeyGraph.from_counts([(keys[a], keys[b], n) for a, b, n in pairs])
-    # The graph lists the keys of each side in the order in which the pairs name them.
+    # The graph lists the keys of each side in the order of the pairs.
     ids = [*dict.fromkeys(a for a, _, _ in pairs), *dict.fromkeys(b for _, b, _ in pairs)]
     return StreamPeriod(left, right, graph, np.array(ids, dtype=np.int64))
 

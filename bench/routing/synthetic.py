@@ -23,14 +23,14 @@ from solvers.model.problem import IntArray
 SERVERS = (1, 2, 3, 4, 5, 6)
 LOCALITIES = (60.0, 80.0, 100.0)
 RECORDS = 20_000
-"""To learn from, and as many again to serve."""
+"""Records to learn from; the same number is served."""
 SAMPLING_ERRORS = 4.0
-"""Standard errors that a drawn share may be away from what it was drawn by."""
+"""Standard errors that a drawn share may differ from its expectation."""
 
 
 @dataclass(frozen=True)
 class SyntheticCell:
-    """Percent of the records that were local, in what was served after learning."""
+    """Percent of local records among those served after learning."""
 
     servers: int
     locality: float
@@ -41,12 +41,12 @@ class SyntheticCell:
 
     @property
     def printed(self) -> float:
-        """What the tables of 4.2 keep local; with one server there is nowhere else to go."""
+        """Return the locality by the tables of 4.2; with one server everything is local."""
         return 100.0 if self.servers == 1 else self.locality
 
     @property
     def least(self) -> float:
-        """The printed share, less what the draw of so many records may make of it."""
+        """Return the printed share less the error of the draw."""
         share = self.printed / 100.0
         return self.printed - 100.0 * SAMPLING_ERRORS * float(
             np.sqrt(share * (1 - share) / RECORDS)
@@ -54,7 +54,7 @@ class SyntheticCell:
 
 
 def cell(servers: int, locality: float, seed: int) -> SyntheticCell:
-    """Learn from one period, serve another."""
+    """Learn from one period and serve another."""
     stream = synthetic(servers, locality, RECORDS, seed)
     learned = stream.periods[0].statistics(RECORDS)
     served = stream.periods[1].graph

@@ -18,7 +18,7 @@ STREAMS_AHEAD = 2
 MOST_MOVED = 5.0
 """Percent of the state a week, on the first two streams."""
 MOST_OF_THE_PAPERS = 0.25
-"""Of the paper's state moved, on the third, where the paper's locality is high already."""
+"""Share of the state that the paper's method moves, on the third stream, which is local already."""
 WORST_IMBALANCE = 1.3
 FIRST_TWO, THIRD = tuple(FLIGHTS)[:2], tuple(FLIGHTS)[2]
 
@@ -26,7 +26,7 @@ FIRST_TWO, THIRD = tuple(FLIGHTS)[:2], tuple(FLIGHTS)[2]
 def of_stream(
     outcomes: Iterable[SeasonOutcome], stream: str, n_pairs: int
 ) -> dict[str, SeasonOutcome]:
-    """By method; of ours the one at the default price, and the one without the gate."""
+    """Return outcomes by method; ours at the default price and without the gate."""
     return {
         row.method: row
         for row in outcomes
@@ -36,7 +36,7 @@ def of_stream(
 
 
 def verdicts(outcomes: Sequence[SeasonOutcome], cells: Sequence[SyntheticCell]) -> list[Verdict]:
-    """With all pairs kept; for fewer the figures are printed alone."""
+    """Return the verdicts with all pairs counted; with fewer there are figures only."""
     streams = [s for s in FLIGHTS if any(row.stream == s for row in outcomes)]
     by_stream = {s: of_stream(outcomes, s, ALL_PAIRS) for s in streams}
     found = [v for s, rows in by_stream.items() if OURS in rows for v in _of_one(s, rows)]
@@ -78,8 +78,8 @@ def _of_cell(cell: SyntheticCell) -> Verdict:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What the gate at one price leaves of the gain over offline once, and of the state moved."""
+class GateShare:
+    """The shares of gain and moved state that the gate lets through at one price."""
 
     price: float
     locality: float
@@ -87,14 +87,14 @@ class Kept:
     state_moved: float
 
 
-def gate_curve(outcomes: Sequence[SeasonOutcome], stream: str) -> list[Kept]:
-    """KeyShares of what ours without the gate gains and moves, by price."""
+def gate_curve(outcomes: Sequence[SeasonOutcome], stream: str) -> list[GateShare]:
+    """Return the shares of the gain and of the moved state without the gate, by price."""
     rows = [o for o in outcomes if (o.stream, o.n_pairs) == (stream, ALL_PAIRS)]
     once = next(row for row in rows if row.method == ONCE)
     free = next(row for row in rows if row.method == UNGATED)
     ours = sorted((r for r in rows if r.method in (OURS, UNGATED)), key=lambda r: r.price)
     return [
-        Kept(
+        GateShare(
             row.price,
             row.locality,
             _share(row.locality - once.locality, free.locality - once.locality),

@@ -1,4 +1,4 @@
-"""What has been seen by a job that follows routes: the state of every key, and where it is."""
+"""A job that follows routes: the state of every key, and its server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RoutedServers:
 
     @property
     def entries(self) -> int:
-        """Keys that a routing table has to name: those that are not where their hash says."""
+        """The number of keys that need an entry: those not on their hashed server."""
         return int(np.count_nonzero(self.seen & (self.place != self.hashed)))
 
     def admit_by_table(self, period: StreamPeriod) -> None:
@@ -39,9 +39,9 @@ class RoutedServers:
         self.place[new] = self.table[new]
 
     def admit_by_partner(self, period: StreamPeriod) -> None:
-        """Record by record: a new key goes where the key it first comes with is.
+        """Put each new key on the server of the key in its first record.
 
-        If both are new the first stage's goes by hash, and the other one follows it.
+        If both keys are new, the left one goes by hash and the right one follows it.
         """
         place = self.place
         is_new = (place[period.left] == NOWHERE) | (place[period.right] == NOWHERE)
@@ -53,12 +53,12 @@ class RoutedServers:
                 place[b] = place[a]
 
     def serve(self, period: StreamPeriod) -> RouteQuality:
-        """Route a period's records, and let the state of their keys grow."""
+        """Route the records of a period; the state of their keys grows."""
         self.state[period.ids] += period.graph.weight
         return quality(period.graph, self.place[period.ids], self.n_servers)
 
     def follow(self, place: IntArray) -> float:
-        """Move every key that was seen to its new place; percent of the state that moves."""
+        """Move every known key to its new server; return the percent of the state that moves."""
         moved = float(self.state[self.seen & (place != self.place)].sum())
         self.table = np.where(place == NOWHERE, self.hashed, place)
         self.place = np.where(self.seen, place, NOWHERE)
