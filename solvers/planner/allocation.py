@@ -24,7 +24,9 @@ from solvers.model.stop import Stop
 from solvers.rebalance.solve import solve
 
 AUTO = "auto"
-OF_THE_OBJECTIVE = ("max_load_distance", "objective", "traffic_weight", "load_weight")
+SET_BY_OBJECTIVE = (
+    "max_load_distance", "objective", "traffic_weight", "load_weight", "costs", "gate", "target",
+)  # fmt: skip
 """Parameters of the joint search that the objective sets. The verifier checks the objective."""
 
 
@@ -117,8 +119,7 @@ def _allocate_jointly(
         stop,
         seed,
         replace(
-            joint_params,
-            **_aim(objective),
+            _with_objective(joint_params, objective),
             costs=objective.costs,
             gate=objective.gate,
             target=options.memory,
@@ -143,25 +144,25 @@ def route_keys(allocation: Allocation, request: RoutingRequest) -> Allocation:
 
 def _refuse_objective(params: Mapping[str, Any]) -> None:
     """Refuse parameters that the objective sets: the verifier would refuse the plan afterwards."""
-    named = next((name for name in OF_THE_OBJECTIVE if name in params), None)
+    named = next((name for name in SET_BY_OBJECTIVE if name in params), None)
     if named is not None:
         raise InvalidInput(
             f"params.{joint.NAME}.{named} is given, and the objective decides it",
             value=params[named],
-            remedy="leave it out, and say in the objective how load is traded for traffic",
+            remedy="leave it out, and set in the objective how load is traded for traffic",
         )
 
 
-def _aim(objective: Objective) -> dict[str, Any]:
-    """The objective as parameters of the joint search."""
-    if objective.weights is None:
-        return {
-            "max_load_distance": objective.max_load_distance,
-            "objective": LEXICOGRAPHIC,
-        }
+def _with_objective(params: JointParams, objective: Objective) -> JointParams:
+    """The parameters of the joint search with the values that the objective sets."""
     weights = objective.weights
-    return {
-        "objective": WEIGHTED,
-        "traffic_weight": weights.traffic,
-        "load_weight": weights.load,
-    }
+    if weights is None:
+        return replace(
+            params, objective=LEXICOGRAPHIC, max_load_distance=objective.max_load_distance
+        )
+    return replace(
+        params,
+        objective=WEIGHTED,
+        traffic_weight=weights.traffic,
+        load_weight=weights.load,
+    )

@@ -1,4 +1,4 @@
-"""Read what a draft is made from: snapshot, round, earlier plans. And read drafts back. No JVM."""
+"""Read what a draft is made from, and drafts that were written. Needs no JVM."""
 
 from __future__ import annotations
 
@@ -35,7 +35,11 @@ SCALING_PARTS = ("sources", "key_groups", "traffic")
 
 
 def find_snapshot(settings: Settings, job: str, run_id: str) -> Snapshot:
-    """The snapshot that ``condense`` took for the run."""
+    """The snapshot that ``condense`` took for the run.
+
+    Raises:
+        NotFound: the run has no snapshot.
+    """
     snapshot = snapshot_of_run(settings, job, run_id)
     if snapshot is None:
         raise NotFound(
@@ -47,14 +51,18 @@ def find_snapshot(settings: Settings, job: str, run_id: str) -> Snapshot:
 
 
 def find_draft(settings: Settings, snapshot: Snapshot) -> Draft | None:
-    """The draft that ``solve`` made from the snapshot, if it has."""
+    """The draft that ``solve`` made from the snapshot; None if there is none."""
     return _first_draft(
         settings, snapshot.job, run_id=snapshot.run_id, snapshot_id=snapshot.snapshot_id
     )
 
 
 def required_draft(settings: Settings, snapshot: Snapshot) -> Draft:
-    """The draft that ``solve`` made from the snapshot, or an error that says to make one."""
+    """The draft that ``solve`` made from the snapshot.
+
+    Raises:
+        NotFound: the snapshot has no draft.
+    """
     draft = find_draft(settings, snapshot)
     if draft is None:
         job, run_id = snapshot.job, snapshot.run_id

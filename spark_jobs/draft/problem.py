@@ -1,8 +1,6 @@
-"""From a snapshot's rows to a problem. Pure: Arrow tables in, a problem out."""
+"""Build the problem that a snapshot's rows state. Pure."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pyarrow as pa
 
@@ -10,11 +8,9 @@ from ballast.contracts.policy import JobPolicy
 from ballast.store.snapshots import problem_columns
 from solvers.model.problem import Problem
 
-Row = Any  # TRANSITION: typed records take its place
-
 
 def build_problem(
     policy: JobPolicy, key_groups: pa.Table, nodes: pa.Table, traffic: pa.Table
 ) -> Problem:
-    """The problem that a snapshot's rows state, in an order that does not depend on theirs."""
+    """The problem that a snapshot's rows state. The order of the rows does not matter."""
     return Problem(**vars(problem_columns(policy, key_groups, nodes, traffic)))

@@ -96,7 +96,7 @@ class Clusters:
 
     @property
     def only(self) -> str | None:
-        """The one cluster; None where there are several."""
+        """The only cluster; None if there are several."""
         names = set(self.of_node.values())
         return names.pop() if len(names) == 1 else None
 
@@ -109,7 +109,7 @@ class Clusters:
         return self.only if name == "" and self.only is not None else name
 
     def by_node(self) -> dict[str, str]:
-        """Each node's cluster as decisions name it."""
+        """The cluster of each node, by its name in decisions."""
         return {node: self.inner(name) for node, name in self.of_node.items()}
 
 

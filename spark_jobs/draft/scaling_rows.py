@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypedDict
 
@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from ballast.contracts import scaling
-from ballast.contracts.policy import JobPolicy
-from ballast.contracts.records import ScalingRow
+from ballast.contracts.policy import JobPolicy, NodePolicy
+from ballast.contracts.records import ScalingRow, SnapshotNode
 from ballast.contracts.tables import LARGEST_LOAD
 from solvers.model.problem import DEAD, DRAINING, Problem
 from solvers.planner.plan import Plan
@@ -190,31 +190,42 @@ def _finite(value: float | None) -> float | None:
 
 
 def nodes_under(policy: JobPolicy, nodes: pa.Table, rows: Sequence[ScalingRow]) -> pa.Table:
-    """Rows of snapshots.nodes as they will be under a plan with these rows of plans.scaling."""
+    """The nodes of a snapshot as they will be under a plan.
+
+    Args:
+        policy: capacities of the nodes that the plan adds.
+        nodes: rows of snapshots.nodes.
+        rows: rows of plans.scaling of the plan.
+
+    Returns:
+        Rows of snapshots.nodes: without removed nodes, with added ones, and with new states.
+    """
     actions = scaling.node_actions(scaling.scaled(rows))
+    known = [SnapshotNode.from_row(row) for row in nodes.to_pylist()]
     kept = []
-    for row in nodes.to_pylist():
-        action = actions.get(row["node_id"], scaling.KEEP)
+    for node in known:
+        action = actions.get(node.node_id, scaling.KEEP)
         if action in scaling.IN_USE:
-            state = row["state"] if row["state"] == DEAD else scaling.IN_USE[action]
-            kept.append({**row, "state": state})
-    first = nodes.slice(0, 1).to_pylist()[0]
-    known = {row["node_id"] for row in kept}
-    added = [policy.node(n) for n, a in actions.items() if a == scaling.ADD and n not in known]
-    kept += [
-        {
-            **first,
-            "node_id": node.id,
-            "cluster": node.cluster,
-            "rack": node.rack,
-            "cpu_capacity_cores": node.capacity.cpu_cores,
-            "memory_capacity_bytes": node.capacity.memory_bytes,
-            "network_capacity_bytes_per_s": node.capacity.network_bytes_per_s,
-            "state": scaling.ALIVE,
-        }
-        for node in added
-    ]
-    return pa.Table.from_pylist(kept, schema=nodes.schema)
+            state = node.state if node.state == DEAD else scaling.IN_USE[action]
+            kept.append(replace(node, state=state))
+    present = {node.node_id for node in kept}
+    added = [n for n, a in actions.items() if a == scaling.ADD and n not in present]
+    kept += [_added_node(policy.node(name), known[0]) for name in added]
+    return pa.Table.from_pylist([node.to_row() for node in kept], schema=nodes.schema)
+
+
+def _added_node(node: NodePolicy, like: SnapshotNode) -> SnapshotNode:
+    """A node that a plan adds, in the snapshot of another node."""
+    return replace(
+        like,
+        node_id=node.id,
+        cluster=node.cluster,
+        rack=node.rack,
+        cpu_capacity_cores=node.capacity.cpu_cores,
+        memory_capacity_bytes=node.capacity.memory_bytes,
+        network_capacity_bytes_per_s=node.capacity.network_bytes_per_s,
+        state=scaling.ALIVE,
+    )
 
 
 def scaling_reason(policy: JobPolicy, plan: RoundPlan) -> str:

@@ -17,7 +17,7 @@ NodeOf = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Flow:
-    """Records and bytes a second between two key groups; no bytes where they share a node."""
+    """Records and bytes a second between two key groups; 0 bytes if they share a node."""
 
     source: str
     target: str
@@ -28,7 +28,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Wire:
-    """What went between nodes, and what a record weighs there, by the pair of operators."""
+    """The measured traffic, and the bytes of a record between nodes by pair of operators."""
 
     flows: tuple[Flow, ...]
     bytes_by_operators: Mapping[tuple[str, str], float]
@@ -36,11 +36,11 @@ class Wire:
 
     @property
     def bytes_per_s(self) -> float:
-        """As measured."""
+        """Measured bytes a second between nodes."""
         return sum(flow.bytes for flow in self.flows)
 
     def rerouted(self, rates: Mapping[tuple[str, str], float]) -> Wire:
-        """With other rates between key groups: keys took theirs along."""
+        """The traffic with other rates between key groups, after keys were routed elsewhere."""
         known = {(flow.source, flow.target): flow for flow in self.flows}
         flows = []
         for (source, target), rate in rates.items():
@@ -54,7 +54,10 @@ class Wire:
         return replace(self, flows=tuple(flows))
 
     def bytes_under(self, node_of: NodeOf) -> float:
-        """A second under another placement: what parts now is weighed like what was apart."""
+        """Bytes a second between nodes under another placement.
+
+        Key groups that shared a node and no longer do get the bytes per record of their operators.
+        """
         return sum(self._bytes_under(flow, node_of) for flow in self.flows)
 
     def _bytes_under(self, flow: Flow, node_of: NodeOf) -> float:
@@ -65,7 +68,7 @@ class Wire:
 
 
 def wire_of(traffic: pa.Table) -> Wire:
-    """From rows of snapshots.traffic."""
+    """The traffic in rows of snapshots.traffic."""
     flows = tuple(_flows(traffic))
     records: dict[tuple[str, str], float] = defaultdict(float)
     n_bytes: dict[tuple[str, str], float] = defaultdict(float)
@@ -97,7 +100,7 @@ def _flows(traffic: pa.Table) -> Iterator[Flow]:
 
 
 def serialise_us(key_groups: pa.Table, traffic: pa.Table) -> float | None:
-    """CPU microseconds of a record between nodes, both ends; None where none went between any."""
+    """CPU microseconds of a record between nodes, both ends; None without such records."""
     apart = traffic.filter(pc.greater(traffic["bytes_per_s"], 0.0))
     records = pc.sum(apart["records_per_s"]).as_py() or 0.0
     cores = pc.sum(key_groups["wire_load_cores"]).as_py() or 0.0
