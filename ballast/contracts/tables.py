@@ -140,7 +140,7 @@ METRICS_KEY_GROUPS = Table(
         *WINDOW_COLUMNS,
         _count("records", "Records processed", "records"),
         _figure(
-            "cpu_ms", "CPU time of the thread, evened out by its speed", "ms", maximum=LARGEST_MS
+            "cpu_ms", "CPU time of the thread, corrected by its speed", "ms", maximum=LARGEST_MS
         ),
         _figure("busy_ms", "Wall time spent processing", "ms", maximum=LARGEST_MS),
         _count("state_bytes", "Size of the state at the window's end", "bytes"),
@@ -211,7 +211,7 @@ METRICS_KEY_PAIRS = Table(
         *KEY_PAIR_COLUMNS,
         *WINDOW_COLUMNS,
         _count("records", "Records counted, never too many", "records"),
-        _count("error_records", "At most so many were missed", "records"),
+        _count("error_records", "Most records that were missed", "records"),
     ),
     key=(
         "job", "kind", "from_operator_id", "from_key", "to_operator_id", "to_key",
@@ -264,7 +264,7 @@ METRICS_NODES = Table(
 METRICS_SOURCES = Table(
     name="metrics.sources",
     doc="A source's window: what arrived, what was taken, and what still waits. NULL means that "
-    "nobody measured it, never that there was none.",
+    "it was not measured, never that there was none.",
     written_by="streaming job",
     columns=(
         JOB,
@@ -314,7 +314,7 @@ METRICS_CONNECTIONS = Table(
 
 METRICS_REJECTED = Table(
     name="metrics.rejected",
-    doc="A bad row as it came, with why it was set aside. Nothing is dropped silently.",
+    doc="A bad row as it was written, with the reasons. Nothing is dropped silently.",
     written_by="condense",
     columns=(
         JOB,
@@ -322,7 +322,7 @@ METRICS_REJECTED = Table(
         Column("table_name", "string", "Table the row came from"),
         RUN_ID,
         Column("reasons", "array<string>", "Every limit the row breaks"),
-        Column("row_json", "string", "The row as it came"),
+        Column("row_json", "string", "The row as it was written"),
         Column("rejected_at", "timestamp", "When it was set aside"),
     ),
     key=("job", "row_id"),
@@ -437,7 +437,7 @@ SNAPSHOTS_KEY_PAIRS = Table(
         SNAPSHOT_ID,
         *KEY_PAIR_COLUMNS,
         _figure("records_per_s", "Records counted a second, mean of the period", "records/s"),
-        _figure("error_records_per_s", "At most so many a second were missed", "records/s"),
+        _figure("error_records_per_s", "Most records per second that were missed", "records/s"),
     ),
     key=(
         "job", "snapshot_id", "kind", "from_operator_id", "from_key", "to_operator_id", "to_key",
@@ -479,7 +479,7 @@ SNAPSHOTS_SOURCES = Table(
         _figure("arrival_records_per_s", "Records that arrived a second, mean of the period",
                 "records/s", nullable=True),
         _count("backlog_records", "Records that waited at its end", "records", nullable=True),
-        _count("windows", "Windows that told of it", "windows"),
+        _count("windows", "Windows that have it", "windows"),
     ),
     key=("job", "snapshot_id", "source_id"),
 )  # fmt: skip
@@ -530,7 +530,7 @@ PLANS_PLANS = Table(
         _figure("pause_s", "Pause predicted", "s"),
         _count("routes", "Keys that do not go by hash", "keys", nullable=True),
         _count("rerouted_keys", "Keys that come to another key group", "keys", nullable=True),
-        _count("route_bytes", "State they are reckoned to carry", "bytes", nullable=True),
+        _count("route_bytes", "Estimated state of the routed keys", "bytes", nullable=True),
         _figure("route_pause_s", "Pause that they add", "s", nullable=True),
         _figure("max_load_distance_pct", "Load distance that a joint plan may have; NULL without "
                 "such a bound", "% of mean", nullable=True),
@@ -556,7 +556,7 @@ PLANS_PLANS = Table(
                 "bytes/s", nullable=True),
         _figure("wire_bytes_per_s", "Between nodes; NULL without traffic", "bytes/s",
                 nullable=True),
-        _figure("serialise_us", "CPU time of a record between nodes that a joint plan reckoned "
+        _figure("serialise_us", "CPU time of a record between nodes that a joint plan used "
                 "with; else NULL", "us/record", nullable=True),
         _count("budget_moves", "Moves allowed; NULL if not limited", "key groups", nullable=True),
         _count("budget_bytes", "Bytes allowed; NULL if not limited", "bytes", nullable=True),
@@ -570,7 +570,7 @@ PLANS_PLANS = Table(
                nullable=True),
         _count("due_moves", "Moves that the bound on the rounds of a drain asked for; NULL without "
                "scaling", "key groups", nullable=True),
-        Column("scaling_reason", "string", "How many nodes there shall be, why, which metric bound "
+        Column("scaling_reason", "string", "Number of nodes needed, why, which metric decided "
                "and what would have changed it; NULL without scaling", nullable=True),
         Column("advice", "string", "Operators that could be one component, a line each; NULL where "
                "there are none or no traffic was measured", nullable=True),
@@ -613,7 +613,7 @@ PLANS_ASSIGNMENTS = Table(
         PLAN_ID,
         Column("operator_id", "string", "Operator of the key group"),
         _key_group("key_group", "Number of the key group within its operator"),
-        Column("node_id", "string", "Node it shall be on"),
+        Column("node_id", "string", "Node it is placed on"),
         Column("previous_node_id", "string", "Node it was on when the plan was made"),
         _count("state_bytes", "State it had then", "bytes"),
     ),
@@ -623,7 +623,7 @@ PLANS_ASSIGNMENTS = Table(
 
 PLANS_ROUTES = Table(
     name="plans.routes",
-    doc="The content of a plan beside its assignments: keys that belong to another key group than "
+    doc="Content of a plan: keys that belong to another key group than "
     "the one of their hash. Keys without a row go by hash. Visible through plans.heads only.",
     written_by="solve",
     columns=(
@@ -639,8 +639,8 @@ PLANS_ROUTES = Table(
 
 PLANS_SCALING = Table(
     name="plans.scaling",
-    doc="The content of a plan beside its assignments, where the job is scaled: what becomes of "
-    "each node of the policy, how large each operator shall be, and for each cluster what was "
+    doc="Content of a plan, where the job is scaled: the action for "
+    "each node of the policy, the size of each operator, and for each cluster what was "
     "decided from what, which the next rounds look back at. subject, subject_id, action and wanted "
     "are part of the content's hash. Visible to streaming jobs through plans.heads only.",
     written_by="solve",
@@ -682,7 +682,7 @@ PLANS_SCALING = Table(
 
 PLANS_WEIGHTS = Table(
     name="plans.weights",
-    doc="The content of a plan beside its assignments, where the job has ordered regions: the "
+    doc="Content of a plan, where the job has ordered regions: the "
     "weight of every worker. Those of a region add up to 1,000, which a CHECK cannot see: solve, "
     "publish and the streaming job each make sure. region_id, worker_id and weight are part of the "
     "content's hash. A region without rows keeps the weights it has.",
@@ -692,7 +692,7 @@ PLANS_WEIGHTS = Table(
         PLAN_ID,
         REGION,
         WORKER,
-        _weight("weight", "Records out of 1,000 that it shall get"),
+        _weight("weight", "Records out of 1,000 that it gets"),
         _weight("previous_weight", "What it had when the plan was made"),
         Column("state", "string", "What was known of it then", allowed=WORKER_STATES),
         _figure("records_per_s", "What it truly does a second, by method service; NULL if unknown",
@@ -745,15 +745,15 @@ PLANS_LOG = Table(
 
 PLANS_ACKS = Table(
     name="plans.acks",
-    doc="A streaming job's word on a version, with bytes and pause as measured while moving; a job "
-    "that lost its folder starts anew and says it again, and the last word counts.",
+    doc="A streaming job's acknowledgement of a version, with measured bytes and pause; a job "
+    "that lost its folder acknowledges again, and the last acknowledgement counts.",
     written_by="streaming job",
     columns=(
         JOB,
         Column("version", "long", "The version", None, minimum=1, maximum=LARGEST_COUNT),
         PLAN_ID,
         Column("status", "string", "refused, accepted or applied", allowed=ACK_STATUSES),
-        Column("region_id", "string", "The ordered region whose word it is; NULL for the job's "
+        Column("region_id", "string", "The ordered region that acknowledges; NULL for the job's "
                "operators", nullable=True),
         _count("batch_id", "Batch at whose start it was decided or applied; 0 of a region, which "
                "has none", "batch"),
