@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 # Seconds until Airflow is healthy on two cores that do nothing else.
 USUAL_START_S = 30.0
-# A fixed loop and its wall-clock time on one core of such a machine.
+# A fixed loop and its wall-clock time on one core of a machine like that.
 PROBE_ROUNDS = 20_000_000
 USUAL_PROBE_S = 0.4
 

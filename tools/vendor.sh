@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fetches the charting library anew from npm and writes vendor.lock: tools/vendor.sh [VERSION].
-# Only whoever moves the version needs npm; the files are in the repository (ADR 43).
+# Fetches the charting library from npm and writes vendor.lock: tools/vendor.sh [VERSION].
+# Only a change of the version needs npm; the files are in the repository (ADR 43).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../plugins/review/web/vendor"
 

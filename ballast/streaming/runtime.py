@@ -48,7 +48,7 @@ from ballast.streaming.take_up import (
 log = logging.getLogger("ballast.streaming")
 
 Backlog = Callable[[int], int | None]
-"""Gives the records that wait at the source after a batch that took so many; None if unknown."""
+"""Gives the records that wait after a batch that took the given number; None if unknown."""
 
 
 class JobRuntime:

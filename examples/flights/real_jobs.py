@@ -291,7 +291,7 @@ EDGES = (
 def real_job_policy(
     job: StreamingJob, nodes: int = NODES, key_groups_per_node: int = KEY_GROUPS_PER_NODE
 ) -> JobPolicy:
-    """A policy of ``nodes`` equal nodes and so many key groups per operator and node."""
+    """A policy of equal nodes, with ``key_groups_per_node`` key groups of each operator."""
     operators = [operator.id for operator in job.operators]
     return parse_policy(
         {

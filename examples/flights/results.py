@@ -1,8 +1,8 @@
-"""Results of the real jobs in SQLite, written between batches from the states that own them.
+"""Writes the results of the real jobs to SQLite, between batches, from the job's states.
 
-One transaction replaces all rows and notes the batch they are the sums of. So whoever reads sees
-the results of exactly one batch; the same batch written twice, or again after it was repeated,
-gives the same rows; and an older batch never takes the place of a newer one.
+One transaction replaces all rows and stores the id of their batch. A reader therefore sees the
+results of exactly one batch, a batch that is written twice gives the same rows, and an older batch
+never replaces a newer one.
 """
 
 from __future__ import annotations
