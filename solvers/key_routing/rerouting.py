@@ -123,9 +123,9 @@ def rerouting_obstacle(placed: PlacedEdge) -> str | None:
     if not placed.statistics.pairs.get(edge.ends):
         return f"no pairs of keys were counted from {edge.ends[0]} to {edge.ends[1]}"
     if not problem.staying.all():
-        return "keys are not routed anew while nodes drain or are dead"
+        return "keys get no new routes while nodes drain or are dead"
     if np.ptp(problem.capacity, axis=0).max(initial=0.0) > 0:
-        return "keys are routed between nodes of the same capacity alone"
+        return "keys are routed only between nodes of the same capacity"
     names = [split_key_group_name(name)[0] for name in problem.key_group_ids]
     for operator in (*edge.left, *edge.right):
         nodes = {int(placed.assignment[row]) for row, name in enumerate(names) if name == operator}

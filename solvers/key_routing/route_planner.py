@@ -28,8 +28,8 @@ from solvers.model.problem import IntArray, Problem
 from solvers.model.result import SolverRun, make_result
 
 ROUTE_SHARES = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05)
-"""Shares of the affordable keys to try, best keys first. The nodes' limits are kept by then; rack
-prices or the weights of the objective may still reject the larger sets."""
+"""Shares of the affordable keys to try, best keys first. Each set keeps the limits of
+the nodes; rack prices or the weights of the objective can still reject the larger sets."""
 
 ROUNDING = 1e-9
 """Relative: sums of the same rates in another order differ by less."""

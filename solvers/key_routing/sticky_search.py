@@ -77,7 +77,7 @@ class StickyPlan:
         server: [vertices] Server of each key.
         moved_state: State of the keys that change servers.
         local_weight: Records between keys on one server.
-        start: Which start led to the plan, "kept" or "fresh".
+        start: Which start led to the plan, "current" or "fresh".
         excess: By how much the fullest server is above the bound, as a share of the bound.
     """
 
@@ -119,7 +119,7 @@ def sticky_routes(
     search = _StickySearch(
         graph, balance, start, np.where(current.known, graph.state, 0.0), params.gate
     )
-    plans = [search.plan_from(start, "kept")]
+    plans = [search.plan_from(start, "current")]
     if params.try_fresh and n_servers > 1:
         cut = metis_routes(graph, n_servers, seed=seed) if fresh is None else fresh
         plans.append(search.plan_from(match_labels(graph, cut, start, n_servers), "fresh"))

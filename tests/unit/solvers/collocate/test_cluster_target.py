@@ -1,4 +1,4 @@
-"""Where everything should end: within the load bound, along few cuts, for few migrations."""
+"""The target is within the load bound, with few cuts and few migrations."""
 
 from __future__ import annotations
 

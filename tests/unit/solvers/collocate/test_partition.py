@@ -1,4 +1,4 @@
-"""Partitions are sound also where METIS has none to offer, and nothing is printed."""
+"""Partitions are valid where METIS fails, and METIS prints nothing."""
 
 from __future__ import annotations
 

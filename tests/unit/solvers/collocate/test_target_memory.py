@@ -1,4 +1,4 @@
-"""A target kept over rounds: by name, and never above the rules of the round it is used in."""
+"""A target lasts over rounds by name, and the rules of each round come first."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.unit.solvers.instances import names
 def test_any_kept_target_leaves_the_rules_intact(
     problem: Problem, budget: Budget, data: st.DataObject
 ) -> None:
-    """Pins, lists and drains that came after the target was made are kept."""
+    """Pins, allowed nodes and drains that are newer than the target hold."""
     nodes = st.sampled_from([*problem.node_ids, "gone"])
     clusters = st.integers(-1, 2)
     target = TargetMemory(

@@ -1,4 +1,4 @@
-"""Keys are sent back until nodes bear the others, those first that lose least."""
+"""Keys are sent back until every node is within its limits, those that lose least first."""
 
 from __future__ import annotations
 

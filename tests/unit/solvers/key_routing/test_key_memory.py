@@ -29,7 +29,7 @@ Rates = dict[tuple[str, str], float]
 
 
 def counted(pairs: Rates, keep: int | None = None, **own) -> KeyStatistics:
-    """What a period's pairs say, of which the heaviest are kept with what the others may have."""
+    """Statistics of a period that count only the heaviest pairs, with bounds for the others."""
     sides: tuple[dict[str, float], dict[str, float]] = ({}, {})
     for pair, rate in pairs.items():
         for side, key in zip(sides, pair, strict=True):
@@ -52,7 +52,7 @@ def _cut(rates, keep):
 
 
 def story(*periods: KeyStatistics, rounds: tuple[float, ...] | None = None) -> KeyStatistics:
-    """The last period with those before it, a round apart unless told."""
+    """The last period with earlier ones, one round apart by default."""
     *before, last = periods
     ages = rounds or tuple(range(len(before), 0, -1))
     earlier = tuple(EarlierPeriod(float(ago), c) for ago, c in zip(ages, before, strict=True))

@@ -1,4 +1,4 @@
-"""Servers keep the balance bound under every memory of the load."""
+"""Servers keep the balance bound in every view of the load."""
 
 from __future__ import annotations
 
