@@ -1,6 +1,4 @@
-"""Placing load: the methods of [AUTODASP17] and [DODO], their exact model, and consistent
-hashing.
-"""
+"""Placement of load: the methods of [AUTODASP17] and [DODO], their exact model, and a hash ring."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
-"""Eager load balancing, three phases, for one statistics window: [AUTODASP17], ELB.
+"""Eager load balancing in three phases, for one statistics window: [AUTODASP17], ELB.
 
-1. pi = ceil(2w / (u + v)) instances; those above and below the new average w / pi are known.
+1. The number of instances is pi = ceil(2w / (u + v)). It gives the new average w / pi, and with it
+   the overloaded and underloaded instances.
 2. From each overloaded instance the largest substreams below theta = min(l_j - average,
-   (u - v) / 2), one after another, go into a queue.
-3. The queue is emptied largest first onto underloaded instances, first fit; an instance that
-   becomes overloaded takes no more.
+   (u - v) / 2) go into a queue, one after another.
+3. The substreams of the queue go to underloaded instances, largest first, first fit. An instance
+   that becomes overloaded takes no more.
 
-What the slides leave open is in docs/papers.md: which instance is removed (the least loaded), what
+ADR 32 says what the slides leave open: which instance is removed (the least loaded), what
 "fit" means (not above the average), and where a substream goes that fits nowhere (the least
 loaded).
 """
@@ -25,12 +26,12 @@ from solvers.scale.from_load import parallelism
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SubstreamPlacement:
-    """Where each substream goes. Instances are numbered as before, new ones after them."""
+    """The instance of each substream. Instances keep their numbers; new ones follow."""
 
     assignment: IntArray
     instances: int
     kept: tuple[int, ...]
-    """The instances that are used: all that there are, less those that were removed."""
+    """Instances in use, without those that were removed."""
 
 
 def elb(
@@ -42,7 +43,16 @@ def elb(
     *,
     max_instances: int | None = None,
 ) -> SubstreamPlacement:
-    """Balance one window's load, and scale to ceil(2w / (u + v)) instances."""
+    """Balance the load of one window, and scale to ceil(2w / (u + v)) instances.
+
+    Args:
+        load: [p], load of each substream.
+        current: [p], instance of each substream.
+        instances: number of instances.
+        u: upper load of an instance.
+        v: lower load of an instance.
+        max_instances: most instances; no limit if None.
+    """
     loads = as_series(load)
     if loads.shape[1] != 1:
         raise InvalidInput("ELB balances one window; use CLB for several")
@@ -58,7 +68,7 @@ def elb(
 
 
 def _phase_1(y: FloatArray, assignment: IntArray, instances: int, pi: int) -> list[int]:
-    """The instances there will be: new ones at the end, or the least loaded removed."""
+    """The instances after scaling: new ones at the end, or without the least loaded."""
     if pi >= instances:
         return list(range(pi))
     loads = np.bincount(assignment, weights=y, minlength=instances)
@@ -69,7 +79,7 @@ def _phase_1(y: FloatArray, assignment: IntArray, instances: int, pi: int) -> li
 def _phase_2(
     y: FloatArray, assignment: IntArray, kept: list[int], average: float, half_band: float
 ) -> list[int]:
-    """Substreams to be assigned anew: all of removed instances, the excess of overloaded ones."""
+    """Substreams to assign again: all of removed instances, the excess of overloaded ones."""
     stays = set(kept)
     queue = [k for k in range(len(y)) if int(assignment[k]) not in stays]
     for j in kept:
@@ -77,7 +87,7 @@ def _phase_2(
         load = float(y[members].sum())
         for k in members:
             theta = min(load - average, half_band)
-            # One pass suffices: theta only falls, so what was too large once stays too large.
+            # One pass is enough: theta only falls, so what was too large stays too large.
             if 0 < y[k] < theta:
                 queue.append(k)
                 load -= float(y[k])

@@ -1,7 +1,7 @@
-"""From full nodes to empty ones, no more than has to go: a plan of few bytes for one resource.
+"""Moves from full nodes to empty nodes until the load is level enough: few bytes, one resource.
 
-ELB's second and third phase ([AUTODASP17]) with another measure: largest first, but only what fits
-both the excess of the one and the lack of the other, until every node is within the tolerance.
+These are the second and third phase of ELB ([AUTODASP17]) with another measure. The largest key
+group moves first, but only one that fits both the excess of its node and the lack of the other.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ STEPS_A_KEY_GROUP = 2
 
 
 def move_excess(problem: Problem, within: float, budget: Budget) -> IntArray | None:
-    """The assignment when every node is within so many percent of the mean, or nothing more helps.
+    """The assignment with every node within ``within`` percent of the mean, as far as moves help.
 
-    For one resource and a problem without rules about single key groups or nodes; else None.
+    Returns None for several resources, and for rules about single key groups or nodes.
     """
     if problem.n_resources != 1 or not _is_plain(problem):
         return None
@@ -43,7 +43,7 @@ def move_excess(problem: Problem, within: float, budget: Budget) -> IntArray | N
 
 
 def _worst(off: FloatArray) -> float:
-    """In percent."""
+    """The largest deviation from the mean, in percent."""
     return 100 * float(np.abs(off).max())
 
 
@@ -55,12 +55,12 @@ def _is_plain(problem: Problem) -> bool:
 def _step(
     load: FloatArray, assignment: IntArray, excess: FloatArray, off: FloatArray
 ) -> tuple[int, int] | None:
-    """The worst node gives to the emptiest or takes from the fullest, the most that fits."""
+    """The largest move that fits, from the worst node to the emptiest or from the fullest to it."""
     worst = int(np.argmax(np.abs(off)))
     giver = worst if off[worst] > 0 else int(np.argmax(off))
     taker = int(np.argmin(off)) if giver == worst else worst
     mine = np.flatnonzero(assignment == giver)
-    # What is larger than both the excess and the lack would only turn them around.
+    # A larger key group would only exchange the excess and the lack.
     fits = mine[(load[mine] > 0) & (load[mine] <= min(excess[giver], -excess[taker]))]
     if len(fits):
         return int(fits[np.argmax(load[fits])]), taker

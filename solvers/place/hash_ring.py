@@ -1,11 +1,11 @@
-"""Consistent hashing with virtual nodes: first placement, and the relocation baseline (7.1.3).
+"""Consistent hashing with virtual nodes: first placement, and the baseline for relocation.
 
-[DODO, 7.1.3] and appendix B: nodes and keys are hashed onto a ring, a key belongs to the next
-point clockwise, and each node has many points (200 in the appendix), here in proportion to its
-capacity. Adding a node moves about 1 / (N + 1) of the keys, all of them to the new node.
+[DODO, 7.1.3 and appendix B]: nodes and keys are hashed onto a ring, and a key belongs to the next
+point clockwise. Each node has many points (200 in the appendix), here in proportion to its
+capacity. A new node gets about 1 / (N + 1) of the keys; no other key moves.
 
-Own ring and no library: it is this short, the same on every machine and version because it rests
-on BLAKE2b alone, and the order of nodes does not matter. See ADR 33.
+It is short, depends on BLAKE2b alone, and gives the same result on every machine and for every
+order of nodes, so no library is used. See ADR 33.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from ballast.contracts.errors import InvalidInput
 
 POINTS = 200
-"""Points of an average node, as in [DODO, appendix B]."""
+"""Points of an average node, as in [DODO], appendix B."""
 
 
 def position(text: str) -> int:
-    """Where a name is on the ring: 64 bits that never change."""
+    """The position of a name on the ring: 64 bits, the same on every machine."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
 
 
@@ -44,7 +44,7 @@ class HashRing:
                 raise InvalidInput(
                     f"capacity of node {node!r} is {capacity!r}", allowed="a number > 0"
                 )
-        # Two names at one point are vanishingly rare; then the smaller name has it, always.
+        # If two names have one position, which is very rare, the smaller name comes first.
         placed = sorted(
             (position(f"{node}#{i}"), node)
             for node, capacity in self.capacity.items()

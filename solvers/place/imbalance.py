@@ -1,4 +1,4 @@
-"""Imbalance and state moved as [AUTODASP17] measures them, over one window or several."""
+"""Imbalance and state moved, as in [AUTODASP17], over one window or several."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def variance(series: FloatArray, assignment: IntArray, instances: int) -> float:
 
 
 def spread(series: FloatArray, assignment: IntArray, instances: int) -> float:
-    """Largest max - min over the windows: what is "normally" used to measure imbalance."""
+    """Largest max - min over the windows, the usual measure of imbalance."""
     loads = instance_loads(series, assignment, instances)
     return float((loads.max(axis=0) - loads.min(axis=0)).max())
 
 
 def state_moved(state: IntArray, before: IntArray, after: IntArray) -> int:
-    """psi(F1, F2) = x . d: the state of the substreams that change their instance."""
+    """psi(F1, F2) = x . d: state of the substreams that change their instance."""
     return int(state[before != after].sum())
 
 

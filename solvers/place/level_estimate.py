@@ -1,10 +1,11 @@
-"""The load behind a window's count, which is partly chance: what the next window will ask for.
+"""Estimate of the load of the next window from counts, which are noisy.
 
-A count of x records is off by root x by chance alone, and a plan made for that moves state for
-nothing. The level is a random walk seen through counting noise, so the filter is Kalman's in its
-steady state: a gain for each substream, near 1 for large ones and less for small ones. How much
-levels change is estimated from all of them together; of a few multiples of it (trends make changes
-larger than they look from window to window) the one that would have predicted best is taken.
+A count of x records varies by the root of x by chance, and a plan for such noise moves state for
+nothing. The level is modelled as a random walk observed with counting noise, so the filter is a
+Kalman filter in its steady state: its gain is near 1 for large substreams and smaller for small
+ones. The change of levels is estimated from all substreams together. Trends make changes larger
+than they look from window to window, so a few multiples of the estimate are tried, and the one with
+the best prediction is used.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from solvers.model.problem import FloatArray
 from solvers.place.imbalance import as_series
 
 MULTIPLES = (1.0, 3.0, 10.0, np.inf)
-"""Of the estimated change; the last one is the last window as it is."""
+"""Multiples of the estimated change; with the last one the level is the last window."""
 FEWEST = 3
-"""Windows below which nothing can be learned: the last one is the level then."""
+"""With fewer windows the level is the last window."""
 
 
 def estimate_level(counts: object) -> FloatArray:
@@ -32,14 +33,14 @@ def estimate_level(counts: object) -> FloatArray:
 
 
 def relative_change(x: FloatArray) -> float:
-    """Variance of a level's relative change in a window: what counting noise does not explain."""
+    """Variance of the relative change of a level in a window, without counting noise."""
     middle = (x[:, 1:] + x[:, :-1]) / 2
     unexplained = float((np.diff(x, axis=1) ** 2 - 2 * middle).sum())
     return max(0.0, unexplained / max(float((middle**2).sum()), 1e-300))
 
 
 def _filtered(x: FloatArray, change: float) -> FloatArray:
-    """[p, m]: the level after each window, by the steady gain for this much change."""
+    """[p, m]: the level after each window, with the steady gain for this change."""
     level = x[:, 0]
     path = [level]
     for seen in x.T[1:]:
@@ -49,7 +50,7 @@ def _filtered(x: FloatArray, change: float) -> FloatArray:
 
 
 def _gain(level: FloatArray, change: float) -> FloatArray:
-    """Of a random walk, variance change x level^2, seen through Poisson noise, variance level."""
+    """Gain for a random walk of variance change x level^2 with Poisson noise of variance level."""
     noise = np.maximum(level, 1.0)
     if not np.isfinite(change):
         return np.ones_like(noise)

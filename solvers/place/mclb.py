@@ -1,8 +1,9 @@
 """Minimum-cost load balancing, exactly: [AUTODASP17], MCLB, which ELB and CLB approximate.
 
-Two objectives, imbalance (max - min, the largest over the windows) and state moved, as one MILP
-in PuLP with the second one bounded: the epsilon-constraint method walks down the whole Pareto
-front, for state is counted in whole bytes. NP-hard, so for small instances and as a yardstick.
+The two objectives are imbalance (max - min, the largest over the windows) and state moved. The MILP
+in PuLP minimises the first and bounds the second. State is counted in whole bytes, so the
+epsilon-constraint method finds the whole Pareto front. MCLB is NP-hard: use it for small instances
+and as a reference.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from solvers.model.problem import FloatArray, IntArray
 from solvers.place.imbalance import as_assignment, as_series, spread, state_moved
 
 TOLERANCE = 1e-7
-"""Relative to the whole load; two plans whose imbalance differs by less are the same here."""
+"""Relative to the whole load: plans whose imbalance differs by less count as equal."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ParetoPoint:
-    """A plan that no other one beats in both, with its two figures."""
+    """A plan that no other plan beats in both objectives, with their values."""
 
     assignment: IntArray
     imbalance: float
@@ -38,7 +39,7 @@ def mclb(
     max_state_moved: int | None = None,
     seconds: float | None = None,
 ) -> ParetoPoint:
-    """The least imbalance within a limit on state moved, and among those the least state moved."""
+    """The plan with the least imbalance within the limit; of those, the least state moved."""
     x = as_series(series)
     home = as_assignment(current, len(x), instances)
     sizes = _sizes(state, len(x))
@@ -57,7 +58,7 @@ def pareto_front(
     *,
     seconds: float | None = None,
 ) -> tuple[ParetoPoint, ...]:
-    """All trade-offs of imbalance against state moved, from moving nothing to the best balance."""
+    """The Pareto front of imbalance and state moved, from no move to the best balance."""
     points: list[ParetoPoint] = []
     limit: int | None = None
     while True:
@@ -76,7 +77,7 @@ def _sizes(state: object, substreams: int) -> IntArray:
 
 
 class _MclbModel:
-    """Assignment variables, instance loads between ``low`` and ``high`` of each window."""
+    """The MILP: assignment variables, and loads between ``low`` and ``high`` in each window."""
 
     def __init__(
         self,

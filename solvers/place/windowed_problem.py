@@ -1,7 +1,7 @@
-"""Balance in every window and not only on average, by any rebalance method.
+"""A problem with one resource for each window, so that a method balances every window.
 
-A load series of m windows makes m resources of one: load distance is for the worst resource, so
-a method that balances all of them balances every window. Capacities are the same in each.
+Load distance is the deviation of the worst resource. A load series of m windows makes m resources
+of one, so a method that balances all of them balances every window. The capacities are the same.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from solvers.model.problem import FloatArray, Problem
 def over_windows(problem: Problem, series: FloatArray) -> Problem:
     """The problem with a resource for each resource and window; ``series`` is [G, R, windows].
 
-    A window without any load is left out: nothing can be unbalanced in it.
+    A window without load is left out, because it is always balanced.
     """
     loads = np.asarray(series, dtype=np.float64)
     if loads.ndim != 3 or loads.shape[:2] != (problem.n_key_groups, problem.n_resources):

@@ -1,8 +1,8 @@
-"""Deciding how many nodes: one interface, one file per policy, one guard common to all.
+"""How many nodes a job needs: one interface, one file for each policy, one guard for all.
 
-``decide(observation, policy, history) -> Decision`` is pure: the same three give the same
-decision, and the caller keeps the history (``history.remember``). A new policy is one file with
-``NAME`` and ``needs``, and one line in ``METHODS``.
+``decide`` is pure: the same observation, policy and history give the same decision. The caller
+keeps the history (``history.remember``). A new policy is one file with ``NAME`` and ``needs``, and
+one line in ``METHODS``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,16 @@ METHODS: Mapping[str, Method] = {
 
 
 def decide(observation: Observation, policy: Policy, history: ScalingHistory) -> ScalingDecision:
-    """How many nodes each cluster shall have, and why."""
+    """Decide how many nodes each cluster is to have.
+
+    Args:
+        observation: what was measured in the statistics period.
+        policy: the method and its limits.
+        history: past rounds, oldest first.
+
+    Raises:
+        InvalidInput: there is no such method, or the method cannot size this job.
+    """
     if policy.method not in METHODS:
         raise InvalidInput(
             f"there is no scaling policy {policy.method!r}",

@@ -1,4 +1,4 @@
-"""What a policy needs, what was decided and why, and what is remembered of past rounds."""
+"""Needs of a policy, the scaling decision with its reason, and the history of past rounds."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class ScalingAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A policy's own answer for one cluster, before hysteresis, cool-down and limits.
+    """What a policy asks for in one cluster, before hysteresis, cool-down and limits.
 
-    ``utilisation`` is what is compared with ``boundaries`` (1.0 is full); ``ahead`` is the same
-    for the period to come where a policy looks that far, else the present. ``nodes`` brings the
-    larger of them to the target. ``saturating`` are resources whose measured use cannot exceed
-    the capacity, so that a full window hides how much more was wanted.
+    ``utilisation`` is compared with ``boundaries`` (1.0 is full). ``ahead`` is the forecast of the
+    utilisation, or None if the policy does not forecast. With ``nodes`` nodes the larger of both
+    is at the target. ``saturating`` are resources whose measured use cannot exceed the capacity: a
+    full window does not show the whole demand.
     """
 
     cluster: str
@@ -40,11 +40,10 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class ScalingDecision:
-    """How many nodes there shall be, in one sentence why, and what would have changed it.
+    """Nodes of each cluster before and after, the reason, and what would have changed it.
 
-    ``removable`` lists, where the decision is to shrink, the nodes whose paid time is over;
-    which of them go is the allocation's choice. ``parallelism`` sizes operators where the policy
-    knows them one by one.
+    If the decision is to shrink, ``removable`` has the nodes whose paid time ends; the allocation
+    chooses among them. ``parallelism`` has the size of each operator, if the policy computes it.
     """
 
     action: ScalingAction
@@ -70,7 +69,7 @@ class ScalingDecision:
 
 @dataclass(frozen=True, slots=True)
 class PastRound:
-    """What one past round saw and did."""
+    """Needs, loads and action of one past round."""
 
     at_s: float
     action: ScalingAction
@@ -81,7 +80,7 @@ class PastRound:
 
 @dataclass(frozen=True, slots=True)
 class ScalingHistory:
-    """The rounds so far, oldest first. A round that saw too little to measure is not in it."""
+    """Past rounds, oldest first, without rounds whose metrics were missing."""
 
     rounds: tuple[PastRound, ...] = ()
 
@@ -97,7 +96,7 @@ class ScalingHistory:
     def remember(
         self, at_s: float, decision: ScalingDecision, memory_rounds: int
     ) -> ScalingHistory:
-        """The history with this round in it; nothing is learned from a round without metrics."""
+        """The history with this round added, unless its metrics were missing."""
         if decision.missing or not decision.needs:
             return self
         if self.last is not None and at_s < self.last.at_s:

@@ -1,9 +1,9 @@
-"""Scale for the period to come: trend and time of day, never below what the present needs.
+"""Scale for the next period by trend and time of day, never below the present need.
 
-Three forecasts compete on the job's own history: the last level, the last level with a robust
-trend (Theil-Sen), and the level at this time of day scaled by how today compares. A back-test
-inside the decision picks the one with the least error at the horizon that matters; without enough
-history the last level is the forecast, and the policy is multi_resource.
+There are three forecasts: the last level, the last level with a robust trend (Theil-Sen), and the
+level at this time of day one season ago, scaled by how today compares with it. A back-test on the
+job's own history picks the one with the smallest error at the horizon. Without enough history the
+last level is the forecast, and the policy equals multi_resource.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ NAME = "forecast"
 TREND_ROUNDS = 12
 BACK_TEST_ROUNDS = 24
 COMPARE_ROUNDS = 3
-"""Rounds by which today is compared with the season before."""
+"""Number of rounds in which today is compared with the season before."""
 STEADY = 0.5
-"""How much of the usual load is put into the comparison of today with the season before."""
+"""Share of the mean load that is added to both sides of that comparison."""
 PREFER_SIMPLE = 0.9
 """A forecast replaces a simpler one only if its back-tested error is below this share of it."""
 
 _EARLIER, _LATER = np.triu_indices(TREND_ROUNDS, k=1)
 
 Forecaster = Callable[[FloatArray, FloatArray, float, float], float]
-"""(times, values, seconds ahead, season in seconds) -> value then; NaN where it cannot tell."""
+"""(times, values, seconds ahead, season in seconds) -> the value then; NaN if not computable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """A value to come, by which forecast, and its mean absolute error in the back-test."""
+    """A forecast value, the name of the forecast, and its mean absolute error in the back-test."""
 
     value: float
     name: str
@@ -52,7 +52,7 @@ def last_level(times: FloatArray, values: FloatArray, ahead_s: float, season_s: 
 
 
 def trend(times: FloatArray, values: FloatArray, ahead_s: float, season_s: float) -> float:  # noqa: ARG001
-    """Median slope of the last rounds, from the last level on; never below zero."""
+    """The last level plus the median slope of the last rounds; never below zero."""
     if len(values) < TREND_ROUNDS:
         return math.nan
     since_s, recent = times[-TREND_ROUNDS:] - times[-1], values[-TREND_ROUNDS:]
@@ -64,7 +64,7 @@ def trend(times: FloatArray, values: FloatArray, ahead_s: float, season_s: float
 
 
 def time_of_day(times: FloatArray, values: FloatArray, ahead_s: float, season_s: float) -> float:
-    """The value one season before the time asked for, scaled by today over the season before."""
+    """The value one season before that time, scaled by today over the season before."""
     then = times[-1] + ahead_s - season_s
     compared = times[-COMPARE_ROUNDS:] - season_s
     if compared[0] < times[0] or then > times[-1]:
@@ -86,7 +86,7 @@ FORECASTERS: tuple[tuple[str, Forecaster], ...] = (
 
 
 def forecast(times: FloatArray, values: FloatArray, ahead_s: float, season_s: float) -> Forecast:
-    """By the forecaster that did best on the most recent rounds, the simpler one unless clear."""
+    """The forecast with the smallest error on recent rounds; a simpler one if the gain is small."""
     best = Forecast(float(values[-1]), FORECASTERS[0][0], math.inf)
     for name, forecaster in FORECASTERS:
         error = back_test(forecaster, times, values, ahead_s, season_s)
@@ -100,10 +100,10 @@ def forecast(times: FloatArray, values: FloatArray, ahead_s: float, season_s: fl
 def back_test(
     forecaster: Forecaster, times: FloatArray, values: FloatArray, ahead_s: float, season_s: float
 ) -> float:
-    """Mean absolute error of forecasts made over the last season; infinite where not possible.
+    """Mean absolute error of forecasts over the last season; infinite if not computable.
 
-    A whole season, because every forecast is good at night. A forecaster needs an answer in every
-    round of the back-test: otherwise it could win by answering where that is easy.
+    It takes a whole season, because every forecast is good at night. A forecaster must give a
+    value in each round: otherwise it could win with the easy rounds alone.
     """
     errors = []
     known = np.flatnonzero(times + ahead_s <= times[-1])
@@ -119,7 +119,7 @@ def back_test(
 
 
 def needs(observation: Observation, policy: Policy, history: ScalingHistory) -> tuple[Need, ...]:
-    """The present's need, or that of the period to come where it is larger."""
+    """For each cluster, the present need or the need of the next period, whichever is larger."""
     return tuple(
         _with_forecast(binding_need(view, policy), view, observation, policy, history)
         for view in cluster_views(observation, policy)

@@ -1,7 +1,7 @@
 """Parallelism from load: pi = ceil(2w / (u + v)), [AUTODASP17], ELB phase 1.
 
-``u`` and ``v`` are the upper and lower load of an instance, the policy's boundaries; ``w`` is the
-whole load. The target is their middle, whatever the policy's target says.
+``u`` and ``v`` are the upper and lower load of an instance, which are the policy's boundaries;
+``w`` is the whole load. The target is the middle of ``u`` and ``v``, not the policy's target.
 """
 
 from __future__ import annotations
@@ -28,6 +28,6 @@ def parallelism(w: float, u: float, v: float) -> int:
 
 def needs(observation: Observation, policy: Policy, history: ScalingHistory) -> tuple[Need, ...]:  # noqa: ARG001
     """For each cluster ceil(2w / (u + v)), in nodes of the cluster's own size."""
-    given = policy.boundaries_of(policy.resource)
-    boundaries = Boundaries.around_middle(given.lower, given.upper)
+    limits = policy.boundaries_of(policy.resource)
+    boundaries = Boundaries.around_middle(limits.lower, limits.upper)
     return needs_at(observation, policy, boundaries)

@@ -1,7 +1,7 @@
-"""Several resources: the one that needs the most nodes binds, and is named.
+"""Scaling by several resources: the resource that needs the most nodes decides.
 
-Growing asks for the resource furthest above its own upper boundary; shrinking needs every
-resource below its lower one. Utilisations are brought to one scale by their upper boundaries.
+A cluster grows if a resource is above its upper boundary, and shrinks if every resource is below
+its lower one. Utilisations are made comparable by dividing them by their upper boundaries.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def needs(observation: Observation, policy: Policy, history: ScalingHistory) -> 
 
 
 def binding_need(view: ClusterView, policy: Policy) -> Need:
-    """The resource that needs the most nodes; among equals, the one nearest its boundary."""
+    """The need of the resource that needs the most nodes; of equal ones, the fullest."""
     loads = loads_of(view)
     if not loads:
         raise InvalidInput(f"the nodes of cluster {view.name!r} share no measured resource")
@@ -40,8 +40,8 @@ def binding_need(view: ClusterView, policy: Policy) -> Need:
     return Need(
         cluster=view.name,
         nodes=binding.nodes,
-        # A resource may be the fullest without needing the most nodes (new nodes may have more of
-        # it): comparing the fullest with the boundaries keeps every resource within its own.
+        # The fullest resource may not be the one that needs the most nodes, because new nodes may
+        # have more of it. Comparing the fullest keeps every resource within its own boundaries.
         utilisation=_pressure(fullest) * binding.boundaries.upper,
         boundaries=_tightest(candidates, binding),
         metric=binding.metric,
@@ -52,7 +52,7 @@ def binding_need(view: ClusterView, policy: Policy) -> Need:
 
 
 def need_of(view: ClusterView, resource: str, load: float, policy: Policy) -> Need:
-    """What one resource alone would need."""
+    """The need of one resource alone."""
     boundaries = policy.boundaries_of(resource)
     capacities = view.capacities(resource)
     return Need(
@@ -71,7 +71,7 @@ def _pressure(need: Need) -> float:
 
 
 def _tightest(candidates: list[Need], binding: Need) -> Boundaries:
-    """The binding resource's scale, with the lower boundary at which every resource is below."""
+    """Boundaries of the binding resource, with a lower one below which every resource is low."""
     upper = binding.boundaries.upper
     lower = min(n.boundaries.lower / n.boundaries.upper for n in candidates) * upper
     return Boundaries(lower=lower, target=binding.boundaries.target, upper=upper)

@@ -1,8 +1,8 @@
 """What a scaling policy sees: nodes, sources, operators and edges of one statistics period.
 
-A value that was not measured is ``None`` (or NaN in a series), never zero: the guard refuses to
-scale from it and names who is silent. Values that cannot be (a capacity of zero) are refused on
-construction.
+A value that was not measured is ``None`` (or NaN in a series), never zero: the guard then does not
+scale, and names what is missing. Impossible values, such as a capacity of zero, raise InvalidInput
+on construction.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ballast.contracts.errors import InvalidInput
 from solvers.model.problem import ALIVE, DEAD, DRAINING
 
 LAUNCHING = "launching"
-"""Asked for and not there yet: its capacity is on the way, and it has no metrics to miss."""
+"""State of a node that was requested and has not started: it counts, and has no metrics yet."""
 STATES = (ALIVE, DRAINING, LAUNCHING, DEAD)
 
 Series = Sequence[float]
@@ -23,7 +23,7 @@ Series = Sequence[float]
 
 @dataclass(frozen=True, slots=True)
 class NodeSample:
-    """A node over the period. ``use`` is in the capacity's units, one value a window."""
+    """A node over the period; ``use`` is in the units of the capacity, one value a window."""
 
     node_id: str
     capacity: Mapping[str, float]
@@ -52,21 +52,21 @@ class NodeSample:
 
     @property
     def is_measured(self) -> bool:
-        """Every resource that has a capacity has a use in every window."""
+        """Whether every resource with a capacity has a use in every window."""
         use = self.use or {}
         return all(
             len(use.get(r, ())) > 0 and all(map(math.isfinite, use[r])) for r in self.capacity
         )
 
     def level(self, resource: str) -> float:
-        """Mean use over the period's windows: what is left when a swing has cancelled out."""
+        """Mean use over the windows of the period; swings cancel out in it."""
         series = (self.use or {})[resource]
         return math.fsum(series) / len(series)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceSample:
-    """What arrived for an operator from outside, in records per second, and what still waits."""
+    """Records per second that arrive from a source, and its backlog in records."""
 
     source_id: str
     operator_id: str
@@ -84,10 +84,10 @@ class SourceSample:
 
 @dataclass(frozen=True, slots=True)
 class OperatorSample:
-    """An operator over the period: records taken in per second, and seconds busy per second.
+    """An operator over the period: records in per second, and busy seconds per second.
 
-    ``busy`` adds up all instances, so three instances that never rest have 3.0; a window's
-    ``busy_ms`` over its length gives it. ``max_parallelism`` is its number of key groups.
+    ``busy`` is the sum over all instances (``busy_ms`` of a window over its length): three
+    instances that are always busy have 3.0. ``max_parallelism`` is the number of key groups.
     """
 
     operator_id: str
@@ -111,7 +111,7 @@ class OperatorSample:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Records per second from one operator to the next."""
+    """Records per second from one operator to another."""
 
     from_id: str
     to_id: str
@@ -123,11 +123,11 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class HotNode:
-    """The fullest node of the potential allocation, and what more balancing could do about it.
+    """The fullest node of the potential allocation, and what balancing could do about it.
 
-    ``levelled`` is its utilisation if moves cost nothing, ``with_one_more`` the same with another
-    node; ``largest`` is the heaviest key group's share of one node's capacity. Utilisations are
-    of the same resource, 1.0 is full.
+    ``levelled`` is the utilisation of the fullest node if moves cost nothing, ``with_one_more`` the
+    same with another node. ``largest`` is the load of the largest key group as a share of one
+    node's capacity. All are of the same resource; 1.0 is full.
     """
 
     node_id: str
@@ -143,7 +143,7 @@ class HotNode:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One statistics period as scaling sees it; ``at_s`` is its end, in seconds since 1970."""
+    """One statistics period; ``at_s`` is its end in seconds since 1970."""
 
     at_s: float
     window_s: float
@@ -171,14 +171,14 @@ class Observation:
 
     @property
     def covered_s(self) -> float:
-        """Time that the nodes' series reach back, the shortest of them."""
+        """Seconds that the shortest series of a node covers."""
         lengths = [
             len(series) for n in self.nodes if n.use is not None for series in n.use.values()
         ]
         return min(lengths, default=0) * self.window_s
 
     def missing(self) -> tuple[str, ...]:
-        """Whose metrics are not there: ``node n3``, ``source orders``, in a stable order."""
+        """Names of what lacks metrics, in a stable order: ``node n3``, ``source orders``."""
         silent = [
             f"node {n.node_id}"
             for n in self.nodes

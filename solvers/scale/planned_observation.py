@@ -1,7 +1,7 @@
-"""What a policy would see if a plan were in force: [ICDE17, 4.1], decides from that.
+"""An observation as it would be under a plan: [ICDE17, 4.1] decides on scaling from that.
 
-Balance and collocation come before scaling: a potential allocation may relieve an overloaded node
-or save load, and the scaling decision is taken from it and not from the raw load.
+Balance and collocation come before scaling. A plan may relieve an overloaded node or save load, so
+the decision is made from the loads under the plan, and not from the measured loads.
 """
 
 from __future__ import annotations
@@ -20,11 +20,14 @@ def with_plan(
     assignment: IntArray,
     series: FloatArray | None = None,
 ) -> Observation:
-    """The observation with each node's use as the assignment would make it.
+    """The observation with the use of each node under an assignment.
 
-    ``series`` is [key groups, resources, windows]; without it the problem's loads are taken as
-    flat over the windows that were observed. A node that is silent stays so: a plan does not make
-    up for metrics that are missing.
+    A node without metrics stays without: a plan does not replace missing metrics.
+
+    Args:
+        assignment: [key groups], node of each key group.
+        series: [key groups, resources, windows], loads; the problem's loads in every window if
+            None.
     """
     windows = max(1, round(observation.covered_s / observation.window_s))
     flat = np.repeat(problem.load[:, :, None], windows, axis=2)

@@ -1,4 +1,4 @@
-"""How a job wants to be scaled: the method, its boundaries, and the guard's limits."""
+"""Parameters of a scaling decision: the method, its boundaries, and the limits of the guard."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ballast.contracts.errors import InvalidInput
 class Boundaries:
     """Utilisation (1.0 is full): above ``upper`` grow, below ``lower`` shrink, aim at ``target``.
 
-    The distance between them is the hysteresis. A swing of +-a around the level stays inside when
+    The distance between them is the hysteresis. A swing of +-a around the level stays inside if
     ``upper / target > 1 + a`` and ``lower / target < 1 - a``.
     """
 
@@ -49,14 +49,13 @@ class Boundaries:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Everything a scaling decision depends on besides what was observed.
+    """Everything that a scaling decision depends on besides the observation.
 
-    ``max_nodes`` caps all clusters together [DODO, 7.1.1]; ``max_step_out`` and
-    ``max_step_in`` are shares of the present nodes, never less than one node. ``billing_s`` is
-    the period that is paid in full once begun (an hour in [DODO]); ``None`` where use is billed
-    as it comes. ``interval_s`` is the time between two rounds. ``max_full_windows`` is the share
-    of a period's windows in which a cluster may be full before that counts as above the boundary:
-    its measured use no longer says how much was wanted.
+    ``max_nodes`` limits all clusters together [DODO, 7.1.1]. ``max_step_out`` and ``max_step_in``
+    are shares of the present nodes, and at least one node. ``billing_s`` is the period that is paid
+    in full once it begins (an hour in [DODO]); None if nodes are billed by use. ``interval_s`` is
+    the time between two rounds. A cluster that is full in more than the share ``max_full_windows``
+    of the windows counts as above the boundary, because its measured use does not show the demand.
     """
 
     method: str = "thresholds"
@@ -100,7 +99,7 @@ class Policy:
 
     @property
     def ahead_s(self) -> float:
-        """How far a forecast looks: until the round after next can have launched its nodes."""
+        """Horizon of a forecast: until the nodes of the next round can have started."""
         return self.horizon_s if self.horizon_s is not None else self.interval_s + self.launch_s
 
     def _check_counts(self) -> None:

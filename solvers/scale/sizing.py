@@ -1,4 +1,4 @@
-"""From load to a number of nodes, with nodes of mixed size and nodes on their way."""
+"""The number of nodes for a load, with nodes of different sizes and nodes that are starting."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from solvers.scale.policy import Boundaries, Policy
 ROUNDING = 1e-9
 """Relative slack, so that 6.5 / 0.65 nodes are ten and not eleven."""
 FULL = 0.97
-"""A cluster that used this share of its capacity was full: more may have been wanted."""
+"""A cluster that used this share of its capacity was full; the demand may have been larger."""
 LAUNCH_PATIENCE = 2.0
-"""A node that takes this many times ``launch_s`` to come up is no longer counted on."""
+"""A node that has not started after this many times ``launch_s`` no longer counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """A cluster's nodes by what they mean for scaling."""
+    """The nodes of a cluster, grouped by their role in scaling."""
 
     name: str
     staying: tuple[NodeSample, ...]
@@ -33,7 +33,7 @@ class ClusterView:
 
     @property
     def count(self) -> int:
-        """Nodes that stay or are on their way: what a decision is compared with."""
+        """Nodes that stay or are starting; a decision is compared with this number."""
         return len(self.staying) + len(self.coming)
 
     def capacities(self, resource: str) -> list[float]:
@@ -47,14 +47,14 @@ class ClusterView:
         return [n.capacity[resource] for n in nodes]
 
     def load(self, resource: str) -> float:
-        """Level of the whole load, including the load of draining nodes."""
+        """Level of the whole load, including what draining nodes still carry."""
         return sum(n.level(resource) for n in (*self.staying, *self.draining))
 
     def utilisation(self, resource: str) -> float:
         return self.load(resource) / sum(self.capacities(resource))
 
     def full_windows(self, resource: str) -> float:
-        """Share of the windows in which the nodes together were full."""
+        """Share of the windows in which the cluster as a whole was full."""
         series = [(n.use or {})[resource] for n in self.staying]
         if not series or self.coming:
             return 0.0
@@ -65,7 +65,7 @@ class ClusterView:
 
 
 def cluster_views(observation: Observation, policy: Policy) -> tuple[ClusterView, ...]:
-    """The clusters, each with at least one node that stays or comes."""
+    """A view of each cluster; InvalidInput if one has no node that stays or is starting."""
     views = tuple(_view(observation, name, policy) for name in observation.clusters)
     for view in views:
         if view.count == 0:
@@ -96,7 +96,7 @@ def _is_overdue(node: NodeSample, now_s: float, policy: Policy) -> bool:
 
 
 def new_node_capacity(view: ClusterView, resource: str, policy: Policy) -> float:
-    """What an added node brings: as the policy says, else the mean of those that are there."""
+    """Capacity of an added node: from the policy, or else the mean of the present nodes."""
     if resource in policy.new_node_capacity:
         return policy.new_node_capacity[resource]
     capacities = view.capacities(resource)
@@ -104,9 +104,9 @@ def new_node_capacity(view: ClusterView, resource: str, policy: Policy) -> float
 
 
 def nodes_for(required: float, capacities: Sequence[float], new_capacity: float) -> int:
-    """Fewest nodes with this capacity together: add new ones, or take the largest away first.
+    """The fewest nodes with the required capacity: nodes are added, or the largest removed first.
 
-    Which nodes will go is decided later, so shrinking counts on the worst case.
+    Which nodes are removed is decided later, so shrinking assumes the worst case.
     """
     together = sum(capacities)
     if required > together * (1 + ROUNDING):

@@ -1,13 +1,12 @@
-"""Thresholds per cluster with an ideal load in between: [DODO, 7.1.1], Algorithm 2.
+"""Thresholds for each cluster, with an ideal load between them: [DODO, 7.1.1], Algorithm 2.
 
-As its text means it, which the printed code does not always do: every cluster has its own number
-(the print never resets I_L and applies the last one), the cap is over all clusters together (the
-print compares each with it), and shrinking aims at k x Max (the print takes Max where the text
-has k x Max, and can remove more nodes than there are). Growing aims at k x Max as well: at Max,
-as printed, the next record would trigger the next launch. See docs/papers.md.
+It follows the text where the printed code differs from it. Every cluster has its own number (the
+print never resets I_L and applies the last one). The cap is on all clusters together (the print
+compares each cluster with it). Shrinking aims at k x Max (the print uses Max, and can remove more
+nodes than there are). Growing aims at k x Max as well: with Max, as printed, the next record would
+start the next launch. See ADR 31.
 
-Launch and shutdown time, the minimum of nodes, the cap and hours already paid for are kept by the
-guard, for this policy as for all others.
+The guard applies launch and shutdown time, the minimum, the cap and paid hours to all policies.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """True processing rates with backlog, through the topology: DS2, and Flink's autoscaler.
 
-DS2 (Kalavri et al., OSDI'18): an operator's true rate is its records per second of *useful* time,
-so one period is enough to size every operator, however starved or blocked it was. Target rates
-start at the sources and follow each edge's ratio of records out to records in. Flink's autoscaler
-adds what a restart and a backlog cost:
+DS2 (Kalavri et al., OSDI'18): an operator's true rate is its records per second of *useful* time.
+So one period is enough to size every operator, even if it was starved or blocked. Target rates
+start at the sources and follow the ratio of records out to records in of each edge. Flink's
+autoscaler adds the costs of a restart and of a backlog:
 
     target = backlog / catch_up + rate x restart / catch_up + rate / target_utilisation
 
-with the upper boundary (without restart) for growing and the lower one for shrinking, and no
-shrinking while a backlog is being worked off. Here nodes are shared by all operators, so the
-operators' needs add up to nodes; their parallelism is given one by one beside it.
+The upper boundary (without restart) decides on growing, the lower one on shrinking, and nothing
+shrinks while a backlog is worked off. Here all operators share the nodes, so their needs add up to
+nodes; the parallelism of each operator is computed as well.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NAME = "true_rate"
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What one operator has to do: records per second that arrive, and that wait to be caught up.
+    """Work of one operator: records per second that arrive, and that reduce its backlog.
 
     ``busy_per_record`` is the inverse of the true rate of one lane (DS2, 3.1).
     """
@@ -43,17 +43,17 @@ class Demand:
 
     @property
     def steady(self) -> float:
-        """Busy seconds per second for what arrives."""
+        """Busy seconds per second for arriving records."""
         return self.rate * self.busy_per_record
 
     @property
     def backlog(self) -> float:
-        """Busy seconds per second to be through with the backlog in time."""
+        """Busy seconds per second to work off the backlog in time."""
         return self.catch_up * self.busy_per_record
 
 
 def missing(observation: Observation) -> tuple[str, ...]:
-    """Operators without a true rate, and sources nobody told about."""
+    """Names of operators without a true rate, and of missing sources."""
     silent = [f"operator {o.operator_id}" for o in observation.operators if not o.is_measured]
     silent += [
         f"busy time of operator {o.operator_id}"
@@ -70,7 +70,7 @@ def missing(observation: Observation) -> tuple[str, ...]:
 
 
 def needs(observation: Observation, policy: Policy, history: ScalingHistory) -> tuple[Need, ...]:  # noqa: ARG001
-    """One need for the whole job: nodes are shared by all operators."""
+    """One need for the whole job, because all operators share the nodes."""
     views = cluster_views(observation, policy)
     if len(views) > 1:
         raise InvalidInput(
@@ -134,25 +134,25 @@ def _in_topology_order(observation: Observation) -> tuple[str, ...]:
 
 
 def _ratio(out_rate: float, in_rate: float | None) -> float:
-    """Records out per record in; 0 where nothing came in, for nothing was learned then."""
+    """Records out per record in; 0 if nothing came in."""
     return out_rate / in_rate if in_rate else 0.0
 
 
 def _busy_per_record(operator: OperatorSample) -> float:
-    """0 where nothing came in: until there is data, it is taken to be fast (as Flink does)."""
+    """Busy seconds per record; 0 if nothing came in, so that it counts as fast (as in Flink)."""
     rate, busy = operator.records_rate or 0.0, operator.busy or 0.0
     return busy / rate if rate > 0 else 0.0
 
 
 def _lanes(view: ClusterView, policy: Policy) -> list[float]:
-    """Busy seconds per second that each node has: its cores, in proportion to its capacity."""
+    """Busy seconds per second that each node offers, in proportion to its capacity."""
     capacities = view.capacities(policy.resource)
     mean = sum(capacities) / len(capacities)
     return [policy.busy_per_node * capacity / mean for capacity in capacities]
 
 
 def _utilisation(steady: float, catch_up: float, lanes: float) -> float:
-    """Above the upper boundary exactly where catch_up + steady / upper is more than there is."""
+    """Exceeds the upper boundary exactly if catch_up + steady / upper exceeds the lanes."""
     left = lanes - catch_up
     if left <= 0:
         return math.inf
@@ -160,7 +160,7 @@ def _utilisation(steady: float, catch_up: float, lanes: float) -> float:
 
 
 def _lag_s(observation: Observation) -> float:
-    """Seconds of arrivals that wait at the source that is furthest behind."""
+    """Backlog in seconds of arrivals, at the source with the largest."""
     return max(
         (
             (s.backlog or 0.0) / s.arrival_rate if s.arrival_rate else math.inf

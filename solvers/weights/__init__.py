@@ -1,7 +1,7 @@
 """Weights of a stateless ordered region ([MW16-REGIONS]).
 
-Pure functions: ``weights_from(history, params)`` from the blocking rates of its connections, as in
-the paper; ``weights_from_service(history, params)`` from their workers' true rates (ADR 38).
+Two pure functions: ``weights_from(history, params)`` uses the blocking rates of the connections, as
+in the paper; ``weights_from_service(history, params)`` uses the workers' true rates (ADR 38).
 """
 
 from __future__ import annotations

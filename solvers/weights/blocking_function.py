@@ -1,7 +1,7 @@
 """The blocking-rate function of a connection: [MW16-REGIONS, 5.1].
 
-From what was measured at some weights: smoothed into the raw data, forced into non-decreasing
-order by monotone regression, the rest by linear inter- and extrapolation. F(0) = 0 is given.
+Measurements at some weights are smoothed into raw data, made non-decreasing by monotone regression,
+and completed by linear interpolation and extrapolation. F(0) = 0.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from solvers.model.problem import FloatArray
 
 @dataclass(slots=True)
 class RawData:
-    """Smoothed blocking rate and number of measurements at each weight that was ever tried."""
+    """Smoothed blocking rate and number of measurements at each weight that was tried."""
 
     rate: dict[int, float] = field(default_factory=dict)
     count: dict[int, float] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class RawData:
         self.count[weight] = self.count.get(weight, 0.0) + 1.0
 
     def forget_above(self, weight: int, decay: float) -> None:
-        """Reduce what is believed of heavier weights, so that they are tried again (5.4)."""
+        """Reduce the blocking rates of larger weights, so that these are tried again (5.4)."""
         for heavier in self.rate:
             if heavier > weight:
                 self.rate[heavier] *= 1.0 - decay
@@ -39,7 +39,7 @@ class RawData:
 
     @classmethod
     def pooled(cls, members: Iterable[RawData]) -> RawData:
-        """All data of the members of a cluster, weighted by how often it was measured (5.3)."""
+        """The data of all members of a cluster, weighted by the number of measurements (5.3)."""
         sums: dict[int, float] = {}
         together = cls()
         for member in members:
@@ -54,8 +54,8 @@ class RawData:
 def blocking_function(raw: RawData, units: int, delta: float) -> FloatArray:
     """[units + 1]: F at every weight, non-decreasing, and rising by at least ``delta`` a unit.
 
-    The paper introduces delta "when we need to force monotonicity": it makes flat stretches rise
-    ever so slightly, so that equal connections share evenly and no logarithm is of zero.
+    The paper introduces delta "when we need to force monotonicity". It makes flat parts rise
+    slightly, so that equal connections share evenly and no logarithm is of zero.
     """
     weights = np.array(sorted(w for w in raw.rate if w > 0), dtype=np.int64)
     grid = np.arange(units + 1, dtype=np.float64)
@@ -75,7 +75,7 @@ def blocking_function(raw: RawData, units: int, delta: float) -> FloatArray:
 
 
 def first_blocking(function: FloatArray, delta: float) -> int:
-    """w_s: the smallest weight at which more than delta's own slope is expected (5.3)."""
+    """w_s: the smallest weight whose blocking rate exceeds the slope of delta (5.3)."""
     grid = np.arange(len(function), dtype=np.float64)
     blocks = np.flatnonzero(function - delta * grid > delta)
     return int(blocks[0]) if len(blocks) else len(function) - 1

@@ -1,8 +1,8 @@
-"""From the history of a stateless ordered region to the weights of its connections:
+"""Weights of the connections of a stateless ordered region, from their blocking rates:
 [MW16-REGIONS, 3-5].
 
-One pure function: the same history gives the same weights, whether a local loop calls it every
-second or the pipeline every few minutes.
+``weights_from`` is pure: the same history gives the same weights, whether a local loop calls it
+every second or the pipeline every few minutes.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from solvers.weights.weight_bounds import weight_bounds
 
 @dataclass(frozen=True, eq=False)
 class BlockingHistory:
-    """What each connection was given and how much of the time it blocked, oldest row first.
+    """Weights and blocking rates of each connection, oldest round first.
 
-    ``blocking`` is the blocking rate, seconds blocked per second; NaN where nothing was measured.
-    ``alive`` says which connections there still are (a worker may have died).
+    ``blocking`` is the blocking rate in seconds blocked per second; NaN if nothing was measured.
+    ``alive`` is False for connections whose worker has died.
     """
 
     connection_ids: tuple[str, ...]
@@ -68,11 +68,11 @@ class BlockingHistory:
 class BlockingParams:
     """How the weights follow the measurements.
 
-    A connection that does not block while another one does may only be drafting (4.2), so its zero
-    says little: it is smoothed in with the share ``draft_smoothing`` instead of ``smoothing``.
-    ``max_change`` bounds what a weight may gain or lose in a round (None: nothing does);
-    ``decay`` 0 gives the paper's LB-static, 0.1 its LB-adaptive. ``cut`` is the largest distance
-    inside a cluster; log 2 lets two connections differ by a factor of two.
+    A connection that does not block while another one does may only be drafting (4.2). Its zero is
+    weak evidence and is smoothed with ``draft_smoothing`` instead of ``smoothing``. ``max_change``
+    limits the change of a weight in a round (None: no limit). ``decay`` 0 is the paper's LB-static,
+    0.1 its LB-adaptive. ``cut`` is the largest distance within a cluster; with log 2 two
+    connections may differ by a factor of two.
     """
 
     smoothing: float = 0.5
@@ -108,10 +108,10 @@ class RegionWeights:
     functions: FloatArray  # [N, R + 1]
     clusters: IntArray  # [N]
     blocking: float
-    """The largest blocking rate that is expected with these weights."""
+    """The largest expected blocking rate with these weights."""
     reason: str
     learned: tuple[RawData, ...]
-    """What all rounds taught: hand it to the next call together with the rounds since."""
+    """The data of all rounds; pass it to the next call together with the rounds since."""
 
 
 def weights_from(
@@ -121,8 +121,8 @@ def weights_from(
 ) -> RegionWeights:
     """The weights for the next period.
 
-    Either the whole history, or what was ``learned`` before and the rounds since: the same
-    weights, but a loop that runs every second need not replay its life every second.
+    Pass either the whole history, or the data ``learned`` before and the rounds since. Both give
+    the same weights; the second saves a local loop from replaying its whole history.
     """
     params = params or BlockingParams()
     raw = replay(history, params, learned)
@@ -150,7 +150,7 @@ def weights_from(
 def replay(
     history: BlockingHistory, params: BlockingParams, learned: Sequence[RawData] | None = None
 ) -> list[RawData]:
-    """Every round in turn: decay what is believed of heavier weights, then take in what is new."""
+    """The raw data after all rounds: each decays the rates of larger weights and adds its own."""
     if learned is not None and len(learned) != len(history.connection_ids):
         raise InvalidInput(
             f"learned has {len(learned)} connections, the history {len(history.connection_ids)}"

@@ -1,8 +1,8 @@
 """Clusters of connections that behave alike: [MW16-REGIONS, 5.3].
 
 Distance(F_j, F_k) = max(|log w_js / w_ks|, a |log F_j(w_js) / F_k(w_ks)|,
-a |log F_j(w_jR) / F_k(w_kR)|) with a = log R / |log(R delta)|. Agglomerative, complete linkage:
-no two members of a cluster are further apart than the cut.
+a |log F_j(w_jR) / F_k(w_kR)|) with a = log R / |log(R delta)|. Clustering is agglomerative with
+complete linkage: the distance of two members of a cluster is at most the cut.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from solvers.weights.blocking_function import first_blocking
 
 
 def distances(functions: FloatArray, delta: float) -> FloatArray:
-    """[N, N]: the paper's distance between all pairs."""
+    """[N, N]: the paper's distance of all pairs of connections."""
     units = functions.shape[1] - 1
     alpha = math.log(units) / abs(math.log(units * delta))
     knees = np.array([first_blocking(f, delta) for f in functions], dtype=np.int64)
@@ -32,7 +32,7 @@ def distances(functions: FloatArray, delta: float) -> FloatArray:
 
 
 def cluster(functions: FloatArray, delta: float, cut: float) -> IntArray:
-    """[N]: a cluster number from 0 for each connection, in order of first appearance."""
+    """[N]: the cluster of each connection, numbered from 0 by first appearance."""
     if len(functions) < 2:
         return np.zeros(len(functions), dtype=np.int64)
     tree = linkage(squareform(distances(functions, delta), checks=False), method="complete")

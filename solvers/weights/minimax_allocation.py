@@ -1,8 +1,8 @@
 """Minimax separable resource allocation by Fox's greedy: [MW16-REGIONS, 5.2].
 
-Minimise the largest F_j(w_j) with the weights adding up to all units and each within its bounds.
-For non-decreasing F_j the greedy that always gives the next unit to where it will block least is
-exact (Fox 1966; the tests compare it with brute force).
+Minimise the largest F_j(w_j); the weights add up to all units, and each is within its bounds. For
+non-decreasing F_j the greedy is exact: it always gives the next unit to the connection that will
+block least (Fox 1966). The tests compare it with brute force.
 """
 
 from __future__ import annotations
@@ -18,7 +18,20 @@ from solvers.model.problem import FloatArray, IntArray
 def minimax_allocation(
     functions: FloatArray, lowest: IntArray, highest: IntArray, units: int
 ) -> IntArray:
-    """[N] whole units. ``functions`` is [N, units + 1], each row non-decreasing."""
+    """Share whole units among connections so that the largest function value is smallest.
+
+    Args:
+        functions: [N, units + 1], each row non-decreasing.
+        lowest: [N], fewest units of each connection.
+        highest: [N], most units of each connection.
+        units: number of units to share.
+
+    Returns:
+        [N], units of each connection.
+
+    Raises:
+        InvalidInput: a function falls, or the bounds do not allow exactly ``units`` units.
+    """
     _check(functions, lowest, highest, units)
     weights: IntArray = np.array(lowest, dtype=np.int64)
     # Ties go to the lighter connection, so that equal functions share evenly.

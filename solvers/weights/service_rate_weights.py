@@ -1,9 +1,9 @@
-"""Weights from what each worker truly does a second, instead of from who blocks (ADR 38).
+"""Weights of connections by the service rates of their workers, instead of by blocking (ADR 38).
 
-A connection blocks alone, and late [MW16-REGIONS, 4.2 and 4.4], so that blocking rates teach
-about one connection a period. Records that came back over the time in which a worker had any is
-its rate, of all connections at once and also of those that are not at their limit (DS2, OSDI
-2018). The allocation is the paper's (5.2): minimise the largest F_j(w_j), here F_j(w) = w / rate_j.
+One connection blocks at a time, and late [MW16-REGIONS, 4.2 and 4.4], so blocking rates measure
+one connection a period. The service rate is the records that came back over the time in which the
+worker had any (DS2, OSDI 2018). It is known for all connections at once, also below their limit.
+The allocation is the paper's (5.2): minimise the largest F_j(w_j), here F_j(w) = w / rate_j.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from solvers.weights.weight_bounds import weight_bounds
 
 @dataclass(frozen=True, eq=False)
 class ServiceHistory:
-    """Records that came back and seconds in which there were any, oldest round first.
+    """Records that came back and busy seconds of each connection, oldest round first.
 
     A round in which a connection was not measured has NaN for its ``busy_s``.
     """
@@ -64,14 +64,15 @@ class ServiceHistory:
 
 @dataclass(frozen=True, slots=True)
 class ServiceParams:
-    """``change``: a likelihood ratio (twice its logarithm) beyond which a rate has changed.
+    """How the weights follow the service rates.
 
-    9 is three standard deviations. ``enough`` completions give a rate to a few percent, and older
-    rounds are not looked at. A connection of weight 0 is tried again once it was idle for as long
-    as that takes it, after ``probe_rounds`` rounds at the latest (0: never), and at once after
-    records that would be worth a unit. The weights will be in force for ``in_force_rounds``: a
-    local loop's for one, a plan's for many, and a probe is so much longer.
-    ``min_units`` and ``max_change`` are as in ``BlockingParams``.
+    A rate has changed if twice the logarithm of the likelihood ratio is above ``change``; 9 is
+    three standard deviations. ``enough`` completions give a rate to a few percent; older rounds are
+    not used. A connection of weight 0 is probed after it was idle for as long as a probe takes, at
+    the latest after ``probe_rounds`` rounds (0: never), and at once if its last records were fast
+    enough for a unit. The weights will be in force for ``in_force_rounds`` rounds: one in a local
+    loop, many in a plan; a probe lasts as long. ``min_units`` and
+    ``max_change`` are as in ``BlockingParams``.
     """
 
     change: float = 9.0
@@ -95,20 +96,20 @@ class ServiceParams:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ServiceWeights:
-    """New weights in units, the rates they come from (NaN: never measured), and why."""
+    """New weights in units, the rates behind them (NaN: never measured), and the reason."""
 
     units: IntArray
     rates: FloatArray
     """Records a second of each connection."""
     probed: BoolArray
-    """Connections that get a record only to find out what they do now."""
+    """Connections that get records only to measure their rate."""
     reason: str
 
 
 def weights_from_service(
     history: ServiceHistory, params: ServiceParams | None = None
 ) -> ServiceWeights:
-    """The weights for the next period: the largest throughput that whole units allow."""
+    """The weights for the next period, with the largest throughput that whole units allow."""
     params = params or ServiceParams()
     n = len(history.connection_ids)
     rates = np.array(
@@ -126,29 +127,29 @@ def weights_from_service(
 
 
 def newest_rate(done: FloatArray, busy_s: FloatArray, params: ServiceParams) -> float:
-    """Completions over busy seconds, back to where the rate last changed; NaN if never measured."""
+    """Completions over busy seconds since the rate last changed; NaN if never measured."""
     used = busy_s[::-1] > 0
     counts, seconds = np.cumsum(done[::-1][used]), np.cumsum(busy_s[::-1][used])
     if not len(seconds):
         return math.nan
     n = min(len(counts), 1 + int(np.searchsorted(counts, params.enough)))
-    # Cut where new and old differ most, and again within the new, until nothing differs.
+    # Cut where newer and older rounds differ most; repeat in the newer part until none differ.
     while n > 1:
         cut = _differs(counts[: n - 1], seconds[: n - 1], counts[n - 1], seconds[n - 1])
         best = int(np.argmax(cut))
         if cut[best] <= params.change:
             break
         n = best + 1
-    # Nothing came back yet: the first record takes at least as long as it has taken so far.
+    # If nothing came back yet, the first record takes at least the time so far.
     return max(float(counts[n - 1]), 1.0) / float(seconds[n - 1])
 
 
 def _differs(newer: FloatArray, newer_s: FloatArray, all_: float, all_s: float) -> FloatArray:
     """Twice the log likelihood ratio of a newer and an older Poisson rate against one for all.
 
-    All of the older rounds are weighed at once: one of them alone has too few records of a slow
-    worker to tell it from a fast one. One record does not make a worker faster: it may have been
-    a light one, or have been in hand since long before.
+    All older rounds are compared together: a single round has too few records of a slow worker to
+    distinguish it from a fast one. One fast record does not make a worker faster: it may have been
+    small, or the worker may have started it long before.
     """
     common = all_ / all_s
     ratio = _gain(newer, common * newer_s) + _gain(all_ - newer, common * (all_s - newer_s))
@@ -161,7 +162,7 @@ def _gain(seen: FloatArray, expected: FloatArray) -> FloatArray:
 
 
 def _functions(rates: FloatArray, units: int) -> FloatArray:
-    """[N, units + 1]: how long a worker needs for its share of one record of the region."""
+    """[N, units + 1]: time of a worker for its share of one record of the region."""
     known = np.where(np.isfinite(rates), rates, 1.0)
     return np.arange(units + 1, dtype=np.float64)[None, :] / known[:, None]
 
@@ -169,10 +170,11 @@ def _functions(rates: FloatArray, units: int) -> FloatArray:
 def _probes(
     history: ServiceHistory, units: IntArray, rates: FloatArray, params: ServiceParams
 ) -> IntArray:
-    """[N]: units for those of no weight that had no record for long, or whose last ones were fast.
+    """[N]: units of the probe of each connection of weight 0; 0 if it is not probed.
 
-    One fast record after many slow ones proves nothing yet; waiting as long again for the next
-    would make two probes of what one can tell. It is fast, so it may get more than a record.
+    A connection is probed if it was idle for long, or if its last records were fast. One fast
+    record after many slow ones is no proof, and waiting for another probe would take long; a fast
+    worker may get more than one record.
     """
     if params.probe_rounds == 0:
         return np.zeros(len(units), dtype=np.int64)
@@ -180,7 +182,7 @@ def _probes(
     a_unit = float(np.nansum(np.where(history.alive, rates, 0.0))) / history.units
     is_fast = np.array(
         [
-            _last_stretch(history.done[:, j], history.busy_s[:, j]) >= a_unit
+            _recent_rate(history.done[:, j], history.busy_s[:, j]) >= a_unit
             for j in range(len(units))
         ]
     )
@@ -190,7 +192,7 @@ def _probes(
 
 
 def _idle_rounds(busy_s: FloatArray) -> IntArray:
-    """[N]: the newest rounds in a row without a record."""
+    """[N]: number of newest rounds in a row without a record."""
     is_used = busy_s[::-1] > 0
     return np.where(is_used.any(axis=0), is_used.argmax(axis=0), len(busy_s))
 
@@ -198,11 +200,11 @@ def _idle_rounds(busy_s: FloatArray) -> IntArray:
 def _patience(history: ServiceHistory, rates: FloatArray, params: ServiceParams) -> FloatArray:
     """[N]: rounds of idleness before a probe.
 
-    A probe holds up what is merged behind it for as long as the worker takes. Idle for as long
-    before it, a worker holds the merge up for half of the time at most, however slow it is; and
-    one that is not that slow is seen to recover the sooner.
+    A probe delays the merge for as long as the worker takes. A worker that was idle for as long
+    before delays the merge for at most half of the time, however slow it is. A faster worker is
+    probed earlier, so its recovery is noticed earlier.
     """
-    # The busiest connection of all rounds was busy for most of one.
+    # The busiest connection was busy for most of a round.
     round_s = float(np.nanmax(history.busy_s, initial=0.0))
     if not round_s > 0:
         return np.full(len(rates), float(params.probe_rounds))
@@ -213,14 +215,14 @@ def _patience(history: ServiceHistory, rates: FloatArray, params: ServiceParams)
 
 
 def _units_of_a_record(history: ServiceHistory) -> int:
-    """Units that get about a record in a round like the last one; a hundredth of all at most."""
+    """Units that get about one record in a round like the last; at most a hundredth of all."""
     records = float(history.done[-1].sum())
     most = max(1, history.units // 100)
     return max(1, min(most, int(history.units / records))) if records > 0 else 1
 
 
-def _last_stretch(done: FloatArray, busy_s: FloatArray) -> float:
-    """The rate over the newest rounds in a row with a record; 0 if none came back in them."""
+def _recent_rate(done: FloatArray, busy_s: FloatArray) -> float:
+    """The rate over the newest rounds in a row with records; 0 if none came back."""
     used = np.flatnonzero(busy_s > 0)
     if not len(used):
         return 0.0
@@ -230,7 +232,7 @@ def _last_stretch(done: FloatArray, busy_s: FloatArray) -> float:
 
 
 def _with_probes(units: IntArray, probes: IntArray, rates: FloatArray) -> IntArray:
-    """Their units, one by one from those whose share takes them longest."""
+    """The weights with probes; each unit is taken from the worker whose share takes longest."""
     units = np.array(units)
     for j in np.repeat(np.arange(len(units)), probes):
         can_give = (units > 1) & (probes == 0)

@@ -1,4 +1,4 @@
-"""Between which bounds each weight may be chosen: m_j and M_j of [MW16-REGIONS, 5.2]."""
+"""Lower and upper bound of each weight: m_j and M_j of [MW16-REGIONS, 5.2]."""
 
 from __future__ import annotations
 
@@ -16,13 +16,24 @@ def weight_bounds(
     min_units: int = 0,
     max_change: int | None = None,
 ) -> tuple[IntArray, IntArray]:
-    """Change per round, a floor, dead connections at nothing, silent ones where they are.
+    """Bounds from the largest change in a round and the floor.
 
-    The bounds always leave room for all units. A floor that does not fit beside the others lets a
-    connection that was below it stay there, and no further down.
+    Dead connections get nothing; connections without measurements keep their weight. The bounds
+    always allow exactly all units. If the floor does not fit beside the other bounds, a connection
+    that was below it may stay at its weight, but may not go lower.
+
+    Args:
+        now: [N], weights in force.
+        alive: [N], connections that exist.
+        known: [N], connections with measurements.
+        min_units: the floor of each weight.
+        max_change: largest change of a weight in a round; no limit if None.
+
+    Returns:
+        (lowest, highest), [N] each.
     """
     _check_floor(int(alive.sum()), units, min_units)
-    # What a dead connection had must go somewhere, and now: no bound may stand in its way.
+    # The units of a dead connection must move now, so the limit on changes is lifted.
     must_go = bool((now[~alive] > 0).any())
     change = units if max_change is None or must_go else max_change
     highest = np.minimum(now + change, units)
