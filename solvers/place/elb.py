@@ -7,7 +7,7 @@
 3. The substreams of the queue go to underloaded instances, largest first, first fit. An instance
    that becomes overloaded takes no more.
 
-ADR 32 says what the slides leave open: which instance is removed (the least loaded), what
+docs/papers.md says what the slides leave open: which instance is removed (the least loaded), what
 "fit" means (not above the average), and where a substream goes that fits nowhere (the least
 loaded).
 """

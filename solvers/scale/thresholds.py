@@ -4,7 +4,7 @@ It follows the text where the printed code differs from it. Every cluster has it
 print never resets I_L and applies the last one). The cap is on all clusters together (the print
 compares each cluster with it). Shrinking aims at k x Max (the print uses Max, and can remove more
 nodes than there are). Growing aims at k x Max as well: with Max, as printed, the next record would
-start the next launch. See ADR 31.
+start the next launch. See docs/papers.md.
 
 The guard applies launch and shutdown time, the minimum, the cap and paid hours to all policies.
 """
