@@ -113,7 +113,7 @@ def _newest_round(settings: Settings, job: str) -> Round:
 
 
 def _plan_options(today: Round, request: WhatIfRequest) -> _PlanOptions:
-    default = today.policy.budgets.of(today.snapshot["head_version"])
+    default = today.policy.budgets.of(today.snapshot.head_version)
     budget = Budget(
         moves=parse_limit("--moves", request.moves, default.moves, int),
         bytes=parse_limit("--bytes", request.bytes, default.bytes, int),

@@ -30,8 +30,8 @@ def drafted(settings, run_id, extra=2):
 
 
 def published(settings):
-    log = [row for row in read_log(settings, JOB) if row["event"] == "published"]
-    return [(row["version"], row["plan_id"], row["run_id"]) for row in log]
+    log = [row for row in read_log(settings, JOB) if row.event == "published"]
+    return [(row.version, row.plan_id, row.run_id) for row in log]
 
 
 def put_in_force_unlogged(settings, run_id):
@@ -62,8 +62,8 @@ def test_a_row_that_the_log_lacks_is_added_once_with_the_time_of_the_commit(sett
     assert check_jobs(settings, [JOB]) == []
     assert published(settings) == [(1, head.plan_id, "run-1")]
     row = read_log(settings, JOB)[-1]
-    assert abs((row["at"] - head.published_at).total_seconds()) < 10
-    assert "by check_invariants" in row["reason"]
+    assert abs((row.at - head.published_at).total_seconds()) < 10
+    assert "by check_invariants" in row.reason
     # The publisher was only slow: what it writes now is the same event.
     log_published(settings, head, "compare-and-set won")
     assert check_jobs(settings, [JOB]) == []

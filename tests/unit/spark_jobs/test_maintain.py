@@ -125,7 +125,7 @@ def test_after_the_retention_of_plans_only_what_is_in_force_is_left_and_it_is_wh
     tidy(settings, days=4000)
     waits = plans["waits"]["plan_id"]
     assert [row["plan_id"] for row in read_plans(settings, JOB)] == [waits]
-    assert {row["plan_id"] for row in read_log(settings, JOB)} == {waits}
+    assert {row.plan_id for row in read_log(settings, JOB)} == {waits}
     assert read_assignment(settings, JOB, plans["one"]["plan_id"]) == []
     assert check_jobs(settings, [JOB]) == []
     before = {name: open_table(settings, name).version() for name in TABLES}
@@ -211,7 +211,7 @@ def test_nothing_is_lost_beside_a_job_and_a_publisher_at_work(settings):
     assert len(dates(settings, "many")) == 8 * rounds
     assert dates(settings, "old") == []
     assert read_head(settings, JOB).version == 10
-    assert sorted(row["version"] for row in read_log(settings, JOB)) == list(range(1, 11))
+    assert sorted(row.version for row in read_log(settings, JOB)) == list(range(1, 11))
     assert is_append_only(settings, KEY_GROUPS)
 
 

@@ -31,24 +31,24 @@ def in_force(settings, draft, version=None):
 
 
 def published(settings):
-    log = [row for row in read_log(settings, JOB) if row["event"] == "published"]
-    return [(row["version"], row["plan_id"], row["run_id"]) for row in log]
+    log = [row for row in read_log(settings, JOB) if row.event == "published"]
+    return [(row.version, row.plan_id, row.run_id) for row in log]
 
 
 def test_versions_follow_each_other_and_each_is_logged_once(settings):
     first = drafted(settings, "run-1")
     head = publish_plan(settings, JOB, "run-1")
-    assert (head.version, head.plan_id) == (1, first["plan_id"])
+    assert (head.version, head.plan_id) == (1, first.plan_id)
     second = drafted(settings, "run-2", head=head, extra=1)
     publish_plan(settings, JOB, "run-2")
     found = read_head(settings, JOB)
-    assert (found.version, found.plan_id, found.run_id) == (2, second["plan_id"], "run-2")
-    assert found.content_hash == second["content_hash"]
-    expected = [(1, first["plan_id"], "run-1"), (2, second["plan_id"], "run-2")]
+    assert (found.version, found.plan_id, found.run_id) == (2, second.plan_id, "run-2")
+    assert found.content_hash == second.content_hash
+    expected = [(1, first.plan_id, "run-1"), (2, second.plan_id, "run-2")]
     assert published(settings) == expected
     commits = [entry.get("userMetadata") for entry in open_table(settings, "plans.heads").history()]
     assert commits[0] == (
-        f'{{"job": "probe", "plan_id": "{second["plan_id"]}", "run_id": "run-2", "version": 2}}'
+        f'{{"job": "probe", "plan_id": "{second.plan_id}", "run_id": "run-2", "version": 2}}'
     )
     # A run that comes again finds its work done, in force still or replaced since.
     for run_id in ("run-1", "run-2"):
@@ -64,8 +64,8 @@ def test_a_draft_made_against_an_older_version_loses_and_names_the_winner(settin
     for _ in range(2):
         with pytest.raises(PublishConflict, match=f"plan {winner['plan_id']} of run run-1"):
             publish_plan(settings, JOB, "run-2")
-    assert [row["event"] for row in read_log(settings, JOB)] == ["published", "conflict"]
-    assert published(settings) == [(1, winner["plan_id"], "run-1")]
+    assert [row.event for row in read_log(settings, JOB)] == ["published", "conflict"]
+    assert published(settings) == [(1, winner.plan_id, "run-1")]
 
 
 def test_a_head_that_has_moved_is_left_and_leaves_no_trace_of_the_loser(settings):
@@ -91,7 +91,7 @@ def test_the_log_of_a_publisher_that_died_is_completed_by_the_next(settings):
     assert published(settings) == []
     second = drafted(settings, "run-2", head=head, extra=1)
     publish_plan(settings, JOB, "run-2")
-    expected = [(1, first["plan_id"], "run-1"), (2, second["plan_id"], "run-2")]
+    expected = [(1, first.plan_id, "run-1"), (2, second.plan_id, "run-2")]
     assert published(settings) == expected
     publish_plan(settings, JOB, "run-1")
     assert published(settings) == expected
@@ -108,19 +108,19 @@ def test_a_dry_run_is_logged_once_and_leaves_the_head(settings):
     for _ in range(2):
         assert publish_plan(settings, JOB, "run-1", dry_run=True) is None
     assert read_head(settings, JOB) is None
-    log = [(row["event"], row["plan_id"]) for row in read_log(settings, JOB)]
-    assert log == [("dry_run", draft["plan_id"])]
+    log = [(row.event, row.plan_id) for row in read_log(settings, JOB)]
+    assert log == [("dry_run", draft.plan_id)]
 
 
 def test_content_that_was_changed_after_the_draft_is_never_published(settings):
     draft = drafted(settings, "run-1")
-    extra = {"job": JOB, "plan_id": draft["plan_id"], "operator_id": "parse", "key_group": 99,
+    extra = {"job": JOB, "plan_id": draft.plan_id, "operator_id": "parse", "key_group": 99,
              "node_id": "node-0", "previous_node_id": "node-0", "state_bytes": 0}  # fmt: skip
     append(settings, "plans.assignments", [extra])
     with pytest.raises(VerificationFailed, match="content_hash: promised"):
         publish_plan(settings, JOB, "run-1")
     assert read_head(settings, JOB) is None
-    assert [row["event"] for row in read_log(settings, JOB)] == ["refused"]
+    assert [row.event for row in read_log(settings, JOB)] == ["refused"]
 
 
 def test_a_promise_that_does_not_hold_is_never_published(settings):

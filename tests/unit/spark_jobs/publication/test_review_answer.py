@@ -42,8 +42,8 @@ def drafted(settings: Settings, run_id: str = "run-1", policy=PERSON, **rows: An
 
 
 def answer(draft: Row, word: str = APPROVED, **fields: Any) -> ReviewAnswer:
-    run_id = f"review__{draft['plan_id']}"
-    given = ReviewAnswer(word, "Ada", AT, run_id, draft["plan_id"], draft["content_hash"])
+    run_id = f"review__{draft.plan_id}"
+    given = ReviewAnswer(word, "Ada", AT, run_id, draft.plan_id, draft.content_hash)
     return replace(given, **fields)
 
 
@@ -57,7 +57,7 @@ def newer_snapshot(settings: Settings, policy=PERSON, **changes: Any) -> None:
 
 
 def events(settings: Settings) -> list[str]:
-    return [row["event"] for row in read_log(settings, JOB)]
+    return [row.event for row in read_log(settings, JOB)]
 
 
 @pytest.fixture
@@ -71,11 +71,11 @@ def test_what_a_person_must_see_waits_with_the_reason_and_leaves_the_head(settin
     for _ in range(2):
         assert publish_plan(settings, JOB, "run-1") is None
     assert read_head(settings, JOB) is None
-    assert [row["plan_id"] for row in waiting_plans(read_log(settings, JOB))] == [draft["plan_id"]]
+    assert [row.plan_id for row in waiting_plans(read_log(settings, JOB))] == [draft.plan_id]
     assert events(settings) == ["waiting"]
     handed = read_task_result(handoff)
-    assert (handed["outcome"], handed["plan_id"]) == ("waiting", draft["plan_id"])
-    assert (handed["run_id"], handed["content_hash"]) == ("run-1", draft["content_hash"])
+    assert (handed["outcome"], handed["plan_id"]) == ("waiting", draft.plan_id)
+    assert (handed["run_id"], handed["content_hash"]) == ("run-1", draft.content_hash)
 
 
 def test_within_limits_the_clock_that_is_given_decides(settings):
@@ -85,7 +85,7 @@ def test_within_limits_the_clock_that_is_given_decides(settings):
     noon, night = (AT.replace(hour=hour, minute=0) for hour in (12, 3))
     assert publish_plan(settings, JOB, "run-1", now=noon) is None
     assert read_head(settings, JOB) is None
-    assert [row["event"] for row in waiting_plans(read_log(settings, JOB))] == ["waiting"]
+    assert [row.event for row in waiting_plans(read_log(settings, JOB))] == ["waiting"]
     head = publish_plan(settings, JOB, "run-1", now=night)
     assert (head.version, read_head(settings, JOB).version) == (1, 1)
     assert waiting_plans(read_log(settings, JOB)) == []
@@ -96,11 +96,11 @@ def test_an_approved_plan_is_published_with_the_name_of_who_approved(settings, h
     publish_plan(settings, JOB, "run-1")
     for _ in range(2):
         head = publish_reviewed(settings, JOB, "run-1", answer(draft))
-    assert (head.version, head.content_hash) == (1, draft["content_hash"])
-    assert read_head(settings, JOB).plan_id == draft["plan_id"]
+    assert (head.version, head.content_hash) == (1, draft.content_hash)
+    assert read_head(settings, JOB).plan_id == draft.plan_id
     assert sorted(events(settings)) == ["approved", "published", "waiting"]
-    said = {row["event"]: row for row in read_log(settings, JOB)}["approved"]
-    assert (said["actor"], said["at"]) == ("Ada", AT)
+    said = {row.event: row for row in read_log(settings, JOB)}["approved"]
+    assert (said.actor, said.at) == ("Ada", AT)
     assert read_task_result(handoff)["outcome"] == "published"
 
 
@@ -111,7 +111,7 @@ def test_reject_and_time_out_leave_the_old_plan_in_force_and_are_logged(settings
     draft = drafted(settings, "run-2", head=old, extra=1)
     publish_plan(settings, JOB, "run-2")
     assert publish_reviewed(settings, JOB, "run-2", answer(draft, word)) is None
-    assert read_head(settings, JOB).plan_id == first["plan_id"]
+    assert read_head(settings, JOB).plan_id == first.plan_id
     assert word in events(settings)
     assert waiting_plans(read_log(settings, JOB)) == []
     assert read_task_result(handoff)["outcome"] == word
@@ -138,9 +138,9 @@ def test_a_publish_that_comes_again_does_not_overrule_a_no(settings, word, hando
 def test_a_draft_that_changes_nothing_is_neither_shown_nor_published(settings):
     draft = write_draft(settings, PERSON, "run-1", placement={("parse", 3): "node-1"}, seconds=0.1,
                         loads={("parse", 3): 0.0, ("count", 3): 0.0})  # fmt: skip
-    assert draft["status"] == "unchanged"
+    assert draft.status == "unchanged"
     with pytest.raises(InvalidInput, match=r"changes nothing: .*to fix it: choose one of"):
-        prepare_review(settings, JOB, "run-1", draft["plan_id"], draft["content_hash"], "/")
+        prepare_review(settings, JOB, "run-1", draft.plan_id, draft.content_hash, "/")
     with pytest.raises(InvalidInput, match="changes nothing"):
         publish_reviewed(settings, JOB, "run-1", answer(draft))
     assert read_head(settings, JOB) is None
@@ -227,7 +227,7 @@ def draft_of_a_drain(settings: Settings) -> Row:
 def test_a_plan_that_leaves_a_draining_node_partly_full_is_not_stale_for_that(settings):
     draft = draft_of_a_drain(settings)
     publish_plan(settings, JOB, "run-1")
-    prepare_review(settings, JOB, "run-1", draft["plan_id"], draft["content_hash"], "/ballast/")
+    prepare_review(settings, JOB, "run-1", draft.plan_id, draft.content_hash, "/ballast/")
     assert publish_reviewed(settings, JOB, "run-1", answer(draft)).version == 1
 
 
@@ -255,26 +255,24 @@ def test_a_newer_draft_supersedes_an_older_one_that_waits_and_never_the_other_wa
     publish_plan(settings, JOB, "run-1")
     new = drafted(settings, "run-2", extra=1)
     publish_plan(settings, JOB, "run-2")
-    assert [row["plan_id"] for row in waiting_plans(read_log(settings, JOB))] == [new["plan_id"]]
-    with pytest.raises(PlanStale, match=f"plan {new['plan_id']} of run run-2 is newer"):
+    assert [row.plan_id for row in waiting_plans(read_log(settings, JOB))] == [new.plan_id]
+    with pytest.raises(PlanStale, match=f"plan {new.plan_id} of run run-2 is newer"):
         publish_reviewed(settings, JOB, "run-1", answer(old))
     with pytest.raises(PlanStale):
         publish_plan(settings, JOB, "run-1")
-    assert publish_reviewed(settings, JOB, "run-2", answer(new)).plan_id == new["plan_id"]
+    assert publish_reviewed(settings, JOB, "run-2", answer(new)).plan_id == new.plan_id
 
 
 def test_the_review_says_what_and_why_before_and_after_and_what_moves(settings):
     draft = drafted(settings)
     publish_plan(settings, JOB, "run-1")
-    text = prepare_review(
-        settings, JOB, "run-1", draft["plan_id"], draft["content_hash"], "/ballast/"
-    )
-    assert draft["plan_id"] in text.subject
+    text = prepare_review(settings, JOB, "run-1", draft.plan_id, draft.content_hash, "/ballast/")
+    assert draft.plan_id in text.subject
     body = text.body
     for said in (
         "review.mode is person", "| node-0 | alive |", "load distance", "Bound", "budget",
-        f"/ballast/?dag=reoptimize__{JOB}&run=run-1", draft["content_hash"],
-        f"Moves ({draft['moves']})",
+        f"/ballast/?dag=reoptimize__{JOB}&run=run-1", draft.content_hash,
+        f"Moves ({draft.moves})",
     ):  # fmt: skip
         assert said in body.replace("\\", ""), said
     assert events(settings) == ["waiting"]
@@ -283,7 +281,7 @@ def test_the_review_says_what_and_why_before_and_after_and_what_moves(settings):
 def test_a_review_of_something_else_than_the_draft_is_refused(settings):
     draft = drafted(settings)
     with pytest.raises(NotFound, match="not plan"):
-        prepare_review(settings, JOB, "run-1", "0" * 16, draft["content_hash"], "/ballast/")
+        prepare_review(settings, JOB, "run-1", "0" * 16, draft.content_hash, "/ballast/")
 
 
 @pytest.mark.parametrize(
@@ -327,12 +325,12 @@ def test_the_program_carries_an_answer_out(settings, monkeypatch):
     argv = [
         "--job", JOB, "--run-id", "run-1", "--warehouse", settings.warehouse,
         "--answer", "approved", "--answered-by", "Ada", "--answered-at", AT.isoformat(),
-        "--review-run-id", "review__x", "--plan-id", draft["plan_id"],
-        "--content-hash", draft["content_hash"], "--reason", "looks\ngood",
+        "--review-run-id", "review__x", "--plan-id", draft.plan_id,
+        "--content-hash", draft.content_hash, "--reason", "looks\ngood",
     ]  # fmt: skip
     assert main(argv) == 0
-    assert read_head(settings, JOB).plan_id == draft["plan_id"]
-    said = next(r["reason"] for r in read_log(settings, JOB) if r["event"] == "approved")
+    assert read_head(settings, JOB).plan_id == draft.plan_id
+    said = next(r.reason for r in read_log(settings, JOB) if r.event == "approved")
     assert said.endswith(": looks good")
     assert json.loads(json.dumps(said)) == said
 
