@@ -70,6 +70,14 @@ def test_papers_are_cited_by_key_alone() -> None:
     assert [name_of(path) for path in text_files() if by_number in text_of(path)] == []
 
 
+def test_papers_and_decisions_are_cited_in_one_style() -> None:
+    """[ICDE17, 4.3.1] and ADR 41, not by venue, by file or with leading zeros."""
+    other = re.compile(r"Middleware'16, \d|ICDE'17|\bADR 0\d|(?<![(/`])docs/adr/0\d")
+    exempt = {DOCS / "papers.md", DOCS / "adr" / "README.md", Path(__file__)}
+    found = [path for path in text_files() if path not in exempt and other.search(text_of(path))]
+    assert [name_of(path) for path in found] == []
+
+
 def test_every_cited_decision_has_a_record() -> None:
     index = text_of(DOCS / "adr" / "README.md")
     moved = {int(number) for number in re.findall(r"^\| ADR (\d+) \|", index, re.MULTILINE)}
