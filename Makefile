@@ -72,7 +72,7 @@ bench-real-jobs: setup ## Real Jobs 2, 3 and 4 of [ICDE17] on the streaming libr
 bench-scaling: setup ## Scaling and placing beside what [ICDE17] and [AUTODASP17] and [DODO] print (20 minutes)
 	@$(VENV)/python -m bench.scaling --docs
 
-bench-weights: setup ## Weights of an ordered region on loopback TCP: [MW16-REGIONS], 6 (30 minutes)
+bench-weights: setup ## Weights of an ordered region on loopback TCP: [MW16-REGIONS, 6] (30 minutes)
 	@$(VENV)/python -m bench.weights --docs
 
 bench-review-page: setup ## Time every route of the review page on large warehouses (3 minutes)

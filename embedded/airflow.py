@@ -1,7 +1,7 @@
 """Airflow on one machine: three supervised processes, SQLite, one loopback port.
 
 ``airflow standalone`` is not used, because it leaves processes running when it ends, and its log
-servers listen on every interface (docs/adr/0010).
+servers listen on every interface (ADR 10).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ COMPONENTS: dict[str, tuple[str, ...]] = {
 }
 # The parts that /monitor/health must report as healthy before the stack is used.
 HEALTHY_PARTS = ("metadatabase", "scheduler", "dag_processor")
-# Where notices go; the alert of a deadline can read it only from here (docs/adr/0051).
+# Where notices go; the alert of a deadline can read it only from here (ADR 51).
 WEBHOOK_VARIABLE = "AIRFLOW_CONN_BALLAST_WEBHOOK"
 SECRET_NAMES = ("api_secret", "jwt_secret", "admin_password", "fernet_key")
 

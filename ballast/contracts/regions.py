@@ -46,7 +46,7 @@ class RegionPolicy(StrictModel):
     workers: Workers
     """The number of workers (named worker-0, worker-1, ...), or their names."""
     method: Literal["service", "blocking"] = "service"
-    """Weights by the service rate of each worker (ADR 0038), or by blocking ([MW16-REGIONS])."""
+    """Weights by the service rate of each worker (ADR 38), or by blocking ([MW16-REGIONS])."""
     min_units: Units = 1
     """The least weight of a living worker. With 0 a slow worker may get no records, and is then
     measured again only if a local loop tries it."""

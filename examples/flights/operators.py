@@ -1,7 +1,7 @@
 """The three operators of the job, and the job itself ([ICDE17, 5.4], Real Job 2).
 
 A flight without a tail number has no airplane: it is extracted under carrier and flight number,
-counts for its destination and for no airplane (docs/adr/0012-flights-without-tail-number.md).
+counts for its destination and for no airplane (ADR 12).
 A flight that was cancelled or diverted has no arrival delay: it counts as a flight and adds
 nothing to sums of delays.
 """

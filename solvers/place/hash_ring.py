@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from ballast.contracts.errors import InvalidInput
 
 POINTS = 200
-"""Points of an average node, as in [DODO], appendix B."""
+"""Points of an average node, as in [DODO, appendix B]."""
 
 
 def position(text: str) -> int:
