@@ -63,7 +63,7 @@ def later(settings: Settings, **changes: Any) -> None:
 
 def placed(settings: Settings, head: Head) -> dict[tuple[str, int], str]:
     rows = read_assignment(settings, JOB, head.plan_id)
-    return {(row["operator_id"], row["key_group"]): row["node_id"] for row in rows}
+    return {(row.operator_id, row.key_group): row.node_id for row in rows}
 
 
 def test_the_old_content_is_in_force_as_a_new_version_and_the_log_says_why(settings):
@@ -74,20 +74,20 @@ def test_the_old_content_is_in_force_as_a_new_version_and_the_log_says_why(setti
     assert (head.version, found.version, found.run_id) == (3, 3, "back-1")
     assert found.content_hash == first.content_hash
     rows = read_assignment(settings, JOB, found.plan_id)
-    assert content_hash((r["operator_id"], r["key_group"], r["node_id"]) for r in rows) == (
+    assert content_hash((r.operator_id, r.key_group, r.node_id) for r in rows) == (
         first.content_hash
     )
-    events = [row for row in read_log(settings, JOB) if row["run_id"] == "back-1"]
-    assert [row["event"] for row in events] == ["published", "rolled_back"]
-    assert events[1]["version"] == 3
+    events = [row for row in read_log(settings, JOB) if row.run_id == "back-1"]
+    assert [row.event for row in events] == ["published", "rolled_back"]
+    assert events[1].version == 3
     assert "starves node-1" in events[1]["reason"]
     # It moves from where the job is, which is the version that it applied last.
-    assert {(r["operator_id"], r["key_group"]): r["previous_node_id"] for r in rows} == placed(
+    assert {(r.operator_id, r.key_group): r.previous_node_id for r in rows} == placed(
         settings, second
     )
     plan = read_plan(settings, JOB, found.plan_id)
-    assert (plan["method"], plan["parent_version"]) == ("rollback", 2)
-    assert plan["moves"] == sum(row["node_id"] != row["previous_node_id"] for row in rows)
+    assert (plan.method, plan.parent_version) == ("rollback", 2)
+    assert plan.moves == sum(row.node_id != row.previous_node_id for row in rows)
 
 
 def test_a_version_can_be_rolled_back_and_forth(settings):
@@ -191,7 +191,7 @@ def test_a_rollback_that_died_between_head_and_log_is_completed_by_its_retry(set
             roll_back(settings, JOB, "back-1", WISH)
     assert read_head(settings, JOB).version == 3
     assert roll_back(settings, JOB, "back-1", WISH).version == 3
-    assert [r["event"] for r in read_log(settings, JOB)].count("rolled_back") == 1
+    assert [r.event for r in read_log(settings, JOB)].count("rolled_back") == 1
 
 
 def _dies(*_: Any) -> None:

@@ -139,11 +139,11 @@ def test_traffic_of_an_unknown_key_group_is_named():
 def test_a_drafts_rows_keep_its_promises(drafted):
     given, plan, content = drafted
     assert violations_of(given, plan, PlanContent(content, [])) == []
-    assert content_hash_of(PlanContent(content)) == plan["content_hash"]
+    assert content_hash_of(PlanContent(content)) == plan.content_hash
     backwards = content.take(list(range(content.num_rows))[::-1])
-    assert content_hash_of(PlanContent(backwards)) == plan["content_hash"]
-    assert plan["moves"] == 4
-    assert plan["seed"] == 3
+    assert content_hash_of(PlanContent(backwards)) == plan.content_hash
+    assert plan.moves == 4
+    assert plan.seed == 3
 
 
 @pytest.mark.parametrize(
@@ -191,10 +191,10 @@ def test_a_joint_draft_promises_load_and_bytes_as_they_will_be():
     policy = joint_policy(traffic={"send_cpu_s": 1e-3, "receive_cpu_s": 1e-3})
     apart = {("count", group): f"node-{(group + 1) % 2}" for group in range(4)}
     given, plan, content = drafted_from(policy, Budget(), placement=apart)
-    assert plan["collocation_factor_pct"] == 100.0
-    assert (plan["wire_bytes_before_per_s"] > 0, plan["wire_bytes_per_s"]) == (True, 0.0)
-    assert plan["load_index_pct"] < 100.0
-    assert plan["serialise_us"] == pytest.approx(2000.0)
+    assert plan.collocation_factor_pct == 100.0
+    assert (plan.wire_bytes_before_per_s > 0, plan.wire_bytes_per_s) == (True, 0.0)
+    assert plan.load_index_pct < 100.0
+    assert plan.serialise_us == pytest.approx(2000.0)
     assert violations_of(given, plan, PlanContent(content, [])) == []
 
 
@@ -202,8 +202,8 @@ def test_what_does_not_pay_is_kept_with_the_plan():
     policy = joint_policy(gate={"records_per_byte": 1e9, "first_life_s": 1.0})
     apart = {("count", group): f"node-{(group + 1) % 2}" for group in range(4)}
     _, plan, _ = drafted_from(policy, Budget(), placement=apart)
-    assert (plan["status"], plan["moves"]) == ("unchanged", 0)
-    assert "costs the worth of" in plan["held_back_json"]
+    assert (plan.status, plan.moves) == ("unchanged", 0)
+    assert "costs the worth of" in plan.held_back_json
     assert any("held back because it does not pay" in line for line in report(plan))
 
 
@@ -215,7 +215,7 @@ def test_what_is_kept_of_what_was_held_back_is_little():
     )  # fmt: skip
     apart = {("count", group): f"node-{(group + 1) % 2}" for group in range(150)}
     _, plan, _ = drafted_from(policy, Budget(), placement=apart)
-    found = json.loads(plan["held_back_json"])
+    found = json.loads(plan.held_back_json)
     assert len(found) <= 2 * (MOST_EXAMPLES + 1)
     assert sum(one["count"] for one in found) >= 150
     assert all(len(one["what"]) <= MOST_NAMES for one in found)
@@ -232,10 +232,10 @@ def test_an_outcome_that_came_after_the_snapshot_changes_nothing():
     )  # fmt: skip
     _, plan, _ = drafted_from(policy, Budget(), [later])
     first = policy.traffic
-    assert plan["serialise_us"] == pytest.approx(1e6 * (first.send_cpu_s + first.receive_cpu_s))
+    assert plan.serialise_us == pytest.approx(1e6 * (first.send_cpu_s + first.receive_cpu_s))
     sooner = replace(later, measured_at=datetime(2026, 11, 15, tzinfo=UTC))
     _, plan, _ = drafted_from(policy, Budget(), [sooner])
-    assert plan["serialise_us"] == pytest.approx(900.0)
+    assert plan.serialise_us == pytest.approx(900.0)
 
 
 def test_a_plan_cannot_claim_other_weights_than_the_policy_has():
@@ -243,7 +243,7 @@ def test_a_plan_cannot_claim_other_weights_than_the_policy_has():
     policy = small_policy(objective=aim)
     apart = {("count", number): f"node-{(number + 1) % 2}" for number in range(4)}
     given, plan, content = drafted_from(policy, Budget(moves=1), placement=apart)
-    assert plan["moves"] == 1
+    assert plan.moves == 1
     assert violations_of(given, plan, PlanContent(content, [])) == []
     for claim, promise in (
         ({"load_weight": 0.5}, "load_weight"),

@@ -71,7 +71,7 @@ class Rounds:
     def placement(self) -> dict[tuple[str, int], str]:
         """Where the job's key groups are by now."""
         rows = read_assignment(self.settings, JOB, self.plan_id) if self.plan_id else []
-        return {(row["operator_id"], row["key_group"]): row["node_id"] for row in rows}
+        return {(row.operator_id, row.key_group): row.node_id for row in rows}
 
     def draft(self, rates: dict[str, float], **connections: Any) -> dict[str, Any]:
         """A snapshot with a minute of the region, and the draft made of it."""
@@ -85,7 +85,7 @@ class Rounds:
         )  # fmt: skip
         names = TABLES["snapshots.connections"].column_names
         kept = [
-            {name: row.get(name) for name in names} | {"snapshot_id": snapshot["snapshot_id"]}
+            {name: row.get(name) for name in names} | {"snapshot_id": snapshot.snapshot_id}
             for row in rows
         ]
         append(self.settings, "snapshots.connections", kept)
@@ -94,15 +94,15 @@ class Rounds:
 
     def go(self, rates: dict[str, float], **connections: Any) -> dict[str, Any]:
         draft = self.draft(rates, **connections)
-        if publish_plan(self.settings, JOB, draft["run_id"]) is not None:
-            self.plan_id = draft["plan_id"]
+        if publish_plan(self.settings, JOB, draft.run_id) is not None:
+            self.plan_id = draft.plan_id
         return draft
 
     def weights(self, draft: dict[str, Any]) -> dict[str, int]:
         return weights_of(weighted(self.rows(draft)), REGION)
 
     def rows(self, draft: dict[str, Any]) -> list[dict[str, Any]]:
-        return read_weights(self.settings, JOB, draft["plan_id"])
+        return read_weights(self.settings, JOB, draft.plan_id)
 
 
 @pytest.fixture
@@ -113,17 +113,17 @@ def rounds(settings: Settings) -> Rounds:
 def test_workers_get_what_they_do_and_the_report_says_why(rounds: Rounds) -> None:
     draft = rounds.go(RATES)
     assert rounds.weights(draft) == {"worker-0": 500, "worker-1": 250, "worker-2": 250}
-    assert draft["moves"] == 0
-    assert draft["status"] != "unchanged"
+    assert draft.moves == 0
+    assert draft.status != "unchanged"
     told = " ".join(report(draft))
     assert "weights: region tag: with the best weights it can take 200 records/s (+33.2 %)" in told
     assert "worker-0 from 334 to 500" in told
     row = rounds.rows(draft)[0]
-    assert (row["previous_weight"], row["state"], row["records_per_s"]) == (334, "alive", 100.0)
-    assert row["reason"] == "does 100 records/s, 50.0 % of what all do"
+    assert (row.previous_weight, row.state, row.records_per_s) == (334, "alive", 100.0)
+    assert row.reason == "does 100 records/s, 50.0 % of what all do"
     head = read_head(rounds.settings, JOB)
     assert head is not None
-    assert head.plan_id == draft["plan_id"]
+    assert head.plan_id == draft.plan_id
     assert "weights: region tag" in read_log(rounds.settings, JOB)[0]["reason"]
     assert check_jobs(rounds.settings, [JOB]) == []
 
@@ -131,21 +131,21 @@ def test_workers_get_what_they_do_and_the_report_says_why(rounds: Rounds) -> Non
 def test_weights_are_part_of_the_content_that_is_hashed(rounds: Rounds) -> None:
     draft = rounds.go(RATES)
     rows = [
-        (r["operator_id"], r["key_group"], r["node_id"])
-        for r in read_assignment(rounds.settings, JOB, draft["plan_id"])
+        (r.operator_id, r.key_group, r.node_id)
+        for r in read_assignment(rounds.settings, JOB, draft.plan_id)
     ]
     weights = weighted(rounds.rows(draft))
-    assert draft["content_hash"] == content_hash(rows, (), (), weights)
-    assert draft["content_hash"] != content_hash(rows)
+    assert draft.content_hash == content_hash(rows, (), (), weights)
+    assert draft.content_hash != content_hash(rows)
 
 
 def test_a_change_that_gains_too_little_is_none_and_the_weights_stay(rounds: Rounds) -> None:
     first = rounds.go(RATES)
     second = rounds.go(RATES | {"worker-0": 103.0})
-    assert second["status"] == "unchanged"
+    assert second.status == "unchanged"
     assert rounds.weights(second) == rounds.weights(first)
-    assert "the weights stay" in second["weights_reason"]
-    assert "min_gain_pct" in second["weights_reason"]
+    assert "the weights stay" in second.weights_reason
+    assert "min_gain_pct" in second.weights_reason
 
 
 def test_a_worker_that_died_gets_nothing_at_once_whatever_the_bound(settings: Settings) -> None:
@@ -154,7 +154,7 @@ def test_a_worker_that_died_gets_nothing_at_once_whatever_the_bound(settings: Se
     weights = rounds.weights(draft)
     assert weights["worker-1"] == 0
     assert weights["worker-0"] == pytest.approx(2 * weights["worker-2"], abs=2)
-    assert "dead: worker-1" in draft["weights_reason"]
+    assert "dead: worker-1" in draft.weights_reason
 
 
 def test_a_worker_without_a_measurement_keeps_its_weight_and_is_named(rounds: Rounds) -> None:
@@ -162,7 +162,7 @@ def test_a_worker_without_a_measurement_keeps_its_weight_and_is_named(rounds: Ro
     weights = rounds.weights(draft)
     assert weights["worker-2"] == 333
     assert weights["worker-0"] == pytest.approx(2 * weights["worker-1"], abs=2)
-    assert "not measured: worker-2" in draft["weights_reason"]
+    assert "not measured: worker-2" in draft.weights_reason
     assert rounds.rows(draft)[2]["state"] == "unmeasured"
 
 
@@ -176,14 +176,14 @@ def test_a_silent_region_stops_no_plan_and_keeps_its_weights(rounds: Rounds) -> 
     first = rounds.go(RATES)
     silent = rounds.go({})
     assert rounds.weights(silent) == rounds.weights(first)
-    assert "the period has no measurement of it" in silent["weights_reason"]
-    assert silent["status"] == "unchanged"
+    assert "the period has no measurement of it" in silent.weights_reason
+    assert silent.status == "unchanged"
 
 
 def test_a_region_that_was_never_heard_of_has_no_weights(rounds: Rounds) -> None:
     draft = rounds.go({})
     assert rounds.rows(draft) == []
-    assert "the period has no measurement of it" in draft["weights_reason"]
+    assert "the period has no measurement of it" in draft.weights_reason
 
 
 def test_a_worker_of_no_weight_is_let_in_again_once_it_lives(rounds: Rounds) -> None:
@@ -196,7 +196,7 @@ def test_a_region_without_a_living_worker_stops_no_plan(rounds: Rounds) -> None:
     rounds.go(RATES)
     draft = rounds.go(RATES, dead=tuple(RATES))
     assert rounds.rows(draft) == []
-    assert "no worker of it lives" in draft["weights_reason"]
+    assert "no worker of it lives" in draft.weights_reason
     assert rounds.weights(rounds.go(RATES)) != {}
 
 
@@ -233,7 +233,7 @@ def test_blocking_rates_weigh_as_in_the_paper(settings: Settings) -> None:
     weights = rounds.weights(draft)
     assert weights["worker-1"] < 333 < weights["worker-0"]
     assert sum(weights.values()) == 1000
-    assert "blocks most" in draft["weights_reason"]
+    assert "blocks most" in draft.weights_reason
     assert rounds.rows(draft)[0]["blocked_pct"] is not None
 
 
@@ -242,7 +242,7 @@ def test_a_dead_workers_share_goes_also_where_nothing_can_be_learned(settings: S
     rounds = Rounds(settings, policy_of({"method": "blocking"}))
     draft = rounds.go({"worker-0": 100.0, "worker-1": 50.0}, dead=("worker-1",))
     assert rounds.weights(draft) == {"worker-0": 500, "worker-1": 0, "worker-2": 500}
-    assert "no window has the weights of all its workers" in draft["weights_reason"]
+    assert "no window has the weights of all its workers" in draft.weights_reason
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_weights_that_cannot_be_are_found_by_the_verifier(
     rounds: Rounds, change: Any, promise: str
 ) -> None:
     draft = rounds.draft(RATES)
-    given = read_round(rounds.settings, find_snapshot(rounds.settings, JOB, draft["run_id"]))
+    given = read_round(rounds.settings, find_snapshot(rounds.settings, JOB, draft.run_id))
     assignment, routes, scaling, weights = read_content(rounds.settings, draft)
     assert violations_of(given, draft, PlanContent(assignment, routes, scaling, weights)) == []
     assert (
@@ -275,7 +275,7 @@ def test_weights_that_cannot_be_are_found_by_the_verifier(
         *(assignment[c].to_pylist() for c in ("operator_id", "key_group", "node_id")), strict=True
     )
     content = content_hash(rows, routes, (), weighted(wrong))
-    new_id = plan_id(JOB, draft["snapshot_id"], content)
+    new_id = plan_id(JOB, draft.snapshot_id, content)
     changed = replace(draft, content_hash=content, plan_id=new_id)
     found = violations_of(given, changed, PlanContent(assignment, routes, scaling, wrong))
     assert promise in {violation.promise for violation in found}
@@ -295,7 +295,7 @@ def test_a_rollback_brings_the_weights_of_its_version_back(rounds: Rounds) -> No
     rows = read_weights(rounds.settings, JOB, head.plan_id)
     assert weights_of(weighted(rows), REGION) == rounds.weights(first)
     # The newest snapshot is from before version 2, and its weights are what is replaced.
-    assert {r["worker_id"]: r["previous_weight"] for r in rows} == rounds.weights(second)
+    assert {r.worker_id: r.previous_weight for r in rows} == rounds.weights(second)
     assert read_plan(rounds.settings, JOB, head.plan_id)["status"] != "unchanged"
     assert check_jobs(rounds.settings, [JOB]) == []
 
@@ -321,8 +321,8 @@ def test_a_plan_starts_from_the_head_also_where_the_operators_refused_it(rounds:
     refused = rounds.go(changed)
     rounds.plan_id = applied
     again = rounds.draft(RATES)
-    assert again["status"] != "unchanged", "the region runs under the head, not as the operators do"
-    before = {row["worker_id"]: row["previous_weight"] for row in rounds.rows(again)}
+    assert again.status != "unchanged", "the region runs under the head, not as the operators do"
+    before = {row.worker_id: row.previous_weight for row in rounds.rows(again)}
     assert before == rounds.weights(refused)
 
 
@@ -387,14 +387,14 @@ def test_a_rollback_to_a_worker_that_lives_again_waits_for_a_snapshot(rounds: Ro
 def test_a_draft_that_waited_is_stale_once_a_worker_of_it_died(settings: Settings) -> None:
     rounds = Rounds(settings, policy_of(review={"mode": "person"}))
     draft = rounds.draft(RATES)
-    run_id = draft["run_id"]
+    run_id = draft.run_id
     assert publish_plan(settings, JOB, run_id) is None, "it waits"
-    shown = prepare_review(settings, JOB, run_id, draft["plan_id"], draft["content_hash"], "/b/")
+    shown = prepare_review(settings, JOB, run_id, draft.plan_id, draft.content_hash, "/b/")
     assert "Weights of ordered regions" in shown.body
     snapshot = find_snapshot(settings, JOB, run_id)
     stored = required_draft(settings, snapshot)
     assert reasons_stale_now(settings, snapshot, stored) == []
-    later = snapshot["period_end_at"] + timedelta(seconds=5)
+    later = snapshot.period_end_at + timedelta(seconds=5)
     dead = connection_rows(rounds.policy, REGION, later, RATES, windows=1, dead=("worker-0",))
     append(settings, "metrics.connections", dead)
     assert (
@@ -406,12 +406,12 @@ def test_a_draft_that_waited_is_stale_once_a_worker_of_it_died(settings: Setting
 def test_what_a_person_approved_is_published_with_its_weights(settings: Settings) -> None:
     rounds = Rounds(settings, policy_of(review={"mode": "person"}))
     draft = rounds.draft(RATES)
-    publish_plan(settings, JOB, draft["run_id"])
+    publish_plan(settings, JOB, draft.run_id)
     now = datetime.now(UTC)
-    yes = ReviewAnswer(APPROVED, "Ada", now, "review", draft["plan_id"], draft["content_hash"])
-    head = publish_reviewed(settings, JOB, draft["run_id"], yes)
+    yes = ReviewAnswer(APPROVED, "Ada", now, "review", draft.plan_id, draft.content_hash)
+    head = publish_reviewed(settings, JOB, draft.run_id, yes)
     assert head is not None
-    assert head.plan_id == draft["plan_id"]
+    assert head.plan_id == draft.plan_id
 
 
 def test_a_warehouse_from_before_there_were_weights_goes_on(rounds: Rounds) -> None:
@@ -423,7 +423,7 @@ def test_a_warehouse_from_before_there_were_weights_goes_on(rounds: Rounds) -> N
     for table in ("plans.weights", "snapshots.connections", "metrics.connections"):
         shutil.rmtree(address(settings, table))
     draft = draft_plan(settings, JOB, "old", SolveOptions(solver_seconds=0.2))
-    assert draft["weights_reason"] is None
+    assert draft.weights_reason is None
     assert publish_plan(settings, JOB, "old") is not None
     assert read_acks(settings, JOB) == []
     assert check_jobs(settings, [JOB]) == []

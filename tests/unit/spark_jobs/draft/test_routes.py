@@ -53,18 +53,18 @@ def write_keyed_snapshot(
 def test_keys_are_routed_to_their_partners_and_the_plan_is_published(settings):
     write_keyed_snapshot(settings, "run-1")
     plan = draft_plan(settings, JOB, "run-1", STAY)
-    assert plan["moves"] == 0
-    assert plan["status"] != "unchanged"
-    assert plan["collocation_factor_before_pct"] < 80.0
-    assert plan["collocation_factor_pct"] == pytest.approx(100.0)
-    assert plan["wire_bytes_per_s"] == pytest.approx(0.0, abs=1e-6)
-    assert 0 < plan["rerouted_keys"] == plan["routes"]
-    routes = read_routes(settings, JOB, plan["plan_id"])
-    assert len(routes) == plan["routes"]
-    assert f"routes {plan['rerouted_keys']} keys anew" in " ".join(report(plan))
+    assert plan.moves == 0
+    assert plan.status != "unchanged"
+    assert plan.collocation_factor_before_pct < 80.0
+    assert plan.collocation_factor_pct == pytest.approx(100.0)
+    assert plan.wire_bytes_per_s == pytest.approx(0.0, abs=1e-6)
+    assert 0 < plan.rerouted_keys == plan.routes
+    routes = read_routes(settings, JOB, plan.plan_id)
+    assert len(routes) == plan.routes
+    assert f"routes {plan.rerouted_keys} keys anew" in " ".join(report(plan))
     head = publish_plan(settings, JOB, "run-1")
     assert head.content_hash == content_hash_of(read_content(settings, plan))
-    assert read_head(settings, JOB).plan_id == plan["plan_id"]
+    assert read_head(settings, JOB).plan_id == plan.plan_id
 
 
 def test_a_route_that_was_changed_after_the_draft_is_not_published(settings):
@@ -86,7 +86,7 @@ def test_a_route_that_was_changed_after_the_draft_is_not_published(settings):
     changed = _rehashed(snapshot, plan, assignment, fewer)
     broken = {v.promise for v in violations_of(given, changed, PlanContent(assignment, fewer))}
     assert "collocation_factor" in broken
-    row = {"job": JOB, "plan_id": plan["plan_id"], "operator_id": "parse", "key": "x"}
+    row = {"job": JOB, "plan_id": plan.plan_id, "operator_id": "parse", "key": "x"}
     append(settings, "plans.routes", [{**row, "key_group": 1}])
     with pytest.raises(VerificationFailed, match="content_hash"):
         publish_plan(settings, JOB, "run-1")
@@ -102,7 +102,7 @@ def _rehashed(snapshot, plan, assignment, routes):
 
 def _applied(plan):
     return {
-        "job": JOB, "version": 1, "plan_id": plan["plan_id"], "status": "applied", "batch_id": 3,
+        "job": JOB, "version": 1, "plan_id": plan.plan_id, "status": "applied", "batch_id": 3,
         "reason": "", "moved_key_groups": 0, "bytes_moved": 0, "pause_ms": 1.0,
         "acked_at": END + timedelta(minutes=1),
     }  # fmt: skip
@@ -117,11 +117,11 @@ def test_routes_in_force_are_kept_by_the_next_plan(settings):
     later = END + timedelta(minutes=2)
     write_keyed_snapshot(settings, "run-2", head=head, created_at=later)
     given = read_round(settings, find_snapshot(settings, JOB, "run-2"))
-    assert sum(map(len, given.routing.values())) == first["routes"]
+    assert sum(map(len, given.routing.values())) == first.routes
     second = draft_plan(settings, JOB, "run-2", STAY)
-    assert second["status"] == "unchanged"
-    assert second["routes"] == first["routes"]
-    assert read_routes(settings, JOB, second["plan_id"])
+    assert second.status == "unchanged"
+    assert second.routes == first.routes
+    assert read_routes(settings, JOB, second.plan_id)
 
 
 def test_fewer_routes_than_are_in_force_may_be_allowed_and_none_are_added(settings):
@@ -134,7 +134,7 @@ def test_fewer_routes_than_are_in_force_may_be_allowed_and_none_are_added(settin
     later = END + timedelta(minutes=2)
     snapshot = write_keyed_snapshot(settings, "run-2", few, head, later)
     second = draft_plan(settings, JOB, "run-2", STAY)
-    assert second["routes"] == first["routes"] > 2
+    assert second.routes == first.routes > 2
     given = read_round(settings, find_snapshot(settings, JOB, "run-2"))
     assignment, routes, *_ = read_content(settings, second)
     more = [*routes, (routes[0][0], "one more", 0)]
@@ -158,9 +158,9 @@ def test_routes_in_force_are_those_of_the_plan_that_the_snapshot_ran_under(setti
     write_keyed_snapshot(settings, "run-1")
     first = draft_plan(settings, JOB, "run-1", STAY)
     head = publish_plan(settings, JOB, "run-1")
-    write_keyed_snapshot(settings, "run-2", head=head, applied_plan_id=first["plan_id"])
+    write_keyed_snapshot(settings, "run-2", head=head, applied_plan_id=first.plan_id)
     given = read_round(settings, find_snapshot(settings, JOB, "run-2"))
-    assert sum(map(len, given.routing.values())) == first["routes"] > 0
+    assert sum(map(len, given.routing.values())) == first.routes > 0
 
 
 def write_rounds(settings, ends, keep_every=3):
@@ -196,11 +196,11 @@ def test_a_round_reckons_with_the_keys_of_the_snapshots_that_it_remembers(settin
 def test_a_plan_that_remembers_is_verified_and_published_with_the_same_figures(settings):
     write_rounds(settings, ends=(0, 10, 20, 30))
     plan = draft_plan(settings, JOB, "run-3", STAY)
-    assert "keys by 4 periods of statistics" in plan["reason"]
-    assert plan["rerouted_keys"] > 0
+    assert "keys by 4 periods of statistics" in plan.reason
+    assert plan.rerouted_keys > 0
     # A later round changes nothing for whoever comes to this one.
     write_keyed_snapshot(settings, "run-9", created_at=END + timedelta(hours=2))
-    assert publish_plan(settings, JOB, "run-3").plan_id == plan["plan_id"]
+    assert publish_plan(settings, JOB, "run-3").plan_id == plan.plan_id
 
 
 def test_a_plan_that_is_out_of_balance_in_an_earlier_memory_alone_is_not_published(settings):
@@ -239,8 +239,8 @@ def test_a_snapshot_that_is_remembered_and_gone_is_an_error_that_says_what_to_do
 def test_keys_take_no_more_bytes_than_the_budget_has(settings):
     write_keyed_snapshot(settings, "run-1")
     plan = draft_plan(settings, JOB, "run-1", SolveOptions(budget_moves=0, budget_bytes=30))
-    assert 0 < plan["route_bytes"] <= 30
-    assert plan["collocation_factor_pct"] < 100.0
+    assert 0 < plan.route_bytes <= 30
+    assert plan.collocation_factor_pct < 100.0
 
 
 def test_the_pause_of_routed_keys_counts_against_the_budget(settings):
@@ -248,8 +248,8 @@ def test_the_pause_of_routed_keys_counts_against_the_budget(settings):
     plan = draft_plan(settings, JOB, "run-1", STAY)
     given = read_round(settings, find_snapshot(settings, JOB, "run-1"))
     assignment, routes, *_ = read_content(settings, plan)
-    needed = plan["pause_s"] + plan["route_pause_s"]
-    assert plan["pause_s"] < 0.9 * needed
+    needed = plan.pause_s + plan.route_pause_s
+    assert plan.pause_s < 0.9 * needed
     enough = replace(plan, budget_pause_s=needed)
     assert violations_of(given, enough, PlanContent(assignment, routes)) == []
     short = replace(plan, budget_pause_s=0.9 * needed)

@@ -12,7 +12,7 @@ import pytest
 
 from ballast.contracts.errors import NotFound, RollbackRefused
 from ballast.contracts.policy import JobPolicy
-from ballast.contracts.records import ScalingRow
+from ballast.contracts.records import Draft, Head, ScalingRow
 from ballast.contracts.scaling import node_actions, nodes_in_use, scaled
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
@@ -100,25 +100,23 @@ class Rounds:
         run_id = self.snapshot(load, **rows)
         draft = draft_plan(self.settings, JOB, run_id, SolveOptions(solver_seconds=self.seconds))
         if publish_plan(self.settings, JOB, run_id) is not None:
-            self.plan_id = draft["plan_id"]
+            self.plan_id = draft.plan_id
             content, *_ = read_content(self.settings, draft)
             self.placement = {
                 (r["operator_id"], r["key_group"]): r["node_id"] for r in content.to_pylist()
             }
         return draft
 
-    def actions(self, draft: dict[str, Any]) -> dict[str, str]:
-        return node_actions(scaled(read_scaling(self.settings, JOB, draft["plan_id"])))
+    def actions(self, draft: Draft | Head) -> dict[str, str]:
+        return node_actions(scaled(read_scaling(self.settings, JOB, draft.plan_id)))
 
-    def review(self, draft: dict[str, Any]) -> str:
+    def review(self, draft: Draft) -> str:
         """What a person is shown of the draft, who then says yes."""
-        run_id, plan_id = draft["run_id"], draft["plan_id"]
+        run_id, plan_id = draft.run_id, draft.plan_id
         assert publish_plan(self.settings, JOB, run_id) is None, "it waits"
-        shown = prepare_review(
-            self.settings, JOB, run_id, plan_id, draft["content_hash"], "/ballast/"
-        )
+        shown = prepare_review(self.settings, JOB, run_id, plan_id, draft.content_hash, "/ballast/")
         now = datetime.now(UTC)
-        yes = ReviewAnswer(APPROVED, "Ada", now, "review", plan_id, draft["content_hash"])
+        yes = ReviewAnswer(APPROVED, "Ada", now, "review", plan_id, draft.content_hash)
         head = publish_reviewed(self.settings, JOB, run_id, yes)
         assert head is not None
         assert head.plan_id == plan_id
@@ -126,7 +124,7 @@ class Rounds:
 
     def heartbeats(self, run_id: str, in_use: str) -> None:
         """Windows of these nodes, from before the end of the run's period until after it."""
-        end = find_snapshot(self.settings, JOB, run_id)["period_end_at"]
+        end = find_snapshot(self.settings, JOB, run_id).period_end_at
         begin = end - timedelta(seconds=30)
         write_windows(self.settings, self.policy, begin, 12, in_use=in_use, traffic=False)
 
@@ -144,7 +142,7 @@ def test_a_node_is_added_drained_over_rounds_and_removed(rounds: Rounds) -> None
     added = rounds.go(0.16)
     assert rounds.actions(added) == {"a": "keep", "b": "keep", "c": "add"}
     assert rounds.nodes == {"a", "b", "c"}
-    assert added["moves"] == 4
+    assert added.moves == 4
     told = " ".join(report(added))
     assert (
         "scaling: 2 nodes become 3, because cpu is at 96 %, above 85 %; adds c; cpu bound" in told
@@ -157,26 +155,26 @@ def test_a_node_is_added_drained_over_rounds_and_removed(rounds: Rounds) -> None
     while drained in rounds.nodes:
         drafts.append(rounds.go(0.05))
         assert len(drafts) <= 5, "max_drain_rounds of the policy"
-    assert all(draft["moves"] <= 4 for draft in drafts)
+    assert all(draft.moves <= 4 for draft in drafts)
     assert rounds.actions(drafts[-1])[drained] == "drain"
 
     removed = rounds.go(0.05)
-    assert (removed["moves"], removed["status"] == "unchanged") == (0, False)
+    assert (removed.moves, removed.status == "unchanged") == (0, False)
     assert rounds.actions(removed)[drained] == "remove"
-    assert "missing" not in removed["scaling_reason"]
-    assert rounds.plan_id == removed["plan_id"]
+    assert "missing" not in removed.scaling_reason
+    assert rounds.plan_id == removed.plan_id
     assert check_jobs(rounds.settings, [JOB]) == [], "what is in force hashes as promised"
     after = rounds.go(0.05)
-    assert after["status"] == "unchanged"
+    assert after.status == "unchanged"
     assert rounds.actions(after)[drained] == "spare"
-    assert "2 nodes are the minimum" in after["scaling_reason"]
+    assert "2 nodes are the minimum" in after.scaling_reason
 
 
 def test_a_cool_down_holds_nodes_and_a_draft_that_lost_did_nothing(rounds: Rounds) -> None:
     rounds.policy = policy_of(scaling={"cool_down_s": 1200.0, "stabilisation_rounds": 1})
     rounds.go(0.16)
     held = rounds.go(0.05)
-    assert "the last scaling was too recent" in held["scaling_reason"]
+    assert "the last scaling was too recent" in held.scaling_reason
     run_id = rounds.snapshot(0.16)
     inputs = read_scaling_inputs(rounds.settings, find_snapshot(rounds.settings, JOB, run_id))
     history = history_of(rounds.policy, inputs)
@@ -187,7 +185,7 @@ def test_a_cool_down_holds_nodes_and_a_draft_that_lost_did_nothing(rounds: Round
 
 def test_a_source_that_nobody_measured_means_no_scaling_and_is_named(rounds: Rounds) -> None:
     draft = rounds.go(0.16, backlog=None)
-    assert "no scaling, because metrics are missing of source parse" in draft["scaling_reason"]
+    assert "no scaling, because metrics are missing of source parse" in draft.scaling_reason
     assert set(rounds.actions(draft).values()) == {"keep", "spare"}
     assert "source parse" in read_log(rounds.settings, JOB)[-1]["reason"]
 
@@ -204,21 +202,21 @@ def test_nodes_that_a_plan_added_stay_when_scaling_leaves_the_policy(rounds: Rou
     rounds.policy = small_policy(JOB, OPERATORS, nodes=nodes, budgets={"moves": 4})
     draft = rounds.go(0.16)
     assert rounds.actions(draft) == {"a": "keep", "b": "keep", "c": "keep"}
-    assert "no scaling section" in draft["scaling_reason"]
+    assert "no scaling section" in draft.scaling_reason
 
 
 def test_a_retry_finds_the_same_plan(rounds: Rounds) -> None:
     run_id = rounds.snapshot(0.16)
     first = draft_plan(rounds.settings, JOB, run_id, SolveOptions(solver_seconds=1))
-    assert draft_plan(rounds.settings, JOB, run_id, SolveOptions())["plan_id"] == first["plan_id"]
-    assert len(read_scaling(rounds.settings, JOB, first["plan_id"])) == 4
+    assert draft_plan(rounds.settings, JOB, run_id, SolveOptions())["plan_id"] == first.plan_id
+    assert len(read_scaling(rounds.settings, JOB, first.plan_id)) == 4
 
 
 def test_operators_are_sized_where_the_method_knows_them(rounds: Rounds) -> None:
     rounds.policy = policy_of(scaling={"method": "true_rate", "min_nodes": 2})
     draft = rounds.go(0.1)
-    rows = read_scaling(rounds.settings, JOB, draft["plan_id"])
-    sizes = {r["subject_id"]: r["wanted"] for r in rows if r["subject"] == "operator"}
+    rows = read_scaling(rounds.settings, JOB, draft.plan_id)
+    sizes = {r.subject_id: r.wanted for r in rows if r.subject == "operator"}
     assert set(sizes) == set(OPERATORS)
     assert all(1 <= size <= 6 for size in sizes.values())
 
@@ -252,9 +250,9 @@ def test_publish_refuses_a_draft_whose_rows_were_tampered_with(
 
 def test_what_nodes_use_is_measured_against_what_was_promised(rounds: Rounds) -> None:
     draft = rounds.go(0.16)
-    rows = read_scaling(rounds.settings, JOB, draft["plan_id"])
+    rows = read_scaling(rounds.settings, JOB, draft.plan_id)
     snapshot = find_snapshot(rounds.settings, JOB, "run-1")
-    where = [("snapshot_id", "=", snapshot["snapshot_id"])]
+    where = [("snapshot_id", "=", snapshot.snapshot_id)]
     before, nodes = (
         read_rows(rounds.settings, f"snapshots.{part}", job=JOB, where=where)
         for part in ("key_groups", "nodes")
@@ -275,7 +273,7 @@ def test_what_nodes_use_is_measured_against_what_was_promised(rounds: Rounds) ->
 def test_a_draining_or_removed_node_is_judged_as_the_plan_leaves_it(rounds: Rounds) -> None:
     rounds.snapshot(0.1, states={"a": "alive", "b": "draining", "c": "alive"})
     snapshot = find_snapshot(rounds.settings, JOB, "run-1")
-    where = [("snapshot_id", "=", snapshot["snapshot_id"])]
+    where = [("snapshot_id", "=", snapshot.snapshot_id)]
     nodes = read_rows(rounds.settings, "snapshots.nodes", job=JOB, where=where)
     actions = {"a": "drain", "b": "remove", "c": "keep"}
     rows = [scaling_row(n, a) for n, a in actions.items()]
@@ -308,11 +306,9 @@ def test_a_policy_of_several_clusters_names_them_and_one_of_one_need_not(rounds:
     nodes = ["a", {"id": "b", "cluster": "east"}, {"id": "c", "cluster": "east", "spare": True}]
     rounds.policy = policy_of(nodes=nodes, scaling={})
     draft = rounds.go(0.15)
-    assert "cluster east: 1 nodes become 2" in draft["scaling_reason"]
-    rows = read_scaling(rounds.settings, JOB, draft["plan_id"])
-    clusters = {
-        r["subject_id"]: (r["before"], r["wanted"]) for r in rows if r["subject"] == "cluster"
-    }
+    assert "cluster east: 1 nodes become 2" in draft.scaling_reason
+    rows = read_scaling(rounds.settings, JOB, draft.plan_id)
+    clusters = {r.subject_id: (r.before, r.wanted) for r in rows if r.subject == "cluster"}
     assert clusters == {"main": (1, 1), "east": (1, 2)}
 
 
@@ -323,7 +319,7 @@ def test_a_node_that_the_policy_drains_may_die_and_plans_are_still_made(rounds: 
     }
     draft = rounds.go(0.05, states={"a": "alive", "b": "alive", "c": "dead"})
     assert rounds.actions(draft) == {"a": "keep", "b": "keep", "c": "keep"}
-    assert draft["forced_moves"] == 2
+    assert draft.forced_moves == 2
     assert rounds.nodes == {"a", "b"}
 
 
@@ -341,14 +337,14 @@ def test_a_version_of_the_nodes_of_today_comes_back_and_the_nodes_stay(rounds: R
     second = rounds.go(0.0, loads=uneven_loads(rounds.policy, 2))
     assert rounds.placement != then
     rounds.snapshot(0.16)
-    wish = RollbackRequest(1, "two is too hot on a")
-    head, retried = (roll_back(rounds.settings, JOB, "back-1", wish) for _ in range(2))
+    request = RollbackRequest(1, "two is too hot on a")
+    head, retried = (roll_back(rounds.settings, JOB, "back-1", request) for _ in range(2))
     assert (head.version, head.plan_id) == (retried.version, retried.plan_id)
     rows = read_assignment(rounds.settings, JOB, head.plan_id)
-    assert {(r["operator_id"], r["key_group"]): r["node_id"] for r in rows} == then
+    assert {(r.operator_id, r.key_group): r.node_id for r in rows} == then
     assert rounds.actions(first)["c"] == "add"
-    assert rounds.actions({"plan_id": head.plan_id}) == dict.fromkeys("abc", "keep")
-    assert in_use(rounds, head.plan_id) == in_use(rounds, second["plan_id"])
+    assert rounds.actions(head) == dict.fromkeys("abc", "keep")
+    assert in_use(rounds, head.plan_id) == in_use(rounds, second.plan_id)
     assert check_jobs(rounds.settings, [JOB]) == []
     with pytest.raises(RollbackRefused, match="has the content that is in force"):
         roll_back(rounds.settings, JOB, "back-2", RollbackRequest(1, "again"))
@@ -359,10 +355,10 @@ def test_a_version_of_the_nodes_of_today_comes_back_and_the_nodes_stay(rounds: R
     actions = [r.action.value for r in history_of(rounds.policy, inputs).rounds]
     assert actions == ["out", "hold"], "a rollback is no round of scaling"
     again = roll_back(rounds.settings, JOB, "back-3", RollbackRequest(2, "back again"))
-    assert again.content_hash == second["content_hash"]
+    assert again.content_hash == second.content_hash
     rounds.plan_id = again.plan_id
     rounds.placement = {
-        (r["operator_id"], r["key_group"]): r["node_id"]
+        (r.operator_id, r.key_group): r.node_id
         for r in read_assignment(rounds.settings, JOB, again.plan_id)
     }
     assert "c" in rounds.actions(rounds.go(0.05))
@@ -373,12 +369,12 @@ def test_a_draining_node_counts_on_through_a_rollback(rounds: Rounds) -> None:
     marked = rounds.go(0.05)
     drained = next(n for n, action in rounds.actions(marked).items() if action == "drain")
     rounds.go(0.05)
-    rows = {r["subject_id"]: r for r in read_scaling(rounds.settings, JOB, rounds.plan_id or "")}
+    rows = {r.subject_id: r for r in read_scaling(rounds.settings, JOB, rounds.plan_id or "")}
     assert (rows[drained]["action"], rows[drained]["drain_rounds"]) == ("drain", 2)
     rounds.snapshot(0.05)
-    wish = RollbackRequest(1, "what left it stays away", force_nodes=True)
-    head = roll_back(rounds.settings, JOB, "back-1", wish)
-    rows = {r["subject_id"]: r for r in read_scaling(rounds.settings, JOB, head.plan_id)}
+    request = RollbackRequest(1, "what left it stays away", force_nodes=True)
+    head = roll_back(rounds.settings, JOB, "back-1", request)
+    rows = {r.subject_id: r for r in read_scaling(rounds.settings, JOB, head.plan_id)}
     assert (rows[drained]["action"], rows[drained]["drain_rounds"]) == ("drain", 2)
     assert check_jobs(rounds.settings, [JOB]) == []
 
@@ -422,8 +418,8 @@ def test_what_cannot_be_decided_is_said_and_the_load_is_still_balanced(rounds: R
     rounds.policy = policy_of(nodes=nodes, scaling={})
     rounds.placement = {group: "a" if group[1] % 3 else "c" for group in round_robin(rounds.policy)}
     draft = rounds.go(0.05)
-    assert "no scaling, because cluster 'east' has no node" in draft["scaling_reason"]
-    assert draft["moves"] == 4
+    assert "no scaling, because cluster 'east' has no node" in draft.scaling_reason
+    assert draft.moves == 4
 
 
 def test_rounds_under_any_load_are_verified_published_and_within_the_limits(
@@ -441,7 +437,7 @@ def test_rounds_under_any_load_are_verified_published_and_within_the_limits(
             group: float(level * random.uniform(0.3, 2)) for group in round_robin(rounds.policy)
         }
         draft = rounds.go(0.0, loads=loads)
-        assert draft["moves"] <= 3
+        assert draft.moves <= 3
         actions = rounds.actions(draft)
         staying = [n for n, action in actions.items() if action in ("add", "keep")]
         assert 2 <= len(staying) <= 4
@@ -540,12 +536,12 @@ def remembered(rounds: Rounds, **scaling: Any) -> ScalingInputs:
 def test_rounds_that_scaling_does_not_remember_are_not_read(rounds: Rounds) -> None:
     """Rows of ten years would all be read otherwise, in every round."""
     draft = rounds.go(0.1)
-    rows = read_scaling(rounds.settings, JOB, draft["plan_id"])
+    rows = read_scaling(rounds.settings, JOB, draft.plan_id)
     hours = {"old": 2, "older": 48, "oldest": 9000}
     for name, ago in hours.items():
         back = {k: rows[0][k] - timedelta(hours=ago) for k in ("decided_at", "period_end_at")}
         append(rounds.settings, "plans.scaling", [{**r, **back, "plan_id": name} for r in rows])
-    now = draft["plan_id"]
+    now = draft.plan_id
 
     def plans(**scaling: Any) -> set[str]:
         return {row.plan_id for row in remembered(rounds, **scaling).earlier}
@@ -561,12 +557,12 @@ def test_rounds_that_scaling_does_not_remember_are_not_read(rounds: Rounds) -> N
 
 def test_the_plan_in_force_is_looked_at_however_old_it_is(rounds: Rounds) -> None:
     draft = rounds.go(0.16)
-    rows = read_scaling(rounds.settings, JOB, draft["plan_id"])
+    rows = read_scaling(rounds.settings, JOB, draft.plan_id)
     back = {k: rows[0][k] - timedelta(days=400) for k in ("decided_at", "period_end_at")}
     rounds.plan_id = "long in force"
     append(
         rounds.settings, "plans.scaling", [{**r, **back, "plan_id": rounds.plan_id} for r in rows]
     )
     inputs = remembered(rounds, memory_rounds=1, interval_s=600.0)
-    assert {row.plan_id for row in inputs.earlier} == {draft["plan_id"], "long in force"}
+    assert {row.plan_id for row in inputs.earlier} == {draft.plan_id, "long in force"}
     assert "long in force" in inputs.published
