@@ -17,7 +17,7 @@ from spark_jobs.publication.current_state import read_current_state
 from spark_jobs.publication.heads import current_version, head_of
 from spark_jobs.publication.plan_events import log_plan_event, log_published, superseded_entry
 from spark_jobs.publication.review_answer import ReviewAnswer
-from spark_jobs.publication.staleness import PlanContent, stale_reasons
+from spark_jobs.publication.staleness import ComparedContent, stale_reasons
 
 
 def check_promises(settings: Settings, snapshot: Snapshot, draft: Draft) -> None:
@@ -87,7 +87,7 @@ def reasons_stale_now(settings: Settings, snapshot: Snapshot, draft: Draft) -> l
     assignment, _, scaling, weights = read_content(settings, draft)
     policy = policy_from_json(snapshot.policy_json)
     state = read_current_state(settings, policy, snapshot)
-    return stale_reasons(draft, PlanContent(assignment, scaling, weights), state)
+    return stale_reasons(draft, ComparedContent(assignment, scaling, weights), state)
 
 
 def check_parent(settings: Settings, wanted: Head) -> None:

@@ -25,7 +25,7 @@ class UnusableNode:
 
 
 @dataclass(frozen=True)
-class PlanContent:
+class ComparedContent:
     """The stored rows of a plan that its staleness depends on."""
 
     assignment: pa.Table
@@ -33,7 +33,7 @@ class PlanContent:
     weights: Sequence[WorkerWeight]
 
 
-def stale_reasons(draft: Draft, content: PlanContent, state: CurrentState) -> list[str]:
+def stale_reasons(draft: Draft, content: ComparedContent, state: CurrentState) -> list[str]:
     """Everything that has changed too much since the draft's snapshot; empty if nothing has."""
     drains = _drains_of_plan(content, state)
     unusable = {
@@ -66,7 +66,7 @@ def load_moved_pct(before: pa.Table, after: pa.Table, resources: Sequence[str]) 
     return max(_moved_pct(_loads(before, name), _loads(after, name)) for name in resources)
 
 
-def _drains_of_plan(content: PlanContent, state: CurrentState) -> set[str]:
+def _drains_of_plan(content: ComparedContent, state: CurrentState) -> set[str]:
     """Nodes that were draining when the plan was made, and that the plan takes care of.
 
     A drain takes several rounds. What is left on a draining node does not make a plan stale if
