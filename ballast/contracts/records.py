@@ -37,16 +37,6 @@ class Record:
         """Values by column name, as the store writes them."""
         return {name: getattr(self, name) for name in field_names(type(self))}
 
-    # TRANSITION: removed once no caller subscripts a record.
-    def __getitem__(self, name: str) -> Any:
-        return getattr(self, name)
-
-    def keys(self) -> tuple[str, ...]:
-        return field_names(type(self))
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return getattr(self, name, default)
-
 
 _FIELD_NAMES: dict[type[Record], tuple[str, ...]] = {}
 

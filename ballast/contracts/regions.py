@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from ballast.contracts.strict_model import StrictModel
+
+if TYPE_CHECKING:
+    # records imports tables, and tables imports this module.
+    from ballast.contracts.records import WorkerWeight
 
 UNITS = 1000
 """R of [MW16-REGIONS]: the weights of a region add up to it."""
@@ -94,9 +98,9 @@ def check_regions(regions: Sequence[RegionPolicy], operators: Sequence[str]) -> 
         raise ValueError(f"regions: {both!r} is an operator as well; give the region another name")
 
 
-def weighted(rows: Iterable[Any]) -> list[Weighted]:
-    """What rows of plans.weights say, without the reasons."""
-    return [(r["region_id"], r["worker_id"], r["weight"]) for r in rows]
+def weighted(rows: Iterable[WorkerWeight]) -> list[Weighted]:
+    """The part of plans.weights that belongs to a plan's content: no reasons and no figures."""
+    return [(row.region_id, row.worker_id, row.weight) for row in rows]
 
 
 def weights_of(rows: Iterable[Weighted], region_id: str) -> dict[str, int]:

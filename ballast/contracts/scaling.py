@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from ballast.contracts.identity import Scaled
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.records import ScalingRow
 
 ALIVE, DRAINING = "alive", "draining"
 ADD, KEEP, DRAIN, REMOVE, SPARE = "add", "keep", "drain", "remove", "spare"
@@ -20,9 +20,9 @@ IN_USE = {ADD: ALIVE, KEEP: ALIVE, DRAIN: DRAINING}
 """The state of a node by the plan's action on it; nodes with other actions are not used."""
 
 
-def scaled(rows: Iterable[Any]) -> list[Scaled]:
-    """What rows of plans.scaling say is to be done, without the reasons."""
-    return [(r["subject"], r["subject_id"], r["action"], r["wanted"]) for r in rows]
+def scaled(rows: Iterable[ScalingRow]) -> list[Scaled]:
+    """The part of plans.scaling that belongs to a plan's content: no reasons and no figures."""
+    return [(row.subject, row.subject_id, row.action, row.wanted) for row in rows]
 
 
 def node_actions(scaling: Iterable[Scaled]) -> dict[str, str]:

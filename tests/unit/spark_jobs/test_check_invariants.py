@@ -110,7 +110,7 @@ def test_content_that_was_changed_by_hand_is_found(settings):
     plan = drafted(settings, "run-1")
     publish_plan(settings, JOB, "run-1")
     append(settings, "plans.assignments", [{
-        "job": JOB, "plan_id": plan["plan_id"], "operator_id": "stray", "key_group": 0,
+        "job": JOB, "plan_id": plan.plan_id, "operator_id": "stray", "key_group": 0,
         "node_id": "n1", "previous_node_id": "n1", "state_bytes": 0}])  # fmt: skip
     assert "assignments and 0 routes hash to" in str(check_jobs(settings, [JOB])[0])
 

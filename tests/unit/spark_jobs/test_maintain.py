@@ -109,7 +109,7 @@ def lived_in(settings, monkeypatch):
 def test_what_versions_and_a_waiting_draft_refer_to_stays_and_can_still_be_published(lived_in):
     settings, plans = lived_in
     tidy(settings, days=100)
-    kept = {plans[name]["snapshot_id"] for name in ("one", "two", "waits")}
+    kept = {plans[name].snapshot_id for name in ("one", "two", "waits")}
     found = snapshot_ids(settings)
     for part in ("key_pairs", "load_series", "sources", "connections"):
         assert found.pop(f"snapshots.{part}") == set(), "no routed keys, no scaling, no regions"
@@ -123,10 +123,10 @@ def test_after_the_retention_of_plans_only_what_is_in_force_is_left_and_it_is_wh
     settings, plans = lived_in
     publish_plan(settings, JOB, "run-3")
     tidy(settings, days=4000)
-    waits = plans["waits"]["plan_id"]
-    assert [row["plan_id"] for row in read_plans(settings, JOB)] == [waits]
+    waits = plans["waits"].plan_id
+    assert [row.plan_id for row in read_plans(settings, JOB)] == [waits]
     assert {row.plan_id for row in read_log(settings, JOB)} == {waits}
-    assert read_assignment(settings, JOB, plans["one"]["plan_id"]) == []
+    assert read_assignment(settings, JOB, plans["one"].plan_id) == []
     assert check_jobs(settings, [JOB]) == []
     before = {name: open_table(settings, name).version() for name in TABLES}
     tidy(settings, days=4000)
@@ -135,7 +135,7 @@ def test_after_the_retention_of_plans_only_what_is_in_force_is_left_and_it_is_wh
 
 def test_a_run_that_was_killed_half_way_is_completed_by_the_next(lived_in, monkeypatch):
     settings, plans = lived_in
-    lost = plans["lost"]["snapshot_id"]
+    lost = plans["lost"].snapshot_id
 
     def killed(point):
         if point == "maintain.after_snapshots.nodes":

@@ -62,7 +62,7 @@ def test_a_draft_made_against_an_older_version_loses_and_names_the_winner(settin
     drafted(settings, "run-2", extra=1)
     in_force(settings, winner)
     for _ in range(2):
-        with pytest.raises(PublishConflict, match=f"plan {winner['plan_id']} of run run-1"):
+        with pytest.raises(PublishConflict, match=f"plan {winner.plan_id} of run run-1"):
             publish_plan(settings, JOB, "run-2")
     assert [row.event for row in read_log(settings, JOB)] == ["published", "conflict"]
     assert published(settings) == [(1, winner.plan_id, "run-1")]
@@ -130,11 +130,11 @@ def test_a_promise_that_does_not_hold_is_never_published(settings):
     from ballast.contracts.identity import plan_id, snapshot_id
 
     snapshot = snapshot_id(JOB, "run-1", ["test"])
-    false = plan_id(JOB, snapshot, other["content_hash"])
+    false = plan_id(JOB, snapshot, other.content_hash)
     rows = open_table(settings, "plans.assignments").to_pyarrow_table().to_pylist()
     append(settings, "plans.assignments", [{**row, "plan_id": false} for row in rows])
     promised = {"plan_id": false, "run_id": "run-1", "snapshot_id": snapshot, "moves": 3}
-    append(settings, "plans.plans", [{**other, **promised}])
+    append(settings, "plans.plans", [{**other.to_row(), **promised}])
     with pytest.raises(VerificationFailed, match="moves: promised 3, is 4"):
         publish_plan(settings, JOB, "run-1")
     assert read_head(settings, JOB) is None

@@ -80,7 +80,7 @@ def test_the_old_content_is_in_force_as_a_new_version_and_the_log_says_why(setti
     events = [row for row in read_log(settings, JOB) if row.run_id == "back-1"]
     assert [row.event for row in events] == ["published", "rolled_back"]
     assert events[1].version == 3
-    assert "starves node-1" in events[1]["reason"]
+    assert "starves node-1" in events[1].reason
     # It moves from where the job is, which is the version that it applied last.
     assert {(r.operator_id, r.key_group): r.previous_node_id for r in rows} == placed(
         settings, second

@@ -124,7 +124,7 @@ def test_workers_get_what_they_do_and_the_report_says_why(rounds: Rounds) -> Non
     head = read_head(rounds.settings, JOB)
     assert head is not None
     assert head.plan_id == draft.plan_id
-    assert "weights: region tag" in read_log(rounds.settings, JOB)[0]["reason"]
+    assert "weights: region tag" in read_log(rounds.settings, JOB)[0].reason
     assert check_jobs(rounds.settings, [JOB]) == []
 
 
@@ -163,7 +163,7 @@ def test_a_worker_without_a_measurement_keeps_its_weight_and_is_named(rounds: Ro
     assert weights["worker-2"] == 333
     assert weights["worker-0"] == pytest.approx(2 * weights["worker-1"], abs=2)
     assert "not measured: worker-2" in draft.weights_reason
-    assert rounds.rows(draft)[2]["state"] == "unmeasured"
+    assert rounds.rows(draft)[2].state == "unmeasured"
 
 
 def test_a_change_is_bounded_by_the_policy(settings: Settings) -> None:
@@ -234,7 +234,7 @@ def test_blocking_rates_weigh_as_in_the_paper(settings: Settings) -> None:
     assert weights["worker-1"] < 333 < weights["worker-0"]
     assert sum(weights.values()) == 1000
     assert "blocks most" in draft.weights_reason
-    assert rounds.rows(draft)[0]["blocked_pct"] is not None
+    assert rounds.rows(draft)[0].blocked_pct is not None
 
 
 def test_a_dead_workers_share_goes_also_where_nothing_can_be_learned(settings: Settings) -> None:
@@ -296,7 +296,7 @@ def test_a_rollback_brings_the_weights_of_its_version_back(rounds: Rounds) -> No
     assert weights_of(weighted(rows), REGION) == rounds.weights(first)
     # The newest snapshot is from before version 2, and its weights are what is replaced.
     assert {r.worker_id: r.previous_weight for r in rows} == rounds.weights(second)
-    assert read_plan(rounds.settings, JOB, head.plan_id)["status"] != "unchanged"
+    assert read_plan(rounds.settings, JOB, head.plan_id).status != "unchanged"
     assert check_jobs(rounds.settings, [JOB]) == []
 
 
@@ -311,7 +311,7 @@ def test_a_rollback_to_a_version_without_weights_is_a_change(rounds: Rounds) -> 
     rounds.go(RATES)
     head = roll_back(rounds.settings, JOB, "back", RollbackRequest(1, "test"))
     assert read_weights(rounds.settings, JOB, head.plan_id) == []
-    assert read_plan(rounds.settings, JOB, head.plan_id)["status"] != "unchanged"
+    assert read_plan(rounds.settings, JOB, head.plan_id).status != "unchanged"
 
 
 def test_a_plan_starts_from_the_head_also_where_the_operators_refused_it(rounds: Rounds) -> None:

@@ -107,7 +107,7 @@ class Rounds:
             }
         return draft
 
-    def actions(self, draft: Draft | Head) -> dict[str, str]:
+    def actions(self, draft: dict[str, Any]) -> dict[str, str]:
         return node_actions(scaled(read_scaling(self.settings, JOB, draft.plan_id)))
 
     def review(self, draft: Draft) -> str:
@@ -187,7 +187,7 @@ def test_a_source_that_nobody_measured_means_no_scaling_and_is_named(rounds: Rou
     draft = rounds.go(0.16, backlog=None)
     assert "no scaling, because metrics are missing of source parse" in draft.scaling_reason
     assert set(rounds.actions(draft).values()) == {"keep", "spare"}
-    assert "source parse" in read_log(rounds.settings, JOB)[-1]["reason"]
+    assert "source parse" in read_log(rounds.settings, JOB)[-1].reason
 
 
 def test_an_idle_load_with_missing_metrics_lets_no_node_go(rounds: Rounds) -> None:
@@ -208,7 +208,7 @@ def test_nodes_that_a_plan_added_stay_when_scaling_leaves_the_policy(rounds: Rou
 def test_a_retry_finds_the_same_plan(rounds: Rounds) -> None:
     run_id = rounds.snapshot(0.16)
     first = draft_plan(rounds.settings, JOB, run_id, SolveOptions(solver_seconds=1))
-    assert draft_plan(rounds.settings, JOB, run_id, SolveOptions())["plan_id"] == first.plan_id
+    assert draft_plan(rounds.settings, JOB, run_id, SolveOptions()).plan_id == first.plan_id
     assert len(read_scaling(rounds.settings, JOB, first.plan_id)) == 4
 
 
@@ -343,7 +343,7 @@ def test_a_version_of_the_nodes_of_today_comes_back_and_the_nodes_stay(rounds: R
     rows = read_assignment(rounds.settings, JOB, head.plan_id)
     assert {(r.operator_id, r.key_group): r.node_id for r in rows} == then
     assert rounds.actions(first)["c"] == "add"
-    assert rounds.actions(head) == dict.fromkeys("abc", "keep")
+    assert rounds.actions({"plan_id": head.plan_id}) == dict.fromkeys("abc", "keep")
     assert in_use(rounds, head.plan_id) == in_use(rounds, second.plan_id)
     assert check_jobs(rounds.settings, [JOB]) == []
     with pytest.raises(RollbackRefused, match="has the content that is in force"):
@@ -370,12 +370,12 @@ def test_a_draining_node_counts_on_through_a_rollback(rounds: Rounds) -> None:
     drained = next(n for n, action in rounds.actions(marked).items() if action == "drain")
     rounds.go(0.05)
     rows = {r.subject_id: r for r in read_scaling(rounds.settings, JOB, rounds.plan_id or "")}
-    assert (rows[drained]["action"], rows[drained]["drain_rounds"]) == ("drain", 2)
+    assert (rows[drained].action, rows[drained].drain_rounds) == ("drain", 2)
     rounds.snapshot(0.05)
-    request = RollbackRequest(1, "what left it stays away", force_nodes=True)
-    head = roll_back(rounds.settings, JOB, "back-1", request)
+    wish = RollbackRequest(1, "what left it stays away", force_nodes=True)
+    head = roll_back(rounds.settings, JOB, "back-1", wish)
     rows = {r.subject_id: r for r in read_scaling(rounds.settings, JOB, head.plan_id)}
-    assert (rows[drained]["action"], rows[drained]["drain_rounds"]) == ("drain", 2)
+    assert (rows[drained].action, rows[drained].drain_rounds) == ("drain", 2)
     assert check_jobs(rounds.settings, [JOB]) == []
 
 
@@ -539,8 +539,14 @@ def test_rounds_that_scaling_does_not_remember_are_not_read(rounds: Rounds) -> N
     rows = read_scaling(rounds.settings, JOB, draft.plan_id)
     hours = {"old": 2, "older": 48, "oldest": 9000}
     for name, ago in hours.items():
-        back = {k: rows[0][k] - timedelta(hours=ago) for k in ("decided_at", "period_end_at")}
-        append(rounds.settings, "plans.scaling", [{**r, **back, "plan_id": name} for r in rows])
+        back = {
+            k: getattr(rows[0], k) - timedelta(hours=ago) for k in ("decided_at", "period_end_at")
+        }
+        append(
+            rounds.settings,
+            "plans.scaling",
+            [{**r.to_row(), **back, "plan_id": name} for r in rows],
+        )
     now = draft.plan_id
 
     def plans(**scaling: Any) -> set[str]:
@@ -558,10 +564,12 @@ def test_rounds_that_scaling_does_not_remember_are_not_read(rounds: Rounds) -> N
 def test_the_plan_in_force_is_looked_at_however_old_it_is(rounds: Rounds) -> None:
     draft = rounds.go(0.16)
     rows = read_scaling(rounds.settings, JOB, draft.plan_id)
-    back = {k: rows[0][k] - timedelta(days=400) for k in ("decided_at", "period_end_at")}
+    back = {k: getattr(rows[0], k) - timedelta(days=400) for k in ("decided_at", "period_end_at")}
     rounds.plan_id = "long in force"
     append(
-        rounds.settings, "plans.scaling", [{**r, **back, "plan_id": rounds.plan_id} for r in rows]
+        rounds.settings,
+        "plans.scaling",
+        [{**r.to_row(), **back, "plan_id": rounds.plan_id} for r in rows],
     )
     inputs = remembered(rounds, memory_rounds=1, interval_s=600.0)
     assert {row.plan_id for row in inputs.earlier} == {draft.plan_id, "long in force"}
