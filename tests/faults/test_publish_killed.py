@@ -42,8 +42,8 @@ def test_a_killed_publish_that_is_retried_publishes_once(settings, fault, versio
     retried = submit(settings, "publish", *ARGUMENTS)
     assert retried.returncode == 0, retried.stderr[-2000:]
     head = read_head(settings, "probe")
-    assert (head.version, head.plan_id) == (1, draft["plan_id"])
+    assert (head.version, head.plan_id) == (1, draft.plan_id)
     (row,) = read_log(settings, "probe")
-    assert (row["event"], row["version"], row["plan_id"]) == ("published", 1, draft["plan_id"])
+    assert (row.event, row.version, row.plan_id) == ("published", 1, draft.plan_id)
     writes = [e for e in open_table(settings, "plans.heads").history() if e["operation"] == "WRITE"]
     assert len(writes) == 1
