@@ -107,7 +107,7 @@ class Rounds:
             }
         return draft
 
-    def actions(self, draft: dict[str, Any]) -> dict[str, str]:
+    def actions(self, draft: Draft | Head) -> dict[str, str]:
         return node_actions(scaled(read_scaling(self.settings, JOB, draft.plan_id)))
 
     def review(self, draft: Draft) -> str:
@@ -343,7 +343,7 @@ def test_a_version_of_the_nodes_of_today_comes_back_and_the_nodes_stay(rounds: R
     rows = read_assignment(rounds.settings, JOB, head.plan_id)
     assert {(r.operator_id, r.key_group): r.node_id for r in rows} == then
     assert rounds.actions(first)["c"] == "add"
-    assert rounds.actions({"plan_id": head.plan_id}) == dict.fromkeys("abc", "keep")
+    assert rounds.actions(head) == dict.fromkeys("abc", "keep")
     assert in_use(rounds, head.plan_id) == in_use(rounds, second.plan_id)
     assert check_jobs(rounds.settings, [JOB]) == []
     with pytest.raises(RollbackRefused, match="has the content that is in force"):
@@ -372,8 +372,8 @@ def test_a_draining_node_counts_on_through_a_rollback(rounds: Rounds) -> None:
     rows = {r.subject_id: r for r in read_scaling(rounds.settings, JOB, rounds.plan_id or "")}
     assert (rows[drained].action, rows[drained].drain_rounds) == ("drain", 2)
     rounds.snapshot(0.05)
-    wish = RollbackRequest(1, "what left it stays away", force_nodes=True)
-    head = roll_back(rounds.settings, JOB, "back-1", wish)
+    request = RollbackRequest(1, "what left it stays away", force_nodes=True)
+    head = roll_back(rounds.settings, JOB, "back-1", request)
     rows = {r.subject_id: r for r in read_scaling(rounds.settings, JOB, head.plan_id)}
     assert (rows[drained].action, rows[drained].drain_rounds) == ("drain", 2)
     assert check_jobs(rounds.settings, [JOB]) == []
