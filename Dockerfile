@@ -33,7 +33,7 @@ COPY . .
 # Compiled loops go where the user who runs them may write: numba uses no other cache.
 ENV NUMBA_CACHE_DIR=/var/lib/ballast/numba
 RUN uv pip install --offline --no-cache --no-deps --no-build-isolation --editable . \
-    && python -c "from solvers.rebalance.warm import main; main()" \
+    && python -c "from solvers.rebalance.compile_kernels import main; main()" \
     && mkdir -p /var/lib/ballast/airflow /var/lib/ballast/jobs \
     && chown -R ballast:ballast /var/lib/ballast
 ENV BALLAST_HOME=/var/lib/ballast \

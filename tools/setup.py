@@ -230,10 +230,14 @@ def compile_loops(environment: VirtualEnvironment) -> None:
         return
     print_progress("compiling the solvers' loops, about a minute")
     # numba checks only the file of a function, but inlined code may be from another file.
-    for stale in environment.root.glob("solvers/rebalance/__pycache__/*.nb[ic]"):
+    for stale in environment.root.glob("solvers/rebalance/**/__pycache__/*.nb[ic]"):
         stale.unlink()
     run(
-        [str(environment.python), "-c", "from solvers.rebalance.warm import main; main()"],
+        [
+            str(environment.python),
+            "-c",
+            "from solvers.rebalance.compile_kernels import main; main()",
+        ],
         "see the message above",
         cwd=environment.root,
     )
@@ -244,10 +248,10 @@ def loops_key(root: Path) -> str:
     """What the compiled loops depend on: the sources, and the existence of the cache."""
     folder = root / "solvers" / "rebalance"
     sources = [
-        f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}"
-        for file in sorted(folder.glob("*.py"))
+        f"{file.relative_to(folder)} {hashlib.sha256(file.read_bytes()).hexdigest()}"
+        for file in sorted(folder.rglob("*.py"))
     ]
-    cached = sorted(file.name for file in folder.glob("__pycache__/*.nbi"))
+    cached = sorted(file.name for file in folder.rglob("__pycache__/*.nbi"))
     return hashlib.sha256("\n".join([key_of(root), *sources, *cached]).encode()).hexdigest()
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from solvers.model.problem import FloatArray, IntArray
-from solvers.rebalance.kernels import compiled
+from solvers.rebalance.kernels.compiled import compiled
 
 SMALLEST_GAIN = 1e-9
 

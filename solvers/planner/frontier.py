@@ -22,7 +22,7 @@ from solvers.model.problem import Problem
 from solvers.model.result import Result
 from solvers.model.stop import Stop
 from solvers.planner.allocation import AllocationOptions, allocate
-from solvers.rebalance.warm import make_ready
+from solvers.rebalance.compile_kernels import make_ready
 
 Unit = Literal["moves", "bytes"]
 UNITS: tuple[Unit, ...] = ("moves", "bytes")

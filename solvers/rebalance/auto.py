@@ -16,10 +16,10 @@ from solvers.model.result import PROOF_TOLERANCE, Result, SolverRun, TraceStep, 
 from solvers.model.stop import SolverClock, Stop
 from solvers.rebalance import flux, milp, search, unchanged
 from solvers.rebalance.compare import Score, best_index
+from solvers.rebalance.compile_kernels import make_ready
 from solvers.rebalance.flux import FluxParams
 from solvers.rebalance.milp import MilpParams
 from solvers.rebalance.search import SearchParams
-from solvers.rebalance.warm import make_ready
 
 NAME = "auto"
 FLUX_SHARE = 0.1

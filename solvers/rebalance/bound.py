@@ -27,6 +27,7 @@ import numpy as np
 from solvers.model import metrics
 from solvers.model.budget import Budget
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
+from solvers.rebalance.kernels.bound_arrays import EventCounts, PriceList, ResourceColumn
 from solvers.rebalance.start import movable_mask, must_move_mask
 
 BISECTIONS = 45
@@ -98,39 +99,35 @@ def most_moves(problem: Problem, budget: Budget) -> int:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Column:
-    """One resource: loads of what may leave, by node, largest first, and of all that may come."""
+class _Resource:
+    """One resource of the problem."""
 
     weight: float
     slack: float
-    sums: FloatArray  # [S]: load of the staying nodes now
-    fair: FloatArray  # [S]: the share of each
-    loads: FloatArray
-    prefix: FloatArray
-    begin: IntArray  # [S]
-    end: IntArray  # [S]
-    pool: FloatArray  # ascending: all that may move
-    pool_home: IntArray  # its staying node, or -1
-    pool_rank: IntArray  # its place in that node, largest first
-    pool_prefix: FloatArray  # of the largest 1, 2, 3, ...
-    free_volume: float  # load of forced moves: it comes without a budget
+    """Rounding error of a sum of all loads."""
+    fair: FloatArray  # [S]: the fair share of each staying node
+    free_volume: float
+    """Load of forced moves: it comes without a budget."""
+    column: ResourceColumn
 
     def band(self, distance: float) -> tuple[FloatArray, FloatArray]:
         """Lowest and highest load of each node; rounding is in favour of "possible"."""
         width = distance / self.weight
         return self.fair * (1 - width) - self.slack, self.fair * (1 + width) + self.slack
 
+    def lacking(self, lowest: FloatArray) -> float:
+        """The load that nodes lack of their lowest, beyond what forced moves bring."""
+        lack = np.maximum(0.0, lowest - self.column.sums).sum()
+        return float(lack - self.free_volume - self.slack)
+
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Prices:
-    """One unit of the budget for one resource: key groups by price per load, cheapest first."""
+class _LimitedUnit:
+    """One unit of the budget for one resource."""
 
-    column: _Column
+    resource: _Resource
     limit: float
-    load: FloatArray
-    price: FloatArray
-    home: IntArray
-    before: FloatArray
+    prices: PriceList
 
 
 class _Counting:
@@ -143,10 +140,10 @@ class _Counting:
         forced = metrics.forced_mask(problem)
         self.forced = int(forced.sum())
         voluntary = movable_mask(problem, budget) & ~forced
-        self.columns = [_column(problem, r, float(mean[r]), voluntary, forced) for r in counted]
-        self.prices = [
-            _prices(problem, column, r, voluntary, price, limit)
-            for column, r in zip(self.columns, counted, strict=True)
+        self.resources = [_resource(problem, r, float(mean[r]), voluntary, forced) for r in counted]
+        self.units = [
+            _LimitedUnit(resource, limit, _prices(problem, r, voluntary, price))
+            for resource, r in zip(self.resources, counted, strict=True)
             for price, limit in _limited_units(problem, budget)
         ]
 
@@ -155,7 +152,10 @@ class _Counting:
         low = known
         if not self.is_impossible(low):
             return low
-        worst = [np.abs(c.sums / c.fair - 1.0).max(initial=0.0) * c.weight for c in self.columns]
+        worst = [
+            np.abs(one.column.sums / one.fair - 1.0).max(initial=0.0) * one.weight
+            for one in self.resources
+        ]
         high = max(float(max(worst)), low) + 1.0
         for _ in range(BISECTIONS):
             middle = (low + high) / 2
@@ -166,52 +166,59 @@ class _Counting:
         return low
 
     def is_impossible(self, distance: float) -> bool:
-        from solvers.rebalance import bound_kernels
+        """Whether the least that has to happen for this distance breaks the budget."""
+        from solvers.rebalance.kernels.distance_bound import count_events
 
-        n_nodes = len(self.columns[0].sums)
-        departures, arrivals, events = np.zeros((3, n_nodes), dtype=np.int64)
-        for c in self.columns:
-            lowest, highest = c.band(distance)
-            bound_kernels.count_events(
-                c.sums, lowest, highest, c.loads, c.prefix, c.begin, c.end,
-                c.pool, c.pool_home, c.pool_prefix, departures, arrivals, events,
-            )  # fmt: skip
+        n_nodes = len(self.resources[0].column.sums)
+        counts = EventCounts(*np.zeros((3, n_nodes), dtype=np.int64))
+        for resource in self.resources:
+            lowest, highest = resource.band(distance)
+            count_events(resource.column, lowest, highest, counts)
+        departures, arrivals = counts.departures, counts.arrivals
         if departures.sum() > self.moves or arrivals.sum() > self.moves + self.forced:
             return True
-        if np.maximum(events, departures + arrivals).sum() > 2 * self.moves + self.forced:
+        if np.maximum(counts.events, departures + arrivals).sum() > 2 * self.moves + self.forced:
             return True
         return self._lacks_volume(distance, departures) or self._costs_too_much(distance)
 
     def _lacks_volume(self, distance: float, departures: IntArray) -> bool:
-        from solvers.rebalance import bound_kernels
+        from solvers.rebalance.kernels.distance_bound import largest_volume
 
-        for c in self.columns:
-            lowest, _ = c.band(distance)
-            lacking = np.maximum(0.0, lowest - c.sums).sum() - c.free_volume - c.slack
-            if lacking > 0 and lacking > bound_kernels.largest_volume(
-                self.moves, departures, c.pool, c.pool_home, c.pool_rank
-            ):
+        for resource in self.resources:
+            lowest, _ = resource.band(distance)
+            lacking = resource.lacking(lowest)
+            if lacking > 0 and lacking > largest_volume(self.moves, departures, resource.column):
                 return True
         return False
 
     def _costs_too_much(self, distance: float) -> bool:
-        from solvers.rebalance import bound_kernels
+        from solvers.rebalance.kernels.distance_bound import least_cost
 
-        for p in self.prices:
-            c = p.column
-            lowest, highest = c.band(distance)
-            surplus = np.maximum(0.0, c.sums - highest)
-            lacking = np.maximum(0.0, lowest - c.sums).sum() - c.free_volume - c.slack
-            cost = bound_kernels.least_cost(surplus, lacking, p.load, p.price, p.home, p.before)
-            if cost * (1 - 1e-9) > p.limit:
+        for unit in self.units:
+            lowest, highest = unit.resource.band(distance)
+            surplus = np.maximum(0.0, unit.resource.column.sums - highest)
+            cost = least_cost(surplus, unit.resource.lacking(lowest), unit.prices)
+            if cost * (1 - 1e-9) > unit.limit:
                 return True
         return False
 
 
-def _column(
+def _resource(
     problem: Problem, r: int, mean: float, voluntary: BoolArray, forced: BoolArray
-) -> _Column:
+) -> _Resource:
     load = problem.load[:, r]
+    return _Resource(
+        weight=float(problem.weights[r]),
+        slack=float(2 * np.finfo(np.float64).eps * max(1, len(load)) * load.sum()),
+        fair=problem.capacity[problem.staying, r] * mean,
+        free_volume=float(load[forced].sum()),
+        column=_column(problem, load, voluntary, forced),
+    )
+
+
+def _column(
+    problem: Problem, load: FloatArray, voluntary: BoolArray, forced: BoolArray
+) -> ResourceColumn:
     staying = np.flatnonzero(problem.staying)
     place = np.full(problem.n_nodes, -1, dtype=np.int64)
     place[staying] = np.arange(len(staying))
@@ -224,11 +231,8 @@ def _column(
     rank[leaving] = np.arange(len(leaving)) - begins[place[problem.current[leaving]]]
     coming = np.flatnonzero(voluntary | forced)
     coming = coming[np.argsort(load[coming], kind="stable")]
-    return _Column(
-        weight=float(problem.weights[r]),
-        slack=float(2 * np.finfo(np.float64).eps * max(1, len(load)) * load.sum()),
+    return ResourceColumn(
         sums=np.asarray(sums, dtype=np.float64),
-        fair=problem.capacity[staying, r] * mean,
         loads=load[leaving],
         prefix=np.concatenate(([0.0], np.cumsum(load[leaving]))),
         begin=begins,
@@ -237,7 +241,6 @@ def _column(
         pool_home=place[problem.current[coming]],
         pool_rank=rank[coming],
         pool_prefix=np.concatenate(([0.0], np.cumsum(load[coming][::-1]))),
-        free_volume=float(load[forced].sum()),
     )
 
 
@@ -250,14 +253,7 @@ def _limited_units(problem: Problem, budget: Budget) -> list[tuple[FloatArray, f
     return units
 
 
-def _prices(
-    problem: Problem,
-    column: _Column,
-    r: int,
-    voluntary: BoolArray,
-    price: FloatArray,
-    limit: float,
-) -> _Prices:
+def _prices(problem: Problem, r: int, voluntary: BoolArray, price: FloatArray) -> PriceList:
     groups = np.flatnonzero(voluntary & (problem.load[:, r] > 0))
     load = problem.load[groups, r]
     order = np.argsort(price[groups] / load, kind="stable")
@@ -271,4 +267,4 @@ def _prices(
     lengths = np.diff(np.append(starts, len(by_node)))
     before = np.empty(len(groups))
     before[by_node] = running - np.repeat(running[starts], lengths)
-    return _Prices(column, limit, load, price[groups], home, before)
+    return PriceList(load, price[groups], home, before)

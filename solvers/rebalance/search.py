@@ -13,16 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from ballast.contracts.errors import InvalidInput
 from solvers.model import metrics
 from solvers.model.budget import Budget
 from solvers.model.parameter_checks import is_finite_and_not_negative
-from solvers.model.problem import FloatArray, IntArray, Problem
+from solvers.model.problem import IntArray, Problem
 from solvers.model.result import (
     PROOF_TOLERANCE,
     Result,
@@ -34,11 +32,18 @@ from solvers.model.result import (
 from solvers.model.stop import SolverClock, Stop
 from solvers.rebalance.bound import counting_bound
 from solvers.rebalance.compare import best_plan, without_useless_moves
+from solvers.rebalance.compile_kernels import make_ready
+from solvers.rebalance.kernels.arrays import (
+    ALL_KINDS,
+    COARSE,
+    AnnealingSchedule,
+    BestPlan,
+    PlanArrays,
+    RandomState,
+    SearchRule,
+)
+from solvers.rebalance.search_arrays import Layout, plan_at
 from solvers.rebalance.start import place_must_moves, why_infeasible, within_budget
-from solvers.rebalance.warm import make_ready
-
-if TYPE_CHECKING:
-    from solvers.rebalance.layout import Layout, State
 
 NAME = "search"
 
@@ -150,22 +155,20 @@ class _Walker:
     """A plan at hand, its own random numbers, and the best places it has seen."""
 
     number: int
-    state: State
-    random: npt.NDArray[np.uint64]
-    best_place: IntArray
-    best: FloatArray  # [1]: the loops write to it
+    plan: PlanArrays
+    random: RandomState
+    best: BestPlan
 
     @classmethod
     def at(cls, layout: Layout, place: IntArray, seed: int, number: int) -> _Walker:
-        from solvers.rebalance.layout import State
-
         random = np.array([_scrambled(seed, number)], dtype=np.uint64)
-        return cls(number, State(layout, place), random, place.copy(), np.array([np.inf]))
+        best = BestPlan(place.copy(), np.array([np.inf]))
+        return cls(number, plan_at(layout, place), random, best)
 
     def keep_if_better(self, distance: float) -> None:
-        if distance < self.best[0]:
-            self.best[0] = distance
-            self.best_place[:] = self.state.place
+        if distance < self.best.deviation[0]:
+            self.best.deviation[0] = distance
+            self.best.place[:] = self.plan.place
 
 
 class _PlanSearch:
@@ -181,25 +184,21 @@ class _PlanSearch:
         stop: Stop,
         clock: SolverClock,
     ) -> None:
-        from solvers.rebalance import kernels
-        from solvers.rebalance.layout import Layout
-
-        self.kernels = kernels
         self.problem, self.seed, self.stop, self.clock = problem, seed, stop, clock
         self.floor = bound / 100.0
-        self.layout: Layout = Layout.of(problem, budget)
+        self.layout = Layout.of(problem, budget)
         self.start = self.layout.places_of(start)
-        self.fixed = self.layout.arrays()
-        layout = self.layout
-        self.by_size = layout.load.shape[1] == 1 and bool(np.isinf(layout.allowance[1:]).all())
-        self.lead = _Walker.at(layout, self.start, seed, 0)
-        self.best = self._distance(self.lead.state)
+        self.fixed = self.layout.fixed
+        limits = self.fixed.allowance[1:]
+        self.by_size = self.fixed.load.shape[1] == 1 and bool(np.isinf(limits).all())
+        self.lead = _Walker.at(self.layout, self.start, seed, 0)
+        self.best = self._distance(self.lead.plan)
         self.best_place = self.start.copy()
         self.steps = 0
         self.trace: list[TraceStep] = [(clock.elapsed(), "start", 100.0 * self.best)]
 
     def run(self) -> None:
-        if not len(self.layout.groups) or not self.layout.n_balanced:
+        if not len(self.layout.groups) or not self.fixed.n_balanced:
             return
         self._construct()
         self._polish(self.lead)
@@ -213,7 +212,7 @@ class _PlanSearch:
         """Step by step all walkers go on from where they are; the best that any saw is kept."""
         walkers = [self.lead]
         for number in range(1, WALKERS):
-            place = self.lead.state.place
+            place = self.lead.plan.place
             walkers.append(_Walker.at(self.layout, place, self.seed, number))
         idle = 0
         while not self._is_over():
@@ -221,7 +220,7 @@ class _PlanSearch:
             # Read before any of them starts: what one finds must not steer the other by chance.
             target = max(self.floor, self.floor + FALL * (before - self.floor), FALL * before)
             for walker in walkers:
-                walker.best[0] = before
+                walker.best.deviation[0] = before
             list(threads.map(self._step, walkers, [target] * len(walkers)))
             self._gather(walkers)
             self.steps += 1
@@ -236,10 +235,10 @@ class _PlanSearch:
 
     def _gather(self, walkers: Sequence[_Walker]) -> None:
         """Keep the best plan that one of them saw; of equals that of the first."""
-        ahead = min(walkers, key=lambda walker: float(walker.best[0]))
-        if ahead.best[0] < self.best:
-            self.best = float(ahead.best[0])
-            self.best_place[:] = ahead.best_place
+        ahead = min(walkers, key=lambda walker: float(walker.best.deviation[0]))
+        if ahead.best.deviation[0] < self.best:
+            self.best = float(ahead.best.deviation[0])
+            self.best_place[:] = ahead.best.place
 
     def _is_over(self) -> bool:
         if self.best <= self.floor + PROOF_TOLERANCE / 200.0:
@@ -251,45 +250,48 @@ class _PlanSearch:
     def _has_no_limit(self) -> bool:
         return self.stop.steps is None and self.stop.seconds is None
 
-    def _distance(self, state: State) -> float:
-        y = self.layout
-        worst, _ = self.kernels.worst_node(state.sums, y.inverse, y.centre, y.n_balanced)
+    def _distance(self, plan: PlanArrays) -> float:
+        from solvers.rebalance.kernels.deviation import worst_node
+
+        worst, _ = worst_node(self.fixed, plan)
         return float(worst)
 
     def _anneal(self, walker: _Walker, target: float) -> None:
+        from solvers.rebalance.kernels.annealing import anneal
+
         unit = max(target, 1e-12)
         hot, cold = self._cooling(walker)
         proposals = CHUNKS[self.steps % len(CHUNKS)]
-        self.kernels.anneal(
-            proposals, self._kinds(proposals), target, (hot * unit) ** 2, (cold * unit) ** 2,
-            self.by_size, walker.random,
-            *self.fixed, *walker.state.arrays(), walker.best_place, walker.best,
-        )  # fmt: skip
+        schedule = AnnealingSchedule(
+            proposals, self._kinds(proposals), (hot * unit) ** 2, (cold * unit) ** 2
+        )
+        rule = SearchRule(target, self.by_size)
+        anneal(schedule, rule, walker.random, self.fixed, walker.plan, walker.best)
 
     def _cooling(self, walker: _Walker) -> tuple[float, float]:
         if self.by_size:
             return COOLINGS[walker.number]
-        return COOLING_OF_SEVERAL if self.layout.n_balanced > 1 else COOLING_OF_COSTS
+        return COOLING_OF_SEVERAL if self.fixed.n_balanced > 1 else COOLING_OF_COSTS
 
     def _kinds(self, proposals: int) -> int:
         """Fine exchanges too, but in long coolings and where bytes or pauses are limited."""
-        if self.layout.n_balanced > 1:
-            return int(self.kernels.ALL_KINDS)
+        if self.fixed.n_balanced > 1:
+            return ALL_KINDS
         is_coarse = not self.by_size or proposals == max(CHUNKS)
-        return int(self.kernels.COARSE if is_coarse else self.kernels.ALL_KINDS)
+        return COARSE if is_coarse else ALL_KINDS
 
     def _polish(self, walker: _Walker) -> None:
+        from solvers.rebalance.kernels.polishing import PolishingPass, polish
+
         is_slow = not self.by_size and len(self.layout.groups) > ANNEALED
         repairs = FEW_REPAIRS if is_slow else REPAIRS
         for partners in (8, 32) if self.by_size else (3, 12):
             stuck = np.zeros(len(self.layout.nodes), dtype=bool)
+            task = PolishingPass(repairs, self.floor, min(len(stuck), partners), self.by_size)
             done = 1
             while done and not self.clock.is_over():
-                done = self.kernels.polish(
-                    repairs, self.floor, min(len(stuck), partners), self.by_size, walker.random,
-                    *self.fixed, *walker.state.arrays(), stuck,
-                )  # fmt: skip
-        walker.keep_if_better(self._distance(walker.state))
+                done = polish(task, stuck, walker.random, self.fixed, walker.plan)
+        walker.keep_if_better(self._distance(walker.plan))
 
     def _construct(self) -> None:
         """Start from the least distance that can be built; keep moves back where they pay later.
@@ -297,10 +299,10 @@ class _PlanSearch:
         Where the bound is near what the whole budget reaches, every move counts. Elsewhere the
         exact fit comes from exchanges, which need moves of their own.
         """
-        if self.layout.n_balanced > 1 and len(self.layout.groups) > ANNEALED:
+        if self.fixed.n_balanced > 1 and len(self.layout.groups) > ANNEALED:
             self._pair_off()
             return
-        if not self.by_size or self.layout.limited.any():
+        if not self.by_size or self.fixed.limited.any():
             return
         worst = self.best
         reached = self._bisect(1.0, worst)
@@ -310,7 +312,7 @@ class _PlanSearch:
 
     def _pair_off(self) -> None:
         """Lower an aim step by step; at each, nodes above it settle with nodes that mirror them."""
-        from solvers.rebalance.pairs import pair_off
+        from solvers.rebalance.kernels.pairing import PairingRound, pair_off
 
         aim = self.best
         while self.best <= aim and not self._is_over():
@@ -319,10 +321,8 @@ class _PlanSearch:
                 todo = np.ones(len(self.layout.nodes), dtype=bool)
                 pairs = PAIRS
                 while pairs == PAIRS and not self.clock.is_over():
-                    pairs = pair_off(
-                        PAIRS, aim, PAIR_MARGIN * aim, todo, self.lead.random,
-                        *self.fixed, *self.lead.state.arrays(),
-                    )  # fmt: skip
+                    task = PairingRound(PAIRS, aim, PAIR_MARGIN * aim)
+                    pairs = pair_off(task, todo, self.lead.random, self.fixed, self.lead.plan)
                 self._keep_lead()
                 if self.best <= aim or self.clock.is_over():
                     break
@@ -330,26 +330,24 @@ class _PlanSearch:
 
     def _bisect(self, share: float, high: float) -> float:
         """The least distance built with this share of the moves; the lead holds that plan."""
-        from solvers.rebalance.construct import construct
-        from solvers.rebalance.layout import State
+        from solvers.rebalance.kernels.construction import construct
 
-        allowance = self.layout.allowance * share
-        fixed = (*self.fixed[:-1], allowance)
+        fixed = self.fixed._replace(allowance=self.fixed.allowance * share)
         low = self.floor
         for _ in range(BISECTIONS):
             if self.clock.is_over() or high - low <= 1e-3 * high:
                 break
             middle = low + (high - low) / 2
-            state = State(self.layout, self.start)
-            if construct(middle, *fixed, *state.arrays()):
-                self.lead.state, high = state, middle
+            plan = plan_at(self.layout, self.start)
+            if construct(middle, fixed, plan):
+                self.lead.plan, high = plan, middle
                 self._keep_lead()
             else:
                 low = middle
         return high
 
     def _keep_lead(self) -> None:
-        self.lead.keep_if_better(self._distance(self.lead.state))
+        self.lead.keep_if_better(self._distance(self.lead.plan))
         self._gather([self.lead])
 
     def _note(self, step: str, before: float = np.inf) -> None:
@@ -361,32 +359,31 @@ class _PlanSearch:
 
     def finished_plan(self, tolerance: float) -> IntArray:
         """The best plan without the moves it does not need, and with its drains."""
-        from solvers.rebalance.layout import State
+        from solvers.rebalance.kernels.finishing import drain, send_home
 
-        y = self.layout
         ceiling = self.best + tolerance / 200.0
-        best: State | None = None
-        ways = ORDERS if len(y.groups) <= ANNEALED else 1
-        for way in range(ways if y.n_balanced else 0):
-            state = State(y, self.best_place)
-            self.kernels.send_home(ceiling, self._order(state, way), *self.fixed, *state.arrays())
-            if best is None or state.used[0] < best.used[0]:
-                best = state
-        state = State(y, self.best_place) if best is None else best
-        left = np.flatnonzero(~y.takes[state.place])
+        best: PlanArrays | None = None
+        ways = ORDERS if len(self.layout.groups) <= ANNEALED else 1
+        for way in range(ways if self.fixed.n_balanced else 0):
+            plan = plan_at(self.layout, self.best_place)
+            send_home(ceiling, self._order(plan, way), self.fixed, plan)
+            if best is None or plan.used[0] < best.used[0]:
+                best = plan
+        plan = plan_at(self.layout, self.best_place) if best is None else best
+        left = np.flatnonzero(~self.fixed.takes[plan.place])
         if len(left):
-            share = y.load[left].max(axis=1, initial=0.0)
+            share = self.fixed.load[left].max(axis=1, initial=0.0)
             order = left[np.argsort(-share, kind="stable")]
-            self.kernels.drain(ceiling, order, *self.fixed, *state.arrays())
-        return self.layout.assignment_of(self.problem, state.place)
+            drain(ceiling, order, self.fixed, plan)
+        return self.layout.assignment_of(self.problem, plan.place)
 
-    def _order(self, state: State, way: int) -> IntArray:
+    def _order(self, plan: PlanArrays, way: int) -> IntArray:
         """Smallest first, largest bytes first, or at random."""
-        away = np.sort(state.moved[: int(state.n_moved[0])])
+        away = np.sort(plan.moved[: int(plan.n_moved[0])])
         if way == 0:
-            return away[np.argsort(self.layout.load[away, 0], kind="stable")]
+            return away[np.argsort(self.fixed.load[away, 0], kind="stable")]
         if way == 1:
-            return away[np.argsort(-self.layout.cost[away, 1], kind="stable")]
+            return away[np.argsort(-self.fixed.cost[away, 1], kind="stable")]
         return np.random.default_rng(way).permutation(away)
 
 

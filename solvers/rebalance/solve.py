@@ -13,7 +13,7 @@ from solvers.model.problem import Problem
 from solvers.model.result import Result
 from solvers.model.stop import Stop
 from solvers.rebalance import METHODS
-from solvers.rebalance.warm import make_ready
+from solvers.rebalance.compile_kernels import make_ready
 
 
 def solve(

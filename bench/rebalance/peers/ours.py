@@ -16,8 +16,8 @@ from bench.rebalance.peers.exchange import Answer, Build, Instance, Solve, serve
 def build_with(method: str) -> Build:
     def build(instance: Instance) -> Solve:
         from solvers.model.stop import Stop
+        from solvers.rebalance.compile_kernels import make_ready
         from solvers.rebalance.solve import solve as rebalance_solve
-        from solvers.rebalance.warm import make_ready
 
         make_ready(several_resources=True)
         problem, budget = problem_of(instance)

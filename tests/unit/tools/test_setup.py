@@ -148,7 +148,7 @@ def loops(checkout: Path) -> Path:
     (folder / "__pycache__").mkdir(parents=True)
     (checkout / "solvers" / "__init__.py").write_text("")
     (folder / "__init__.py").write_text("")
-    (folder / "warm.py").write_text(
+    (folder / "compile_kernels.py").write_text(
         "import pathlib\n"
         "def main():\n"
         "    folder = pathlib.Path(__file__).parent / '__pycache__'\n"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from solvers.model.budget import Budget
-from solvers.rebalance.layout import Layout
+from solvers.rebalance.search_arrays import Layout
 from tests.unit.solvers.instances import make
 
 NO_LIMIT = np.inf
@@ -31,4 +31,4 @@ def test_bytes_and_pauses_that_no_plan_can_use_up_are_no_limit(
     """State of 30, 40 and 50 bytes, 5 s a 50 bytes: at most 90 bytes with two moves."""
     sizes = np.array([30, 40, 50])
     problem = make([1.0, 2.0, 3.0], [0, 0, 0], nodes=2, state_bytes=sizes, pause_s_per_byte=0.1)
-    assert Layout.of(problem, budget).allowance == pytest.approx(allowance)
+    assert Layout.of(problem, budget).fixed.allowance == pytest.approx(allowance)
