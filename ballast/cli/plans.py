@@ -21,9 +21,9 @@ from ballast.readmodel.changes import (
     weight_rows,
 )
 from ballast.readmodel.job_history import JobHistory, plan_in_force
+from ballast.readmodel.moves import MoveFilter
 from ballast.readmodel.placement import difference
 from ballast.readmodel.plans import (
-    MoveFilter,
     PlanDetail,
     PlanSummary,
     plan_detail,

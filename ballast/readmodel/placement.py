@@ -30,7 +30,7 @@ from ballast.readmodel.job_history import (
     first_plan,
     summary_of,
 )
-from ballast.readmodel.plans import MoveFilter
+from ballast.readmodel.moves import MoveFilter
 from ballast.store.snapshots import RESOURCES, ResourceColumns
 
 SPAN = LARGEST_KEY_GROUP + 1

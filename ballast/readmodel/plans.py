@@ -1,18 +1,14 @@
-"""What the review page and the command line show of a job: its state, its versions, its plans."""
+"""Summaries of a job for the review page and the command line: its state, versions and plans."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
 
-import pyarrow.compute as pc
-
 from ballast.contracts import plan_text
-from ballast.contracts.errors import InvalidInput
 from ballast.contracts.log_events import REFUSALS, TROUBLE
 from ballast.contracts.records import (
     Ack,
-    AssignedKeyGroup,
     Draft,
     DraftSummary,
     LogEntry,
@@ -28,14 +24,7 @@ from ballast.readmodel.job_history import (
     plan_in_force,
 )
 from ballast.store.cache import TableCache
-from ballast.store.paging import Key, Order, read_page
 from ballast.store.plans import over_since, waiting_plans
-from ballast.store.tables import Filter
-
-ORDERS = {
-    "key": Order(("operator_id", "key_group")),
-    "bytes": Order(("operator_id", "key_group"), descending="state_bytes"),
-}
 
 
 @dataclass(frozen=True)
@@ -214,64 +203,6 @@ def plan_detail(history: JobHistory, name: str | None = None) -> PlanDetail:
         outcomes=list(history.outcomes.get(found.version or 0, {}).values()),
         log=[entry for entry in history.log if entry.plan_id == found.plan_id],
     )
-
-
-@dataclass(frozen=True)
-class MoveFilter:
-    """Which moves a person wants to see; None is any."""
-
-    operator_id: str | None = None
-    from_node_id: str | None = None
-    to_node_id: str | None = None
-
-    def filters(self) -> list[Filter]:
-        """The filter as the store takes it."""
-        pairs = {
-            "operator_id": self.operator_id,
-            "previous_node_id": self.from_node_id,
-            "node_id": self.to_node_id,
-        }
-        return [(name, "=", value) for name, value in pairs.items() if value is not None]
-
-
-@dataclass(frozen=True)
-class MovesPage:
-    """Moves of a plan, and the place where the next page begins; None at the end."""
-
-    rows: list[AssignedKeyGroup]
-    after: Key | None
-
-
-def moves_page(
-    history: JobHistory, plan_id: str, wanted: MoveFilter, order: str, after: Key | None, limit: int
-) -> MovesPage:
-    """A page of the moves of a plan.
-
-    Args:
-        history: the job.
-        plan_id: the plan.
-        wanted: which moves to show.
-        order: a key of ``ORDERS``.
-        after: where the page before ended; None for the first page.
-        limit: the most moves of the page.
-
-    Raises:
-        InvalidInput: there is no such order.
-    """
-    if order not in ORDERS:
-        raise InvalidInput(f"order is {order[:40]!r}", value=order, allowed=", ".join(ORDERS))
-    page = history.cache.apply(
-        AssignedKeyGroup.table,
-        lambda table: read_page(
-            table, history.job,
-            where=[("plan_id", "=", plan_id), *wanted.filters()],
-            condition=pc.field("node_id") != pc.field("previous_node_id"),
-            order=ORDERS[order], after=after, limit=limit,
-        ),
-    )  # fmt: skip
-    if page is None:
-        return MovesPage([], None)
-    return MovesPage([AssignedKeyGroup.from_row(row) for row in page.rows], page.after)
 
 
 def read_ahead(cache: TableCache) -> None:

@@ -12,11 +12,10 @@ from ballast.contracts.json_values import json_value
 from ballast.contracts.settings import check_job_name
 from ballast.readmodel.changes import node_difference, route_difference, weight_difference
 from ballast.readmodel.job_history import JobHistory, find_plan, known_jobs, plan_of_run
+from ballast.readmodel.moves import MoveFilter, moves_page
 from ballast.readmodel.placement import difference, node_loads, node_traffic
 from ballast.readmodel.plans import (
-    MoveFilter,
     job_summary,
-    moves_page,
     unpublished_drafts,
     version_summaries,
 )

@@ -11,15 +11,14 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from ballast.contracts.errors import BrokenTable, InvalidInput, NotFound
-from ballast.contracts.records import AssignedKeyGroup, Snapshot
+from ballast.contracts.errors import BrokenTable, NotFound
+from ballast.contracts.records import Snapshot
 from ballast.contracts.settings import Settings, load_settings
 from ballast.readmodel.job_history import JobHistory, find_plan, known_jobs, plan_of_run
+from ballast.readmodel.moves import MoveFilter
 from ballast.readmodel.placement import difference, node_loads, node_traffic
 from ballast.readmodel.plans import (
-    MoveFilter,
     job_summary,
-    moves_page,
     plan_detail,
     unpublished_drafts,
     version_summaries,
@@ -28,24 +27,11 @@ from ballast.store.cache import TableCache
 from ballast.store.plans import read_assignment
 from ballast.store.snapshots import read_snapshot, snapshot_of_run
 from ballast.store.tables import append, open_table
-from bench.review_page.warehouse import SampleJob, ids_of, job_policy, write_job
+from bench.review_page.warehouse import ids_of
 
 JOB = "clicks"
 VERSIONS = 4
 ANY = MoveFilter()
-
-
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    home = tmp_path_factory.mktemp("home")
-    made = load_settings({"BALLAST_HOME": str(home), "BALLAST_POLICIES": str(home / "policies")})
-    write_job(made, SampleJob(job_policy(JOB, 3, 20, 5), per_version=6), VERSIONS)
-    return made
-
-
-@pytest.fixture
-def history(settings: Settings) -> JobHistory:
-    return JobHistory(TableCache(settings), JOB)
 
 
 @pytest.fixture
@@ -223,54 +209,6 @@ def test_traffic_between_nodes_adds_up_to_the_same_before_and_after(
     assert answer.before != answer.after
 
 
-def every_move(
-    history: JobHistory, plan_id: str, wanted: MoveFilter, order: str, limit: int
-) -> list[AssignedKeyGroup]:
-    rows, after = [], None
-    while True:
-        page = moves_page(history, plan_id, wanted, order, after, limit)
-        rows += page.rows
-        assert len(page.rows) <= limit
-        if page.after is None:
-            return rows
-        after = page.after
-
-
-def expected_moves(settings: Settings, plan_id: str) -> list[AssignedKeyGroup]:
-    rows = read_assignment(settings, JOB, plan_id)
-    return [row for row in rows if row.node_id != row.previous_node_id]
-
-
-@pytest.mark.parametrize("limit", [1, 4, 6, 100])
-@pytest.mark.parametrize("order", ["key", "bytes"])
-def test_pages_hold_every_move_once_and_in_order(
-    settings: Settings, history: JobHistory, order: str, limit: int
-) -> None:
-    plan_id = ids_of(JOB, 3)[2]
-    expected = expected_moves(settings, plan_id)
-    if order == "bytes":
-        expected.sort(key=lambda r: (-r.state_bytes, r.operator_id, r.key_group))
-    found = every_move(history, plan_id, ANY, order, limit)
-    assert [(r.operator_id, r.key_group) for r in found] == [
-        (r.operator_id, r.key_group) for r in expected
-    ]
-
-
-def test_moves_are_filtered_by_operator_and_nodes(settings: Settings, history: JobHistory) -> None:
-    plan_id = ids_of(JOB, 1)[2]
-    one = expected_moves(settings, plan_id)[0]
-    wanted = MoveFilter(one.operator_id, one.previous_node_id, one.node_id)
-    found = every_move(history, plan_id, wanted, "key", 10)
-    assert one.key_group in [row.key_group for row in found]
-    assert {row.operator_id for row in found} == {one.operator_id}
-    assert every_move(history, plan_id, MoveFilter("x' OR '1'='1"), "key", 10) == []
-
-
-def test_an_unknown_order_of_moves_is_refused(history: JobHistory) -> None:
-    with pytest.raises(InvalidInput, match="key, bytes"):
-        moves_page(history, ids_of(JOB, 1)[2], ANY, "color", None, 10)
-
-
 def test_a_difference_is_that_of_the_two_placements(
     settings: Settings, history: JobHistory
 ) -> None:
@@ -291,7 +229,8 @@ def test_version_0_is_the_placement_before_the_first_plan(
     settings: Settings, history: JobHistory
 ) -> None:
     answer = difference(history, "0", "1", ANY, 0, 500)
-    assert answer.total == len(expected_moves(settings, ids_of(JOB, 1)[2]))
+    rows = read_assignment(settings, JOB, ids_of(JOB, 1)[2])
+    assert answer.total == sum(row.node_id != row.previous_node_id for row in rows)
     assert difference(history, "2", "2", ANY, 0, 10).total == 0
     nowhere = MoveFilter(to_node_id="no such node")
     assert difference(history, "0", "1", nowhere, 0, 10).total == 0
