@@ -1,2 +1,4 @@
-"""Airflow's REST API as a client sees it: what writes to production goes through it, so that it
-has a name and rights. Needs the standard library alone."""
+"""A client of Airflow's REST API; it needs only the standard library.
+
+Commands that change production go through this API, so that each change has a user with rights.
+"""

@@ -1,4 +1,4 @@
-"""What can go wrong between a client and Airflow; each has an exit code that scripts can use."""
+"""Errors between a client and Airflow; each class has an exit code for scripts."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ class LoginRefused(ApiError):
 
 
 class NoRight(ApiError):
-    """The user is known, but may not do this."""
+    """The user is known, but does not have the right."""
 
     exit_code = 22
 
 
 class DagNotReady(BallastError):
-    """The DAG is not there, or is paused: a run of it would not start."""
+    """The DAG does not exist or is paused, so that a run would not start."""
 
     exit_code = 23
 
 
 class NothingWaiting(BallastError):
-    """No question waits for an answer, or somebody else has answered it."""
+    """No question waits for an answer; another user may have answered it."""
 
     exit_code = 24
 
 
 class RunFailed(BallastError):
-    """A run that was waited for has failed."""
+    """The run that a command waited for has failed."""
 
     exit_code = 25
 
 
 class WaitedTooLong(BallastError):
-    """Something that was waited for did not happen in time."""
+    """An event that a command waited for did not happen in time."""
 
     exit_code = 26

@@ -1,4 +1,4 @@
-"""A small client of Airflow's REST API: what the command line, the demonstration and tests need."""
+"""A small client of Airflow's REST API for the command line, the demonstration and tests."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ballast.airflow.errors import ApiError, LoginRefused, NoAnswer, NoRight, Wa
 T = TypeVar("T")
 Json = dict[str, Any]
 ENDED = frozenset({"success", "failed"})
-BAD_TOKEN = "Invalid JWT token"  # noqa: S105 - what Airflow says of one
+BAD_TOKEN = "Invalid JWT token"  # noqa: S105 - Airflow's message, no token
 
 
 @dataclass(frozen=True)
 class TaskRun:
-    """One task of a run as Airflow reports it; ``seconds`` is ``None`` until it has ended."""
+    """One task of a run as Airflow reports it."""
 
     task_id: str
     map_index: int
@@ -34,15 +34,17 @@ class TaskRun:
 
     @property
     def seconds(self) -> float | None:
+        """How long the task ran; None until it has ended."""
         if self.started_at is None or self.ended_at is None:
             return None
         return (self.ended_at - self.started_at).total_seconds()
 
 
 class AirflowClient:
-    """Talks to one Airflow as one user, by a token or by a password.
+    """A client of one Airflow for one user, with a token or with a password.
 
-    With a password the token is fetched when first needed, and again when it has expired.
+    With a password the client fetches a token for its first request, and another one when that
+    has expired.
     """
 
     def __init__(
@@ -64,7 +66,11 @@ class AirflowClient:
         self._opener = _opener(self.base_url)
 
     def login(self) -> None:
-        """Fetch a token; raises ``LoginRefused`` when the login is wrong."""
+        """Fetch a token.
+
+        Raises:
+            LoginRefused: Airflow refuses the password, or there is none.
+        """
         if self._password is None:
             raise LoginRefused(f"{self.base_url} does not accept the token", status=401)
         answer = self._send(
@@ -73,11 +79,11 @@ class AirflowClient:
         self._token = str(answer["access_token"])
 
     def health(self) -> Json:
-        """Status of the database, the scheduler and the DAG processor; needs no login."""
+        """Return the status of database, scheduler and DAG processor; needs no login."""
         return self._send("GET", "/api/v2/monitor/health")
 
     def get(self, path: str, **query: Any) -> Json:
-        """GET below ``/api/v2``; ``path`` starts with a slash."""
+        """Send a GET below ``/api/v2``; ``path`` starts with a slash."""
         return self.request("GET", path, query=query)
 
     def request(
@@ -87,7 +93,12 @@ class AirflowClient:
         body: Json | None = None,
         query: Mapping[str, Any] | None = None,
     ) -> Json:
-        """Any request below ``/api/v2``; logs in first, and again when the token has expired."""
+        """Send a request below ``/api/v2``; log in first, and again if the token has expired.
+
+        Raises:
+            ApiError: Airflow refuses the request; ``status`` is that of the response.
+            NoAnswer: no Airflow answers.
+        """
         if self._token is None:
             self.login()
         address = f"/api/v2{path}"
@@ -104,7 +115,7 @@ class AirflowClient:
     # DAGs
 
     def dag(self, dag_id: str) -> Json | None:
-        """What Airflow knows about a DAG, or ``None`` if it knows none of that name."""
+        """Return the fields of a DAG; None if Airflow has no such DAG."""
         try:
             return self.get(f"/dags/{_quote(dag_id)}")
         except ApiError as error:
@@ -113,16 +124,21 @@ class AirflowClient:
             raise
 
     def dag_ids(self) -> list[str]:
-        """Names of all DAGs, in order."""
+        """Return the ids of all DAGs, sorted."""
         return sorted(dag["dag_id"] for dag in self.get("/dags", limit=1000)["dags"])
 
     def import_errors(self) -> dict[str, str]:
-        """DAG files that could not be read: file name to stack trace."""
+        """Return the DAG files that cannot be imported: file name to stack trace."""
         errors = self.get("/importErrors", limit=100)["import_errors"]
         return {error["filename"]: error["stack_trace"] for error in errors}
 
     def wait_for_dag(self, dag_id: str, timeout_s: float = 60.0) -> Json:
-        """Wait until the DAG processor has found a DAG; an import error is told at once."""
+        """Wait until Airflow has a DAG, and return its fields.
+
+        Raises:
+            ApiError: a DAG file cannot be imported.
+            WaitedTooLong: the DAG did not appear in time.
+        """
 
         def look() -> Json | None:
             found = self.dag(dag_id)
@@ -156,11 +172,11 @@ class AirflowClient:
         return str(answer["dag_run_id"])
 
     def run(self, dag_id: str, run_id: str) -> Json:
-        """What Airflow knows about a run: its state, its conf, who started it."""
+        """Return the fields of a run: its state, its conf, who started it."""
         return self.get(_run(dag_id, run_id))
 
     def run_state(self, dag_id: str, run_id: str) -> str:
-        """``queued``, ``running``, ``success`` or ``failed``."""
+        """Return ``queued``, ``running``, ``success`` or ``failed``."""
         return str(self.run(dag_id, run_id)["state"])
 
     def wait_for_run(
@@ -170,7 +186,20 @@ class AirflowClient:
         timeout_s: float = 600.0,
         on_poll: Callable[[], None] | None = None,
     ) -> str:
-        """Wait until a run has ended and return its state; ``on_poll`` is called between looks."""
+        """Wait until a run has ended.
+
+        Args:
+            dag_id: the DAG.
+            run_id: the run.
+            timeout_s: the longest wait.
+            on_poll: called after each request that finds the run still running.
+
+        Returns:
+            ``success`` or ``failed``.
+
+        Raises:
+            WaitedTooLong: the run did not end in time.
+        """
 
         def look() -> str | None:
             state = self.run_state(dag_id, run_id)
@@ -181,17 +210,17 @@ class AirflowClient:
         return wait_until(look, f"run {run_id} of {dag_id} did not end", timeout_s)
 
     def end_run(self, dag_id: str, run_id: str, note: str) -> None:
-        """End a run that nobody waits for any more: what still runs of it is marked as failed."""
+        """Mark a run as failed, with its unfinished tasks; ``note`` is shown on its page."""
         self.request("PATCH", _run(dag_id, run_id), {"state": "failed", "note": note})
 
     def runs(self, dag_id: str, limit: int = 50) -> list[Json]:
-        """Runs of a DAG, the newest first."""
+        """Return the runs of a DAG, the newest first."""
         path = f"/dags/{_quote(dag_id)}/dagRuns"
         runs: list[Json] = self.get(path, limit=limit, order_by="-run_after")["dag_runs"]
         return runs
 
     def task_runs(self, dag_id: str, run_id: str) -> list[TaskRun]:
-        """Tasks of a run in the order they started, those that have not started last."""
+        """Return the tasks of a run in the order of their start; those not started come last."""
         answer = self.get(f"{_run(dag_id, run_id)}/taskInstances", limit=1000)
         tasks = [_task_run(fields) for fields in answer["task_instances"]]
         return sorted(tasks, key=lambda t: (t.started_at is None, str(t.started_at), t.task_id))
@@ -199,7 +228,7 @@ class AirflowClient:
     def task_log(
         self, dag_id: str, run_id: str, task_id: str, try_number: int = 1, map_index: int = -1
     ) -> str:
-        """What a task printed, one line per event."""
+        """Return the log of a task, one line for each event."""
         path = f"{_run(dag_id, run_id)}/taskInstances/{_quote(task_id)}/logs/{try_number}"
         answer = self.get(path, map_index=map_index, full_content="true")
         return "\n".join(_log_line(event) for event in answer["content"])
@@ -207,14 +236,14 @@ class AirflowClient:
     def xcom(
         self, dag_id: str, run_id: str, task_id: str, key: str = "return_value", map_index: int = -1
     ) -> Any:
-        """A value that a task handed on."""
+        """Return an XCom value of a task."""
         path = f"{_run(dag_id, run_id)}/taskInstances/{_quote(task_id)}/xcomEntries/{_quote(key)}"
         return self.get(path, map_index=map_index, deserialize="true")["value"]
 
     # Review
 
     def waiting_reviews(self, dag_id: str = "~") -> list[Json]:
-        """Questions to a person that have no answer yet."""
+        """Return the questions to people that have no answer yet."""
         path = f"/dags/{_quote(dag_id)}/dagRuns/~/hitlDetails"
         details: list[Json] = self.get(path, response_received="false")["hitl_details"]
         return details
@@ -228,7 +257,11 @@ class AirflowClient:
         params: Json | None = None,
         map_index: int = -1,
     ) -> Json:
-        """Answer a question as this client's user; ``ApiError`` 409 if someone already has."""
+        """Answer a question as the user of this client.
+
+        Raises:
+            ApiError: with status 409, the question already has an answer.
+        """
         path = f"{_run(dag_id, run_id)}/taskInstances/{_quote(task_id)}/{map_index}/hitlDetails"
         body: Json = {"chosen_options": [option], "params_input": params or {}}
         return self.request("PATCH", path, body)
@@ -238,7 +271,7 @@ class AirflowClient:
         if self._token is not None and address.startswith("/api/"):
             headers["Authorization"] = f"Bearer {self._token}"
         data = None if body is None else json.dumps(body).encode()
-        # The scheme was checked when the client was made.
+        # The constructor has checked the scheme.
         request = urllib.request.Request(  # noqa: S310
             self.base_url + address, data=data, headers=headers, method=method
         )
@@ -252,14 +285,14 @@ class AirflowClient:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect would carry the token to whatever host it names."""
+    """Follows no redirect, because a redirect would send the token to another host."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
 
 
 def _opener(base_url: str) -> urllib.request.OpenerDirector:
-    """A proxy of the environment must not see requests to this machine."""
+    """Return an opener; it uses no proxy for requests to this machine."""
     handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
     if is_this_machine(base_url):
         handlers.append(urllib.request.ProxyHandler({}))
@@ -267,7 +300,7 @@ def _opener(base_url: str) -> urllib.request.OpenerDirector:
 
 
 def is_this_machine(base_url: str) -> bool:
-    """Whether the address is one of the loopback interface."""
+    """Return whether the host of an address is this machine."""
     host = urllib.parse.urlsplit(base_url).hostname or ""
     return host in ("localhost", "::1") or host.startswith("127.")
 
@@ -281,25 +314,38 @@ def _refusal(method: str, address: str, error: urllib.error.HTTPError) -> ApiErr
 
 
 def _kind(status: int, detail: str) -> type[ApiError]:
-    """Airflow answers 401 to a token that has expired, and 403 to one that is none."""
+    """Return the class of an error: status 401 is an expired token, 403 may be an invalid one."""
     if status == 401 or (status == 403 and detail == BAD_TOKEN):
         return LoginRefused
     return NoRight if status == 403 else ApiError
 
 
 def _detail(content: str) -> str:
-    """What Airflow says of a refusal, out of its envelope where it is in one."""
+    """Return the message of a refusal: the JSON field ``detail``, or the whole text."""
     try:
-        said = json.loads(content)["detail"]
+        detail = json.loads(content)["detail"]
     except (ValueError, KeyError, TypeError):
-        said = content
-    return (said if isinstance(said, str) else json.dumps(said))[:1000]
+        detail = content
+    return (detail if isinstance(detail, str) else json.dumps(detail))[:1000]
 
 
 def wait_until(
     look: Callable[[], T | None], what: str, timeout_s: float, every_s: float = 1.0
 ) -> T:
-    """Look every so often until there is something; ``WaitedTooLong`` if not in time."""
+    """Call ``look`` until it returns a value.
+
+    Args:
+        look: returns None as long as there is no value.
+        what: the message of the error.
+        timeout_s: the longest wait.
+        every_s: the time between two calls.
+
+    Returns:
+        The value.
+
+    Raises:
+        WaitedTooLong: there was no value in time.
+    """
     deadline = time.monotonic() + timeout_s
     while True:
         found = look()
@@ -342,7 +388,7 @@ def _time(text: str | None) -> datetime | None:
 
 
 def _log_line(event: Any) -> str:
-    """The text of an event; an exception stands beside it."""
+    """Return the text of an event, followed by its exceptions."""
     if not isinstance(event, dict):
         return str(event)
     raised = [f"{e.get('exc_type')}: {e.get('exc_value')}" for e in event.get("error_detail") or []]

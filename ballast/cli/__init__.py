@@ -1,1 +1,1 @@
-"""The ``ballast`` command: look at plans, check policies, solve and verify problem folders."""
+"""The ``ballast`` command: shows plans, starts runs, checks policies, solves problem folders."""

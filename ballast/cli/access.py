@@ -1,6 +1,6 @@
-"""How the command line reaches Airflow, and as whom: the user's own token or password.
+"""Access of the command line to Airflow, with the user's own token or password.
 
-A password is never an argument: arguments are seen by everyone on the machine.
+A password is never an argument, because every user of the machine can see the arguments.
 """
 
 from __future__ import annotations
@@ -36,7 +36,16 @@ def add_access_arguments(parser: argparse.ArgumentParser) -> None:
 def client_of(
     args: argparse.Namespace, environment: Mapping[str, str] | None = None
 ) -> AirflowClient:
-    """A client for the user whom the arguments and the environment name."""
+    """Make a client for the user of the command.
+
+    Args:
+        args: ``url`` and ``user``; an argument takes precedence over its variable.
+        environment: the variables; those of the process by default.
+
+    Raises:
+        InvalidInput: the address is not one of the web, or neither a token nor a user is set, or
+            the password is needed and there is no terminal to ask for it.
+    """
     env = os.environ if environment is None else environment
     url = args.url or env.get(URL) or DEFAULT_URL
     if not url.startswith(("http://", "https://")):
@@ -60,7 +69,15 @@ def client_of(
 
 @contextmanager
 def explained(client: AirflowClient, what: str) -> Iterator[None]:
-    """Say in one line what an error of the API means for who wanted ``what``, and what to do."""
+    """Replace an error of the API by one that says what failed and how to fix it.
+
+    Args:
+        client: the client that the block uses.
+        what: what the block does, as a verb phrase such as "start a run".
+
+    Raises:
+        BallastError: the block raised an ``ApiError``; the message is one line.
+    """
     try:
         yield
     except ApiError as error:

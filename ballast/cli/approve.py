@@ -1,4 +1,4 @@
-"""``ballast approve``: answer for a plan that waits for a person."""
+"""``ballast approve``: approve or reject a plan that waits for a person."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ballast.airflow.errors import ApiError, NothingWaiting
 from ballast.airflow.rest import AirflowClient, Json
 from ballast.cli.access import add_access_arguments, client_of, explained
 from ballast.cli.render import text_table, to_json
-from ballast.cli.runs import add_run_arguments, required_dag, tell_run
+from ballast.cli.runs import add_run_arguments, report_run, required_dag
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.settings import check_job_name
 
 TASK_ID = "approve"
 APPROVE, REJECT = "Approve", "Reject"
-# A question can be seen a moment before its task waits; an answer in between failed the run.
+# Airflow lists a question shortly before its task waits; an answer at that moment fails the run.
 WAITING = frozenset({"awaiting_input", "deferred"})
-# A task that is answered before the scheduler has seen its process end is taken for one that was
-# killed, and fails. The process lingers for up to a heartbeat, 5 s, and then the scheduler looks.
+# The process of a task that waits ends within a heartbeat, 5 s. If the answer comes before the
+# scheduler has seen that end, the scheduler takes the task for a killed one, and the task fails.
 SETTLED_AFTER_S = 12.0
 EXAMPLE = """examples: ballast approve flights --show
           ballast approve flights 1f0c3b5a7d9e2468 --wait
@@ -61,7 +61,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(args: argparse.Namespace) -> int:
-    """Answer, or show what waits."""
+    """Answer the question, or show the plans that wait; return the exit code."""
     job = check_job_name(args.job)
     client, dag_id = client_of(args), f"review__{job}"
     what = f"answer for job {job}"
@@ -73,14 +73,14 @@ def run(args: argparse.Namespace) -> int:
     question = chosen(questions, job, args.plan)
     option = REJECT if args.reject else APPROVE
     _answer(client, dag_id, question, option, args.reason.strip())
-    said = "rejected" if args.reject else "approved"
-    named = f"{said} plan {question.plan_id}" if question.plan_id else said
+    verb = "rejected" if args.reject else "approved"
+    done = f"{verb} plan {question.plan_id}" if question.plan_id else verb
     more = {"plan_id": question.plan_id, "answer": option}
-    return tell_run(client, dag_id, question.run_id, named, args, **more)
+    return report_run(client, dag_id, question.run_id, done, args, **more)
 
 
 def waiting_questions(client: AirflowClient, dag_id: str) -> list[ReviewQuestion]:
-    """Questions of the DAG that can still be answered, the oldest first."""
+    """Return the questions of the DAG that have no answer yet, the oldest first."""
     found = [
         detail
         for detail in client.waiting_reviews(dag_id)
@@ -92,7 +92,12 @@ def waiting_questions(client: AirflowClient, dag_id: str) -> list[ReviewQuestion
 
 
 def chosen(questions: Sequence[ReviewQuestion], job: str, plan: str | None) -> ReviewQuestion:
-    """The question that a person means: the one of the plan they name, or the only one."""
+    """Return the question of the named plan, or the only question where no plan is named.
+
+    Raises:
+        NothingWaiting: there is no question, or none of the named plan.
+        InvalidInput: no plan is named, and several wait.
+    """
     if not questions:
         raise NothingWaiting(
             f"no plan of job {job} waits for an answer; to see what is in force: "
@@ -124,7 +129,10 @@ def _question(client: AirflowClient, dag_id: str, detail: Json) -> ReviewQuestio
 
 
 def unsettled_s(asked_at: str, now: datetime) -> float:
-    """How long a question should still be left alone; clocks may differ, so never for long."""
+    """Return the seconds to wait before answering a question.
+
+    Clocks may differ, so the wait is never longer than ``SETTLED_AFTER_S``.
+    """
     age = (now - datetime.fromisoformat(asked_at)).total_seconds()
     return min(max(SETTLED_AFTER_S - age, 0.0), SETTLED_AFTER_S)
 

@@ -1,4 +1,4 @@
-"""Load per node as bars in SVG, two clusters side by side: the picture of ``ballast what-if``."""
+"""Bars of the load per node as SVG, two clusters side by side: the picture of what-if."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ClusterLoads:
 
 
 def load_picture(sides: Sequence[ClusterLoads]) -> str:
-    """The sides beside each other, on one scale so that they can be compared by eye."""
+    """Return the SVG of the clusters side by side, all on the same scale."""
     loads = [node[key] for side in sides for node in side.nodes for key, _, _ in BARS]
     ticks = nice_ticks(max(loads, default=0.0))
     body = "".join(

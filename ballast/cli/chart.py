@@ -1,4 +1,4 @@
-"""A small line chart as SVG: enough for a front of plans, without a plotting library."""
+"""Line charts as SVG, without a plotting library: the pictures of ``ballast frontier``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FONT = "font-family='sans-serif'"
 
 @dataclass(frozen=True)
 class Series:
-    """Points of one line, or points alone."""
+    """The points of one line; points without a line where ``is_line`` is False."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -26,7 +26,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """What is drawn, with a title and a name for each axis."""
+    """The lines of one chart, its title and the labels of its axes."""
 
     title: str
     x_label: str
@@ -35,7 +35,7 @@ class Chart:
 
 
 def to_svg(charts: Sequence[Chart]) -> str:
-    """The charts side by side."""
+    """Return the SVG of the charts side by side."""
     body = "".join(
         f"<g transform='translate({i * WIDTH},0)'>{_draw(chart)}</g>"
         for i, chart in enumerate(charts)
@@ -49,7 +49,7 @@ def to_svg(charts: Sequence[Chart]) -> str:
 
 
 def nice_ticks(largest: float, count: int = 5) -> list[float]:
-    """0 to at least ``largest`` in steps of 1, 2, 2.5 or 5 times a power of ten."""
+    """Return ticks from 0 to at least ``largest``; a step is 1, 2, 2.5 or 5 times a power of 10."""
     if not largest > 0:
         return [0.0, 1.0]
     raw = largest / count
@@ -59,7 +59,7 @@ def nice_ticks(largest: float, count: int = 5) -> list[float]:
 
 
 def short_number(value: float) -> str:
-    """A number as an axis has room for it: 1.5k, 20M."""
+    """Return a number in the short form of an axis: 1.5k, 20M."""
     for unit, name in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= unit:
             return f"{value / unit:.4g}{name}"
@@ -89,7 +89,7 @@ def _title(title: str) -> str:
 
 @dataclass(frozen=True)
 class _Scale:
-    """From values to pixels; both axes start at 0."""
+    """Converts values to pixels; both axes start at 0."""
 
     x_end: float
     y_end: float

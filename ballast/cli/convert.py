@@ -1,4 +1,4 @@
-"""Between a problem folder's columns and the solvers' arrays, in both directions."""
+"""Converts between the columns of a problem folder and the arrays of the solvers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def to_problem(folder: ProblemFolder) -> tuple[Problem, Budget]:
-    """The folder's columns as the solvers' arrays."""
+    """Return the problem and the budget of a folder as the solvers take them."""
     from solvers.model.budget import Budget
     from solvers.model.problem import AllowedNodes, Problem
 
@@ -48,7 +48,11 @@ def to_problem(folder: ProblemFolder) -> tuple[Problem, Budget]:
 
 
 def to_objective(folder: ProblemFolder) -> Objective:
-    """What a plan for the folder is for; what is not built yet is refused."""
+    """Return the objective of a folder.
+
+    Raises:
+        ProblemError: no solver of this version has the objective.
+    """
     from solvers.model.objective import (
         DEFAULT_MAX_LOAD_DISTANCE,
         OBJECTIVES,
@@ -71,7 +75,11 @@ def to_objective(folder: ProblemFolder) -> Objective:
 
 
 def method_params(folder: ProblemFolder) -> dict[str, Any]:
-    """``params`` of problem.json: an object of parameters for each method."""
+    """Return ``params`` of problem.json: the parameters of each method, by its name.
+
+    Raises:
+        ProblemError: ``params`` is not an object of objects.
+    """
     params = folder.extra.get("params", {})
     if not isinstance(params, dict) or not all(isinstance(p, dict) for p in params.values()):
         raise ProblemError("problem.json: params is not an object of objects, one per method")
@@ -81,7 +89,7 @@ def method_params(folder: ProblemFolder) -> dict[str, Any]:
 def to_folder(
     problem: Problem, budget: Budget, objective: Objective | None = None
 ) -> ProblemFolder:
-    """A problem as the columns of a folder, to write it down for somebody else."""
+    """Return a problem as the columns of a folder, which ``write_problem`` can write."""
     import pyarrow as pa
 
     from ballast.problems import BudgetSpec, KeyGroupColumns, NodeColumns, ProblemFolder
@@ -123,7 +131,7 @@ def to_folder(
 
 
 def _trade(objective: Objective | None) -> dict[str, Any]:
-    """How load is traded for traffic, as fields of the folder."""
+    """Return the fields of the folder that say how a joint plan trades load for traffic."""
     from ballast.problems import TradeWeights
 
     if objective is None or not objective.is_joint:

@@ -1,8 +1,8 @@
-"""``ballast frontier``: what each budget buys, so that a person can choose one.
+"""``ballast frontier``: shows the load distance that each budget buys.
 
-Takes a problem folder, or a job: then the problem of its newest snapshot is swept, read without a
-JVM. Plans are for the objective of the folder or policy, with its parameters; the picture has their
-load distance. Nothing is written but the picture.
+The input is a problem folder, or the newest snapshot of a job, which is read without a JVM. Plans
+have the objective and the parameters of the folder or the policy. The command writes the picture
+and nothing else.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(args: argparse.Namespace) -> int:
-    """Sweep and show; an infeasible problem says why and exits with 3."""
+    """Solve for each budget and print the points; return 3 where no budget has a plan."""
     from solvers.model.stop import Stop
 
     stop = Stop(args.seconds)

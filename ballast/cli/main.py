@@ -33,7 +33,7 @@ EXIT_INTERRUPTED = 130
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser with every subcommand."""
+    """Return the parser with every subcommand."""
     parser = argparse.ArgumentParser(
         prog="ballast",
         description="Keeps stateful streaming jobs level. Reads the warehouse named by "
@@ -48,7 +48,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; an error is one line on standard error and its exit code."""
+    """Run one command and return its exit code.
+
+    An error of Ballast is printed as one line on standard error; its exit code is returned.
+    """
     args = build_parser().parse_args(arguments)
     try:
         code = args.run(args)
@@ -59,7 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"ballast: {error}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
-        # The reader (`| head`) has gone; silence the interpreter's own complaint at exit.
+        # The reader (`| head`) has closed the pipe. Without this, the interpreter prints an error
+        # when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
@@ -68,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def entry() -> NoReturn:
-    """The ``ballast`` command."""
+    """Run the ``ballast`` command and end the process."""
     exit_now(main())
 
 

@@ -1,4 +1,4 @@
-"""``ballast plans``: list a job's plans, show one with its outcome, compare two, read the log."""
+"""``ballast plans``: lists plans, shows one, compares two, and prints the log of a job."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def _heading(detail: PlanDetail) -> str:
 
 
 def _sentences(detail: PlanDetail) -> list[str]:
-    """What the solver's figures mean, and how the solver found the plan."""
+    """Return sentences about the figures of the plan and about the run of the solver."""
     plan = detail.plan
     solved = f"solved by {plan.method} in {plan.solver_seconds:.1f} s"
     steps = detail.progress
@@ -202,13 +202,13 @@ def _sentences(detail: PlanDetail) -> list[str]:
         f"This plan is {detail.quality}; {solved}.",
         *([f"Best load distance while it ran: {steps}."] if steps else []),
         *(f"Held back: {line}." for line in detail.held_back),
-        # What another partitioning of operators would save; no plan can do it.
+        # Advice on the partitioning of operators: only a change of the job can follow it.
         *(f"Advice: {line}." for line in (plan.advice or "").splitlines()),
     ]
 
 
 def _node_lines(nodes: NodePlan | None) -> list[str]:
-    """What the plan does with nodes; empty where it does not decide on them."""
+    """Return the lines about nodes; none for a plan that does not decide on nodes."""
     if nodes is None:
         return []
     counts = f"{cell_text(nodes.before)} before, {cell_text(nodes.wanted)} with the plan"

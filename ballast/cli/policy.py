@@ -1,4 +1,4 @@
-"""``ballast policy``: check a policy file, or print the JSON schema for editors."""
+"""``ballast policy``: checks a policy file, or prints the JSON schema for editors."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _summary(policy: JobPolicy) -> str:
 
 
 def _advice(policy: JobPolicy) -> list[str]:
-    """Which operators could be one component: known before the job ever ran."""
+    """Return advice on operators that could be one component; it needs no metrics."""
     from solvers.collocate.component_advice import advice_before_metrics
 
     return advice_before_metrics(policy)

@@ -1,6 +1,6 @@
-"""`ballast solve` and `ballast verify`: solve a problem folder, check a result folder.
+"""``ballast solve`` and ``ballast verify``: solve a problem folder, check a result folder.
 
-The solvers are imported when a command runs, so that other commands start without them.
+The solvers are imported when a command runs, so that other commands start faster.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EXIT_INFEASIBLE = 3
 EXIT_BROKEN_PROMISE = VerificationFailed.exit_code
 DEFAULT_SECONDS = 10.0
 PROMISED = ("status", "method", "load_distance", "bound", "gap", "moves", "bytes")
-"""What a solved result has to say: what is left out could not be found broken."""
+"""The figures that a solved result must have: a missing figure could not be checked."""
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -68,7 +68,11 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run_solve(args: argparse.Namespace) -> int:
-    """Solve and write OUT. Bad input raises before anything is written."""
+    """Solve FOLDER, write the result folder OUT, and return the exit code.
+
+    Raises:
+        ProblemError: the folder or OUT cannot be used; nothing has been written.
+    """
     from ballast.problems import read_problem, write_result
     from ballast.problems.results import check_target
     from solvers.model.stop import Stop
@@ -90,7 +94,7 @@ def run_solve(args: argparse.Namespace) -> int:
 
 
 def run_verify(args: argparse.Namespace) -> int:
-    """Check OUT against FOLDER and name every promise that does not hold."""
+    """Check OUT against FOLDER and print every promise that does not hold."""
     from ballast.problems import read_problem, read_result
 
     folder = read_problem(args.folder)
@@ -109,20 +113,20 @@ def run_verify(args: argparse.Namespace) -> int:
 
 
 def _seconds(args: argparse.Namespace) -> float | None:
-    """A stop by steps is repeatable only without a clock beside it, unless one is asked for."""
+    """Return the time limit; none by default with --steps, because a clock is not repeatable."""
     if args.seconds is not None:
         return float(args.seconds)
     return None if args.steps is not None else DEFAULT_SECONDS
 
 
 def _params(folder: ProblemFolder, method: str) -> dict[str, Any]:
-    """Parameters of the method, or with ``auto`` those of each by name."""
+    """Return the parameters of the method; with ``auto``, those of all methods by name."""
     params = method_params(folder)
     return params if method == "auto" else dict(params.get(method, {}))
 
 
 def _assignment(folder: ProblemFolder, result: Result) -> tuple[Any, Any] | None:
-    """The two columns of assignment.parquet, ids in the type that the problem has them in."""
+    """Return the columns of assignment.parquet; ids have the type of the problem's files."""
     import pyarrow as pa
 
     if not result.is_solved:
@@ -142,8 +146,8 @@ def _violations(
     status = result.figures.get("status")
     if result.assignment is not None:
         missing = [name for name in PROMISED if result.figures.get(name) is None]
-        unsaid = [Violation(name, "result.json does not say it") for name in missing]
-        return unsaid + verify(problem, budget, result.assignment, result.figures, objective)
+        absent = [Violation(name, "result.json does not say it") for name in missing]
+        return absent + verify(problem, budget, result.assignment, result.figures, objective)
     if status == "infeasible":
         return verify_infeasible(problem, budget)
     return [Violation("assignment", f"assignment.parquet is missing, and the status is {status!r}")]

@@ -1,4 +1,4 @@
-"""Progress of sweeps, on standard error: one line for each budget that was solved."""
+"""Prints the progress of a sweep to standard error: one line for each solved budget."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class SweepProgress:
-    """What ``solvers.planner.frontier.sweep`` tells of each point."""
+    """Callback of ``solvers.planner.frontier.sweep``; it is called after each point."""
 
     def __init__(self) -> None:
         self.done = 0
@@ -28,5 +28,5 @@ class SweepProgress:
 
 
 def limit_text(point: FrontierPoint) -> str:
-    """The budget of a point, as people say it."""
+    """Return the budget of a point as text."""
     return "no limit" if point.limit is None else f"at most {point.limit:,}"

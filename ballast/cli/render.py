@@ -12,7 +12,7 @@ from ballast.contracts.json_values import json_value
 
 
 def text_table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Rows under headers, columns aligned; numbers to the right."""
+    """Return a table with aligned columns; columns of numbers are aligned to the right."""
     cells = [[cell_text(value) for value in row] for row in rows]
     widths = [
         max(len(header), *(len(row[i]) for row in cells)) if cells else len(header)
@@ -25,13 +25,13 @@ def text_table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def record_table(records: Sequence[Any], columns: Sequence[str] = ()) -> str:
-    """Dataclasses of one kind as a table: the named fields, or all of them."""
+    """Return a table of dataclasses of one class: the named fields, or all fields."""
     names = columns or tuple(field.name for field in fields(records[0]))
     return text_table(names, [[getattr(record, name) for name in names] for record in records])
 
 
 def cell_text(value: Any) -> str:
-    """A value as people read it."""
+    """Return a value as text; None is ``-``."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -46,7 +46,7 @@ def cell_text(value: Any) -> str:
 
 
 def to_json(value: Any) -> str:
-    """JSON with times in ISO 8601."""
+    """Return a value as JSON; times are in ISO 8601."""
     return json.dumps(value, indent=2, default=json_value, ensure_ascii=False)
 
 

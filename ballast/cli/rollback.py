@@ -1,11 +1,11 @@
-"""``ballast rollback``: put an older version's content in force again, as a new version."""
+"""``ballast rollback``: publishes the content of an older version as a new version."""
 
 from __future__ import annotations
 
 import argparse
 
 from ballast.cli.access import add_access_arguments, client_of
-from ballast.cli.runs import add_run_arguments, start_run, tell_run
+from ballast.cli.runs import add_run_arguments, report_run, start_run
 from ballast.contracts.errors import InvalidInput, NotFound
 from ballast.contracts.settings import Settings, check_job_name, load_settings
 from ballast.readmodel.job_history import JobHistory
@@ -36,7 +36,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(args: argparse.Namespace) -> int:
-    """Start the run, and say where it is."""
+    """Start the run and print its address; return the exit code."""
     job = check_job_name(args.job)
     if not args.reason.strip():
         raise InvalidInput("--reason is empty", remedy="say why, for who reads the log")
@@ -48,14 +48,18 @@ def run(args: argparse.Namespace) -> int:
     }
     client, dag_id = client_of(args), f"rollback__{job}"
     run_id = start_run(client, dag_id, conf, f"roll job {job} back to version {args.version}")
-    said = f"rolling {job} back to version {args.version}"
-    return tell_run(client, dag_id, run_id, said, args, conf=conf)
+    action = f"rolling {job} back to version {args.version}"
+    return report_run(client, dag_id, run_id, action, args, conf=conf)
 
 
 def check_version(settings: Settings, job: str, version: int) -> None:
-    """Raise for a version that cannot be rolled back to, as far as the warehouse can be seen.
+    """Check that a rollback to the version is possible.
 
-    From a machine that sees no warehouse the run itself finds out.
+    A machine without access to the warehouse sees no versions. Then nothing is checked here, and
+    the run itself refuses a wrong version.
+
+    Raises:
+        NotFound: the version does not exist, or is in force.
     """
     versions = JobHistory(TableCache(settings), job).versions
     if not versions and version >= 1:

@@ -1,4 +1,4 @@
-"""Start runs of a job's DAGs, say where they are to be seen, and wait for them if asked to."""
+"""Starts runs of a job's DAGs, prints their addresses, and waits for them with ``--wait``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOG_LINES_SHOWN = 8
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what all commands share that start or continue a run."""
+    """Add the options of commands that start or continue a run."""
     parser.add_argument("--wait", action="store_true", help="until the run has ended")
     parser.add_argument(
         "--timeout", type=float, default=DEFAULT_TIMEOUT_S, metavar="SECONDS",
@@ -27,7 +27,11 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def required_dag(client: AirflowClient, dag_id: str, what: str) -> None:
-    """Raise unless Airflow has the DAG and starts its runs."""
+    """Check that a run of the DAG would start.
+
+    Raises:
+        DagNotReady: Airflow has no such DAG, or the DAG is paused.
+    """
     with explained(client, what):
         found = client.dag(dag_id)
     if found is None:
@@ -43,47 +47,62 @@ def required_dag(client: AirflowClient, dag_id: str, what: str) -> None:
 
 
 def start_run(client: AirflowClient, dag_id: str, conf: Json, what: str) -> str:
-    """Start a run of a DAG that is ready, and return its id."""
+    """Start a run of a DAG and return the run's id; raises as :func:`required_dag` does."""
     required_dag(client, dag_id, what)
     with explained(client, what):
         return client.trigger(dag_id, conf=conf)
 
 
-def tell_run(
-    client: AirflowClient, dag_id: str, run_id: str, said: str, args: argparse.Namespace,
+def report_run(
+    client: AirflowClient, dag_id: str, run_id: str, action: str, args: argparse.Namespace,
     **more: Any,
 ) -> int:  # fmt: skip
-    """Print what was started, after its end where that was asked for; raises if it failed."""
+    """Print the run and its address; with ``--wait``, wait for its end first.
+
+    Args:
+        client: the client of Airflow.
+        dag_id: the DAG of the run.
+        run_id: the run.
+        action: what the command has done, for the first line.
+        args: ``wait``, ``timeout`` and ``json``.
+        more: further fields of the JSON output.
+
+    Returns:
+        0, the exit code.
+
+    Raises:
+        RunFailed: the run has failed.
+    """
     page = _run_page(client, dag_id, run_id)
     state = None
     if args.wait:
         print(f"waiting for run {run_id}: {page}", file=sys.stderr, flush=True)
         state = _wait(client, dag_id, run_id, args.timeout)
-    told = {"dag_id": dag_id, "run_id": run_id, "state": state, "url": page, **more}
+    fields = {"dag_id": dag_id, "run_id": run_id, "state": state, "url": page, **more}
     if args.json:
-        print(to_json(told))
+        print(to_json(fields))
     else:
-        print(f"{said}: run {run_id} of {dag_id}{f', {state}' if state else ''}\n{page}")
+        print(f"{action}: run {run_id} of {dag_id}{f', {state}' if state else ''}\n{page}")
     if state == "failed":
-        raise RunFailed(f"run {run_id} of {dag_id} failed: {_why(client, dag_id, run_id)}")
+        raise RunFailed(f"run {run_id} of {dag_id} failed: {_failure_text(client, dag_id, run_id)}")
     return 0
 
 
 def _wait(client: AirflowClient, dag_id: str, run_id: str, timeout_s: float) -> str:
-    told: set[tuple[str, str | None]] = set()
+    printed: set[tuple[str, str | None]] = set()
 
-    def tell() -> None:
+    def print_changes() -> None:
         for task in client.task_runs(dag_id, run_id):
-            if task.state is not None and (task.task_id, task.state) not in told:
-                told.add((task.task_id, task.state))
+            if task.state is not None and (task.task_id, task.state) not in printed:
+                printed.add((task.task_id, task.state))
                 print(f"{task.task_id}: {task.state}", file=sys.stderr, flush=True)
 
     with explained(client, f"wait for run {run_id}"):
-        return client.wait_for_run(dag_id, run_id, timeout_s, on_poll=tell)
+        return client.wait_for_run(dag_id, run_id, timeout_s, on_poll=print_changes)
 
 
-def _why(client: AirflowClient, dag_id: str, run_id: str) -> str:
-    """The end of the log of the task that failed first."""
+def _failure_text(client: AirflowClient, dag_id: str, run_id: str) -> str:
+    """Return the end of the log of the task that failed first."""
     with explained(client, f"read the log of run {run_id}"):
         tasks = client.task_runs(dag_id, run_id)
         failed = [t for t in tasks if t.state == "failed"]

@@ -1,4 +1,4 @@
-"""``ballast status``: the state of a job in a few lines."""
+"""``ballast status``: prints the state of a job in a few lines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _fields(summary: JobSummary, last_window: datetime | None) -> dict[str, Any]:
-    """The state of a job as the command prints it."""
+    """Return the lines of the command: the name and the value of each."""
     ack, plan, waiting = summary.ack, summary.plan, summary.waiting
     last, trouble = summary.last_event, summary.last_trouble
     return {

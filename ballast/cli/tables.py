@@ -1,4 +1,4 @@
-"""``ballast tables``: the table definitions as SQL for a catalog, or as the documentation page."""
+"""``ballast tables``: prints the table definitions as SQL or as the page of the documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The problem that a command plans for: a problem folder, or a snapshot of a job."""
+"""Reads the problem that a command plans for: a problem folder, or a snapshot of a job."""
 
 from __future__ import annotations
 
@@ -20,18 +20,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Target:
-    """A problem, and how its folder or policy wants it solved."""
+    """A problem, with the objective, budget and method of its folder or policy."""
 
     problem: Problem
     budget: Budget
     objective: Objective
     method: str = "auto"
     params: Mapping[str, Any] = field(default_factory=dict)
-    """Parameters of the method, or with ``auto`` those of each by name."""
+    """The parameters of the method; with ``auto``, those of all methods by name."""
 
 
 def read_target(target: str, load_of: str | None = None) -> Target:
-    """The problem of a folder, or of a job's newest snapshot, or of that of a run or a time."""
+    """Read the problem of a folder or of a job.
+
+    Args:
+        target: a folder, or the name of a job.
+        load_of: a run or a time that selects the job's snapshot; the newest one by default.
+
+    Raises:
+        ProblemError: the folder cannot be used, or ``load_of`` is set for a folder.
+        NotFound: the job has no such snapshot.
+    """
     if Path(target).is_dir():
         from ballast.problems import read_problem
 

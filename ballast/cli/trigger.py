@@ -1,4 +1,4 @@
-"""``ballast trigger``: start a run of ``reoptimize__<job>``."""
+"""``ballast trigger``: starts a run of ``reoptimize__<job>``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from ballast.airflow.rest import Json
 from ballast.cli.access import add_access_arguments, client_of
-from ballast.cli.runs import add_run_arguments, start_run, tell_run
+from ballast.cli.runs import add_run_arguments, report_run, start_run
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.settings import check_job_name
 
@@ -38,29 +38,29 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(args: argparse.Namespace) -> int:
-    """Start the run, and say where it is."""
+    """Start the run and print its address; return the exit code."""
     job, conf = check_job_name(args.job), _conf(args)
     client, dag_id = client_of(args), f"reoptimize__{job}"
     run_id = start_run(client, dag_id, conf, f"start a run for job {job}")
-    return tell_run(client, dag_id, run_id, "started", args, conf=conf)
+    return report_run(client, dag_id, run_id, "started", args, conf=conf)
 
 
 def _conf(args: argparse.Namespace) -> Json:
-    """The Params of the run that the command line names."""
+    """Return the Params of the run that the command line sets."""
     conf: Json = {"dry_run": True} if args.dry_run else {}
     for name, kind in LIMITS.items():
-        word = getattr(args, name)
-        if word is not None:
-            conf[name] = _limit(name, word, kind)
+        text = getattr(args, name)
+        if text is not None:
+            conf[name] = _limit(name, text, kind)
     return conf
 
 
-def _limit(name: str, word: str, kind: type[int] | type[float]) -> Any:
-    if word == NO_LIMIT and name != "solver_seconds":
+def _limit(name: str, text: str, kind: type[int] | type[float]) -> Any:
+    if text == NO_LIMIT and name != "solver_seconds":
         return None
     try:
-        return kind(word)
+        return kind(text)
     except ValueError as error:
         raise InvalidInput(
-            f"--{name.replace('_', '-')} {word!r}", value=word, allowed="a number"
+            f"--{name.replace('_', '-')} {text!r}", value=text, allowed="a number"
         ) from error

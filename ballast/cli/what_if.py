@@ -1,7 +1,7 @@
-"""``ballast what-if``: the same job on other nodes or with another load, beside what it is today.
+"""``ballast what-if``: compares a plan for today with one for other nodes or another load.
 
-Reads a problem folder or a job's newest snapshot, without a JVM, and writes nothing but the picture
-that is asked for.
+The input is a problem folder, or the newest snapshot of a job, which is read without a JVM. The
+command writes only the picture of ``--picture``.
 """
 
 from __future__ import annotations
@@ -73,12 +73,13 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 @dataclass(frozen=True, eq=False)
 class WhatIfComparison:
-    """Today beside what is asked, and what else was asked for."""
+    """The problem of today and the one of the question, with their results."""
 
     today: Target
     asked: Target
     results: tuple[Result, Result]
     held: tuple[int, float] | None = None
+    """For ``--hold``: the number of nodes, and the load of the fullest as a share."""
     hold_pct: float | None = None
     front: list[FrontierPoint] = field(default_factory=list)
 
@@ -89,13 +90,17 @@ class WhatIfComparison:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Plan for today and for what is asked; show both. Exit 3 where what is asked has no plan."""
+    """Plan for today and for the question, and print both.
+
+    Returns:
+        The exit code: 3 where the question has no plan, else 0.
+    """
     from solvers.model.stop import Stop
     from solvers.planner.what_if import apply_question, nodes_that_hold, with_load_of
 
     stop, question = Stop(args.seconds), _question(args)
     _check_picture(args.picture)
-    _say(f"reading {args.target}")
+    _print_progress(f"reading {args.target}")
     today = _chosen(read_target(args.target), args)
     problem = today.problem
     if args.load_of is not None:
@@ -111,17 +116,17 @@ def run(args: argparse.Namespace) -> int:
     print(to_json(_as_dict(answer)) if args.json else _text(answer))
     if args.picture is not None:
         args.picture.write_text(_picture(answer), encoding="utf-8")
-        _say(f"picture: {args.picture}")
+        _print_progress(f"picture: {args.picture}")
     return 0 if results[1].is_solved else EXIT_INFEASIBLE
 
 
-def _say(text: str) -> None:
-    """To standard error, at once: what follows takes a while."""
+def _print_progress(text: str) -> None:
+    """Print to standard error without buffering, because the next step takes seconds."""
     print(text, file=sys.stderr, flush=True)
 
 
 def _check_picture(path: Path | None) -> None:
-    """Before anything is planned: a picture that cannot be written should cost no time."""
+    """Check the path before the solvers run, so that a wrong path fails at once."""
     if path is not None and (path.is_dir() or not path.parent.is_dir()):
         raise InvalidInput(f"--picture {path} cannot be written", remedy="name a file")
 
@@ -154,11 +159,11 @@ def _planned(name: str, target: Target, stop: Stop, seed: int) -> Result:
     from solvers.planner.allocation import AllocationOptions, allocate
 
     problem = target.problem
-    _say(f"planning for {name}: {problem.n_key_groups} key groups on {problem.n_nodes} nodes, "
-         f"at most {stop.seconds:g} s")  # fmt: skip
+    size = f"{problem.n_key_groups} key groups on {problem.n_nodes} nodes"
+    _print_progress(f"planning for {name}: {size}, at most {stop.seconds:g} s")
     options = AllocationOptions(seed, target.method, target.params)
     result = allocate(target.objective, problem, target.budget, stop, options).result
-    _say(f"{result.status.value} by {result.method} in {result.seconds:.1f} s")
+    _print_progress(f"{result.status.value} by {result.method} in {result.seconds:.1f} s")
     return result
 
 
@@ -177,15 +182,15 @@ def _question(args: argparse.Namespace) -> WhatIfQuestion:
 
 
 def _chosen(target: Target, args: argparse.Namespace) -> Target:
-    """The target with what the command line says of budget, objective and method."""
+    """Return the target with the budget, objective and method of the command line."""
     from solvers.model.budget import Budget
     from solvers.planner.what_if_arguments import parse_limit
 
-    had: Budget = target.budget
+    default: Budget = target.budget
     budget = Budget(
-        moves=parse_limit("--moves", args.moves, had.moves, int),
-        bytes=parse_limit("--bytes", args.bytes, had.bytes, int),
-        pause_s=parse_limit("--pause-s", args.pause_s, had.pause_s, float),
+        moves=parse_limit("--moves", args.moves, default.moves, int),
+        bytes=parse_limit("--bytes", args.bytes, default.bytes, int),
+        pause_s=parse_limit("--pause-s", args.pause_s, default.pause_s, float),
     )
     kind = args.objective or target.objective.kind
     objective = replace(target.objective, kind=kind)
@@ -198,7 +203,7 @@ def _as_dict(answer: WhatIfComparison) -> dict[str, Any]:
     from solvers.planner.what_if_figures import move_rows, node_rows, plan_figures
 
     (now, then), (plan, asked) = answer.problems, answer.results
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "today": plan_figures(now, plan),
         "asked": plan_figures(then, asked),
         "asked_reason": asked.reason,
@@ -208,8 +213,8 @@ def _as_dict(answer: WhatIfComparison) -> dict[str, Any]:
         "frontier": [point.to_dict() for point in answer.front],
     }
     if answer.held is not None:
-        said["hold"] = {"nodes": answer.held[0], "fullest_node_pct": 100.0 * answer.held[1]}
-    return said
+        fields["hold"] = {"nodes": answer.held[0], "fullest_node_pct": 100.0 * answer.held[1]}
+    return fields
 
 
 def _text(answer: WhatIfComparison) -> str:

@@ -1,1 +1,1 @@
-"""Access to the tables without a JVM: for the command line, streaming jobs and the review page."""
+"""Reads and writes the tables without a JVM: for commands, streaming jobs and the review page."""

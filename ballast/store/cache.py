@@ -1,8 +1,8 @@
-"""A cache of rows of small tables, for a process that reads them again and again.
+"""A cache of the rows of small tables, for a process that reads them often.
 
-A table of plans has one file per version, and opening hundreds of files takes longer than a person
-waits. A file of a Delta table never changes, so the cache keeps the rows of each file that it has
-read and reads only the files that were added since.
+A table of plans has one file per version, and it takes seconds to open hundreds of files. A file
+of a Delta table never changes. So the cache stores the rows of each file that it has read, and
+reads only the files that were added since.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class _CachedRows:
-    """Rows of one job, and the files that they were read from."""
+    """Rows of one job, and the names of the files that they come from."""
 
     files: frozenset[str]
     rows: pa.Table
 
 
 class TableCache:
-    """The tables of one warehouse; threads may share it."""
+    """Reads the tables of one warehouse; several threads may use the same object."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -47,35 +47,38 @@ class TableCache:
         self._lock = threading.Lock()
 
     def jobs(self, name: str) -> set[str]:
-        """The jobs that have rows in the table; none where it has not been created."""
+        """Return the jobs that have rows in the table; none where the table does not exist."""
         parts = self.apply(name, lambda table: table.partitions())
         return set() if parts is None else {str(part["job"]) for part in parts}
 
     def records(self, kind: type[R], job: str) -> list[R]:
-        """All rows of a job in a small table, as records and in no order.
+        """Return all rows of a job in a small table, as records and in no order.
 
         Columns that the record does not have are not read.
+
+        Raises:
+            BrokenTable: the table exists and cannot be read.
         """
         rows = self.apply(kind.table, lambda table: self._up_to_date(kind, table, job))
         return [] if rows is None else [kind.from_row(row) for row in rows.to_pylist()]
 
     def is_cached(self, kind: type[Record], job: str) -> bool:
-        """Whether rows of the job have been read already."""
+        """Return whether the cache has rows of the job."""
         return (kind, job) in self._cached
 
     def read_records(self, kind: type[R], job: str, *where: Filter) -> list[R]:
-        """Rows of a job that meet every filter, read from the table and not from the cache."""
+        """Return the rows of a job that meet every filter; they are not taken from the cache."""
         rows = self.read(kind.table, job, where)
         return [] if rows is None else [kind.from_row(row) for row in rows.to_pylist()]
 
     def read(
         self, name: str, job: str, where: Sequence[Filter], columns: Sequence[str] | None = None
     ) -> pa.Table | None:
-        """As :meth:`read_records`, in columns; None where the table has not been created."""
+        """Return the rows of :meth:`read_records` as columns; None where no table exists."""
         return self.apply(name, lambda table: rows_of(table, job, where=where, columns=columns))
 
     def apply(self, name: str, action: Callable[[DeltaTable], T]) -> T | None:
-        """The result of an action on a table; None where the table has not been created.
+        """Return the result of an action on a table; None where the table does not exist.
 
         Raises:
             BrokenTable: the table exists and cannot be read.
@@ -109,22 +112,22 @@ class TableCache:
 
 
 def _schema(kind: type[Record]) -> pa.Schema:
-    """The columns of a kind of record, with the types of its table."""
+    """Return the columns of a record class, with the types of its table."""
     names = field_names(kind)
     return pa.schema([field for field in arrow_schema(TABLES[kind.table]) if field.name in names])
 
 
 def _nullable(schema: pa.Schema) -> pa.Schema:
-    """The schema with NULL allowed everywhere: rows of earlier versions lack columns."""
+    """Return the schema with NULL allowed everywhere: rows of earlier versions lack columns."""
     return pa.schema([field.with_nullable(True) for field in schema])
 
 
 def _read_files(schema: pa.Schema, dataset: Any, files: frozenset[str]) -> pa.Table:
-    """The rows of some files; NULL in columns that a table of an earlier version lacks."""
+    """Return the rows of some files; a column that the table lacks is NULL."""
     found = [part for part in dataset.get_fragments() if _file_name(part.path) in files]
     part = FileSystemDataset(found, dataset.schema, dataset.format, dataset.filesystem)
     present = [column for column in schema.names if column in dataset.schema.names]
-    # Without threads: see ballast.store.tables.rows_of.
+    # ballast.store.tables.rows_of says why no threads are used.
     rows = part.to_table(columns=present, use_threads=False)
     columns = [
         rows[field.name].cast(field.type)
@@ -136,5 +139,5 @@ def _read_files(schema: pa.Schema, dataset: Any, files: frozenset[str]) -> pa.Ta
 
 
 def _file_name(uri: str) -> str:
-    """The last part of an address, which holds a UUID."""
+    """Return the last part of an address; it contains a UUID and is therefore unique."""
     return uri.rsplit("/", 1)[-1]

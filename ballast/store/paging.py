@@ -1,7 +1,7 @@
-"""A page of rows in a given order, from the row groups that can hold one of its rows.
+"""Reads a page of rows in a given order, from the row groups that can contain one of its rows.
 
-Right whatever the order of the rows is; fast where files are written in the order of their keys,
-as ``solve`` writes a plan, because then few row groups are read. At most one row group and one
+The result does not depend on the order of the rows in the files. ``solve`` writes the rows of a
+plan in the order of their keys, so that few row groups are read. At most one row group and one
 page are in memory.
 """
 
@@ -25,22 +25,23 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Order:
-    """Columns to order by, the first one counting most; a descending one holds numbers."""
+    """The columns to sort by, most significant first; the descending one comes first of all."""
 
     ascending: tuple[str, ...]
     descending: str | None = None
+    """A column of numbers."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All of them, in their order."""
+        """All columns, most significant first."""
         return (self.descending, *self.ascending) if self.descending else self.ascending
 
     def key_of(self, row: Mapping[str, Any]) -> Key:
-        """What a row is ordered by, as values that compare upwards."""
+        """Return the sort key of a row; keys compare in ascending order."""
         return tuple(-row[name] if name == self.descending else row[name] for name in self.columns)
 
     def sort_keys(self) -> list[tuple[str, str]]:
-        """As Arrow takes it."""
+        """Return the order in the form of Arrow's ``sort_by``."""
         return [
             (name, "descending" if name == self.descending else "ascending")
             for name in self.columns
@@ -49,10 +50,11 @@ class Order:
 
 @dataclass(frozen=True)
 class Page:
-    """Rows, and where the next page begins: after this one's last row; None at the end."""
+    """The rows of a page."""
 
     rows: list[dict[str, Any]]
     after: Key | None
+    """The values of the last row to pass on for the next page; None on the last page."""
 
 
 def read_page(
@@ -65,9 +67,19 @@ def read_page(
     condition: pc.Expression | None = None,
     after: Key | None = None,
 ) -> Page:
-    """The first ``limit`` rows of a job, in order, that meet every filter and come after a row.
+    """Read one page of the rows of a job.
 
-    ``after`` holds that row's values of ``order.columns``.
+    Args:
+        table: the open table.
+        job: the job.
+        where: filters that every row meets.
+        order: the order of the rows; it must be unique.
+        limit: the largest number of rows.
+        condition: a further condition that filters cannot express.
+        after: the values of ``order.columns`` of the last row of the previous page.
+
+    Returns:
+        The first ``limit`` rows after that row.
     """
     parts = [filters_to_expression([("job", "=", job), *where])]
     parts += [] if condition is None else [condition]
@@ -87,7 +99,7 @@ def read_page(
 
 
 def _behind(order: Order, after: Key) -> pc.Expression:
-    """Later in the order: greater in a column, and equal in those before it."""
+    """Return the condition for later rows: greater in a column, equal in the columns before."""
     alternatives = []
     for position, name in enumerate(order.columns):
         column, value = pc.field(name), pc.scalar(after[position])
@@ -101,7 +113,7 @@ def _behind(order: Order, after: Key) -> pc.Expression:
 
 
 def _groups(dataset: Any, wanted: pc.Expression, order: Order) -> Iterator[tuple[Key, Any]]:
-    """The row groups that may hold a wanted row, by the least key that each can hold."""
+    """Yield the row groups that may contain a wanted row, sorted by their lowest possible key."""
     groups = [
         (_lowest(group, order), number, group)
         for number, group in enumerate(
@@ -112,13 +124,13 @@ def _groups(dataset: Any, wanted: pc.Expression, order: Order) -> Iterator[tuple
     ]
     unknown = [(key, group) for key, _, group in groups if None in key]
     known = sorted((item for item in groups if None not in item[0]), key=lambda item: item[:2])
-    # Those without statistics could hold anything, and are read first.
+    # Row groups without statistics may contain any key, so they are read first.
     yield from (((), group) for _, group in unknown)
     yield from ((key, group) for key, _, group in known)
 
 
 def _lowest(group: Any, order: Order) -> Key:
-    """No row of the group has a lesser key; None in place of what its statistics do not say."""
+    """Return a lower bound of the keys of a row group; None where statistics are missing."""
     statistics = group.row_groups[0].statistics or {}
     key = []
     for name in order.columns:

@@ -1,4 +1,4 @@
-"""Plans as readers see them: the head, a plan's content and promises, its log and outcome."""
+"""Reads plans: the head of a job, the content and figures of a plan, the log and the outcomes."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ T = TypeVar("T", bound=Record)
 
 
 def read_head(settings: Settings, job: str) -> Head | None:
-    """The job's head, or None before its first plan."""
+    """Return the head of a job; None before its first plan."""
     if not table_exists(settings, "plans.heads"):
         return None
     return head_in(open_table(settings, "plans.heads"), job)
 
 
 def head_in(heads: DeltaTable, job: str) -> Head | None:
-    """The job's head in plans.heads as it was opened, or None before its first plan."""
+    """Return the head of a job from plans.heads as opened; None before its first plan."""
     rows = rows_of(heads, job).to_pylist()
     return Head.from_row(rows[0]) if rows else None
 
 
 def read_assignment(settings: Settings, job: str, plan_id: str) -> list[AssignedKeyGroup]:
-    """The content of a plan, ordered by operator and key group."""
+    """Return the placement of a plan, sorted by operator and key group."""
     rows = _records(AssignedKeyGroup, settings, job, ("plan_id", "=", plan_id))
     return sorted(rows, key=lambda row: (row.operator_id, row.key_group))
 
 
 def read_routes(settings: Settings, job: str, plan_id: str) -> list[tuple[str, str, int]]:
-    """The routes of a plan as (operator_id, key, key_group), in no order; most plans have none.
+    """Return the routes of a plan as (operator_id, key, key_group), in no order.
 
-    As tuples and not as rows: there may be a million.
+    They are tuples and not records, because a plan may have a million.
     """
     if not table_exists(settings, "plans.routes"):
         return []
@@ -60,18 +60,22 @@ def read_routes(settings: Settings, job: str, plan_id: str) -> list[tuple[str, s
 
 
 def read_scaling(settings: Settings, job: str, plan_id: str) -> list[ScalingRow]:
-    """The rows of plans.scaling of a plan; none where the job is not scaled."""
+    """Return the rows of plans.scaling of a plan; none where the job is not scaled."""
     return _records(ScalingRow, settings, job, ("plan_id", "=", plan_id))
 
 
 def read_weights(settings: Settings, job: str, plan_id: str) -> list[WorkerWeight]:
-    """The rows of plans.weights of a plan, by region and worker; none without ordered regions."""
+    """Return the weights of a plan, sorted by region and worker; none without ordered regions."""
     rows = _records(WorkerWeight, settings, job, ("plan_id", "=", plan_id))
     return sorted(rows, key=lambda row: (row.region_id, row.worker_id))
 
 
 def read_plan(settings: Settings, job: str, plan_id: str) -> Draft:
-    """What a plan promises and costs."""
+    """Return the figures of a plan: what it promises and costs.
+
+    Raises:
+        NotFound: the job has no such plan.
+    """
     rows = _records(Draft, settings, job, ("plan_id", "=", plan_id))
     if not rows:
         raise NotFound(
@@ -82,17 +86,20 @@ def read_plan(settings: Settings, job: str, plan_id: str) -> Draft:
 
 
 def read_plans(settings: Settings, job: str) -> list[Draft]:
-    """Every draft of a job, oldest first."""
+    """Return every draft of a job, oldest first."""
     return sorted(_records(Draft, settings, job), key=lambda row: row.created_at)
 
 
 def read_log(settings: Settings, job: str) -> list[LogEntry]:
-    """What happened to the job's plans, oldest first."""
+    """Return the log of a job's plans, oldest entry first."""
     return sorted(_records(LogEntry, settings, job), key=lambda row: row.at)
 
 
 def versions_of(log: Sequence[LogEntry], head: Head | None) -> dict[int, str]:
-    """Plan id of every version; the head counts even where its log row is still missing."""
+    """Return the plan id of every version.
+
+    The version of the head is included even if its entry in the log is still missing.
+    """
     versions = {
         row.version: row.plan_id
         for row in log
@@ -102,14 +109,22 @@ def versions_of(log: Sequence[LogEntry], head: Head | None) -> dict[int, str]:
 
 
 def waiting_plans(log: Sequence[LogEntry]) -> list[LogEntry]:
-    """The ``waiting`` rows of a log, oldest first, of plans that still wait for a person."""
+    """Return the ``waiting`` entries of plans that still wait for a person, oldest first."""
     ended = {row.plan_id for row in log if row.event in REVIEW_ENDS}
     waiting = [row for row in log if row.event == WAITING and row.plan_id not in ended]
     return list({row.plan_id: row for row in waiting}.values())
 
 
 def over_since(log: Sequence[LogEntry], trouble: LogEntry) -> datetime | None:
-    """When a later run got through, of a log in order; None while the trouble lasts."""
+    """Return when the first later run succeeded.
+
+    Args:
+        log: the log, oldest entry first.
+        trouble: an entry of the log that stopped a run.
+
+    Returns:
+        The time; None if no later run has succeeded.
+    """
     later = (row.at for row in log if row.at > trouble.at and row.event in RUN_SUCCEEDED)
     return next(later, None)
 
@@ -117,29 +132,36 @@ def over_since(log: Sequence[LogEntry], trouble: LogEntry) -> datetime | None:
 def read_acks(
     settings: Settings, job: str, version: int | None = None, region_id: str | None = None
 ) -> list[Ack]:
-    """The streaming job's words on its versions, oldest first; those of a region where named."""
+    """Return the acknowledgements of a job, oldest first.
+
+    Args:
+        settings: where the warehouse is.
+        job: the job.
+        version: the version; all versions by default.
+        region_id: an ordered region; the operators of the job by default.
+    """
     where = [("version", "=", version)] if version is not None else []
     rows = of_region(_records(Ack, settings, job, *where), region_id)
     return sorted(rows, key=lambda row: row.acked_at)
 
 
 def read_region_acks(settings: Settings, job: str, version: int) -> list[Ack]:
-    """The words of a job's ordered regions on a version, oldest first."""
+    """Return the acknowledgements of a version by all ordered regions, oldest first."""
     rows = _records(Ack, settings, job, ("version", "=", version))
     own = [row for row in rows if row.region_id is not None]
     return sorted(own, key=lambda row: row.acked_at)
 
 
 def of_region(acks: Sequence[Ack], region_id: str | None = None) -> list[Ack]:
-    """The words of one region; without one, those of the job's operators.
+    """Return the acknowledgements of a region; without one, those of the job's operators.
 
-    A table of an earlier version has the words of operators alone.
+    A table of an earlier version has only those of operators.
     """
     return [row for row in acks if row.region_id == region_id]
 
 
 def read_outcomes(settings: Settings, job: str, version: int | None = None) -> list[Outcome]:
-    """Promised against measured, oldest measurement first."""
+    """Return the promised and measured figures of a version, or of all; oldest first."""
     where = [("version", "=", version)] if version is not None else []
     rows = _records(Outcome, settings, job, *where)
     return sorted(rows, key=lambda row: (row.measured_at, row.figure))

@@ -1,6 +1,6 @@
-"""Snapshots: which one belongs to a run or a time, and the problem that its rows state.
+"""Reads snapshots: the one of a run or a time, and the problem in its rows.
 
-The problem is plain names and arrays, because this package does not import the solvers.
+The problem consists of names and arrays, because this package does not import the solvers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ResourceColumns:
-    """The columns of a snapshot for the load on a resource and a node's capacity of it."""
+    """The names of the columns with the load on a resource and the capacity of a node."""
 
     load: str
     capacity: str
@@ -41,29 +41,38 @@ RESOURCES: Mapping[str, ResourceColumns] = {
 
 
 def newest_snapshot(settings: Settings, job: str) -> Snapshot | None:
-    """The job's snapshot of the latest period; None if the job has no snapshot."""
+    """Return the job's snapshot of the latest period; None if the job has no snapshot."""
     return max(_snapshots(settings, job), key=_by_period, default=None)
 
 
 def snapshot_of_run(settings: Settings, job: str, run_id: str) -> Snapshot | None:
-    """The snapshot of a run; None if the run has none. A run writes its snapshot once."""
+    """Return the snapshot of a run; None if the run has none. A run writes at most one."""
     found = _snapshots(settings, job, ("run_id", "=", run_id))
     return min(found, key=lambda snapshot: snapshot.created_at, default=None)
 
 
 def snapshot_of(settings: Settings, job: str, name: str) -> Snapshot:
-    """The snapshot of a run, or the last one up to a time: ``2026-11-14T18:00``, UTC."""
+    """Return the snapshot of a run, or the last one up to a time.
+
+    Args:
+        settings: where the warehouse is.
+        job: the job.
+        name: a run id, or a time such as ``2026-11-14T18:00`` (UTC unless it names a zone).
+
+    Raises:
+        NotFound: there is no such snapshot.
+    """
     time = _time(name)
     if time is None:
         found = snapshot_of_run(settings, job, name)
-        said = f"run {name[:60]} of job {job} has no snapshot"
+        problem = f"run {name[:60]} of job {job} has no snapshot"
     else:
         up_to = _snapshots(settings, job, ("period_end_at", "<=", time))
         found = max(up_to, key=_by_period, default=None)
-        said = f"job {job} has no snapshot up to {time:%Y-%m-%d %H:%M:%S} UTC"
+        problem = f"job {job} has no snapshot up to {time:%Y-%m-%d %H:%M:%S} UTC"
     if found is None:
         raise NotFound(
-            said, value=name, allowed=f"a run id of reoptimize__{job}, or a time such as "
+            problem, value=name, allowed=f"a run id of reoptimize__{job}, or a time such as "
             "2026-11-14T18:00 (UTC)", remedy=f"see `ballast plans list {job}` for runs and times",
         )  # fmt: skip
     return found
@@ -81,18 +90,18 @@ def _by_period(snapshot: Snapshot) -> tuple[datetime, datetime]:
 
 
 def _time(text: str) -> datetime | None:
-    """An ISO time, UTC where it names no zone; None for what is no time."""
+    """Return an ISO time, in UTC where it names no zone; None if the text is not a time."""
     try:
         time = datetime.fromisoformat(text)
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError):
-        # OverflowError: a zone puts it before the first year, or after the last.
+        # OverflowError: in UTC the time is before the first year or after the last.
         return None
 
 
 @dataclass(frozen=True, eq=False)
 class SnapshotTraffic:
-    """Records a second between key groups, by their indices."""
+    """Records a second between pairs of key groups; key groups are indices."""
 
     source: Ints
     target: Ints
@@ -101,7 +110,7 @@ class SnapshotTraffic:
 
 @dataclass(frozen=True, eq=False)
 class ProblemColumns:
-    """The problem that a snapshot states, as names and arrays in a fixed order."""
+    """The problem of a snapshot, as names and arrays in a fixed order."""
 
     node_ids: tuple[str, ...]
     resources: tuple[str, ...]
@@ -115,7 +124,7 @@ class ProblemColumns:
     """A row for each key group, a column for each resource."""
     state_bytes: Ints
     current: Ints
-    """The index of the node that holds each key group."""
+    """The index of the current node of each key group."""
     pause_c0_s: float
     pause_s_per_byte: float
     weight: Floats
@@ -126,10 +135,10 @@ class ProblemColumns:
 
 
 def read_snapshot(settings: Settings, snapshot: Snapshot) -> tuple[JobPolicy, ProblemColumns]:
-    """The policy of a snapshot, and the problem that the snapshot states.
+    """Return the policy and the problem of a snapshot.
 
     Raises:
-        InvalidInput: the snapshot lacks a capacity, or names a node or key group it does not have.
+        InvalidInput: a capacity is missing, or a row names a node or key group that is missing.
     """
     where = [("snapshot_id", "=", snapshot.snapshot_id)]
     parts = [
@@ -142,7 +151,11 @@ def read_snapshot(settings: Settings, snapshot: Snapshot) -> tuple[JobPolicy, Pr
 def problem_columns(
     policy: JobPolicy, key_groups: pa.Table, nodes: pa.Table, traffic: pa.Table
 ) -> ProblemColumns:
-    """The problem that rows of a snapshot state; the order of the rows does not matter."""
+    """Return the problem in the rows of a snapshot; the order of the rows does not matter.
+
+    Raises:
+        InvalidInput: as for :func:`read_snapshot`.
+    """
     key_groups = key_groups.sort_by([("operator_id", "ascending"), ("key_group", "ascending")])
     nodes = nodes.sort_by("node_id")
     names = key_group_names(key_groups["operator_id"], key_groups["key_group"])
@@ -170,7 +183,7 @@ def problem_columns(
 
 
 def key_group_names(operator_ids: pa.ChunkedArray, numbers: pa.ChunkedArray) -> pa.ChunkedArray:
-    """``identity.key_group_name`` for whole columns."""
+    """Return ``identity.key_group_name`` of each row of two columns."""
     return pc.binary_join_element_wise(operator_ids, numbers.cast(pa.string()), "/")
 
 
@@ -202,7 +215,7 @@ def _node_indices(
 
 
 def _traffic(names: pa.ChunkedArray, traffic: pa.Table) -> SnapshotTraffic | None:
-    """The traffic of a snapshot; None where none was measured."""
+    """Return the traffic of a snapshot; None where no traffic was measured."""
     if traffic.num_rows == 0:
         return None
     source, target = (

@@ -1,4 +1,4 @@
-"""Create, read and append to Delta tables through delta-rs, in milliseconds and without a JVM."""
+"""Creates, reads and writes Delta tables with delta-rs, in milliseconds and without a JVM."""
 
 from __future__ import annotations
 
@@ -31,30 +31,35 @@ from ballast.contracts.tables import TABLES, Table
 ATTEMPTS = 20
 T = TypeVar("T")
 Filter = tuple[str, str, Any]
-# A page of a plan of a million key groups is then read from a few row groups, not from all of it.
+# Small row groups: a page of a plan with a million key groups is read from a few of them.
 WRITER = WriterProperties(max_row_group_size=65_536)
 
 
 def ensure_tables(settings: Settings, names: Sequence[str] = tuple(TABLES)) -> None:
-    """Create the named tables where they do not exist, with all their constraints.
+    """Create the tables that do not exist, with all their constraints, and update the others.
 
-    A table of an earlier version gets the columns it lacks, with NULL in the rows it has; one
-    that would need a column without NULL is an error that says what to do. A constraint that has
-    come to allow other words is replaced.
+    A table of an earlier version gets the missing columns; they are NULL in its existing rows. A
+    constraint with other allowed values is replaced. Several processes may call this at the same
+    time, and a call after an interrupted one finishes its work.
 
-    Safe to call by several processes at once, and again after one died half-way.
+    Raises:
+        InvalidInput: a missing column must not be NULL, so that it cannot be added.
     """
     for name in names:
         retry_on_commit_conflict(partial(_ensure_table, settings, TABLES[name]))
 
 
 def table_exists(settings: Settings, name: str) -> bool:
-    """Whether the table has been created."""
+    """Return whether the table exists."""
     return bool(DeltaTable.is_deltatable(address(settings, name)))
 
 
 def open_table(settings: Settings, name: str, version: int | None = None) -> DeltaTable:
-    """The table as it is now, or as it was at a version."""
+    """Open a table at its current version or at an earlier one.
+
+    Raises:
+        NotFound: the table does not exist.
+    """
     try:
         return DeltaTable(address(settings, name), version=version)
     except TableNotFoundError as error:
@@ -75,7 +80,19 @@ def read_rows(
     columns: Sequence[str] | None = None,
     version: int | None = None,
 ) -> pa.Table:
-    """Rows of one job that meet every filter; only the job's partition is read."""
+    """Return the rows of one job that meet every filter; only the job's partition is read.
+
+    Args:
+        settings: where the warehouse is.
+        name: the table.
+        job: the job.
+        where: the filters.
+        columns: the columns to read; all by default.
+        version: a version of the Delta table; the current one by default.
+
+    Raises:
+        NotFound: the table does not exist.
+    """
     return rows_of(open_table(settings, name, version), job, where=where, columns=columns)
 
 
@@ -86,17 +103,17 @@ def rows_of(
     where: Sequence[Filter] = (),
     columns: Sequence[str] | None = None,
 ) -> pa.Table:
-    """Rows of one job in a table as it was opened."""
+    """Return the rows of one job in an open table that meet every filter."""
     wanted = filters_to_expression([("job", "=", job), *where])
-    # Without threads: rows of one job are few, and a table elsewhere is read through a Python
-    # object that threads must not hold when the interpreter ends (see _local_files).
+    # No threads are used: a job has few rows, and a table on another machine is read through a
+    # Python object that no thread may use when the interpreter ends (see _local_files).
     return dataset_of(table, job, where).to_table(
         filter=wanted, columns=list(columns) if columns else None, use_threads=False
     )
 
 
 def dataset_of(table: DeltaTable, job: str, where: Sequence[Filter] = ()) -> Any:
-    """The files of one job that may hold rows which meet the filters, by Delta's statistics."""
+    """Return the files of one job that may contain matching rows, by the statistics of Delta."""
     equal = [each for each in where if each[1] == "=" and type(each[2]) in (str, int)]
     return table.to_pyarrow_dataset(
         filesystem=_local_files(table), file_pruning_predicate=[("job", "=", job), *equal]
@@ -104,10 +121,10 @@ def dataset_of(table: DeltaTable, job: str, where: Sequence[Filter] = ()) -> Any
 
 
 def _local_files(table: DeltaTable) -> FileSystem | None:
-    """Arrow's own access to a table on this machine; None where it is elsewhere.
+    """Return Arrow's own file system for a table on this machine; None for other tables.
 
-    Arrow reads ahead in threads of its own, which may still hold delta-rs's file system, a Python
-    object, when the interpreter ends: the process then aborts after all its work is done.
+    Arrow reads ahead in its own threads. If they still use the file system of delta-rs, a Python
+    object, when the interpreter ends, the process aborts after it has done all its work.
     """
     address = urlsplit(table.table_uri)
     if address.scheme not in ("", "file"):
@@ -116,7 +133,11 @@ def _local_files(table: DeltaTable) -> FileSystem | None:
 
 
 def append(settings: Settings, name: str, rows: Sequence[dict[str, Any]] | pa.Table) -> None:
-    """Append rows; a row that breaks a constraint of a trusted table is refused."""
+    """Append rows to a table; a conflict with another writer is tried again.
+
+    Raises:
+        DeltaError: a row breaks a constraint of the table; nothing is written.
+    """
     data = _as_arrow(name, rows)
     retry_on_commit_conflict(
         lambda: write_deltalake(
@@ -133,11 +154,21 @@ def append_once(
     app_id: str,
     app_version: int,
 ) -> bool:
-    """Append unless this or a later version of the application's writes is already there.
+    """Append rows unless the table already has this or a later version of the application.
 
-    The version is stored in the same commit as the rows, so a writer that died and repeats its
-    last write adds nothing. Of several that write the same at once, one does: delta-rs fails the
-    commit of the others, which then find the version there.
+    The version is stored in the same commit as the rows. So a writer that stopped and repeats its
+    last write adds nothing. If several writers write the same version at the same time, one
+    succeeds: delta-rs refuses the commits of the others, and their next try finds the version.
+
+    Args:
+        settings: where the warehouse is.
+        name: the table.
+        rows: the rows.
+        app_id: the id of the application, unique for each sequence of writes.
+        app_version: the number of the write.
+
+    Returns:
+        Whether the rows were written.
     """
     data = _as_arrow(name, rows)
     mark = CommitProperties(app_transactions=[Transaction(app_id, app_version)])
@@ -158,12 +189,20 @@ def append_once(
 def replace_if_unmoved(
     table: DeltaTable, name: str, job: str, rows: Sequence[dict[str, Any]], *, mark: str
 ) -> bool:
-    """Replace the job's rows by a commit right after the version ``table`` was opened at.
+    """Replace the rows of a job if no other commit came since the table was opened.
 
-    Returns False, with nothing written, if any other commit came first. The commit is tried once:
-    delta-rs creates a log file only where none is, in one step on a local disk and on object
-    stores that can, and without retries it never moves a commit behind another one. ``mark`` is
-    kept in the table's history.
+    The commit is tried once. delta-rs creates the log file of the next version only if that file
+    does not exist, in one atomic step. Without retries it never moves the commit behind another.
+
+    Args:
+        table: the table as it was opened; its version is the expected one.
+        name: the name of the table.
+        job: the job.
+        rows: the new rows of the job.
+        mark: a text for the history of the table.
+
+    Returns:
+        True if the rows were replaced; False if another commit came first.
     """
     once = CommitProperties(max_commit_retries=0, custom_metadata={"userMetadata": mark})
     try:
@@ -181,7 +220,7 @@ def replace_if_unmoved(
 
 
 def address(settings: Settings, name: str) -> str:
-    """Address of a table in the form delta-rs takes; it knows ``s3://`` but not ``s3a://``."""
+    """Return the address of a table for delta-rs, which accepts ``s3://`` but not ``s3a://``."""
     uri = settings.table_uri(name)
     return "s3://" + uri.removeprefix("s3a://") if uri.startswith("s3a://") else uri
 
@@ -190,12 +229,16 @@ def _ensure_table(settings: Settings, table: Table) -> None:
     created = _opened_or_created(settings, table)
     _add_missing_columns(created, table, address(settings, table.name))
     present = created.metadata().configuration
-    lacking = {k: v for k, v in table_properties(table).items() if k not in present}
-    if lacking:
-        created.alter.set_table_properties(lacking)
+    absent = {k: v for k, v in table_properties(table).items() if k not in present}
+    if absent:
+        created.alter.set_table_properties(absent)
     wanted = check_constraints(table)
     found = {name: present.get(f"delta.constraints.{name}") for name in wanted}
-    changed = [name for name, old in found.items() if old and _words(old) != _words(wanted[name])]
+    changed = [
+        name
+        for name, old in found.items()
+        if old and _quoted_values(old) != _quoted_values(wanted[name])
+    ]
     for name in changed:
         created.alter.drop_constraint(name, raise_if_not_exists=False)
     missing = {name: wanted[name] for name, old in found.items() if not old or name in changed}
@@ -207,7 +250,7 @@ def _ensure_table(settings: Settings, table: Table) -> None:
 
 
 def _opened_or_created(settings: Settings, table: Table) -> DeltaTable:
-    """To open one that is there takes half as long as to find out by creating it."""
+    """Open or create the table; opening takes half as long as creating with mode ``ignore``."""
     if table_exists(settings, table.name):
         return open_table(settings, table.name)
     return DeltaTable.create(
@@ -221,10 +264,11 @@ def _opened_or_created(settings: Settings, table: Table) -> DeltaTable:
     )
 
 
-def _words(condition: str) -> set[str]:
-    """The quoted words of a condition: a later version may allow more, such as another event.
+def _quoted_values(condition: str) -> set[str]:
+    """Return the quoted values in a condition.
 
-    Only these tell an old condition from a new one, for delta-rs writes all else in its own form.
+    A later version may allow more values, such as another event. delta-rs rewrites the rest of a
+    condition, so that only the values can be compared.
     """
     return set(re.findall("'[^']*'", condition))
 
@@ -256,7 +300,7 @@ def _as_arrow(name: str, rows: Sequence[dict[str, Any]] | pa.Table) -> pa.Table:
 
 
 def retry_on_commit_conflict(action: Callable[[], T]) -> T:
-    """Run an action, again where another writer's commit came in between.
+    """Run an action; run it again if it conflicts with the commit of another writer.
 
     Raises:
         DeltaError: the action failed for another reason, or ``ATTEMPTS`` times.

@@ -114,7 +114,7 @@ def test_the_load_of_a_time_is_that_of_the_last_snapshot_up_to_it(
     assert f"run {before_all_years} of job probe has no snapshot" in capsys.readouterr().err
     assert main(["what-if", "probe", "--load-of", "2020-01-01", *QUICK]) == 2
     assert "no snapshot up to 2020-01-01 00:00:00 UTC" in capsys.readouterr().err
-    at = first["period_end_at"].isoformat()
+    at = first.period_end_at.isoformat()
     assert main(["what-if", "probe", "--load-of", at, "--json", *QUICK]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["asked"]["fullest_node_before_pct"] == answer["today"]["fullest_node_before_pct"]
