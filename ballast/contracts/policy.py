@@ -195,6 +195,9 @@ class SolverPolicy(StrictModel):
     method: Name = "auto"
     seconds: Annotated[float, Field(strict=True, gt=0, le=3600, allow_inf_nan=False)] = 5.0
     seed: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] = 0
+    precision: Literal["measured", "exact"] = "measured"
+    """measured: a plan stops improving where the improvement could not be measured any more;
+    exact: it goes on to the smallest load distance that its budget allows."""
 
 
 class BoundariesPolicy(StrictModel):
@@ -300,6 +303,15 @@ class ThresholdPolicy(StrictModel):
     broken_promise_pct: NonNegative = 10.0
     """A promise is reported as broken if the measured load distance is above the promised one by
     more than this, in percent of the mean."""
+    min_gain_chance: Annotated[float, Field(strict=True, ge=0.5, lt=1, allow_inf_nan=False)] = 0.95
+    """A plan must be measurably better than the placement in force with at least this chance. The
+    chance of a plan from noise alone is one minus this over ten rounds."""
+    stop_after_broken_promises: Annotated[int, Field(strict=True, ge=1, le=1000)] | None = 3
+    """A job stops planning by itself after this many plans in a row whose measured load distance
+    was outside of the promised interval; null: it never stops."""
+    operator_skew_pct: NonNegative = 100.0
+    """The load distance of a single operator from which a plan or a message is due although the
+    load of the whole job is level, in percent of the operator's mean."""
 
 
 class JobPolicy(StrictModel):

@@ -101,6 +101,25 @@ class SnapshotNode(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotNoise(Record):
+    """How much the loads of a snapshot vary from window to window, for one resource."""
+
+    table: ClassVar[str] = "snapshots.noise"
+
+    job: str
+    snapshot_id: str
+    resource: str
+    status: str
+    reason: str
+    windows: int
+    wild_windows: int
+    common_sd_pct: float
+    node_variance_ratio: float
+    period_variance_ratio: float
+    trend_pct: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadSeriesStep(Record):
     """The loads of one key group in one step of a snapshot's load series."""
 
@@ -177,6 +196,8 @@ class DraftSummary(Record):
     load_distance_points: float
     bound_pct: float
     gap_pct: float
+    precision: str | None = None
+    gain_chance_pct: float | None = None
     moves: int
     bytes: int
     forced_moves: int
@@ -329,6 +350,26 @@ class Ack(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Promise(Record):
+    """What a plan promises that ``measure`` will find for one figure."""
+
+    table: ClassVar[str] = "plans.promises"
+
+    job: str
+    plan_id: str
+    figure: str
+    unit: str
+    expected: float
+    low: float | None = None
+    high: float | None = None
+    lowest: float | None = None
+    highest: float | None = None
+    calibration_below: float | None = None
+    calibration_above: float | None = None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome(Record):
     """One figure of a version: before, promised and measured."""
 
@@ -343,6 +384,9 @@ class Outcome(Record):
     before: float | None = None
     promised: float | None = None
     measured: float
+    low: float | None = None
+    high: float | None = None
+    side: str | None = None
     windows: int
     period_start_at: datetime
     period_end_at: datetime
@@ -352,6 +396,7 @@ class Outcome(Record):
 RECORDS: tuple[type[Record], ...] = (
     Snapshot,
     SnapshotNode,
+    SnapshotNoise,
     LoadSeriesStep,
     SourceRate,
     ConnectionWindow,
@@ -359,6 +404,7 @@ RECORDS: tuple[type[Record], ...] = (
     AssignedKeyGroup,
     ScalingRow,
     WorkerWeight,
+    Promise,
     Head,
     LogEntry,
     Ack,

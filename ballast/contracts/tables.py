@@ -22,6 +22,13 @@ ROLLBACK = "rollback"
 SCALING_SUBJECTS = ("node", "cluster", "operator")
 SCALING_ACTIONS = ("add", "keep", "drain", "remove", "spare", "out", "in", "hold", "size")
 KEY_PAIR_KINDS = ("pair", "key", "other_pairs", "other_keys")
+NOISE_RESOURCES = ("cpu", "network")
+STEADY, TREND, TOO_FEW = "steady", "trend", "too_few_windows"
+NOISE_STATUSES = (STEADY, TREND, TOO_FEW)
+INSIDE, BELOW, ABOVE = "inside", "below", "above"
+PROMISE_SIDES = (INSIDE, BELOW, ABOVE)
+MEASURED, EXACT = "measured", "exact"
+PRECISIONS = (MEASURED, EXACT)
 
 # A longer key is never routed by a table nor counted as one of a pair: it goes by its hash, and
 # tables, counters and joins stay of a known size.
@@ -103,6 +110,11 @@ def _figure(
     name: str, doc: str, unit: str, *, nullable: bool = False, maximum: float = LARGEST_LOAD
 ) -> Column:
     return Column(name, "double", doc, unit, nullable, minimum=0, maximum=maximum)
+
+
+def _signed(name: str, doc: str, *, nullable: bool = False) -> Column:
+    """A figure of any unit, which may be negative."""
+    return Column(name, "double", doc, None, nullable, minimum=-LARGEST_LOAD, maximum=LARGEST_LOAD)
 
 
 def _key_group(name: str, doc: str) -> Column:
@@ -386,9 +398,20 @@ SNAPSHOTS_KEY_GROUPS = Table(
         _figure("network_load_bytes_per_s", "Serialised bytes in and out a second", "bytes/s"),
         _figure("records_per_s", "Records processed a second", "records/s"),
         _count("state_bytes", "State to be copied if it moves", "bytes"),
+        _figure("cpu_window_sd_cores", "Standard deviation of the CPU load from window to window, "
+                "without what all key groups have in common; NULL if unknown", "cores",
+                nullable=True),
+        _figure("cpu_mean_error_cores", "Standard error of the mean CPU load; NULL if unknown",
+                "cores", nullable=True),
+        _figure("network_window_sd_bytes_per_s", "As cpu_window_sd_cores, of the network load",
+                "bytes/s", nullable=True),
+        _figure("network_mean_error_bytes_per_s", "As cpu_mean_error_cores, of the network load",
+                "bytes/s", nullable=True),
+        _count("busy_windows", "Windows in which it processed records; NULL if unknown", "windows",
+               nullable=True),
     ),
     key=("job", "snapshot_id", "operator_id", "key_group"),
-)
+)  # fmt: skip
 
 SNAPSHOTS_NODES = Table(
     name="snapshots.nodes",
@@ -420,11 +443,42 @@ SNAPSHOTS_TRAFFIC = Table(
         _key_group("to_key_group", "Receiving key group"),
         _figure("records_per_s", "Records a second, mean of the period", "records/s"),
         _figure("bytes_per_s", "Serialised bytes a second", "bytes/s"),
+        _figure("records_window_sd_per_s", "Standard deviation of the rate from window to window, "
+                "without what all pairs have in common; NULL if unknown", "records/s",
+                nullable=True),
+        _figure("records_mean_error_per_s", "Standard error of the mean rate; NULL if unknown",
+                "records/s", nullable=True),
     ),
     key=(
         "job", "snapshot_id", "from_operator_id", "from_key_group", "to_operator_id",
         "to_key_group",
     ),
+)  # fmt: skip
+
+SNAPSHOTS_NOISE = Table(
+    name="snapshots.noise",
+    doc="How much the loads of a snapshot vary from window to window, a row for each resource.",
+    written_by="condense",
+    columns=(
+        JOB,
+        SNAPSHOT_ID,
+        Column("resource", "string", "The resource", allowed=NOISE_RESOURCES),
+        Column("status", "string", "steady; trend: loads moved during the period; or too few "
+               "windows for an estimate", allowed=NOISE_STATUSES),
+        Column("reason", "string", "The status in a sentence"),
+        _count("windows", "Windows that the estimate is made from", "windows"),
+        _count("wild_windows", "Of them windows that differ so much from the others that they "
+               "count less", "windows"),
+        _figure("common_sd_pct", "Standard deviation from window to window of what all key groups "
+                "have in common", "% of mean"),
+        _figure("node_variance_ratio", "Variance of a node's load over the sum of the variances of "
+                "its key groups; above 1 if key groups of a node vary together", "ratio"),
+        _figure("period_variance_ratio", "Variance of the mean of a period over that of as many "
+                "independent windows; above 1 if windows resemble the one before", "ratio"),
+        _figure("trend_pct", "Change of the nodes' loads within the period, as a load distance; "
+                "NULL if it is within the noise", "% of mean", nullable=True),
+    ),
+    key=("job", "snapshot_id", "resource"),
 )  # fmt: skip
 
 SNAPSHOTS_KEY_PAIRS = Table(
@@ -523,6 +577,12 @@ PLANS_PLANS = Table(
         _figure("load_distance_points", "The same in points of load", "points"),
         _figure("bound_pct", "No plan within the budget has a smaller load distance", "% of mean"),
         _figure("gap_pct", "Load distance promised minus bound", "% of mean"),
+        Column("precision", "string", "measured: the plan stops where an improvement cannot be "
+               "measured any more; exact: at the smallest load distance; NULL in plans of earlier "
+               "versions", nullable=True, allowed=PRECISIONS),
+        _figure("gain_chance_pct", "Chance that the plan is measurably better than the placement "
+                "in force; NULL if the noise of the loads is not known", "%", nullable=True,
+                maximum=100.000001),
         _count("moves", "Key groups that move by choice", "key groups"),
         _count("bytes", "State they carry", "bytes"),
         _count("forced_moves", "Key groups that leave dead nodes", "key groups"),
@@ -706,6 +766,34 @@ PLANS_WEIGHTS = Table(
     checks={"dead_get_nothing": "state <> 'dead' OR weight = 0"},
 )  # fmt: skip
 
+PLANS_PROMISES = Table(
+    name="plans.promises",
+    doc="What a plan promises that measure will find, a row for each figure: an expected value "
+    "and intervals. Not part of the content.",
+    written_by="solve",
+    columns=(
+        JOB,
+        PLAN_ID,
+        Column("figure", "string", "Name of the figure, as in plans.outcomes"),
+        Column("unit", "string", "Its unit"),
+        _signed("expected", "Expected value"),
+        _signed("low", "Lower end of the 90 % interval; NULL if the noise is not known",
+                nullable=True),
+        _signed("high", "Upper end of the 90 % interval", nullable=True),
+        _signed("lowest", "Lower end of the 99.9 % interval", nullable=True),
+        _signed("highest", "Upper end of the 99.9 % interval", nullable=True),
+        _figure("calibration_below", "Factor on the distance between expected value and lower ends "
+                "that the job's outcomes called for; 1 without outcomes", "ratio", nullable=True),
+        _figure("calibration_above", "The same for the upper ends", "ratio", nullable=True),
+        Column("reason", "string", "Why there is no interval; empty if there is one"),
+    ),
+    key=("job", "plan_id", "figure"),
+    retention_days=3650,
+    checks={
+        "low_to_high": "low IS NULL OR (lowest <= low AND low <= high AND high <= highest)",
+    },
+)  # fmt: skip
+
 PLANS_HEADS = Table(
     name="plans.heads",
     doc="A job's plan in force. One row a job, changed only by compare-and-set on the version.",
@@ -785,8 +873,12 @@ PLANS_OUTCOMES = Table(
                minimum=-LARGEST_LOAD, maximum=LARGEST_LOAD),
         Column("promised", "double", "Its value as promised; NULL if nothing was", None, True,
                minimum=-LARGEST_LOAD, maximum=LARGEST_LOAD),
-        Column("measured", "double", "Its value as measured", None, False,
-               minimum=-LARGEST_LOAD, maximum=LARGEST_LOAD),
+        _signed("measured", "Its value as measured"),
+        _signed("low", "Lower end of the promised 90 % interval; NULL if none was promised",
+                nullable=True),
+        _signed("high", "Upper end of the promised 90 % interval", nullable=True),
+        Column("side", "string", "Whether the measured value is inside, below or above the "
+               "interval; NULL without an interval", nullable=True, allowed=PROMISE_SIDES),
         _count("windows", "Windows it was measured over", "windows"),
         Column("period_start_at", "timestamp", "Start of the first of them"),
         Column("period_end_at", "timestamp", "End of the last of them"),
@@ -810,6 +902,7 @@ TABLES: dict[str, Table] = {
         SNAPSHOTS_KEY_GROUPS,
         SNAPSHOTS_NODES,
         SNAPSHOTS_TRAFFIC,
+        SNAPSHOTS_NOISE,
         SNAPSHOTS_KEY_PAIRS,
         SNAPSHOTS_LOAD_SERIES,
         SNAPSHOTS_SOURCES,
@@ -819,6 +912,7 @@ TABLES: dict[str, Table] = {
         PLANS_ROUTES,
         PLANS_SCALING,
         PLANS_WEIGHTS,
+        PLANS_PROMISES,
         PLANS_HEADS,
         PLANS_LOG,
         PLANS_ACKS,

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ballast.contracts.errors import InvalidInput
+from solvers.model.noise import LoadNoise
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -108,6 +109,7 @@ class Problem:
     pause_s_per_byte: float = 0.0
     weight: FloatArray | None = None  # [R], > 0; None: every resource counts the same
     balanced: BoolArray | None = None  # [R]; False: the resource is a cap; None: all are balanced
+    noise: LoadNoise | None = None  # None: nothing is known of the loads but their means
 
     def __post_init__(self) -> None:
         self._check_names()
@@ -117,6 +119,7 @@ class Problem:
         self._check_allowed()
         self._check_traffic()
         self._check_pause()
+        self._check_noise()
 
     @property
     def n_nodes(self) -> int:
@@ -311,6 +314,22 @@ class Problem:
                 value=(self.pause_c0_s, self.pause_s_per_byte),
                 remedy="pause_c0_s and pause_s_per_byte are in seconds",
             )
+
+    def _check_noise(self) -> None:
+        noise = self.noise
+        if noise is None:
+            return
+        if noise.mean_error.shape != self.load.shape:
+            raise InvalidInput(
+                "noise needs a row for each key group and a column for each resource"
+            )
+        if len(noise.node_variance_ratio) != self.n_resources:
+            raise InvalidInput("noise.node_variance_ratio needs a value for each resource")
+        for values in (noise.traffic_error, noise.traffic_period_sd):
+            if values is not None and (
+                self.traffic_rate is None or len(values) != len(self.traffic_rate)
+            ):
+                raise InvalidInput("the noise of the traffic needs a value for each edge")
 
 
 def _freeze(owner: object, field: str, value: Any) -> None:

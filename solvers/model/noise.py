@@ -1,0 +1,57 @@
+"""How much the loads of a problem may be off, and how much they vary from period to period."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ballast.contracts.errors import InvalidInput
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LoadNoise:
+    """The noise of the mean loads of key groups, in the units of the loads.
+
+    A load that is the same in every window has no noise. A problem without this record has loads
+    of which nothing is known but their means.
+    """
+
+    mean_error: FloatArray  # [G, R], >= 0
+    """Standard error of the mean load over the period that was measured."""
+    period_sd: FloatArray  # [G, R], >= 0
+    """Standard deviation of the mean load over a period around the true mean."""
+    node_variance_ratio: FloatArray  # [R], > 0
+    """Variance of a node's load over the sum of the variances of its key groups."""
+    windows: int
+    """Windows that the means and the noise are estimated from."""
+    trend: str = ""
+    """Why the past is a bad guide, in a sentence; empty if it is not."""
+    traffic_error: FloatArray | None = None  # [E], >= 0
+    """Standard error of the mean rate of each edge."""
+    traffic_period_sd: FloatArray | None = None  # [E], >= 0
+
+    def __post_init__(self) -> None:
+        for name in ("mean_error", "period_sd", "traffic_error", "traffic_period_sd"):
+            values = getattr(self, name)
+            if values is not None and not bool(np.all(np.isfinite(values) & (values >= 0))):
+                raise InvalidInput(f"noise.{name} has a value that is not a number >= 0")
+        ratio = self.node_variance_ratio
+        if not bool(np.all(np.isfinite(ratio) & (ratio > 0))):
+            raise InvalidInput("noise.node_variance_ratio has a value that is not a number > 0")
+        if self.mean_error.shape != self.period_sd.shape:
+            raise InvalidInput("noise.mean_error and noise.period_sd need the same shape")
+
+    @property
+    def error_variance(self) -> FloatArray:
+        """[G, R]: variance of the estimated means around the true means."""
+        return np.asarray(self.mean_error**2 * self.node_variance_ratio)
+
+    @property
+    def variance(self) -> FloatArray:
+        """[G, R]: variance of the means of the next period around the estimated means."""
+        variance = (self.mean_error**2 + self.period_sd**2) * self.node_variance_ratio
+        return np.asarray(variance)

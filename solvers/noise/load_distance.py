@@ -1,0 +1,95 @@
+"""The distribution of the load distance that the next period will measure, in closed form.
+
+The measured deviation of a node from the mean is its expected deviation plus noise. The noise of
+a node is a sum over many key groups and windows, so it is close to normal. The load distance is
+the largest absolute deviation of a node. Nodes are nearly independent, because key groups are:
+the probability that the load distance is at most x is the product of the nodes' probabilities.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from solvers.model import metrics
+from solvers.model.problem import FloatArray, IntArray, Problem
+
+BISECTIONS = 60
+SIGMAS = 12.0
+"""No probability that matters lies further out."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LoadDistanceDistribution:
+    """The distribution of the largest absolute deviation of independent normal variables."""
+
+    deviation: FloatArray
+    """Expected deviations from the mean, in percent of the mean; one for each node and resource."""
+    sd: FloatArray
+    """Their standard deviations."""
+
+    def probability(self, distance: float) -> float:
+        """The probability that the load distance is at most ``distance``."""
+        if distance < 0:
+            return 0.0
+        size = np.abs(self.deviation)
+        if bool(np.any((self.sd <= 0) & (size > distance))):
+            return 0.0
+        noisy = self.sd > 0
+        upper = (distance - size[noisy]) / self.sd[noisy]
+        lower = (-distance - size[noisy]) / self.sd[noisy]
+        share = np.maximum(ndtr(upper) - ndtr(lower), 0.0)
+        with np.errstate(divide="ignore"):
+            return float(np.exp(np.log(share).sum()))
+
+    def quantile(self, probability: float) -> float:
+        """The load distance that is not exceeded with this probability."""
+        if not len(self.deviation):
+            return 0.0
+        size = np.abs(self.deviation)
+        low, high = 0.0, float((size + SIGMAS * self.sd).max())
+        for _ in range(BISECTIONS):
+            middle = 0.5 * (low + high)
+            if self.probability(middle) < probability:
+                low = middle
+            else:
+                high = middle
+        return high
+
+    @property
+    def median(self) -> float:
+        """The load distance that is as likely exceeded as not: the expected value of a promise."""
+        return self.quantile(0.5)
+
+
+def next_load_distance(
+    problem: Problem, assignment: IntArray, after: Problem | None = None
+) -> LoadDistanceDistribution:
+    """The load distance that the next period will measure under an assignment.
+
+    Args:
+        problem: its noise is that of the loads; None counts as no noise.
+        assignment: the node of each key group.
+        after: the problem with loads as the plan changes them; ``problem`` if it does not.
+    """
+    after = after or problem
+    used = problem.staying[:, None] & problem.balanced_mask & (metrics.mean_load(after) > 0)
+    deviation = 100.0 * metrics.weighted_deviation(after, assignment)
+    return LoadDistanceDistribution(deviation[used], node_sd(problem, assignment, after)[used])
+
+
+def node_sd(problem: Problem, assignment: IntArray, after: Problem | None = None) -> FloatArray:
+    """[N, R]: standard deviation of a node's deviation next period, in percent of the mean."""
+    noise = problem.noise
+    sd = np.zeros((problem.n_nodes, problem.n_resources))
+    if noise is None:
+        return sd
+    after = after or problem
+    mean, variance = metrics.mean_load(after), noise.variance
+    for r in np.flatnonzero(mean > 0):
+        sums = np.bincount(assignment, weights=variance[:, r], minlength=problem.n_nodes)
+        scale = problem.weights[r] / (problem.capacity[:, r] * mean[r])
+        sd[:, r] = 100.0 * np.sqrt(sums) * scale
+    return sd
