@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr  # type: ignore[import-untyped]
 
 from solvers.model import metrics
 from solvers.model.problem import FloatArray, IntArray, Problem
