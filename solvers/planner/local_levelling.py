@@ -1,0 +1,219 @@
+"""Plans that level single operators and edges of a job whose whole load is level. Pure.
+
+The load of each skewed operator becomes a further balanced resource, weighted so that its threshold
+counts as much as the load distance of the whole job. The plan must keep that load distance at or
+below what it is without the plan, and no other operator may become skewed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from solvers.model import metrics
+from solvers.model.budget import Budget
+from solvers.model.concentration import fair_shares, reachable_distance_pct
+from solvers.model.problem import LARGEST_WEIGHT, SMALLEST_WEIGHT, FloatArray, IntArray, Problem
+from solvers.model.result import Result
+from solvers.model.stop import Stop
+from solvers.planner.local_loads import LocalLoad
+from solvers.planner.local_skew import (
+    Expected,
+    LocalSkew,
+    SkewFinding,
+    SkewRules,
+    SkewScope,
+    SkewStatus,
+    local_skew,
+)
+from solvers.rebalance import search
+from solvers.rebalance.solve import solve
+
+MOST_PARTS = 8
+"""Operators and edges that are balanced beside the whole job: the skewed ones and then those that
+are closest to it."""
+AIM = 0.5
+"""A plan aims at this share of the threshold, so that noise does not bring the alarm back."""
+LEVELLED = 0.75
+"""Below this share of the threshold an operator counts as levelled."""
+LEAST_GAIN = 0.2
+"""A plan that cannot level an operator must at least lower its skew by this share."""
+ATTEMPTS = 6
+"""The time limit is divided by this number. The first attempts may move few key groups."""
+MORE_MOVES = 1.5
+"""Moves of an attempt, as a multiple of those of the attempt before."""
+MARGIN = 1.1
+"""How much worse than its greedy placement an operator may be."""
+SMALLEST_LIMIT_PCT = 0.01
+"""Load distances are not told apart below this, so that weights stay within their range."""
+ROUNDING_PCT = 1e-7
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class LevellingRequest:
+    """A job whose whole load stays as it is, and the skew in it."""
+
+    problem: Problem
+    skew: LocalSkew
+    """Under ``problem.current``."""
+    rules: SkewRules
+    expected: Expected
+    budget: Budget
+    stop: Stop
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LevelledPlan:
+    """An assignment that lowers the skew, and the skew that is left."""
+
+    assignment: IntArray
+    skew: LocalSkew
+    excess_pct: float
+    """Of the operator or edge that is furthest from level, of those that were skewed."""
+    seconds: float
+    """Time of the search that found it."""
+
+
+def levelled_plan(request: LevellingRequest) -> LevelledPlan | None:
+    """Search for a plan that levels the skewed operators and edges.
+
+    Args:
+        request: the job, its skew, budget and time limit.
+
+    Returns:
+        The plan with the fewest moves that was found; None if no plan within the budget lowers
+        the skew by much and keeps the load distance of the job.
+    """
+    targets = _targets(request.skew)
+    if not targets:
+        return None
+    before = max(finding.excess_pct for finding in targets)
+    best: LevelledPlan | None = None
+    for budget in _budgets(request, targets):
+        found = _accepted(request, _solved(request, targets, budget))
+        if found is None or found.excess_pct > (1.0 - LEAST_GAIN) * before:
+            continue
+        if found.excess_pct <= LEVELLED * request.rules.threshold_pct:
+            return found
+        if best is None or found.excess_pct < best.excess_pct:
+            best = found
+    return best
+
+
+def _targets(skew: LocalSkew) -> list[SkewFinding]:
+    """What moves between nodes can level."""
+    found = [f for f in skew.skewed if f.scope is SkewScope.NODE and f.load is not None]
+    return found[:MOST_PARTS]
+
+
+def _budgets(request: LevellingRequest, targets: list[SkewFinding]) -> Iterator[Budget]:
+    """Budgets from few moves to all that the policy allows."""
+    most = request.budget.moves
+    moves = 2 * max(1, sum(_departures(request, finding) for finding in targets))
+    for _ in range(ATTEMPTS - 1):
+        if moves >= (request.problem.n_key_groups if most is None else most):
+            break
+        yield replace(request.budget, moves=moves)
+        moves = int(np.ceil(MORE_MOVES * moves))
+    yield request.budget
+
+
+def _departures(request: LevellingRequest, finding: SkewFinding) -> int:
+    """The fewest key groups that have to leave nodes until the finding is at the aim."""
+    load = finding.load
+    if load is None:
+        return 0
+    problem = request.problem
+    fair = fair_shares(problem.capacity[:, load.resource], problem.staying)
+    aim = 1.0 + _aim_pct(request.rules, finding) / 100.0
+    nodes, total = problem.current[load.key_groups], float(load.amount.sum())
+    share = np.bincount(nodes, weights=load.amount, minlength=problem.n_nodes) / total
+    count = 0
+    for node in np.flatnonzero((fair > 0) & (share > aim * fair)).tolist():
+        largest = -np.sort(-load.amount[nodes == node]) / total
+        count += 1 + int(np.searchsorted(np.cumsum(largest), share[node] - aim * fair[node]))
+    return count
+
+
+def _aim_pct(rules: SkewRules, finding: SkewFinding) -> float:
+    return finding.least_pct + AIM * rules.threshold_pct
+
+
+def _solved(request: LevellingRequest, targets: list[SkewFinding], budget: Budget) -> Result:
+    seconds = request.stop.seconds
+    stop = Stop(None if seconds is None else seconds / ATTEMPTS, request.stop.steps)
+    limit = max(metrics.load_distance(request.problem, request.problem.current), SMALLEST_LIMIT_PCT)
+    parts = [*targets, *_watched(request.skew)][:MOST_PARTS]
+    problem = _with_parts(request, parts, limit)
+    params = {"tolerance": AIM * limit}
+    return solve(problem, budget, stop, request.seed, search.NAME, params)
+
+
+def _watched(skew: LocalSkew) -> list[SkewFinding]:
+    """Parts that are level and must stay so, those with the largest excess first."""
+    level = [f for f in skew.of_status(SkewStatus.LEVEL) if f.scope is SkewScope.NODE and f.load]
+    return sorted(level, key=lambda finding: -finding.excess_pct)
+
+
+def _with_parts(request: LevellingRequest, parts: list[SkewFinding], limit: float) -> Problem:
+    """The problem with the load of each part as a resource.
+
+    A deviation of a part by what it should reach counts as much as ``limit`` of the whole job.
+    """
+    problem = request.problem
+    loads = [finding.load for finding in parts if finding.load is not None]
+    weights = [
+        limit / _reachable_pct(request, finding, finding.load)
+        for finding in parts
+        if finding.load is not None
+    ]
+    columns = [_column(problem, load) for load in loads]
+    return replace(
+        problem,
+        resources=(*problem.resources, *(f"part {number}" for number in range(len(loads)))),
+        capacity=np.column_stack(
+            [problem.capacity, *(problem.capacity[:, load.resource] for load in loads)]
+        ),
+        load=np.column_stack([problem.load, *columns]),
+        weight=np.concatenate([problem.weights, np.clip(weights, SMALLEST_WEIGHT, LARGEST_WEIGHT)]),
+        balanced=np.concatenate([problem.balanced_mask, np.ones(len(loads), dtype=bool)]),
+        noise=None,
+    )
+
+
+def _column(problem: Problem, load: LocalLoad) -> FloatArray:
+    column = np.zeros(problem.n_key_groups)
+    column[load.key_groups] = load.amount
+    return column
+
+
+def _reachable_pct(request: LevellingRequest, finding: SkewFinding, load: LocalLoad) -> float:
+    """The distance from level, above or below, that a part should reach."""
+    problem = request.problem
+    fair = fair_shares(problem.capacity[:, load.resource], problem.staying)
+    reachable = MARGIN * reachable_distance_pct(load.amount, fair)
+    return max(reachable, _aim_pct(request.rules, finding), SMALLEST_LIMIT_PCT)
+
+
+def _accepted(request: LevellingRequest, result: Result) -> LevelledPlan | None:
+    """The plan, if the whole job is no further from level and nothing else becomes skewed."""
+    if not result.is_solved or not result.moves:
+        return None
+    problem, assignment = request.problem, result.assignment
+    allowed = metrics.load_distance(problem, problem.current) + ROUNDING_PCT
+    if metrics.load_distance(problem, assignment) > allowed:
+        return None
+    after = local_skew(problem, assignment, request.rules, request.expected)
+    was_skewed = {_identity(finding) for finding in request.skew.skewed}
+    if any(_identity(finding) not in was_skewed for finding in after.skewed):
+        return None
+    wanted = {_identity(finding) for finding in _targets(request.skew)}
+    left = [f.excess_pct for f in after.findings if _identity(f) in wanted]
+    return LevelledPlan(assignment.copy(), after, max(left, default=0.0), result.seconds)
+
+
+def _identity(finding: SkewFinding) -> tuple[str, str, str, str]:
+    return finding.kind, finding.name, finding.scope, finding.resource
