@@ -48,7 +48,7 @@ def quality_text(bound_pct: float, gap_pct: float) -> str:
 def plan_reason(plan: DraftSummary) -> str:
     """Why a plan does what it does, in one sentence."""
     if plan.method == ROLLBACK or plan.status == "unchanged":
-        return _sentence([plan.reason])
+        return _sentence([plan.reason, plan.skew_reason or ""])
     reasons = []
     if plan.forced_moves:
         reasons.append(f"{plan.forced_moves:,} key groups have to leave dead nodes")
@@ -61,11 +61,12 @@ def plan_reason(plan: DraftSummary) -> str:
             f"and by {_points(after)} % with the plan"
         )
     reasons += _traffic_reason(plan)
+    skew = plan.skew_reason or ""
     if reasons:
-        return _sentence(reasons)
+        return _sentence([*reasons, skew])
     # Such a plan changes nodes or weights; its own reason says why no key group moves.
     others = [plan.scaling_reason, plan.weights_reason]
-    return _sentence([*(text for text in others if text), plan.reason])
+    return _sentence([*(text for text in others if text), plan.reason, skew])
 
 
 def _traffic_reason(plan: DraftSummary) -> list[str]:

@@ -229,6 +229,7 @@ class DraftSummary(Record):
     scaling_reason: str | None = None
     advice: str | None = None
     weights_reason: str | None = None
+    skew_reason: str | None = None
     created_at: datetime
 
 

@@ -636,6 +636,9 @@ PLANS_PLANS = Table(
                "there are none or no traffic was measured", nullable=True),
         Column("weights_reason", "string", "Which worker of an ordered region gets what, and why; "
                "NULL without regions", nullable=True),
+        Column("skew_reason", "string", "Operators, edges, racks and key groups that are skewed "
+               "or not known, and what the plan makes of them; NULL where there are none",
+               nullable=True),
         Column("created_at", "timestamp", "When it was drafted"),
     ),
     key=("job", "run_id", "snapshot_id"),

@@ -131,6 +131,7 @@ def draft_record(request: DraftRequest, plan_id: str, content_hash: str) -> Draf
         scaling_reason=request.scaling_reason,
         advice="\n".join(advice_from_traffic(job_round.policy, plan.problem)) or None,
         weights_reason=reason_of_regions(request.regions),
+        skew_reason=None if plan.skew is None else plan.skew.reason or None,
         created_at=request.created_at,
     )
 

@@ -18,7 +18,7 @@ def drafted_event(draft: Draft) -> Event:
         event="unchanged" if unchanged else "drafted",
         run_id=draft.run_id,
         actor=actor(draft.run_id),
-        reason=" ".join([*summary, *_scaling(draft), *_weights(draft)]),
+        reason=" ".join([*summary, *_scaling(draft), *_weights(draft), *_skew(draft)]),
         plan_id=draft.plan_id,
     )
 
@@ -35,6 +35,7 @@ def report(draft: Draft) -> list[str]:
             f"load distance {before} of the mean, {quality}; {solved}",
             *_scaling(draft),
             *_weights(draft),
+            *_skew(draft),
             *_held_back(draft),
             *_advice(draft),
         ]
@@ -49,6 +50,7 @@ def report(draft: Draft) -> list[str]:
         *_how(draft),
         *_scaling(draft),
         *_weights(draft),
+        *_skew(draft),
         *_path(draft),
         *_held_back(draft),
         *_advice(draft),
@@ -70,6 +72,12 @@ def _weights(draft: Draft) -> list[str]:
     """The weights of the workers of ordered regions, and why."""
     reason = draft.weights_reason
     return [f"weights: {reason}"] if reason else []
+
+
+def _skew(draft: Draft) -> list[str]:
+    """Operators and edges that the load of the whole job hides, and what the plan makes of them."""
+    reason = draft.skew_reason
+    return [f"skew: {reason}"] if reason else []
 
 
 def _traffic(draft: Draft) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
@@ -36,6 +36,7 @@ from spark_jobs.draft.content import Route, routing_of
 from spark_jobs.draft.problem import build_problem
 from spark_jobs.draft.region_weights import RegionStatistics, regions_of
 from spark_jobs.draft.scaling_inputs import capacity_of
+from spark_jobs.draft.unmeasured_operators import unmeasured_operators
 from spark_jobs.draft.wire_traffic import Wire, serialise_us, wire_of
 
 
@@ -57,6 +58,8 @@ class Round:
     connections: Sequence[ConnectionWindow] = ()
     weights_in_force: Sequence[WorkerWeight] = ()
     """Weights of the head when the snapshot was taken. Regions follow the head by themselves."""
+    unmeasured_operators: Mapping[str, str] = field(default_factory=dict)
+    """Operators that had load in too few windows, and in how many."""
 
     @property
     def keys(self) -> KeyRouting:
@@ -187,6 +190,7 @@ def round_of(inputs: RoundInputs) -> Round:
         inputs.scaling_in_force,
         inputs.connections,
         inputs.weights_in_force,
+        unmeasured_operators(inputs.key_groups),
     )
 
 
