@@ -40,8 +40,13 @@ LEVELLED = 0.75
 """Below this share of the threshold an operator counts as levelled."""
 LEAST_GAIN = 0.2
 """A plan that cannot level an operator must at least lower its skew by this share."""
-ATTEMPTS = 6
-"""The time limit is divided by this number. The first attempts may move few key groups."""
+FEW_MOVES_ATTEMPTS = 4
+"""Attempts with few moves before the one with the whole budget."""
+PARTIAL_AIMS = (0.3, 0.55, 0.8)
+"""Where the whole budget does not level an operator, aims of further attempts, as shares of how far
+it is above its fair share."""
+ATTEMPTS = FEW_MOVES_ATTEMPTS + 1 + len(PARTIAL_AIMS)
+"""The time limit is divided by this number."""
 MORE_MOVES = 1.5
 """Moves of an attempt, as a multiple of those of the attempt before."""
 MARGIN = 1.1
@@ -92,14 +97,16 @@ def levelled_plan(request: LevellingRequest) -> LevelledPlan | None:
         return None
     before = max(finding.excess_pct for finding in targets)
     best: LevelledPlan | None = None
-    for budget in _budgets(request, targets):
-        found = _accepted(request, _solved(request, targets, budget))
+    for attempt in _attempts(request, targets):
+        found = _accepted(request, _solved(request, targets, attempt))
         if found is None or found.excess_pct > (1.0 - LEAST_GAIN) * before:
             continue
         if found.excess_pct <= LEVELLED * request.rules.threshold_pct:
             return found
         if best is None or found.excess_pct < best.excess_pct:
             best = found
+        if attempt.aim_share is not None:
+            break  # Later attempts aim at less.
     return best
 
 
@@ -109,16 +116,27 @@ def _targets(skew: LocalSkew) -> list[SkewFinding]:
     return found[:MOST_PARTS]
 
 
-def _budgets(request: LevellingRequest, targets: list[SkewFinding]) -> Iterator[Budget]:
-    """Budgets from few moves to all that the policy allows."""
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """What one search may move, and what it aims at."""
+
+    budget: Budget
+    aim_share: float | None = None
+    """Share of today's distance above the fair share; None aims at level parts."""
+
+
+def _attempts(request: LevellingRequest, targets: list[SkewFinding]) -> Iterator[_Attempt]:
+    """From few moves to all that the policy allows, and then from high aims to low ones."""
     most = request.budget.moves
     moves = 2 * max(1, sum(_departures(request, finding) for finding in targets))
-    for _ in range(ATTEMPTS - 1):
+    for _ in range(FEW_MOVES_ATTEMPTS):
         if moves >= (request.problem.n_key_groups if most is None else most):
             break
-        yield replace(request.budget, moves=moves)
+        yield _Attempt(replace(request.budget, moves=moves))
         moves = int(np.ceil(MORE_MOVES * moves))
-    yield request.budget
+    yield _Attempt(request.budget)
+    for aim_share in PARTIAL_AIMS:
+        yield _Attempt(request.budget, aim_share)
 
 
 def _departures(request: LevellingRequest, finding: SkewFinding) -> int:
@@ -142,14 +160,14 @@ def _aim_pct(rules: SkewRules, finding: SkewFinding) -> float:
     return finding.least_pct + AIM * rules.threshold_pct
 
 
-def _solved(request: LevellingRequest, targets: list[SkewFinding], budget: Budget) -> Result:
+def _solved(request: LevellingRequest, targets: list[SkewFinding], attempt: _Attempt) -> Result:
     seconds = request.stop.seconds
     stop = Stop(None if seconds is None else seconds / ATTEMPTS, request.stop.steps)
     limit = max(metrics.load_distance(request.problem, request.problem.current), SMALLEST_LIMIT_PCT)
     parts = [*targets, *_watched(request.skew)][:MOST_PARTS]
-    problem = _with_parts(request, parts, limit)
+    problem = _with_parts(request, parts, limit, attempt.aim_share or 0.0)
     params = {"tolerance": AIM * limit}
-    return solve(problem, budget, stop, request.seed, search.NAME, params)
+    return solve(problem, attempt.budget, stop, request.seed, search.NAME, params)
 
 
 def _watched(skew: LocalSkew) -> list[SkewFinding]:
@@ -158,7 +176,9 @@ def _watched(skew: LocalSkew) -> list[SkewFinding]:
     return sorted(level, key=lambda finding: -finding.excess_pct)
 
 
-def _with_parts(request: LevellingRequest, parts: list[SkewFinding], limit: float) -> Problem:
+def _with_parts(
+    request: LevellingRequest, parts: list[SkewFinding], limit: float, aim_share: float
+) -> Problem:
     """The problem with the load of each part as a resource.
 
     A deviation of a part by what it should reach counts as much as ``limit`` of the whole job.
@@ -166,7 +186,7 @@ def _with_parts(request: LevellingRequest, parts: list[SkewFinding], limit: floa
     problem = request.problem
     loads = [finding.load for finding in parts if finding.load is not None]
     weights = [
-        limit / _reachable_pct(request, finding, finding.load)
+        limit / max(aim_share * finding.above_pct, _reachable_pct(request, finding, finding.load))
         for finding in parts
         if finding.load is not None
     ]
