@@ -6,7 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ballast.contracts.errors import InvalidInput
-from ballast.contracts.tables import LEXICOGRAPHIC, TRADES, WEIGHTED
+from ballast.contracts.tables import (
+    BALANCE,
+    JOINT,
+    LEXICOGRAPHIC,
+    OBJECTIVES,
+    TRADES,
+    WEIGHTED,
+)
 from solvers.model.amortisation import AmortisationGate
 from solvers.model.parameter_checks import is_finite
 from solvers.model.traffic_costs import TrafficCosts
@@ -19,8 +26,6 @@ __all__ = [
     "TradeWeights", "objective_of_policy",
 ]  # fmt: skip
 
-BALANCE, JOINT = "balance", "joint"
-OBJECTIVES = (BALANCE, JOINT)
 DEFAULT_MAX_LOAD_DISTANCE = 10.0
 
 
@@ -50,13 +55,17 @@ class Objective:
     ``weights``, the best weighted sum of both, and then no bound holds.
 
     ``costs`` and ``gate`` are a joint plan's alone: what a record between nodes costs, by which
-    the load under the plan is predicted, and what a move has to earn (no gate: nothing)."""
+    the load under the plan is predicted, and what a move has to earn (no gate: nothing).
+
+    ``levelling_limit`` is a balance plan's alone: a plan that levels a single operator may raise
+    the load distance of the job up to it. With 0 no plan may raise it."""
 
     kind: str = BALANCE
     max_load_distance: float = DEFAULT_MAX_LOAD_DISTANCE
     costs: TrafficCosts = field(default_factory=TrafficCosts)
     gate: AmortisationGate | None = None
     weights: TradeWeights | None = None
+    levelling_limit: float = 0.0
 
     def __post_init__(self) -> None:
         if self.kind not in OBJECTIVES:

@@ -1,8 +1,9 @@
 """Plans that level single operators and edges of a job whose whole load is level. Pure.
 
 The load of each skewed operator becomes a further balanced resource, weighted so that its threshold
-counts as much as the load distance of the whole job. The plan must keep that load distance at or
-below what it is without the plan, and no other operator may become skewed.
+counts as much as the load distance of the whole job. The plan must keep that load distance within
+what the policy calls good enough, or at what it is without the plan where that is more. No other
+operator may become skewed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from solvers.model.concentration import fair_shares, reachable_distance_pct
 from solvers.model.problem import LARGEST_WEIGHT, SMALLEST_WEIGHT, FloatArray, IntArray, Problem
 from solvers.model.result import Result
 from solvers.model.stop import Stop
-from solvers.planner.local_loads import LocalLoad
+from solvers.planner.local_loads import LocalLoad, LocalLoadKind, operator_skew_pct
 from solvers.planner.local_skew import (
     Expected,
     LocalSkew,
@@ -68,6 +69,27 @@ class LevellingRequest:
     budget: Budget
     stop: Stop
     seed: int = 0
+    levelling_limit_pct: float = 0.0
+    """Load distance of the job up to which a plan may level an operator, if that is more than the
+    load distance without the plan."""
+
+    @property
+    def limit_pct(self) -> float:
+        """The load distance that a plan may have."""
+        before = metrics.load_distance(self.problem, self.problem.current)
+        is_for_operator = _levelled_operator(self.skew) is not None
+        return max(before, self.levelling_limit_pct if is_for_operator else 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelledOperator:
+    """The operator that a plan is made for."""
+
+    operator_id: str
+    before_pct: float
+    """How far a node is above its fair share of the operator's load, in percent of it."""
+    after_pct: float
+    """The same with the plan."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -80,6 +102,8 @@ class LevelledPlan:
     """Of the operator or edge that is furthest from level, of those that were skewed."""
     seconds: float
     """Time of the search that found it."""
+    operator: LevelledOperator | None
+    """None if the plan levels edges alone."""
 
 
 def levelled_plan(request: LevellingRequest) -> LevelledPlan | None:
@@ -108,6 +132,12 @@ def levelled_plan(request: LevellingRequest) -> LevelledPlan | None:
         if attempt.aim_share is not None:
             break  # Later attempts aim at less.
     return best
+
+
+def _levelled_operator(skew: LocalSkew) -> str | None:
+    """The worst operator that moves between nodes can level."""
+    kind = LocalLoadKind.OPERATOR
+    return next((f.name for f in _targets(skew) if f.kind == kind), None)
 
 
 def _targets(skew: LocalSkew) -> list[SkewFinding]:
@@ -163,7 +193,7 @@ def _aim_pct(rules: SkewRules, finding: SkewFinding) -> float:
 def _solved(request: LevellingRequest, targets: list[SkewFinding], attempt: _Attempt) -> Result:
     seconds = request.stop.seconds
     stop = Stop(None if seconds is None else seconds / ATTEMPTS, request.stop.steps)
-    limit = max(metrics.load_distance(request.problem, request.problem.current), SMALLEST_LIMIT_PCT)
+    limit = max(request.limit_pct, SMALLEST_LIMIT_PCT)
     parts = [*targets, *_watched(request.skew)][:MOST_PARTS]
     problem = _with_parts(request, parts, limit, attempt.aim_share or 0.0)
     params = {"tolerance": AIM * limit}
@@ -223,8 +253,10 @@ def _accepted(request: LevellingRequest, result: Result) -> LevelledPlan | None:
     if not result.is_solved or not result.moves:
         return None
     problem, assignment = request.problem, result.assignment
-    allowed = metrics.load_distance(problem, problem.current) + ROUNDING_PCT
-    if metrics.load_distance(problem, assignment) > allowed:
+    if metrics.load_distance(problem, assignment) > request.limit_pct + ROUNDING_PCT:
+        return None
+    operator = _with_figures(request, assignment)
+    if operator is not None and operator.after_pct >= operator.before_pct - ROUNDING_PCT:
         return None
     after = local_skew(problem, assignment, request.rules, request.expected)
     was_skewed = {_identity(finding) for finding in request.skew.skewed}
@@ -232,7 +264,18 @@ def _accepted(request: LevellingRequest, result: Result) -> LevelledPlan | None:
         return None
     wanted = {_identity(finding) for finding in _targets(request.skew)}
     left = [f.excess_pct for f in after.findings if _identity(f) in wanted]
-    return LevelledPlan(assignment.copy(), after, max(left, default=0.0), result.seconds)
+    excess = max(left, default=0.0)
+    return LevelledPlan(assignment.copy(), after, excess, result.seconds, operator)
+
+
+def _with_figures(request: LevellingRequest, assignment: IntArray) -> LevelledOperator | None:
+    """The operator that the plan is made for, with its skew before and after."""
+    name, problem = _levelled_operator(request.skew), request.problem
+    if name is None:
+        return None
+    plans = problem.current, assignment
+    before, after = (operator_skew_pct(problem, plan, name) for plan in plans)
+    return LevelledOperator(name, before, after)
 
 
 def _identity(finding: SkewFinding) -> tuple[str, str, str, str]:

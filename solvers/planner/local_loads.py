@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from solvers.model.concentration import concentration, fair_shares
 from solvers.model.problem import FloatArray, IntArray, Problem
 
 
@@ -76,6 +77,20 @@ def operator_loads(problem: Problem) -> Iterator[LocalLoad]:
                 variance=None if error is None else error[groups, r],
                 job_share=float(amount.sum() / totals[r]),
             )
+
+
+def operator_skew_pct(problem: Problem, assignment: IntArray, operator_id: str) -> float:
+    """How far a node is above its fair share of an operator's load, in percent of that share.
+
+    The largest over the nodes that stay and the balanced resources; at least 0.
+    """
+    worst = 0.0
+    for load in operator_loads(problem):
+        if load.name == operator_id:
+            fair = fair_shares(problem.capacity[:, load.resource], problem.staying)
+            found = concentration(load.amount, assignment[load.key_groups], fair)
+            worst = worst if found is None else max(worst, found.above_pct)
+    return worst
 
 
 def edge_loads(problem: Problem, edges: list[EdgeTraffic]) -> Iterator[LocalLoad]:

@@ -18,7 +18,12 @@ from solvers.model.objective import Objective
 from solvers.model.problem import Problem
 from solvers.model.result import Result, SolverRun, make_result
 from solvers.model.stop import Stop
-from solvers.planner.local_levelling import LevelledPlan, LevellingRequest, levelled_plan
+from solvers.planner.local_levelling import (
+    LevelledOperator,
+    LevelledPlan,
+    LevellingRequest,
+    levelled_plan,
+)
 from solvers.planner.local_skew import Expected, LocalSkew, SkewRules, SkewScope, local_skew
 from solvers.planner.skew_text import (
     change_text,
@@ -60,6 +65,8 @@ class SkewCheck:
     """The plan that was given, or one that levels single operators as well."""
     skew: LocalSkew = field(default_factory=LocalSkew)
     """Under the plan that was given."""
+    levelled: LevelledOperator | None = None
+    """The operator that the plan is made for; None for other plans."""
     reason: str = ""
     """What is skewed, and what the plan makes of it; empty if nothing is to be said."""
 
@@ -95,11 +102,13 @@ def check_local_skew(request: SkewCheckRequest) -> SkewCheck:
                 budget=request.budget,
                 stop=request.stop,
                 seed=request.seed,
+                levelling_limit_pct=request.objective.levelling_limit,
             )
         )
     if levelled is not None:
         result = _levelled_result(request, skew, levelled)
-    return SkewCheck(result, skew, _reason(request, skew, levelled, why_not))
+    operator = None if levelled is None else levelled.operator
+    return SkewCheck(result, skew, operator, _reason(request, skew, levelled, why_not))
 
 
 def _why_not(request: SkewCheckRequest, skew: LocalSkew) -> str | None:
@@ -144,7 +153,8 @@ def _reason(
     if found and levelled is not None:
         found.append(f"this plan brings {change_text(skew.skewed, levelled.skew)}")
     elif found:
-        allowed = metrics.load_distance(request.problem, request.problem.current)
+        before = metrics.load_distance(request.problem, request.problem.current)
+        allowed = max(before, request.objective.levelling_limit)
         found.append(
             why_not
             or "no plan was found within the budget that levels it and keeps the load distance of "

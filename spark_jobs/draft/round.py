@@ -275,7 +275,7 @@ def objective_of(policy: JobPolicy, calibration: Calibration, bytes_per_record: 
     # A record between nodes costs CPU and network bytes at both ends.
     send = {"cpu": calibration.send_cpu_s, "network": bytes_per_record}
     receive = {"cpu": calibration.receive_cpu_s, "network": bytes_per_record}
-    return objective_of_policy(
+    found = objective_of_policy(
         objective,
         TrafficCosts(
             send=tuple(send.get(name, 0.0) for name in objective.resources),
@@ -290,3 +290,4 @@ def objective_of(policy: JobPolicy, calibration: Calibration, bytes_per_record: 
             trust=calibration.trust,
         ),
     )
+    return replace(found, levelling_limit=policy.thresholds.good_enough_pct)

@@ -16,12 +16,13 @@ from solvers.model.result import SolverRun, Status, make_result
 from solvers.model.stop import Stop
 from solvers.planner.local_skew import SkewRules, SkewStatus, local_skew
 from solvers.planner.skew_check import SkewCheckRequest, check_local_skew
+from solvers.rebalance.solve import solve
 from solvers.verify.assignment import verify
 from tests.support.policies import small_policy
 from tests.support.skew import JOIN, hidden_skew
 
 POLICY = small_policy(operators={"join": JOIN, "parse": 26, "count": 26}, nodes=6)
-STOP = Stop(seconds=60.0, steps=3)
+STOP = Stop(steps=1)
 
 
 def kept(problem):
@@ -48,14 +49,22 @@ def uneven_loads(seed, problem):
     return replace(problem, load=load)
 
 
-def promises(result):
-    return {name: value for name, value in result.to_dict().items() if value is not None}
+def promises(check):
+    figures = {name: value for name, value in check.result.to_dict().items() if value is not None}
+    levelled = check.levelled
+    if levelled is None:
+        return figures
+    return figures | {
+        "levelled_operator": levelled.operator_id,
+        "operator_skew_before": levelled.before_pct,
+        "operator_skew": levelled.after_pct,
+    }
 
 
-def assert_verified(problem, result, budget=Budget()):  # noqa: B008
-    nodes = [problem.node_ids[i] for i in result.assignment]
+def assert_verified(problem, check, objective=Objective(), budget=Budget()):  # noqa: B008
+    nodes = [problem.node_ids[i] for i in check.result.assignment]
     names = list(problem.key_group_ids), nodes
-    assert verify(problem, budget, names, promises(result)) == []
+    assert verify(problem, budget, names, promises(check), objective) == []
 
 
 def skew_after(problem, result):
@@ -72,7 +81,7 @@ def test_an_operator_on_one_node_of_a_level_job_gets_a_verified_plan(seed):
     assert skew_after(problem, check.result)["join"] < 100.0
     assert check.reason.startswith("operator join has 100 % of its cpu load on node node-0")
     assert "this plan brings operator join from 500 to" in check.reason
-    assert_verified(problem, check.result)
+    assert_verified(problem, check)
 
 
 def test_equal_loads_are_levelled_by_exchanges():
@@ -96,7 +105,7 @@ def test_a_small_budget_lowers_the_skew_as_far_as_it_reaches():
     assert (
         skew_after(problem, check.result)["join"] < 0.8 * skew_after(problem, kept(problem))["join"]
     )
-    assert_verified(problem, check.result, budget)
+    assert_verified(problem, check, budget=budget)
 
 
 def test_without_a_budget_the_sentence_says_what_is_skewed_and_why_it_stays():
@@ -105,6 +114,24 @@ def test_without_a_budget_the_sentence_says_what_is_skewed_and_why_it_stays():
     assert check.result.status is Status.UNCHANGED
     assert "operator join has 100 % of its cpu load on node node-0" in check.reason
     assert "no plan was found within the budget" in check.reason
+
+
+def test_a_perfectly_level_job_may_become_a_little_less_level_within_the_limit():
+    """Loads without a common divisor: another placement is never level to the last digit."""
+    problem = uneven_loads(0, hidden_skew())
+    pinned = np.array([o == "join" for o in problem.operator_ids])
+    level = solve(replace(problem, pinned=pinned), Budget(), Stop(steps=20), 0, "search")
+    problem = replace(problem, current=level.assignment)
+    assert level.load_distance < 0.1
+    strict = check_local_skew(request(problem))
+    assert strict.result.load_distance <= strict.result.load_distance_before + 1e-6
+    limit = Objective(levelling_limit=4.0)
+    check = check_local_skew(request(problem, objective=limit))
+    assert check.levelled is not None
+    assert check.levelled.operator_id == "join"
+    assert check.levelled.after_pct < 150.0 < 500.0 == pytest.approx(check.levelled.before_pct)
+    assert 0.1 < check.result.load_distance <= 4.0
+    assert_verified(problem, check, limit)
 
 
 def test_a_job_that_is_level_in_every_part_has_nothing_to_say():
