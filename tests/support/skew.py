@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ballast.contracts.identity import split_key_group_name
 from solvers.model.problem import Problem
 
 NODES = 6
@@ -36,3 +37,10 @@ def hidden_skew(rack: Sequence[str] = (), join_on: Sequence[int] = (0,)) -> Prob
         state_bytes=np.full(len(operators), 100),
         current=np.array(join + others),
     )
+
+
+def hidden_placement() -> dict[tuple[str, int], str]:
+    """The placement of ``hidden_skew``, by operator and number of the key group."""
+    problem = hidden_skew()
+    nodes = (problem.node_ids[i] for i in problem.current)
+    return dict(zip(map(split_key_group_name, problem.key_group_ids), nodes, strict=True))
