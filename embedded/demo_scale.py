@@ -147,7 +147,7 @@ def double_and_halve_load(stack: Stack) -> ScaleRun:
     """Calibrates the nodes, doubles the load and halves it again; returns what the plans did."""
     client = stack.airflow.client()
     prepare_dag(stack, client)
-    calibrate(stack)
+    calibrate_node_capacity(stack)
     run = ScaleRun()
     # Condense reads the last period before its own start, several windows after the trigger, so it
     # does not read a batch that was running when the rate changed.
@@ -162,7 +162,7 @@ def double_and_halve_load(stack: Stack) -> ScaleRun:
     return run
 
 
-def calibrate(stack: Stack) -> None:
+def calibrate_node_capacity(stack: Stack) -> None:
     """Gives nodes the capacity at which the low rate uses half of it, and restarts the job."""
     wait_for_windows(stack, "what the low rate costs here", CALIBRATION_WINDOWS + WARM_UP_WINDOWS)
     rates = newest_windows(stack, CALIBRATION_WINDOWS)

@@ -132,13 +132,13 @@ def to_folder(
 
 def _trade(objective: Objective | None) -> dict[str, Any]:
     """Return the fields of the folder that say how a joint plan trades load for traffic."""
-    from ballast.problems import TradeWeights
+    from ballast.problems import TradeSpec
 
     if objective is None or not objective.is_joint:
         return {}
     if objective.weights is None:
         return {"max_load_distance": objective.max_load_distance}
-    return {"trade_weights": TradeWeights(objective.weights.traffic, objective.weights.load)}
+    return {"trade_weights": TradeSpec(objective.weights.traffic, objective.weights.load)}
 
 
 def _allowed(problem: Problem) -> AllowedColumns | None:

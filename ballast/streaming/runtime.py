@@ -29,7 +29,7 @@ from ballast.streaming.metrics_writer import MetricsWriter
 from ballast.streaming.node import BatchWork, NodeReport, no_routes
 from ballast.streaming.operators import Topology
 from ballast.streaming.plan_check import check_keeps_routes, checked_placement
-from ballast.streaming.plan_content import read_content
+from ballast.streaming.plan_content import read_published_content
 from ballast.streaming.routing import (
     Placement,
     first_placement,
@@ -149,7 +149,7 @@ class JobRuntime:
             head = read_head(self.settings, self.policy.job)
             if head is None or head.version <= current.version or head.version in self.refused:
                 return None
-            content = read_content(self.settings, self.policy.job, head.plan_id)
+            content = read_published_content(self.settings, self.policy.job, head.plan_id)
         except Exception as error:  # noqa: BLE001 - the job continues without the tables
             log.warning("the plan could not be read, keeping v%d: %s", current.version, error)
             return None

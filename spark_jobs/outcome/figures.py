@@ -74,7 +74,7 @@ def measure_figures(
         load_distance_pct=metrics.load_distance(problem, problem.current),
         load_distance_points=metrics.load_distance_points(problem, problem.current),
         collocation_factor_pct=metrics.collocation_factor(problem, problem.current),
-        load_index_pct=load_index(before, key_groups),
+        load_index_pct=load_index_per_record(before, key_groups),
         wire_bytes_per_s=wire_of(traffic).bytes_per_s if has_traffic else None,
         serialise_us=serialise_us(key_groups, traffic),
         records_before_per_s=_total(before, "records_per_s"),
@@ -82,7 +82,7 @@ def measure_figures(
     )
 
 
-def load_index(before: pa.Table, after: pa.Table) -> float | None:
+def load_index_per_record(before: pa.Table, after: pa.Table) -> float | None:
     """CPU time of a record in percent of its CPU time before; None if either is zero.
 
     The index is of a record, so that it does not change when the input grows or shrinks.

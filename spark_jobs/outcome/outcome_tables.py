@@ -91,7 +91,7 @@ def read_good_rows(
     return with_reasons(with_facts(rows, checked), checked).where(is_good())
 
 
-def read_connections(
+def read_measured_connections(
     spark: SparkSession, settings: Settings, span: MeasuredSpan, ack: Ack
 ) -> list[ConnectionWindow]:
     """A region's connections in the windows wholly after it acknowledged a version."""

@@ -24,8 +24,8 @@ from spark_jobs.outcome.measured_windows import (
 )
 from spark_jobs.outcome.outcome_tables import (
     read_applied_plan,
-    read_connections,
     read_good_rows,
+    read_measured_connections,
     read_region_take_up,
     read_run_outcomes,
     write_outcomes,
@@ -160,7 +160,7 @@ def _region_outcomes(
         why = last.reason if last else "it has not answered yet"
         progress.info("region %s does not run under version %d: %s", region_id, version, why)
         return []
-    connections = read_connections(run.spark, run.settings, applied.span(run.as_of), first)
+    connections = read_measured_connections(run.spark, run.settings, applied.span(run.as_of), first)
     windows = region_windows(connections, region_id)
     after = dict(list(windows.items())[-policy.windows_per_period :])
     if len(after) < windows_to_measure(policy):

@@ -33,7 +33,7 @@ def add_settings_arguments(parser: ArgumentParser) -> None:
 def add_as_of_argument(parser: ArgumentParser) -> None:
     """Add ``--as-of``, the time that a program uses as the present."""
     parser.add_argument(
-        "--as-of", type=utc_time, default=None,
+        "--as-of", type=parse_time, default=None,
         help="ISO time to use as the present, for example 2026-11-16T12:00:00Z (default: now)",
     )  # fmt: skip
 
@@ -67,7 +67,7 @@ def run_id(text: str) -> str:
     return text
 
 
-def utc_time(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """An ISO time; one without a zone is UTC."""
     try:
         time = datetime.fromisoformat(text)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from spark_jobs.program.arguments import run_id, utc_time
+from spark_jobs.program.arguments import parse_time, run_id
 
 APPROVED, REJECTED, TIMED_OUT = "approved", "rejected", "timed_out"
 ANSWERS = (APPROVED, REJECTED, TIMED_OUT)
@@ -63,7 +63,7 @@ def add_answer_arguments(parser: ArgumentParser) -> None:
     """Add ``--answer`` and the arguments that describe the answer."""
     parser.add_argument("--answer", choices=ANSWERS, help="result of the draft's review")
     parser.add_argument("--answered-by", type=person, default=NOBODY, help="who answered")
-    parser.add_argument("--answered-at", type=utc_time, help="when (default: now)")
+    parser.add_argument("--answered-at", type=parse_time, help="when (default: now)")
     parser.add_argument("--review-run-id", type=run_id, default="by hand", help="run of the review")
     parser.add_argument("--reason", type=reason, default="", help="why, in the person's words")
     add_content_arguments(parser, required=False)

@@ -16,7 +16,7 @@ from expectations.suites import Suite, checked_suite
 from spark_jobs.program.fault_points import fault_point
 from spark_jobs.program.run import progress
 from spark_jobs.snapshot.bad_rows import is_good, rejected_rows, with_reasons
-from spark_jobs.snapshot.message_text import first_names
+from spark_jobs.snapshot.message_text import shortened_list
 from spark_jobs.snapshot.metric_tables import CONNECTIONS, KEY_PAIRS, SOURCES, TRAFFIC
 from spark_jobs.snapshot.run_context import SnapshotRun
 from spark_jobs.snapshot.snapshot_tables import REJECTED, MetricRows, merge_rejected
@@ -128,7 +128,7 @@ def require_good(table: ValidatedTable, validate: Validate) -> None:
 
 def reason_counts(reasons: Counter[str]) -> str:
     """The commonest reasons with their counts, as text."""
-    return first_names([f"{reason} ({count})" for reason, count in reasons.most_common()])
+    return shortened_list([f"{reason} ({count})" for reason, count in reasons.most_common()])
 
 
 def _suite(checked: CheckedTable) -> Suite:

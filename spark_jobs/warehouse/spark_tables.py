@@ -46,7 +46,7 @@ def read_table(
     return reader.load(settings.table_uri(name))
 
 
-def append_once(frame: DataFrame, settings: Settings, name: str, write_id: str) -> None:
+def append_frame_once(frame: DataFrame, settings: Settings, name: str, write_id: str) -> None:
     """Append the rows unless there was a write with this id: a retried task adds nothing.
 
     The rows of a stage are few, so they are collected and committed through delta-rs, which takes

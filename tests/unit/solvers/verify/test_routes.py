@@ -14,7 +14,7 @@ from ballast.contracts.identity import hashed_key_group
 from solvers.key_routing.decayed_statistics import CANDIDATES
 from solvers.key_routing.key_memory import KeyMemory
 from solvers.key_routing.rerouting import fullest_shares
-from solvers.key_routing.routing_effect import moves_between, problem_after, route_cost
+from solvers.key_routing.routing_effect import key_moves_between, problem_after, route_cost
 from solvers.model.budget import Budget
 from solvers.model.key_statistics import EarlierPeriod, KeyStatistics, RoutedEdge
 from solvers.model.problem import Problem
@@ -143,7 +143,7 @@ def test_it_finds_what_the_solver_promises_also_of_statistics_that_are_not_whole
     found = facts.problem_after()
     assert found.load == pytest.approx(promised.load)
     assert _rates(found) == pytest.approx(_rates(promised))
-    n_bytes, pause_s = route_cost(problem, moves_between(problem, told, before, after))
+    n_bytes, pause_s = route_cost(problem, key_moves_between(problem, told, before, after))
     assert facts.figures["route_bytes"] == pytest.approx(n_bytes, abs=1)
     assert facts.figures["route_pause_s"] == pytest.approx(pause_s, abs=2e-3)
 
