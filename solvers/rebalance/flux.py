@@ -262,20 +262,29 @@ def _biggest_suitable(
     # At half the limit donor and receiver are as close as they can get.
     middle = _first_above(loads, begins[donors], ends[donors], limit / 2)
     chosen = np.full(len(donors), NONE, dtype=np.int64)
-    _walk(search, by_node, middle - 1, -1, begins[donors], receivers, 0.0, limit, chosen)
-    _walk(search, by_node, middle, +1, ends[donors], receivers, 0.0, limit, chosen)
+    pairs = _Pairs(by_node, receivers, limit)
+    _walk(search, pairs, middle - 1, -1, begins[donors], chosen)
+    _walk(search, pairs, middle, +1, ends[donors], chosen)
     return chosen
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Pairs:
+    """Pairs of a donor and a receiver in one round."""
+
+    by_node: IntArray
+    """All key groups, sorted by node and then by load."""
+    receivers: IntArray
+    limit: FloatArray
+    """The load below which a move lowers the variance."""
 
 
 def _walk(
     search: _FluxRounds,
-    by_node: IntArray,
+    pairs: _Pairs,
     position: IntArray,
     step: int,
     edge: IntArray,
-    receivers: IntArray,
-    above: float,
-    below: FloatArray,
     chosen: IntArray,
 ) -> None:
     """Step through each donor's sorted key groups until one may go and can be paid for."""
@@ -285,12 +294,12 @@ def _walk(
         at = position[open_pairs]
         inside = at >= edge[open_pairs] if step < 0 else at < edge[open_pairs]
         open_pairs = open_pairs[inside]
-        groups = by_node[position[open_pairs]]
+        groups = pairs.by_node[position[open_pairs]]
         load = search.load[groups]
         # Sorted: once the load is out of range, so is everything further on.
-        in_range = (load > above) & (load < below[open_pairs])
+        in_range = (load > 0.0) & (load < pairs.limit[open_pairs])
         open_pairs, groups = open_pairs[in_range], groups[in_range]
-        targets = receivers[open_pairs]
+        targets = pairs.receivers[open_pairs]
         may_go = search.problem.permits(groups, targets)
         may_go &= search.caps.fits(groups, targets)
         may_go &= search.purse.affords(groups, search.assignment[groups], targets)
