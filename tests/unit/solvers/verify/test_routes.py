@@ -214,11 +214,11 @@ def test_a_key_that_comes_onto_a_node_that_drains_is_a_violation() -> None:
 @pytest.mark.parametrize(
     ("routes", "said"),
     [
-        ([("a", "x", GROUPS)], "goes to key group 3"),
-        ([("a", "x", -1)], "goes to key group -1"),
-        ([("nobody", "x", 0)], "goes to key group 0"),
+        ([("a", "x", GROUPS)], "is routed to key group 3"),
+        ([("a", "x", -1)], "is routed to key group -1"),
+        ([("nobody", "x", 0)], "is routed to key group 0"),
         ([("a", "x", 0), ("a", "x", 1)], "has 2 routes"),
-        ([("a", "x", 0), ("a", "y", 1), ("a", "z", 1)], "3 keys of 'a', allowed 2"),
+        ([("a", "x", 0), ("a", "y", 1), ("a", "z", 1)], "3 routes of 'a', allowed 2"),
     ],
 )
 def test_routes_that_cannot_be_are_violations(routes, said) -> None:
