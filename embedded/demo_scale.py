@@ -17,6 +17,7 @@ from datetime import datetime
 
 import yaml
 
+from ballast.airflow.rest import AirflowClient
 from ballast.contracts.errors import BallastError
 from ballast.contracts.records import Draft, Outcome
 from ballast.contracts.scaling import nodes_in_use, scaled
@@ -35,7 +36,6 @@ from embedded.errors import EmbeddedError
 from embedded.loop import prepare_dag, run_dag, wait_for_take_up, wait_for_windows
 from embedded.processes import Stopped, ending_signals_raise
 from embedded.progress import print_progress
-from embedded.rest import AirflowClient
 from embedded.scale_report import (
     BUDGET_MOVES,
     MAX_DRAIN_ROUNDS,

@@ -48,24 +48,13 @@ def to_problem(folder: ProblemFolder) -> tuple[Problem, Budget]:
 
 
 def to_objective(folder: ProblemFolder) -> Objective:
-    """Return the objective of a folder.
-
-    Raises:
-        ProblemError: no solver of this version has the objective.
-    """
+    """Return the objective of a folder."""
     from solvers.model.objective import (
         DEFAULT_MAX_LOAD_DISTANCE,
-        OBJECTIVES,
         Objective,
         TradeWeights,
     )
 
-    if folder.objective not in OBJECTIVES:
-        raise ProblemError(
-            f"problem.json: objective {folder.objective!r} is not solved by this version",
-            value=folder.objective,
-            allowed=", ".join(OBJECTIVES),
-        )
     trade = folder.trade_weights
     return Objective(
         folder.objective,

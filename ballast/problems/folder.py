@@ -18,10 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ballast.contracts.errors import ProblemError
-from ballast.contracts.tables import LEXICOGRAPHIC, TRADES, WEIGHTED
+from ballast.contracts.tables import LEXICOGRAPHIC, OBJECTIVES, TRADES, WEIGHTED
 from ballast.problems.columns import BoolArray, Columns, FloatArray, IntArray
 
-OBJECTIVES = ("balance", "collocate", "joint")
 NODE_STATES = ("alive", "draining", "dead")
 BUDGETS = ("moves", "bytes", "pause_s")
 SETTINGS = (

@@ -145,13 +145,6 @@ def read_acks(
     return sorted(rows, key=lambda row: row.acked_at)
 
 
-def read_region_acks(settings: Settings, job: str, version: int) -> list[Ack]:
-    """Return the acknowledgements of a version by all ordered regions, oldest first."""
-    rows = _records(Ack, settings, job, ("version", "=", version))
-    own = [row for row in rows if row.region_id is not None]
-    return sorted(own, key=lambda row: row.acked_at)
-
-
 def of_region(acks: Sequence[Ack], region_id: str | None = None) -> list[Ack]:
     """Return the acknowledgements of a region; without one, those of the job's operators.
 

@@ -299,17 +299,33 @@ def _as_arrow(name: str, rows: Sequence[dict[str, Any]] | pa.Table) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=schema)
 
 
-def retry_on_commit_conflict(action: Callable[[], T]) -> T:
+def is_commit_conflict(error: Exception) -> bool:
+    """Whether delta-rs refused a commit because another writer was first."""
+    if isinstance(error, CommitFailedError):
+        return True
+    return isinstance(error, DeltaError) and "conflict" in str(error).lower()
+
+
+def retry_on_commit_conflict(
+    action: Callable[[], T], is_conflict: Callable[[Exception], bool] = is_commit_conflict
+) -> T:
     """Run an action; run it again if it conflicts with the commit of another writer.
 
+    Args:
+        action: what to run.
+        is_conflict: whether an error of the action is such a conflict; by delta-rs by default.
+
+    Returns:
+        What the action returns.
+
     Raises:
-        DeltaError: the action failed for another reason, or ``ATTEMPTS`` times.
+        Exception: the error of the action, if it is no conflict or came ``ATTEMPTS`` times.
     """
     for attempt in range(1, ATTEMPTS):
         try:
             return action()
-        except (CommitFailedError, DeltaError) as error:
-            if not isinstance(error, CommitFailedError) and "conflict" not in str(error).lower():
+        except Exception as error:
+            if not is_conflict(error):
                 raise
             time.sleep(0.02 * attempt)
     return action()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ballast.contracts.errors import InvalidInput
-from ballast.contracts.tables import LEXICOGRAPHIC, TRADES, WEIGHTED
+from ballast.contracts.tables import BALANCE, JOINT, LEXICOGRAPHIC, OBJECTIVES, TRADES, WEIGHTED
 from solvers.model.amortisation import AmortisationGate
 from solvers.model.parameter_checks import is_finite
 from solvers.model.traffic_costs import TrafficCosts
@@ -19,8 +19,6 @@ __all__ = [
     "TradeWeights", "objective_of_policy",
 ]  # fmt: skip
 
-BALANCE, JOINT = "balance", "joint"
-OBJECTIVES = (BALANCE, JOINT)
 DEFAULT_MAX_LOAD_DISTANCE = 10.0
 
 

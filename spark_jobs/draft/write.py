@@ -5,11 +5,11 @@ A run and a snapshot have one draft, however often the task is retried and where
 
 from __future__ import annotations
 
+from ballast.contracts.fault_points import fault_point
 from ballast.contracts.records import Draft
 from ballast.contracts.settings import Settings
 from ballast.store.tables import append_once, ensure_tables
 from spark_jobs.draft.content import PlanContent, route_rows
-from spark_jobs.program.fault_points import fault_point
 from spark_jobs.program.run import progress
 
 TABLES_WRITTEN = (

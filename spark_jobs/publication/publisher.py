@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from ballast.contracts.fault_points import fault_point
 from ballast.contracts.policy import policy_from_json
 from ballast.contracts.records import Draft, Head, LogEntry, Snapshot
 from ballast.contracts.review import ReviewVerdict, review_verdict
@@ -16,7 +17,6 @@ from ballast.contracts.settings import Settings
 from ballast.contracts.task_result import write_task_result
 from ballast.store.plans import read_head
 from spark_jobs.draft.lookup import find_snapshot, required_draft
-from spark_jobs.program.fault_points import fault_point
 from spark_jobs.program.run import progress
 from spark_jobs.publication.draft_checks import (
     check_approved_content,

@@ -10,12 +10,12 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from ballast.contracts.fault_points import fault_point
 from ballast.contracts.records import Snapshot, SnapshotNode
 from ballast.contracts.schemas import SQL_TYPES
 from ballast.contracts.tables import TABLES
 from ballast.store import tables as store
 from expectations.policy_rules import CheckedTable, checked_table
-from spark_jobs.program.fault_points import fault_point
 from spark_jobs.program.run import progress
 from spark_jobs.snapshot.bad_rows import with_facts
 from spark_jobs.snapshot.metric_tables import CONNECTIONS

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Protocol
 from pyspark.sql import DataFrame
 
 from ballast.contracts.errors import GateFailed
+from ballast.contracts.fault_points import fault_point
 from expectations.policy_rules import CheckedTable
 from expectations.suites import Suite, checked_suite
-from spark_jobs.program.fault_points import fault_point
 from spark_jobs.program.run import progress
 from spark_jobs.snapshot.bad_rows import is_good, rejected_rows, with_reasons
 from spark_jobs.snapshot.message_text import shortened_list

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -31,7 +30,6 @@ CONFLICTS = (
     MetadataChangedException,
     ProtocolChangedException,
 )
-ATTEMPTS = 20
 
 Returned = TypeVar("Returned")
 
@@ -58,10 +56,5 @@ def append_frame_once(frame: DataFrame, settings: Settings, name: str, write_id:
 
 
 def retry_on_conflict(action: Callable[[], Returned]) -> Returned:
-    """Run an action, and again after a conflict with a concurrent commit."""
-    for attempt in range(1, ATTEMPTS):
-        try:
-            return action()
-        except CONFLICTS:
-            time.sleep(0.05 * attempt)
-    return action()
+    """Run an action of Spark, and again after a conflict with a concurrent commit."""
+    return store.retry_on_commit_conflict(action, lambda error: isinstance(error, CONFLICTS))

@@ -10,9 +10,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from ballast.contracts.fault_points import VARIABLE
 from ballast.contracts.settings import Settings, load_settings
 from ballast.streaming import runtime
-from ballast.streaming.fault_points import VARIABLE
 from ballast.streaming.job_state import job_folder
 from ballast.streaming.node import SOURCE, BatchWork, Delivery, NodeReport, run_node, unpack
 from ballast.streaming.routing import Placement, key_group_of
