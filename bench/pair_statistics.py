@@ -30,8 +30,8 @@ import numpy as np
 
 from ballast.contracts.policy import load_policy
 from ballast.streaming.batch_figures import BatchFigures, figures_of_batch
+from ballast.streaming.metrics_rows import key_pair_rows
 from ballast.streaming.metrics_window import MetricsWindow
-from ballast.streaming.metrics_writer import key_pair_rows
 from ballast.streaming.node import (
     SOURCE,
     BatchWork,

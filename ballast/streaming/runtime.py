@@ -26,7 +26,7 @@ from ballast.streaming.batch_figures import BatchFigures, KeyGroup, figures_of_b
 from ballast.streaming.clock import ForwardClock
 from ballast.streaming.decisions import DecisionLog, MoveFigures, VersionDecision
 from ballast.streaming.ledger import Ledger
-from ballast.streaming.metrics_writer import MetricsWriter
+from ballast.streaming.metrics_rows import MetricsWriter
 from ballast.streaming.node import BatchWork, NodeReport, no_routes
 from ballast.streaming.operators import Topology
 from ballast.streaming.plan_check import check_keeps_routes, checked_placement
