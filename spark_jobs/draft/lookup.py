@@ -24,6 +24,7 @@ from ballast.store.plans import (
 from ballast.store.snapshots import PARTS, RESOURCES, snapshot_of_run
 from ballast.store.tables import Filter, ensure_tables, read_rows, table_exists
 from solvers.collocate.target_memory import TargetMemory
+from solvers.model.problem import DEAD
 from spark_jobs.draft.content import PlanContent, Route
 from spark_jobs.draft.round import RememberedKeyPairs, Round, RoundInputs, round_of
 from spark_jobs.draft.scaling_inputs import EarlierScaling, ScalingInputs
@@ -72,6 +73,16 @@ def required_draft(settings: Settings, snapshot: Snapshot) -> Draft:
             remedy=f"run `solve --job {job} --run-id '{run_id}'` first",
         )
     return draft
+
+
+def has_forced_moves(settings: Settings, snapshot: Snapshot) -> bool:
+    """Whether a dead node has key groups in the snapshot, which every plan must move."""
+    job, where = snapshot.job, [("snapshot_id", "=", snapshot.snapshot_id)]
+    states = read_rows(settings, "snapshots.nodes", job=job, where=where,
+                       columns=["node_id", "state"]).to_pylist()  # fmt: skip
+    dead = {row["node_id"] for row in states if row["state"] == DEAD}
+    held_by = read_rows(settings, "snapshots.key_groups", job=job, where=where, columns=["node_id"])
+    return not dead.isdisjoint(held_by["node_id"].unique().to_pylist())
 
 
 def read_round(settings: Settings, snapshot: Snapshot) -> Round:
