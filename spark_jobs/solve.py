@@ -1,8 +1,8 @@
 """Draft a plan from a run's snapshot: ``spark-submit spark_jobs/solve.py --job J --run-id R``.
 
 One machine solves a snapshot, and a draft is small. Both go through delta-rs, and no Spark session
-is built (ADR 9). The steps are in spark_jobs/draft/draft_plan.py. Exit 0 without a draft: the job has
-stopped planning by itself, and the result of the task says why (ADR 60).
+is built (ADR 9). The steps are in spark_jobs/draft/draft_plan.py. Exit 0 without a draft: the job
+has stopped planning by itself, and the result of the task says why (ADR 60).
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from typing import Any
 
 from ballast.cli.render import cell_text, to_json
 from ballast.contracts.errors import NotFound
+from ballast.contracts.planning_state import PlanningState
 from ballast.contracts.records import LogEntry
 from ballast.contracts.settings import check_job_name, load_settings
 from ballast.readmodel.job_history import JobHistory
@@ -40,6 +41,7 @@ def _fields(summary: JobSummary, last_window: datetime | None) -> dict[str, Any]
         "load_distance_before_pct": plan.load_distance_before_pct if plan else None,
         "load_distance_promised_pct": plan.load_distance_pct if plan else None,
         "load_distance_measured_pct": summary.load_distance_measured_pct,
+        **_planning_fields(summary.planning),
         "waiting_plan_id": waiting.plan_id if waiting else None,
         "waiting_since": waiting.at if waiting else None,
         "waiting_reason": waiting.reason if waiting else None,
@@ -47,6 +49,17 @@ def _fields(summary: JobSummary, last_window: datetime | None) -> dict[str, Any]
         **_entry_fields("last_event", last),
         **_entry_fields("last_trouble", trouble.entry if trouble else None),
         "last_trouble_over_since": trouble.over_since if trouble else None,
+    }
+
+
+def _planning_fields(state: PlanningState) -> dict[str, Any]:
+    """Whether the job plans by itself; if not, why, and what to do."""
+    row = f"{len(state.broken)} of {state.stop_after}" if state.stop_after is not None else None
+    return {
+        "planning": "stopped" if state.is_stopped else "on",
+        "planning_stopped_since": state.since,
+        "planning_reason": state.reason or None,
+        "broken_promises_in_a_row": row,
     }
 
 

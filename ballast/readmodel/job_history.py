@@ -7,10 +7,13 @@ from functools import cached_property
 
 from ballast.contracts.errors import InvalidInput, NotFound
 from ballast.contracts.log_events import APPROVED, OF_OTHER_RUNS, PUBLISHED, VERSION_EVENTS
+from ballast.contracts.planning_state import PlanningState, planning_state
 from ballast.contracts.policy import policy_files
 from ballast.contracts.records import Ack, Draft, DraftSummary, Head, LogEntry, Outcome, Snapshot
 from ballast.contracts.settings import check_job_name
+from ballast.contracts.tables import ABOVE, BELOW
 from ballast.store.cache import TableCache
+from ballast.store.planning import stop_after_of
 
 BEFORE_THE_FIRST = "0"
 """Names the job as it was before its first plan, where two plans are compared."""
@@ -57,10 +60,22 @@ class JobHistory:
     def outcomes(self) -> dict[int, dict[str, Outcome]]:
         """The newest measurement of every figure, by version and figure."""
         newest: dict[int, dict[str, Outcome]] = {}
-        rows = self.cache.records(Outcome, self.job)
-        for row in sorted(rows, key=lambda row: (row.measured_at, row.figure)):
+        for row in sorted(self._all_outcomes, key=lambda row: (row.measured_at, row.figure)):
             newest.setdefault(row.version, {})[row.figure] = row
         return newest
+
+    @cached_property
+    def _all_outcomes(self) -> list[Outcome]:
+        return self.cache.records(Outcome, self.job)
+
+    @cached_property
+    def planning(self) -> PlanningState:
+        """Whether the job plans by itself, by its policy as it is now (ADR 60)."""
+        rows = self._all_outcomes
+        # The policy is a file to parse. It matters only if a promise was broken.
+        is_broken = any(row.side in (BELOW, ABOVE) for row in rows)
+        stop_after = stop_after_of(self.cache.settings, self.job) if is_broken else None
+        return planning_state(self.log, rows, stop_after)
 
     @cached_property
     def versions(self) -> dict[int, LogEntry]:

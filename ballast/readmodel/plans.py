@@ -7,6 +7,7 @@ from datetime import datetime
 
 from ballast.contracts import plan_text
 from ballast.contracts.log_events import REFUSALS, TROUBLE
+from ballast.contracts.planning_state import PlanningState
 from ballast.contracts.records import (
     Ack,
     Draft,
@@ -54,6 +55,8 @@ class JobSummary:
     last_event: LogEntry | None
     last_refusal: TroubleEntry | None
     last_trouble: TroubleEntry | None
+    planning: PlanningState
+    """Whether the job plans by itself."""
 
 
 def job_summary(history: JobHistory) -> JobSummary:
@@ -74,6 +77,7 @@ def job_summary(history: JobHistory) -> JobSummary:
         last_event=log[-1] if log else None,
         last_refusal=_last(log, REFUSALS),
         last_trouble=_last(log, TROUBLE),
+        planning=history.planning,
     )
 
 
