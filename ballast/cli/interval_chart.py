@@ -17,14 +17,14 @@ LEGEND = (
     f"{MEASURED_ONLY} without an interval   {BEYOND} beyond the scale"
 )
 OUTLIER = 2.0
-"""A value beyond this many times the largest promised one does not stretch the scale."""
+"""A value beyond this many times the largest end of an interval does not stretch the scale."""
 
 
 def scale_end(figures: Sequence[PromisedFigure]) -> float:
     """Return the largest value of the scale; it starts at 0."""
-    ends = [value for figure in figures for value in (figure.expected, figure.high) if value]
-    values = [*ends, *(figure.measured for figure in figures if figure.measured)]
-    largest = max(values, default=0.0)
+    ends = [figure.high for figure in figures if figure.high]
+    others = [value for figure in figures for value in (figure.expected, figure.measured) if value]
+    largest = max([*ends, *others], default=0.0)
     return nice_ticks(min(largest, OUTLIER * max(ends)) if ends else largest)[-1]
 
 

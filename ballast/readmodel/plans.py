@@ -23,6 +23,7 @@ from ballast.contracts.records import (
     Snapshot,
 )
 from ballast.readmodel.job_history import (
+    LOAD_DISTANCE,
     JobHistory,
     PlanReference,
     draft_of,
@@ -213,7 +214,8 @@ class PlanDetail:
     @property
     def reason(self) -> str:
         """Why the plan does what it does."""
-        return plan_text.plan_reason(self.plan)
+        promise = next((row for row in self.promises if row.figure == LOAD_DISTANCE), None)
+        return plan_text.plan_reason(self.plan, promise)
 
     @property
     def quality(self) -> str:
