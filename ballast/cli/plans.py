@@ -223,8 +223,11 @@ def _heading(detail: PlanDetail) -> str:
     version = detail.version
     named = f"version {version}" if version else "a draft that was not published"
     width = max(len(name) for name in PLAN_FIGURES)
+    # By the name of the column, as figures are named.
+    promised = {row.figure: row.promised_text for row in detail.figures if row.low is not None}
     figures = (
-        f"  {name.ljust(width)}  {cell_text(getattr(detail.plan, name))}" for name in PLAN_FIGURES
+        f"  {name.ljust(width)}  {cell_text(promised.get(name, getattr(detail.plan, name)))}"
+        for name in PLAN_FIGURES
     )
     return "\n".join([f"Job {detail.job}, {named}, plan {detail.plan.plan_id}\n", *figures])
 
@@ -285,10 +288,11 @@ def _event_lines(detail: PlanDetail) -> list[str]:
 
 
 def _promise_table(figures: Sequence[PromisedFigure]) -> str:
-    headers = ("figure", "before", "promised, 90 % interval", "measured", "windows", "measured_at")
+    headers = ("figure", "before", "promised, 90 % interval", "measured", "windows", "measured_at",
+               "measured last")  # fmt: skip
     rows = [
         [figure.figure, figure.before_text, figure.promised_text, figure.measured_text,
-         figure.windows, figure.measured_at]
+         figure.windows, figure.measured_at, figure.last_measured_text]
         for figure in figures
     ]  # fmt: skip
     reasons = dict.fromkeys(figure.reason for figure in figures if figure.reason)

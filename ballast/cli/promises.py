@@ -7,7 +7,7 @@ from typing import Any
 
 from ballast.cli.interval_chart import LEGEND, axis_line, interval_line, scale_end
 from ballast.cli.render import text_table, to_json
-from ballast.contracts.promise_text import PROMISED_SHARE_PCT
+from ballast.contracts.figure_text import PROMISED_SHARE_PCT
 from ballast.readmodel.job_history import LOAD_DISTANCE, JobHistory
 from ballast.readmodel.plans import VersionSummary, version_summaries
 from ballast.readmodel.promises import PromiseCounts, PromisedFigure, promise_counts
@@ -54,8 +54,8 @@ def _fields(versions: Sequence[VersionSummary], counts: PromiseCounts) -> dict[s
 
 
 def promise_fields(figure: PromisedFigure | None) -> dict[str, Any]:
-    """Return the promised and the measured value of a figure, for JSON."""
-    names = ("expected", "low", "high", "measured", "side", "reason")
+    """Return the promised and the measured values of a figure, for JSON."""
+    names = ("expected", "low", "high", "measured", "side", "last_measured", "last_side", "reason")
     return {name: getattr(figure, name, None) for name in names}
 
 
@@ -69,10 +69,10 @@ def _text(job: str, versions: Sequence[VersionSummary], counts: PromiseCounts) -
     ]
     return "\n\n".join(
         [
-            f"Load distance of job {job}: promised, and measured last under each version",
+            f"Load distance of job {job}: promised, and first measured after take-up",
             text_table(headers, rows),
             LEGEND,
-            f"All measurements: {counts.text}.",
+            f"Of all versions: {counts.text}.",
             *_reasons(versions),
         ]
     )

@@ -53,8 +53,8 @@ def _fields(status: _JobStatus) -> dict[str, Any]:
         "taken_up_at_batch": ack.batch_id if ack else None,
         "take_up_reason": ack.reason or None if ack else None,
         **_load_distance_fields(summary.load_distance),
-        "measured_with_interval": status.promises.measured,
-        "measured_inside": status.promises.inside,
+        "versions_with_interval": status.promises.measured,
+        "versions_inside": status.promises.inside,
         "no_change": plan_reason(no_change) if no_change else None,
         "noise": status.noise,
         "waiting_plan_id": waiting.plan_id if waiting else None,
@@ -73,8 +73,8 @@ def _load_distance_fields(figure: PromisedFigure | None) -> dict[str, Any]:
         "load_distance_promised_pct": figure.expected if figure else None,
         "load_distance_low_pct": figure.low if figure else None,
         "load_distance_high_pct": figure.high if figure else None,
-        "load_distance_measured_pct": figure.measured if figure else None,
-        "load_distance_side": figure.side if figure else None,
+        "load_distance_measured_pct": figure.last_measured if figure else None,
+        "load_distance_side": figure.last_side if figure else None,
         "no_interval_reason": (figure.reason or None) if figure else None,
     }
 
@@ -86,11 +86,11 @@ def _lines(status: _JobStatus) -> dict[str, Any]:
     if figure is not None:
         fields["load_distance_before_pct"] = figure.before_text
         fields["load_distance_promised_pct"] = figure.promised_text
-        fields["load_distance_measured_pct"] = figure.measured_text
-    fields["measured_inside"] = status.promises.text
+        fields["load_distance_measured_pct"] = figure.last_measured_text
+    fields["versions_inside"] = status.promises.text
     fields["noise"] = status.noise.text
     for name in ("load_distance_low_pct", "load_distance_high_pct", "load_distance_side",
-                 "measured_with_interval"):  # fmt: skip
+                 "versions_with_interval"):  # fmt: skip
         del fields[name]
     return {name.removesuffix("_pct"): value for name, value in fields.items()}
 

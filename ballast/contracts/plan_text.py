@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ballast.contracts.promise_text import promised_text
+from ballast.contracts.figure_text import promised_text
 from ballast.contracts.records import DraftSummary, Promise
 from ballast.contracts.tables import ROLLBACK
 

@@ -74,18 +74,17 @@ class JobHistory:
         return {row.plan_id: row for row in rows}
 
     @cached_property
-    def all_outcomes(self) -> list[Outcome]:
-        """Every measurement of every figure, oldest first."""
+    def measurements(self) -> dict[tuple[int | None, str], list[Outcome]]:
+        """Every measurement by version and figure, the oldest first."""
+        found: dict[tuple[int | None, str], list[Outcome]] = {}
         rows = self.cache.records(Outcome, self.job)
-        return sorted(rows, key=lambda row: (row.measured_at, row.figure))
+        for row in sorted(rows, key=lambda row: (row.measured_at, row.figure)):
+            found.setdefault((row.version, row.figure), []).append(row)
+        return found
 
-    @cached_property
-    def outcomes(self) -> dict[int, dict[str, Outcome]]:
-        """The newest measurement of every figure, by version and figure."""
-        newest: dict[int, dict[str, Outcome]] = {}
-        for row in self.all_outcomes:
-            newest.setdefault(row.version, {})[row.figure] = row
-        return newest
+    def newest_outcomes(self, version: int | None) -> list[Outcome]:
+        """The newest measurement of every figure of a version."""
+        return [rows[-1] for (of, _), rows in self.measurements.items() if of == version]
 
     @cached_property
     def versions(self) -> dict[int, LogEntry]:

@@ -8,7 +8,7 @@ from datetime import datetime
 import numpy as np
 import pyarrow as pa
 
-from ballast.contracts.promise_text import value_text
+from ballast.contracts.figure_text import value_text
 from ballast.contracts.records import Snapshot, SnapshotNoise
 from ballast.contracts.tables import STEADY, TOO_FEW
 from ballast.readmodel.job_history import JobHistory
@@ -32,7 +32,7 @@ class NodeVariation:
 
 
 @dataclass(frozen=True)
-class ResourceNoise:
+class NoiseSummary:
     """The noise of one resource."""
 
     noise: SnapshotNoise
@@ -65,7 +65,7 @@ class JobNoise:
 
     snapshot_at: datetime | None
     """The end of its period; None without a snapshot."""
-    resources: list[ResourceNoise]
+    resources: list[NoiseSummary]
     reason: str
     """Why nothing is known; empty if something is."""
 
@@ -86,7 +86,7 @@ def job_noise(history: JobHistory) -> JobNoise:
     where = ("snapshot_id", "=", newest.snapshot_id)
     rows = history.cache.read_records(SnapshotNoise, history.job, where)
     resources = [
-        ResourceNoise(row, _node_variation(history, row))
+        NoiseSummary(row, _node_variation(history, row))
         for row in sorted(rows, key=lambda row: row.resource)
     ]
     return JobNoise(newest.period_end_at, resources, "" if resources else NOT_ESTIMATED)
@@ -98,9 +98,7 @@ def _node_variation(history: JobHistory, noise: SnapshotNoise) -> NodeVariation 
     load, sd = SD_COLUMNS[noise.resource]
     where = [("snapshot_id", "=", noise.snapshot_id)]
     rows = history.cache.read("snapshots.key_groups", history.job, where, ["node_id", load, sd])
-    if rows is None or rows.num_rows == 0 or rows[sd].null_count:
-        return None
-    return node_variation(rows, noise)
+    return None if rows is None or rows.num_rows == 0 else node_variation(rows, noise)
 
 
 def node_variation(key_groups: pa.Table, noise: SnapshotNoise) -> NodeVariation | None:
@@ -108,7 +106,8 @@ def node_variation(key_groups: pa.Table, noise: SnapshotNoise) -> NodeVariation 
 
     A period is the mean of its windows: its variance is that of a window over their number, times
     ``period_variance_ratio`` because windows resemble the one before. The variance of a node is
-    the sum of those of its key groups times ``node_variance_ratio``.
+    the sum of those of its key groups times ``node_variance_ratio``. A key group without a
+    standard deviation gets the one that is usual for its load.
 
     Args:
         key_groups: the node, the load and its standard deviation between windows, in this order.
@@ -120,11 +119,14 @@ def node_variation(key_groups: pa.Table, noise: SnapshotNoise) -> NodeVariation 
     nodes = key_groups.column(0).combine_chunks().dictionary_encode()
     numbers = nodes.indices.to_numpy()
     load, sd = (key_groups.column(i).to_numpy() for i in (1, 2))
+    known = np.isfinite(sd)
+    total = load[known].sum()
+    if total <= 0:
+        return None
+    sd = np.where(known, sd, load * (sd[known].sum() / total))
     loads = np.bincount(numbers, weights=load)
     variance = np.bincount(numbers, weights=sd**2)
     used = np.flatnonzero(loads > 0)
-    if used.size == 0:
-        return None
     ratio = noise.node_variance_ratio * noise.period_variance_ratio / noise.windows
     percent = 100.0 * np.sqrt(ratio * variance[used]) / loads[used]
     most = int(percent.argmax())

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ballast.contracts import promise_text, scaling
+from ballast.contracts import figure_text, scaling
 from ballast.contracts.errors import NotFound
 from ballast.contracts.policy import CapacityPolicy, JobPolicy, policy_from_json
 from ballast.contracts.records import DraftSummary, Promise, Snapshot
@@ -120,14 +120,14 @@ class NodeUtilisation:
         """The promised load with its interval."""
         if self.promised is None:
             return None
-        return promise_text.promised_text(self.promised, self.low, self.high, "%")
+        return figure_text.promised_text(self.promised, self.low, self.high, "%")
 
     @property
     def measured_text(self) -> str | None:
         """The measured load with its side of the interval."""
         if self.measured is None:
             return None
-        return promise_text.measured_text(self.measured, self.low, self.high, self.side, "%")
+        return figure_text.measured_text(self.measured, self.low, self.high, self.side, "%")
 
 
 @dataclass(frozen=True)

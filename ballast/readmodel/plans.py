@@ -247,7 +247,7 @@ def plan_detail(history: JobHistory, name: str | None = None) -> PlanDetail:
         plan=plan,
         acks=[ack for ack in history.acks if ack.version == found.version],
         region_acks=[ack for ack in history.region_acks if ack.version == found.version],
-        outcomes=list(history.outcomes.get(found.version or 0, {}).values()),
+        outcomes=history.newest_outcomes(found.version),
         promises=promises,
         figures=promised_figures(history, plan, found.version, promises),
         log=[entry for entry in history.log if entry.plan_id == found.plan_id],

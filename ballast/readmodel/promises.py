@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from ballast.contracts import promise_text
+from ballast.contracts import figure_text
 from ballast.contracts.records import DraftSummary, Outcome, Promise
 from ballast.contracts.tables import PLANS_PLANS, PROMISE_SIDES
 from ballast.readmodel.job_history import LOAD_DISTANCE, JobHistory
@@ -24,32 +24,45 @@ class PromisedFigure:
     low: float | None = None
     """Lower end of the 90 % interval; None without an interval."""
     high: float | None = None
-    measured: float | None = None
-    side: str | None = None
-    """One of ``PROMISE_SIDES``; None if it was not measured or has no interval."""
     reason: str = ""
     """Why there is no interval; empty if there is one or none is to be expected."""
+    measured: float | None = None
+    """The first measurement after the plan was taken up: the promise is about this one."""
+    side: str | None = None
+    """Its side, one of ``PROMISE_SIDES``; None if there is no interval."""
     windows: int | None = None
     measured_at: datetime | None = None
+    last_measured: float | None = None
+    """The newest measurement of the version."""
+    last_side: str | None = None
+    last_measured_at: datetime | None = None
 
     @property
     def before_text(self) -> str | None:
         """The value before the plan, with its unit."""
-        return None if self.before is None else promise_text.value_text(self.before, self.unit)
+        return None if self.before is None else figure_text.value_text(self.before, self.unit)
 
     @property
     def promised_text(self) -> str | None:
         """The expected value with its interval."""
         if self.expected is None:
             return None
-        return promise_text.promised_text(self.expected, self.low, self.high, self.unit)
+        return figure_text.promised_text(self.expected, self.low, self.high, self.unit)
 
     @property
     def measured_text(self) -> str | None:
-        """The measured value with its side of the interval."""
-        if self.measured is None:
+        """The first measured value with its side of the interval."""
+        return self._measured_text(self.measured, self.side)
+
+    @property
+    def last_measured_text(self) -> str | None:
+        """The newest measured value with its side of the interval."""
+        return self._measured_text(self.last_measured, self.last_side)
+
+    def _measured_text(self, value: float | None, side: str | None) -> str | None:
+        if value is None:
             return None
-        return promise_text.measured_text(self.measured, self.low, self.high, self.side, self.unit)
+        return figure_text.measured_text(value, self.low, self.high, side, self.unit)
 
 
 def promised_load_distance(
@@ -63,8 +76,8 @@ def promised_load_distance(
         expected=plan.load_distance_pct,
         reason=_reason_without_promise(plan),
     )
-    outcome = history.outcomes.get(version or 0, {}).get(LOAD_DISTANCE)
-    return _completed(figure, history.promises.get(plan.plan_id), outcome)
+    outcomes = history.measurements.get((version, LOAD_DISTANCE), ())
+    return _completed(figure, history.promises.get(plan.plan_id), outcomes)
 
 
 def promised_figures(
@@ -82,8 +95,11 @@ def promised_figures(
         The load distance first, and figures of single nodes last.
     """
     promised = {row.figure: row for row in promises}
-    outcomes = history.outcomes.get(version or 0, {})
-    units = {name: row.unit for name, row in (outcomes | promised).items()}
+    outcomes = {
+        figure: rows for (of, figure), rows in history.measurements.items() if of == version
+    }
+    units = {name: rows[0].unit for name, rows in outcomes.items()}
+    units |= {name: row.unit for name, row in promised.items()}
     units.pop(LOAD_DISTANCE, None)
     # A plan with promises gives no interval for what is known exactly, such as moves.
     reason = "" if promises else _reason_without_promise(plan)
@@ -93,7 +109,7 @@ def promised_figures(
             _completed(
                 PromisedFigure(figure=name, unit=units[name], reason=reason),
                 promised.get(name),
-                outcomes.get(name),
+                outcomes.get(name, ()),
             )
             for name in sorted(units, key=lambda name: ("/" in name, name))
         ),
@@ -106,42 +122,40 @@ def promises_of_plan(history: JobHistory, plan_id: str) -> list[Promise]:
 
 
 def _completed(
-    figure: PromisedFigure, promise: Promise | None, outcome: Outcome | None
+    figure: PromisedFigure, promise: Promise | None, outcomes: Sequence[Outcome]
 ) -> PromisedFigure:
-    """The figure with its promise, and with what was measured."""
+    """The figure with its promise, and with its outcomes, which are the oldest first."""
     if promise is not None:
         figure = replace(
             figure, expected=promise.expected, low=promise.low, high=promise.high,
             reason=promise.reason,
         )  # fmt: skip
-    if outcome is None:
+    if not outcomes:
         return figure
-    measured = replace(
-        figure,
-        before=figure.before if outcome.before is None else outcome.before,
-        expected=outcome.promised if figure.expected is None else figure.expected,
-        measured=outcome.measured,
-        side=outcome.side,
-        windows=outcome.windows,
-        measured_at=outcome.measured_at,
-    )
-    if outcome.low is None or (outcome.low, outcome.high) == (figure.low, figure.high):
-        return measured
-    # The interval that it was compared with: the promise is renewed while a plan is in force.
+    first, last = outcomes[0], outcomes[-1]
     return replace(
-        measured, expected=outcome.promised, low=outcome.low, high=outcome.high, reason=""
+        figure,
+        before=first.before if figure.before is None else figure.before,
+        expected=first.promised if figure.expected is None else figure.expected,
+        measured=first.measured,
+        side=first.side,
+        windows=first.windows,
+        measured_at=first.measured_at,
+        last_measured=last.measured,
+        last_side=last.side,
+        last_measured_at=last.measured_at,
     )
 
 
 def _reason_without_promise(plan: DraftSummary) -> str:
     if plan.precision is None:
-        return promise_text.EARLIER_VERSION
-    return promise_text.NOT_PROMISED
+        return figure_text.EARLIER_VERSION
+    return figure_text.NOT_PROMISED
 
 
 @dataclass(frozen=True)
 class PromiseCounts:
-    """How many measured values were inside of their interval, below it and above it."""
+    """How many versions were measured inside of their interval, below it and above it."""
 
     inside: int
     below: int
@@ -149,16 +163,20 @@ class PromiseCounts:
 
     @property
     def measured(self) -> int:
-        """How many values were compared with an interval."""
+        """How many versions were compared with an interval."""
         return self.inside + self.below + self.above
 
     @property
     def text(self) -> str:
         """The share inside, beside the one that is promised."""
-        return promise_text.share_text(self.inside, self.measured)
+        return figure_text.share_text(self.inside, self.measured)
 
 
 def promise_counts(history: JobHistory) -> PromiseCounts:
-    """How often the load distances of a job were inside of their interval, in all its runs."""
-    sides = [row.side for row in history.all_outcomes if row.figure == LOAD_DISTANCE]
+    """How often the load distance of a version was inside of its interval when first measured."""
+    sides = [
+        rows[0].side
+        for (_, figure), rows in history.measurements.items()
+        if figure == LOAD_DISTANCE
+    ]
     return PromiseCounts(**{side: sides.count(side) for side in PROMISE_SIDES})

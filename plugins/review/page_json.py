@@ -63,12 +63,13 @@ def figure_json(figure: PromisedFigure | None) -> Json | None:
         "before_text": figure.before_text,
         "promised_text": figure.promised_text,
         "measured_text": figure.measured_text,
+        "last_measured_text": figure.last_measured_text,
     }
     return json_value(figure) | texts
 
 
 def promises_json(counts: PromiseCounts) -> Json:
-    """How often measured load distances were inside of their interval."""
+    """How many versions were measured inside of their interval."""
     return json_value(counts) | {"measured": counts.measured, "text": counts.text}
 
 

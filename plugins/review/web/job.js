@@ -7,7 +7,7 @@ import { bytes, count, time, word } from "./format.js";
 import { lastRun, refusal } from "./jobs.js";
 import { go, link } from "./main.js";
 import { pager } from "./moves.js";
-import { before, measured, noiseSection, promised, promiseSection, withoutInterval } from "./promises.js";
+import { before, lastMeasured, measured, noiseSection, promised, promiseSection, withoutInterval } from "./promises.js";
 import { explain, withoutPlans } from "./trouble.js";
 
 const LOG_ROWS = 50;
@@ -50,7 +50,7 @@ function cards(job, run) {
     card("version in force", link({ job: job.job, plan: job.version }, String(job.version))),
     card("load distance before", before(job.load_distance)),
     card("promised, 90 % interval", promised(job.load_distance)),
-    card("measured", measured(job.load_distance)),
+    card("measured last", lastMeasured(job.load_distance)),
     card("taken up by the job", job.take_up ? word(job.take_up) : "not yet"),
     card("last run", lastRun(run)));
 }
@@ -74,6 +74,7 @@ function versionColumns(job) {
     { title: "before", number: true, of: (row) => before(row.load_distance) },
     { title: "promised", number: true, of: (row) => promised(row.load_distance) },
     { title: "measured", number: true, of: (row) => measured(row.load_distance) },
+    { title: "measured last", number: true, of: (row) => lastMeasured(row.load_distance) },
     { title: "moves", number: true, of: (row) => count(row.moves) },
     { title: "state", number: true, of: (row) => bytes(row.bytes) },
     { title: "taken up", of: (row) => word(row.take_up) },

@@ -3,7 +3,7 @@ import { airflow, ballast } from "./api.js";
 import { h, table } from "./dom.js";
 import { time, word } from "./format.js";
 import { link } from "./main.js";
-import { measured, promised } from "./promises.js";
+import { lastMeasured, promised } from "./promises.js";
 import { emptyWarehouse } from "./trouble.js";
 
 export async function jobsPage() {
@@ -17,7 +17,7 @@ export async function jobsPage() {
       { title: "job", of: (row) => link({ job: row.job }, row.job) },
       { title: "version in force", number: true, of: (row) => (row.version ? link({ job: row.job, plan: row.version }, String(row.version)) : "none") },
       { title: "load distance promised", number: true, of: (row) => promised(row.load_distance) },
-      { title: "measured", number: true, of: (row) => (row.version ? measured(row.load_distance) : "–") },
+      { title: "measured last", number: true, of: (row) => (row.version ? lastMeasured(row.load_distance) : "–") },
       { title: "last run", of: (row) => h("span", {}, lastRun(run.get(row.job)), row.no_change ? ", no change" : null) },
       { title: "waiting", of: (row) => (waits(row.job) ? h("span", { class: "tag bad" }, `${waits(row.job)} for approval`) : "–") },
       { title: "last refusal", long: true, of: (row) => (row.last_refusal ? refusal(row.last_refusal) : "–") },

@@ -8,7 +8,7 @@ import { logTable } from "./job.js";
 import { go, label, link } from "./main.js";
 import { movesSection } from "./moves.js";
 import { nodeCount, scalingSection, stateTag } from "./nodes.js";
-import { before, measured, promised, withoutInterval } from "./promises.js";
+import { before, lastMeasured, measured, promised, promisedOf, withoutInterval } from "./promises.js";
 import { trafficSection } from "./traffic.js";
 import { explain } from "./trouble.js";
 import { weightsSection } from "./weights.js";
@@ -46,7 +46,7 @@ export async function planPage(job, name) {
       detail.scaling ? card("nodes", nodeCount(detail.scaling), "that stay, before and with the plan") : null,
       card("moves", count(moved), "by choice and forced"),
       card("state moved", bytes(plan.bytes + plan.forced_bytes)),
-      card("pause predicted", `${round(plan.pause_s)} s`),
+      card("pause predicted", promisedOf(detail, "pause_s", `${round(plan.pause_s)} s`)),
       card("approved by", detail.approved_by ?? (detail.version ? "nobody, by rule" : "nobody"))),
     withoutInterval(detail.load_distance),
     compareForm(job, name, detail),
@@ -108,6 +108,7 @@ function outcomeTable(detail) {
     { title: "measured", number: true, of: (row) => (detail.version ? measured(row) : "not in force") },
     { title: "windows", number: true, of: (row) => count(row.windows) },
     { title: "measured at", of: (row) => time(row.measured_at) },
+    { title: "measured last", number: true, of: (row) => (row.last_measured === null ? "–" : lastMeasured(row)) },
     ...(reasons ? [{ title: "why no interval", long: true, of: (row) => row.reason }] : []),
   ], detail.figures);
 }
@@ -139,8 +140,8 @@ function details(detail) {
     ["snapshot", plan.snapshot_id], ["made against", plan.parent_version ? link({ job: detail.job, plan: plan.parent_version }, label(String(plan.parent_version))) : "the placement by hash"],
     ["objective", objective(plan)], ["account of the solvers", plan.reason], ["solver", `${plan.method}, ${plan.status}, ${round(plan.solver_seconds)} s`],
     ["precision", plan.precision], ["bound", percent(plan.bound_pct)], ["gap", percent(plan.gap_pct)], ["on the way", detail.progress],
-    ["collocation factor", plan.collocation_factor_pct === null ? null : `${percent(plan.collocation_factor_before_pct)} to ${percent(plan.collocation_factor_pct)}`],
-    ["bytes between nodes", plan.wire_bytes_per_s === null ? null : `${bytes(plan.wire_bytes_before_per_s)}/s to ${bytes(plan.wire_bytes_per_s)}/s`],
+    ["collocation factor", plan.collocation_factor_pct === null ? null : `${percent(plan.collocation_factor_before_pct)} to ${promisedOf(detail, "collocation_factor_pct", percent(plan.collocation_factor_pct))}`],
+    ["bytes between nodes", plan.wire_bytes_per_s === null ? null : `${bytes(plan.wire_bytes_before_per_s)}/s to ${promisedOf(detail, "wire_bytes_per_s", `${bytes(plan.wire_bytes_per_s)}/s`)}`],
     ["keys with a route", plan.routes ? count(plan.routes) : null],
     ["budget", [plan.budget_moves !== null && `${count(plan.budget_moves)} moves`, plan.budget_bytes !== null && bytes(plan.budget_bytes), plan.budget_pause_s !== null && `${plan.budget_pause_s} s pause`].filter(Boolean).join(", ") || "not limited"],
     ...detail.held_back.map((line) => ["held back", line]),

@@ -5,12 +5,23 @@ import { h } from "./dom.js";
 export const before = (figure) => figure?.before_text ?? "–";
 export const promised = (figure) => figure?.promised_text ?? "–";
 
-/** The measured value with its side of the interval; without an interval, a word if it is much worse. */
-export function measured(figure) {
-  if (!figure?.measured_text) return "not measured yet";
-  if (figure.side) return h("span", { class: figure.side === "inside" ? null : "bad" }, figure.measured_text);
-  const worse = figure.figure === "load_distance_pct" && figure.measured > figure.expected + 5;
-  return worse ? h("span", { class: "bad" }, `${figure.measured_text} (worse)`) : figure.measured_text;
+/** A figure of a plan by its name, as it is promised; the other text where it has no promise. */
+export function promisedOf(detail, name, other) {
+  return detail.figures.find((row) => row.figure === name)?.promised_text ?? other;
+}
+
+/** What was first measured after take-up, which the promise is about, with its side of the interval. */
+export const measured = (figure) => sided(figure, figure?.measured, figure?.measured_text, figure?.side);
+
+/** The newest measurement. */
+export const lastMeasured = (figure) => sided(figure, figure?.last_measured, figure?.last_measured_text, figure?.last_side);
+
+/** Without an interval, a word says that a load distance is much worse. */
+function sided(figure, value, text, side) {
+  if (!text) return "not measured yet";
+  if (side) return h("span", { class: side === "inside" ? null : "bad" }, text);
+  const worse = figure.figure === "load_distance_pct" && value > figure.expected + 5;
+  return worse ? h("span", { class: "bad" }, `${text} (worse)`) : text;
 }
 
 /** Why a figure has no interval; null where it has one. */
@@ -19,7 +30,7 @@ export function withoutInterval(figure) {
 }
 
 const LEGEND = [
-  ["interval", "90 % interval and expected value"], ["inside", "measured, inside"],
+  ["interval", "90 % interval and expected value"], ["inside", "first measured after take-up: inside"],
   ["above", "above"], ["below", "below"], ["without", "no interval was promised"],
 ];
 const SHAPES = { interval: "", inside: "●", above: "▲", below: "▼", without: "◇" };
@@ -31,7 +42,7 @@ export function promiseSection(versions, counts, open) {
   const legend = h("p", { class: "quiet legend", "aria-hidden": "true" }, LEGEND.map(([kind, text]) =>
     h("span", {}, h("span", { class: `mark ${kind}` }, SHAPES[kind]), ` ${text}`)));
   return {
-    node: h("div", {}, h("h3", {}, "Promised and measured"), holder, legend, h("p", {}, `All measurements: ${counts.text}.`)),
+    node: h("div", {}, h("h3", {}, "Promised and measured"), holder, legend, h("p", {}, `Of all versions: ${counts.text}.`)),
     draw: () => promiseChart(holder, known, open),
   };
 }

@@ -10,6 +10,8 @@ PROMISED_SHARE_PCT = 90.0
 """Percent of the measured values that are promised to be inside of their interval."""
 EARLIER_VERSION = "the plan is of an earlier version of Ballast, which did not estimate noise"
 NOT_PROMISED = "the plan has no interval"
+COUNTS = ("key groups", "keys")
+"""Units of whole numbers."""
 SYMBOLS = {"% of mean": "%", "% of before": "%", "us/record": "µs/record"}
 BYTES = "bytes"
 PREFIXES = ("", "k", "M", "G", "T", "P")
@@ -21,7 +23,9 @@ MAX_DECIMALS = 6
 def value_text(value: float, unit: str) -> str:
     """A figure with its unit, such as ``1.93 %``."""
     divisor, symbol = _scale(value, unit)
-    return f"{_number(value / divisor, _decimals(value / divisor, DIGITS))} {symbol}"
+    is_whole = unit in COUNTS or symbol == "B"
+    decimals = 0 if is_whole else _decimals(value / divisor, DIGITS)
+    return f"{_number(value / divisor, decimals)} {symbol}"
 
 
 def promised_text(expected: float, low: float | None, high: float | None, unit: str) -> str:
@@ -36,7 +40,7 @@ def promised_text(expected: float, low: float | None, high: float | None, unit: 
     if low is None or high is None or low == high:
         return value_text(expected, unit)
     divisor, symbol = _scale(max(abs(low), abs(high), abs(expected)), unit)
-    decimals = _interval_decimals(low / divisor, high / divisor)
+    decimals = _decimals((high - low) / divisor, INTERVAL_DIGITS)
     middle, left, right = (_number(value / divisor, decimals) for value in (expected, low, high))
     return f"{middle} {symbol} ({left} to {right})"
 
@@ -48,23 +52,23 @@ def measured_text(
 
     It has one decimal more than the interval, so that it can be compared with the ends.
     """
-    if low is None or high is None or side is None:
+    if side is None:
         return value_text(measured, unit)
+    if low is None or high is None or low == high:
+        return f"{value_text(measured, unit)} ({side})"
     divisor, symbol = _scale(max(abs(low), abs(high), abs(measured)), unit)
-    decimals = _interval_decimals(low / divisor, high / divisor)
-    if low < high and decimals:
-        decimals += 1
+    decimals = _decimals((high - low) / divisor, INTERVAL_DIGITS) + 1
     return f"{_number(measured / divisor, decimals)} {symbol} ({side})"
 
 
 def share_text(inside: int, measured: int) -> str:
-    """How often measured values were inside, beside how often it is promised."""
+    """How many versions kept their promise, beside the share that is promised."""
     if not measured:
-        return "nothing was measured yet that has an interval"
+        return "no version with an interval was measured yet"
     share = 100.0 * inside / measured
-    values = "value was" if measured == 1 else "values were"
+    versions = "version was" if measured == 1 else "versions were"
     return (
-        f"{inside:,} of {measured:,} measured {values} {INSIDE} ({share:.0f} %); "
+        f"{inside:,} of {measured:,} {versions} measured {INSIDE} ({share:.0f} %); "
         f"{PROMISED_SHARE_PCT:.0f} % are promised"
     )
 
@@ -75,11 +79,6 @@ def _scale(largest: float, unit: str) -> tuple[float, str]:
         return 1.0, SYMBOLS.get(unit, unit)
     power = min(len(PREFIXES) - 1, int(math.log10(abs(largest)) // 3)) if abs(largest) >= 1 else 0
     return 1000.0**power, f"{PREFIXES[power]}B{unit.removeprefix(BYTES)}"
-
-
-def _interval_decimals(low: float, high: float) -> int:
-    width = high - low
-    return _decimals(width, INTERVAL_DIGITS) if width > 0 else _decimals(high, DIGITS)
 
 
 def _decimals(size: float, digits: int) -> int:
