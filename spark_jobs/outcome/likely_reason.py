@@ -177,12 +177,13 @@ def _noise(loads: _ComparedLoads) -> LikelyReason | None:
 
 
 def _variance_ratio(loads: _ComparedLoads) -> float:
-    """Median over key groups of the variance now over the variance then."""
+    """Median over key groups of the variance now over the variance then, at the same total load."""
     varies = (loads.sd_before > 0) | (loads.sd_after > 0)
     if not varies.any():
         return 1.0
+    level = loads.before.sum() / loads.after.sum()
     with np.errstate(divide="ignore"):
-        return float(np.median((loads.sd_after[varies] / loads.sd_before[varies]) ** 2))
+        return float(np.median((level * loads.sd_after[varies] / loads.sd_before[varies]) ** 2))
 
 
 def _unknown_text(loads: _ComparedLoads, missed: Outcome) -> str:
