@@ -60,7 +60,7 @@ def _of_job(job: str, load_of: str | None) -> Target:
     from solvers.model.budget import Budget
     from solvers.model.objective import objective_of_policy
     from solvers.model.problem import Problem
-    from solvers.noise.load_noise import load_noise
+    from solvers.noise.snapshot_noise import noise_of_snapshot
 
     settings = load_settings()
     if load_of is not None:
@@ -75,7 +75,7 @@ def _of_job(job: str, load_of: str | None) -> Target:
     found = read_snapshot(settings, snapshot)
     policy = found.policy
     limits = policy.budgets.of(snapshot.head_version)
-    noise = None if found.noise is None else load_noise(**vars(found.noise))
+    noise = noise_of_snapshot(found.problem.resources, found.noise)
     return Target(
         Problem(**vars(found.problem), noise=noise),
         Budget(limits.moves, limits.bytes, limits.pause_s),

@@ -18,7 +18,7 @@ from ballast.contracts.errors import InvalidInput, NotFound
 from ballast.contracts.policy import JobPolicy, policy_from_json
 from ballast.contracts.records import Snapshot, SnapshotNoise
 from ballast.contracts.settings import Settings
-from ballast.contracts.tables import TOO_FEW, TREND
+from ballast.contracts.tables import TOO_FEW
 from ballast.store.tables import Filter, read_rows, table_exists
 
 PARTS = ("key_groups", "nodes", "traffic")
@@ -150,20 +150,14 @@ class ProblemColumns:
 class NoiseColumns:
     """The noise of a snapshot's loads, in the order of the problem's key groups and traffic."""
 
-    windows: int
-    """Windows that it is estimated from."""
     window_sd: Floats
-    """A row for each key group, a column for each resource; NaN for a key group that is silent."""
+    """A row for each key group, a column for each resource."""
     mean_error: Floats
     """As ``window_sd``."""
-    node_variance_ratio: Floats
-    """A value for each resource."""
-    period_variance_ratio: Floats
-    """A value for each resource."""
-    trend: str
-    """Why the past is a bad guide, in a sentence; empty if it is not."""
+    rows: tuple[SnapshotNoise, ...]
+    """A row for each resource whose noise was estimated."""
     traffic_window_sd: Floats | None = None
-    """A value for each edge; NaN if unknown. None without traffic."""
+    """A value for each edge; None without traffic, NaN if unknown."""
     traffic_mean_error: Floats | None = None
 
 
@@ -258,7 +252,7 @@ def noise_reason(policy: JobPolicy, key_groups: pa.Table, rows: Sequence[Snapsho
         if row.status == TOO_FEW:
             return row.reason
         if key_groups[column].null_count == key_groups.num_rows:
-            return f"no key group of the snapshot has a noise of its {name} load"
+            return f"no key group of the snapshot has a known noise of its {name} load"
     return ""
 
 
@@ -266,6 +260,9 @@ def noise_columns(
     policy: JobPolicy, key_groups: pa.Table, traffic: pa.Table, rows: Sequence[SnapshotNoise]
 ) -> NoiseColumns | None:
     """Return the noise in the rows of a snapshot; None if :func:`noise_reason` has a reason.
+
+    A key group that fell silent on a dead node has no noise of its own. It gets the noise that is
+    usual for its load, and its mean counts as that of a single window: it is the last known one.
 
     Args:
         policy: its objective names the resources.
@@ -275,24 +272,15 @@ def noise_columns(
     """
     if noise_reason(policy, key_groups, rows):
         return None
-    ordered, names = _in_order(key_groups), policy.objective.resources
-    by_resource = {row.resource: row for row in rows}
-    used = [by_resource[name] for name in _noisy_resources(policy)]
+    ordered = _in_order(key_groups)
+    found = [_load_noise(ordered, RESOURCES[name]) for name in policy.objective.resources]
     return NoiseColumns(
-        windows=min(row.windows for row in used),
-        window_sd=np.column_stack([_noise(ordered, RESOURCES[name].window_sd) for name in names]),
-        mean_error=np.column_stack([_noise(ordered, RESOURCES[name].mean_error) for name in names]),
-        node_variance_ratio=_ratios(names, {r.resource: r.node_variance_ratio for r in used}),
-        period_variance_ratio=_ratios(names, {r.resource: r.period_variance_ratio for r in used}),
-        trend="; ".join(dict.fromkeys(row.reason for row in used if row.status == TREND)),
+        window_sd=np.column_stack([window_sd for window_sd, _ in found]),
+        mean_error=np.column_stack([mean_error for _, mean_error in found]),
+        rows=tuple(row for row in rows if row.resource in policy.objective.resources),
         traffic_window_sd=_traffic_noise(traffic, "records_window_sd_per_s"),
         traffic_mean_error=_traffic_noise(traffic, "records_mean_error_per_s"),
     )
-
-
-def _ratios(resources: Sequence[str], known: Mapping[str, float]) -> Floats:
-    """A ratio for each resource; 1 for a resource without noise."""
-    return np.array([known.get(name, 1.0) for name in resources])
 
 
 def _noisy_resources(policy: JobPolicy) -> list[str]:
@@ -300,11 +288,19 @@ def _noisy_resources(policy: JobPolicy) -> list[str]:
     return [name for name in policy.objective.resources if RESOURCES[name].window_sd]
 
 
-def _noise(key_groups: pa.Table, column: str | None) -> Floats:
-    """A column of noise with NaN for NULL; zeros for a resource without noise."""
-    if column is None:
-        return np.zeros(key_groups.num_rows)
-    return np.asarray(key_groups[column].to_numpy(), dtype=np.float64)
+def _load_noise(key_groups: pa.Table, of: ResourceColumns) -> tuple[Floats, Floats]:
+    """The standard deviations and mean errors of a resource; zeros for one without noise."""
+    if of.window_sd is None or of.mean_error is None:
+        return np.zeros(key_groups.num_rows), np.zeros(key_groups.num_rows)
+    load, window_sd, mean_error = (
+        np.array(key_groups[column].to_numpy(), dtype=np.float64)
+        for column in (of.load, of.window_sd, of.mean_error)
+    )
+    unknown = ~(np.isfinite(window_sd) & np.isfinite(mean_error))
+    total = load[~unknown].sum()
+    usual = window_sd[~unknown].sum() / total if total > 0 else 0.0
+    window_sd[unknown] = mean_error[unknown] = usual * load[unknown]
+    return window_sd, mean_error
 
 
 def _traffic_noise(traffic: pa.Table, column: str) -> Floats | None:

@@ -60,9 +60,7 @@ class LoadNoise:
     def of_scaled_loads(self, factors: FloatArray) -> LoadNoise:
         """The noise if the load of each key group is multiplied by its factor."""
         by_row = factors.reshape(-1, 1)
-        return replace(
-            self, mean_error=self.mean_error * by_row, period_sd=self.period_sd * by_row
-        )
+        return replace(self, mean_error=self.mean_error * by_row, period_sd=self.period_sd * by_row)
 
     def of_key_groups(self, rows: IntArray) -> LoadNoise:
         """The noise of these key groups, in this order, without that of the traffic."""
