@@ -93,7 +93,7 @@ def draft_plan(
     draft = find_draft(settings, snapshot)
     if draft is None:
         made = make_draft(settings, snapshot, options, only_forced=only_forced)
-        write_draft(settings, made.draft, made.content)
+        write_draft(settings, made)
         draft = required_draft(settings, snapshot)
     else:
         progress.info("the run has a draft, plan %s; nothing is solved again", draft.plan_id)

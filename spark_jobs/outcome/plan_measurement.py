@@ -13,7 +13,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ballast.contracts.log_events import PLANNING_STOPPED, PROMISE_BROKEN
 from ballast.contracts.planning_state import PlanningState
-from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Outcome
 from ballast.contracts.settings import Settings
 from ballast.contracts.task_result import Notice, write_task_notices, write_task_result
@@ -94,9 +93,7 @@ def measure_plan(
         state = planning.update()
     else:
         outcomes, state = _measure_once(planning, applied, session, as_of)
-        for line in report(outcomes):
-            progress.info("%s", line)
-        notices += report_broken_promise(settings, applied.policy, outcomes, run_id)
+        notices = _report(settings, applied, outcomes)
     write_task_notices(*notices, *planning.notices())
     if state.is_stopped:
         progress.info("the job makes no plan by itself: %s", state.reason)
@@ -132,27 +129,38 @@ def _measure_once(
         return outcomes, planning.update(partial(cause_of, run, applied))
 
 
-def report_broken_promise(
-    settings: Settings, policy: JobPolicy, outcomes: Sequence[Outcome], run_id: str
-) -> list[Notice]:
+def _report(settings: Settings, applied: AppliedPlan, outcomes: Sequence[Outcome]) -> list[Notice]:
+    """Report the outcomes, if there are any; returns the notices of them."""
+    if not outcomes:
+        return []
+    for line in report(outcomes):
+        progress.info("%s", line)
+    limit_pct = applied.policy.thresholds.broken_promise_pct
+    message = broken_promise(outcomes, applied.promises, limit_pct)
+    return [] if message is None else report_broken_promise(settings, outcomes[0], message)
+
+
+def report_broken_promise(settings: Settings, outcome: Outcome, message: str) -> list[Notice]:
     """Log, once for each version, that a plan does worse than it promised.
+
+    Args:
+        settings: where the tables are.
+        outcome: any outcome of the version as this run measured it.
+        message: what was promised and what was measured.
 
     Returns:
         The notice, if this call logged it.
     """
-    message = broken_promise(outcomes, policy.thresholds.broken_promise_pct)
-    if message is None:
-        return []
-    first = outcomes[0]
+    run_id = outcome.run_id
     # Once for each version, however many runs find it.
     event = Event(
-        first.job, PROMISE_BROKEN, run_id, f"measure of run {run_id}", message, first.version,
-        first.plan_id, unique_by=str(first.version),
+        outcome.job, PROMISE_BROKEN, run_id, f"measure of run {run_id}", message,
+        outcome.version, outcome.plan_id, unique_by=str(outcome.version),
     )  # fmt: skip
     if not append_event(settings, event):
         return []
     progress.info("the promise is broken: %s", message)
-    return [Notice(PROMISE_BROKEN, f"job {first.job}: {message}")]
+    return [Notice(PROMISE_BROKEN, f"job {outcome.job}: {message}")]
 
 
 def cause_of(run: MeasureRun, applied: AppliedPlan, state: PlanningState) -> str:
@@ -206,11 +214,13 @@ def measure_applied_plan(run: MeasureRun, applied: AppliedPlan) -> list[Outcome]
     measured = measure_figures(policy, applied.key_groups, applied.nodes, loads)
     progress.info("measured")
     figures = plan_figures(applied.plan, applied.ack, measured)
-    figures += node_figures(applied.scaling, applied.key_groups, loads.key_groups)
+    figures += node_figures(
+        applied.scaling, applied.promises.values(), applied.key_groups, loads.key_groups
+    )
     measurement = _measurement(run, applied)
     period = MeasuredPeriod.of_windows(rows.ends, policy.window_s)
     regions = sorted({row.region_id for row in applied.weights})
-    return outcomes_of(measurement, period, figures) + [
+    return outcomes_of(measurement, period, figures, applied.promises) + [
         outcome
         for region_id in regions
         for outcome in _region_outcomes(run, applied, measurement, region_id)
@@ -244,7 +254,7 @@ def _region_outcomes(
     before = region_windows(applied.connections, region_id)
     figures = region_figures(region_id, weights, before, after, policy.window_s)
     period = MeasuredPeriod.of_windows(list(after), policy.window_s)
-    return outcomes_of(measurement, period, figures)
+    return outcomes_of(measurement, period, figures, applied.promises)
 
 
 def _too_few_windows(applied: AppliedPlan, usable: Sequence[WindowSummary], as_of: datetime) -> str:

@@ -27,7 +27,7 @@ from spark_jobs.warehouse.plan_log import Event, append_event
 
 FindCause = Callable[[PlanningState], str]
 """Finds the most likely reason of broken promises, as part of a sentence."""
-NO_CAUSE = "unknown, because this run measured no loads"
+NO_CAUSE = "unknown, because this run measured no loads under the newest of these versions"
 TICK = timedelta(microseconds=1)
 
 
