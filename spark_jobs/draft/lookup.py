@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from ballast.contracts import scaling as words
 from ballast.contracts.errors import NotFound
 from ballast.contracts.policy import ScalingPolicy, policy_from_json
+from ballast.contracts.problem_columns import RESOURCES
 from ballast.contracts.records import (
     ConnectionWindow,
     Draft,
@@ -29,7 +30,7 @@ from ballast.store.plans import (
     read_scaling,
     read_weights,
 )
-from ballast.store.snapshots import PARTS, RESOURCES, read_noise, snapshot_of_run
+from ballast.store.snapshots import PARTS, read_noise, snapshot_of_run
 from ballast.store.tables import (
     Filter,
     ensure_tables,
@@ -40,8 +41,9 @@ from ballast.store.tables import (
 from solvers.collocate.target_memory import TargetMemory
 from solvers.model.problem import DEAD
 from spark_jobs.draft.content import PlanContent, Route
+from spark_jobs.draft.key_statistics import RememberedKeyPairs
 from spark_jobs.draft.past_outcomes import VERSIONS_USED, PastPlans, first_outcomes
-from spark_jobs.draft.round import RememberedKeyPairs, Round, RoundInputs, round_of
+from spark_jobs.draft.round import Round, RoundInputs, round_of
 from spark_jobs.draft.scaling_inputs import EarlierScaling, ScalingInputs
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from ballast.contracts import scaling
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.policy import JobPolicy, NodePolicy, ScalingPolicy
+from ballast.contracts.problem_columns import RESOURCES, key_group_names
 from ballast.contracts.records import ScalingRow, SourceRate
-from ballast.store.snapshots import RESOURCES, key_group_names
 from solvers.model.node_set import NodeSpec
 from solvers.model.problem import DEAD, FloatArray, Problem
 from solvers.model.result import Result

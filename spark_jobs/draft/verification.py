@@ -14,9 +14,9 @@ import numpy.typing as npt
 from numpy import float64
 
 from ballast.contracts import identity
+from ballast.contracts.problem_columns import key_group_names
 from ballast.contracts.records import Draft, Promise, ScalingRow
 from ballast.contracts.scaling import IN_USE, NODE, node_actions, scaled
-from ballast.store.snapshots import key_group_names
 from solvers.model.budget import Budget
 from solvers.model.objective import LEXICOGRAPHIC, Objective
 from solvers.model.problem import Problem

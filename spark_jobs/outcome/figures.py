@@ -14,7 +14,7 @@ from ballast.contracts.scaling import NODE
 from ballast.contracts.tables import PLANS_PLANS, PLANS_SCALING
 from solvers.model import metrics
 from spark_jobs.draft.past_outcomes import WIRE_PER_RECORD, figures_of_plan
-from spark_jobs.draft.problem import build_problem
+from spark_jobs.draft.round import build_problem
 from spark_jobs.draft.wire_traffic import serialise_us, wire_of
 
 NODE_CPU = "cpu_load_cores"

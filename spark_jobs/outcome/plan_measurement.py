@@ -11,20 +11,20 @@ from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
+from ballast.contracts.fault_points import fault_point
 from ballast.contracts.log_events import PLANNING_STOPPED, PROMISE_BROKEN
 from ballast.contracts.planning_state import PlanningState
 from ballast.contracts.records import Outcome
 from ballast.contracts.settings import Settings
 from ballast.contracts.task_result import Notice, write_task_notices, write_task_result
-from spark_jobs.outcome.applied_plan import AppliedPlan
-from spark_jobs.outcome.figures import MeasuredLoads, measure_figures, node_figures, plan_figures
-from spark_jobs.outcome.likely_reason import likely_reason
-from spark_jobs.outcome.measured_windows import (
+from spark_jobs.outcome.applied_plan import (
+    AppliedPlan,
     measurable_at,
-    measured_windows,
     usable_windows,
     windows_to_measure,
 )
+from spark_jobs.outcome.figures import MeasuredLoads, measure_figures, node_figures, plan_figures
+from spark_jobs.outcome.likely_reason import likely_reason
 from spark_jobs.outcome.outcome_tables import (
     read_applied_plan,
     read_good_rows,
@@ -42,11 +42,11 @@ from spark_jobs.outcome.outcomes import (
 )
 from spark_jobs.outcome.planning_events import NO_CAUSE, PlanningLog, ResumeRequest
 from spark_jobs.outcome.region_figures import region_figures, region_windows
-from ballast.contracts.fault_points import fault_point
 from spark_jobs.program.run import progress
 from spark_jobs.snapshot.load_noise import key_group_loads_with_noise
 from spark_jobs.snapshot.loads import key_group_loads, traffic_rates
 from spark_jobs.snapshot.window_selection import WindowSummary
+from spark_jobs.snapshot.window_summaries import measured_windows
 from spark_jobs.warehouse.plan_log import Event, append_event
 
 Session = Callable[[], AbstractContextManager[SparkSession]]

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from ballast.contracts.fault_points import fault_point
 from ballast.contracts.log_events import PLANNING_EVENTS, PLANNING_RESUMED, PLANNING_STOPPED
 from ballast.contracts.planning_state import PlanningState, broken_row_text, promise_text
 from ballast.contracts.records import LogEntry, Outcome
@@ -21,7 +22,6 @@ from ballast.contracts.task_result import Notice
 from ballast.store.planning import read_planning_state
 from ballast.store.plans import read_log
 from spark_jobs.program.arguments import one_line
-from ballast.contracts.fault_points import fault_point
 from spark_jobs.program.run import progress
 from spark_jobs.warehouse.plan_log import Event, append_event
 
