@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ballast.contracts.identity import split_key_group_name
-from solvers.key_routing.held_back_keys import held_back_keys
 from solvers.key_routing.key_graph import LEFT, RIGHT, KeyGraph
 from solvers.key_routing.key_map import KeyMap, KeyMove, KeyMoves, key_group_indices
 from solvers.key_routing.key_memory import KeyMemory
 from solvers.key_routing.key_shares import KeyShares
+from solvers.key_routing.keys_held_back_by_gate import held_back_keys
 from solvers.key_routing.stage_balance import StageBalance
 from solvers.key_routing.sticky_search import (
     IMBALANCE,

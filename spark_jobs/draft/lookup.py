@@ -31,13 +31,8 @@ from ballast.store.plans import (
     read_weights,
 )
 from ballast.store.snapshots import PARTS, read_noise, snapshot_of_run
-from ballast.store.tables import (
-    Filter,
-    ensure_tables,
-    open_table,
-    read_rows,
-    table_exists,
-)
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import Filter, open_table, read_rows, table_exists
 from solvers.collocate.target_memory import TargetMemory
 from solvers.model.problem import DEAD
 from spark_jobs.draft.content import PlanContent, Route

@@ -15,7 +15,7 @@ from ballast.contracts.records import Record, Snapshot, SnapshotNode
 from ballast.contracts.schemas import SQL_TYPES
 from ballast.contracts.tables import TABLES
 from ballast.store import tables as store
-from expectations.policy_rules import CheckedTable, checked_table
+from expectations.row_rules import CheckedTable, checked_table
 from spark_jobs.program.run import progress
 from spark_jobs.snapshot.bad_rows import with_facts
 from spark_jobs.snapshot.metric_tables import CONNECTIONS

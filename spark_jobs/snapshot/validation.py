@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from ballast.contracts.errors import GateFailed
 from ballast.contracts.fault_points import fault_point
 from ballast.contracts.tables import TABLES, Table
-from expectations.policy_rules import CheckedTable
+from expectations.row_rules import CheckedTable
 from expectations.suites import Suite, checked_suite
 from spark_jobs.program.run import progress
 from spark_jobs.snapshot.bad_rows import is_good, rejected_rows, with_reasons

@@ -23,7 +23,8 @@ from ballast.contracts.settings import Settings, load_settings
 from ballast.contracts.task_result import RESULT_FILE_VARIABLE, read_task_result
 from ballast.store.cache import TableCache
 from ballast.store.plans import read_head, read_log, versions_of
-from ballast.store.tables import append, ensure_tables
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import append
 from bench.review_page.__main__ import Everyone
 from bench.review_page.warehouse import SampleJob, job_policy, write_job
 from plugins.review.app import build_app

@@ -29,7 +29,8 @@ from ballast.contracts.fault_points import JOB_POINTS, VARIABLE
 from ballast.contracts.policy import JobPolicy, load_policy
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.plans import read_acks
-from ballast.store.tables import ensure_tables, read_rows
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import read_rows
 from ballast.streaming.job_state import job_folder, placement_in_force, read_states
 from examples.flights.check import SumsReport, check_sums
 from examples.flights.feed import FlightsFolder

@@ -19,7 +19,8 @@ import pytest
 from ballast.contracts.fault_points import JOB_POINTS
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.plans import read_acks
-from ballast.store.tables import ensure_tables, read_rows
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import read_rows
 from ballast.streaming.job_state import placement_in_force, read_states
 from tests.faults.routed_job import POLICY, WORDS, committed, live
 from tests.support.streaming_parts import JOB

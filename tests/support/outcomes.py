@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from ballast.contracts.records import LogEntry, Outcome
 from ballast.contracts.settings import Settings
-from ballast.store.tables import append, ensure_tables
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import append
 from tests.support.rows import row_of
 
 JOB = "probe"

@@ -11,7 +11,8 @@ import pytest
 from ballast.contracts.policy import policy_from_json
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.planning import read_planning_state, stop_after_of
-from ballast.store.tables import append, ensure_tables
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import append
 from tests.support.earlier import without_columns
 from tests.support.outcomes import JOB, first_outcomes, write_outcomes
 from tests.support.policies import small_policy, write_policy

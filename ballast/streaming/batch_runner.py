@@ -27,7 +27,7 @@ from ballast.streaming.clock import ForwardClock
 from ballast.streaming.decisions import DecisionLog, MoveFigures, VersionDecision
 from ballast.streaming.ledger import Ledger
 from ballast.streaming.metrics_rows import MetricsWriter
-from ballast.streaming.node import BatchWork, NodeReport, no_routes
+from ballast.streaming.node_task import BatchWork, NodeReport, no_routes
 from ballast.streaming.operators import Topology
 from ballast.streaming.plan_check import check_keeps_routes, checked_placement
 from ballast.streaming.plan_content import read_published_content
@@ -37,7 +37,7 @@ from ballast.streaming.routing import (
     node_indexes,
     taking_turns,
 )
-from ballast.streaming.stages import SentRoutes, run_stages
+from ballast.streaming.spark_stages import SentRoutes, run_stages
 from ballast.streaming.state import StateStore
 from ballast.streaming.take_up import (
     Transfer,
