@@ -6,8 +6,8 @@ Real flights go through the real jobs' operators, one batch as the reference job
 default rate; what would travel if every edge went to another node is packed and unpacked by the
 library's own functions (ballast.streaming.node_task), pair of key groups by pair of key groups.
 Figures are medians of the repetitions with the quartiles; CPU time of this thread, garbage
-collection off as on the nodes. Building Arrow rows and Spark's shuffle come on top, and no key group pays
-for them. The two constants at the end are what a plan needs to know of a record's way.
+collection off as on the nodes. Building Arrow rows and Spark's shuffle come on top, and no key
+group pays for them. The two constants at the end are what a plan needs to know of a record's way.
 """
 
 from __future__ import annotations

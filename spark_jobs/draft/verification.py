@@ -23,7 +23,7 @@ from solvers.model.problem import Problem
 from solvers.verify.assignment import node_sums, verify
 from solvers.verify.assignment_rows import Assignment
 from solvers.verify.promises import PromisedFigure, check_promises
-from solvers.verify.routes import RoutedFacts, budget_violations, row_violations
+from solvers.verify.routes import PromisedCosts, RoutedFacts, budget_violations, row_violations
 from solvers.verify.scaling import scaled_problem, scaling_violations
 from solvers.verify.violation import Violation
 from solvers.verify.weights import weight_violations
@@ -85,15 +85,14 @@ def violations_of(
         *_node_violations(job_round, draft, content.scaling),
         *weight_violations(
             [region.rules for region in job_round.regions],
-            [row.to_row() for row in content.weights],
+            content.weights,
             is_unchanged=draft.status == "unchanged",
         ),
     ]
     if strange:
         return strange
     if content.scaling:
-        rows = [row.to_row() for row in content.scaling]
-        problem = scaled_problem(job_round.problem, job_round.scaling_rules, rows)
+        problem = scaled_problem(job_round.problem, job_round.scaling_rules, content.scaling)
         job_round = replace(job_round, problem=problem)
     return [
         *_objective_violations(job_round.objective, draft),
@@ -134,11 +133,24 @@ def _figure_violations(
     return [
         *_inexact_figures(draft, facts.figures),
         *_inexact_figures(draft, wire),
-        *budget_violations(problem, draft.to_row(), budget),
+        *budget_violations(problem, _promised_costs(draft), budget),
         *facts.violations([node_of[name] for name in problem.key_group_ids], job_round.route_rules),
         *_cpu_violations(job_round, sums, content.scaling),
         *_promise_violations(job_round, draft, promised, (names, nodes), rerouted),
     ]
+
+
+def _promised_costs(draft: Draft) -> PromisedCosts:
+    """The costs that a draft promises; a draft of an earlier version names none of routes."""
+    return PromisedCosts(
+        bytes=draft.bytes,
+        pause_s=draft.pause_s,
+        forced_moves=draft.forced_moves,
+        forced_bytes=draft.forced_bytes,
+        rerouted_keys=draft.rerouted_keys or 0,
+        route_bytes=draft.route_bytes or 0,
+        route_pause_s=draft.route_pause_s or 0.0,
+    )
 
 
 def _promise_violations(
@@ -184,8 +196,8 @@ def _node_violations(
     if job_round.is_scaled != bool(scaling):
         has = "no rows" if job_round.is_scaled else "rows"
         return [Violation("scaling", f"the plan has {has} of plans.scaling")]
-    rows = [row.to_row() for row in scaling]
-    found = scaling_violations(job_round.problem, job_round.scaling_rules, rows) if rows else []
+    rules = job_round.scaling_rules
+    found = scaling_violations(job_round.problem, rules, scaling) if scaling else []
     due = sum(len(row.due or ()) for row in scaling)
     if due != (draft.due_moves or 0):
         found.append(Violation("due_moves", f"promised {draft.due_moves}, is {due}"))

@@ -86,5 +86,4 @@ def _problem_under(planning_round: Round, scaling: Sequence[ScalingRow]) -> Prob
     """The problem with the nodes that the job has under the plan."""
     if not scaling:
         return planning_round.problem
-    rows = [row.to_row() for row in scaling]
-    return scaled_problem(planning_round.problem, planning_round.scaling_rules, rows)
+    return scaled_problem(planning_round.problem, planning_round.scaling_rules, scaling)

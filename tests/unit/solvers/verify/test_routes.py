@@ -20,6 +20,7 @@ from solvers.model.key_statistics import EarlierPeriod, KeyStatistics, RoutedEdg
 from solvers.model.problem import Problem
 from solvers.verify.routes import (
     BALANCE,
+    PromisedCosts,
     RoutedFacts,
     RouteRules,
     budget_violations,
@@ -229,11 +230,13 @@ def test_routes_that_cannot_be_are_violations(routes, said) -> None:
 
 def test_what_keys_carry_counts_against_the_budget_on_top_of_what_key_groups_do() -> None:
     problem, _ = world(RECORDS_OF_ALL, {})
-    plan = {"rerouted_keys": 1, "bytes": 60, "route_bytes": 50, "forced_moves": 1,
-            "forced_bytes": 40, "pause_s": 1.1, "route_pause_s": 1.0}  # fmt: skip
+    plan = PromisedCosts(
+        rerouted_keys=1, bytes=60, route_bytes=50, forced_moves=1, forced_bytes=40, pause_s=1.1,
+        route_pause_s=1.0,
+    )  # fmt: skip
     # The forced move has 0.5 s + 40 x 1 ms: 1.56 s are left.
     assert not list(budget_violations(problem, plan, Budget(bytes=110, pause_s=1.56)))
     found = budget_violations(problem, plan, Budget(bytes=109, pause_s=1.55))
     assert [violation.promise for violation in found] == ["budget.bytes", "budget.pause_s"]
-    unrouted = {**plan, "rerouted_keys": 0}
+    unrouted = replace(plan, rerouted_keys=0)
     assert not list(budget_violations(problem, unrouted, Budget(bytes=1, pause_s=0.1)))
