@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
-from ballast.contracts.records import Outcome
+from ballast.contracts.policy import JobPolicy
+from ballast.contracts.records import Outcome, Promise
 from ballast.contracts.settings import Settings
 from ballast.contracts.task_result import write_task_result
 from spark_jobs.outcome.applied_plan import AppliedPlan
@@ -84,31 +85,29 @@ def measure_plan(
         outcomes = read_run_outcomes(settings, applied, run_id)
     for line in report(outcomes):
         progress.info("%s", line)
-    message = broken_promise(
-        outcomes, applied.promises, applied.policy.thresholds.broken_promise_pct
-    )
-    if message is not None:
-        report_broken_promise(settings, outcomes[0], message)
+    report_broken_promise(settings, applied.policy, outcomes, applied.promises)
     return outcomes
 
 
-def report_broken_promise(settings: Settings, outcome: Outcome, message: str) -> None:
-    """Log and notify, once for each version, that a plan does worse than it promised.
-
-    Args:
-        settings: where the tables are.
-        outcome: any outcome of the version as this run measured it.
-        message: what was promised and what was measured.
-    """
-    run_id = outcome.run_id
+def report_broken_promise(
+    settings: Settings,
+    policy: JobPolicy,
+    outcomes: Sequence[Outcome],
+    promises: Mapping[str, Promise],
+) -> None:
+    """Log and notify, once for each version, that a plan does worse than it promised."""
+    message = broken_promise(outcomes, promises, policy.thresholds.broken_promise_pct)
+    if message is None:
+        return
+    first = outcomes[0]
     # Once for each version, however many runs find it.
     event = Event(
-        outcome.job, "promise_broken", run_id, f"measure of run {run_id}", message,
-        outcome.version, outcome.plan_id, unique_by=str(outcome.version),
+        first.job, "promise_broken", first.run_id, f"measure of run {first.run_id}", message,
+        first.version, first.plan_id, unique_by=str(first.version),
     )  # fmt: skip
     if append_event(settings, event):
         progress.info("the promise is broken: %s", message)
-        notice = {"kind": "promise_broken", "text": f"job {outcome.job}: {message}"}
+        notice = {"kind": "promise_broken", "text": f"job {first.job}: {message}"}
         write_task_result(notice=notice)
 
 
