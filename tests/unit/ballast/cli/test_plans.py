@@ -271,9 +271,12 @@ def test_status_says_why_the_newest_run_changed_nothing(
 ) -> None:
     assert run_json(capsys, "status", "clicks")["no_change"] is None
     said = "the difference of 2.1 points is within the noise of 3.4 of these 12 windows"
-    append(warehouse, "plans.plans", [row_of(
-        "plans.plans", job="clicks", plan_id="p4", run_id="r4", status="unchanged", reason=said, moves=0,
-        forced_moves=0, bytes=0, forced_bytes=0, created_at=NOW + timedelta(hours=1), trace_json="[]", held_back_json=None)])  # fmt: skip
+    draft = row_of(
+        "plans.plans", job="clicks", plan_id="p4", run_id="r4", status="unchanged", reason=said,
+        moves=0, forced_moves=0, bytes=0, forced_bytes=0, created_at=NOW + timedelta(hours=1),
+        trace_json="[]", held_back_json=None,
+    )  # fmt: skip
+    append(warehouse, "plans.plans", [draft])
     assert run_json(capsys, "status", "clicks")["no_change"] == f"T{said[1:]}."
 
 
