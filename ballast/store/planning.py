@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ballast.contracts.errors import PolicyError
 from ballast.contracts.planning_state import PlanningState, planning_state
-from ballast.contracts.policy import load_policy, policy_from_json
+from ballast.contracts.policy import ThresholdPolicy, load_policy, policy_from_json
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_log, read_outcomes
 from ballast.store.snapshots import newest_snapshot
@@ -21,13 +21,14 @@ def stop_after_of(settings: Settings, job: str) -> int | None:
     """Return after how many broken promises in a row the job stops planning; None for never.
 
     The policy file counts. A machine that has no such file, or a broken one, uses the policy of
-    the job's newest snapshot; without a snapshot there are no promises, and the answer is None.
+    the job's newest snapshot, and without a snapshot the default.
     """
     try:
-        policy = load_policy(settings.policies / f"{job}.yaml")
+        thresholds = load_policy(settings.policies / f"{job}.yaml").thresholds
     except PolicyError:
         snapshot = newest_snapshot(settings, job)
         if snapshot is None:
-            return None
-        policy = policy_from_json(snapshot.policy_json)
-    return policy.thresholds.stop_after_broken_promises
+            thresholds = ThresholdPolicy()
+        else:
+            thresholds = policy_from_json(snapshot.policy_json).thresholds
+    return thresholds.stop_after_broken_promises

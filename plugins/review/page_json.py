@@ -77,12 +77,12 @@ def figure_json(figure: PromisedFigure | None) -> Json | None:
         "measured_text": figure.measured_text,
         "last_measured_text": figure.last_measured_text,
     }
-    return json_value(figure) | texts
+    return {**json_value(figure), **texts}
 
 
 def promises_json(counts: PromiseCounts) -> Json:
     """How many versions were measured inside of their interval."""
-    return json_value(counts) | {"measured": counts.measured, "text": counts.text}
+    return {**json_value(counts), "measured": counts.measured, "text": counts.text}
 
 
 def noise_json(noise: JobNoise) -> Json:
@@ -104,12 +104,12 @@ def node_loads_json(loads: NodeLoads) -> Json:
         {"resource": each.resource, "nodes": [_node_json(node) for node in each.nodes]}
         for each in loads.resources
     ]
-    return json_value(loads) | {"resources": resources}
+    return {**json_value(loads), "resources": resources}
 
 
 def _node_json(node: NodeUtilisation) -> Json:
     texts = {"promised_text": node.promised_text, "measured_text": node.measured_text}
-    return json_value(node) | texts
+    return {**json_value(node), **texts}
 
 
 def version_json(summary: VersionSummary) -> Json:

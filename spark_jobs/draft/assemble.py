@@ -111,6 +111,7 @@ def draft_record(request: DraftRequest, plan_id: str, content_hash: str) -> Draf
         load_distance_points=result.load_distance_points_after,
         bound_pct=result.bound or 0.0,
         gap_pct=result.gap or 0.0,
+        precision=job_round.policy.solver.precision,
         moves=result.moves,
         bytes=result.bytes,
         forced_moves=result.forced_moves,

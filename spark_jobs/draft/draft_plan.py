@@ -10,6 +10,7 @@ from ballast.contracts.records import Draft, Snapshot
 from ballast.contracts.settings import Settings
 from ballast.contracts.task_result import write_task_result
 from ballast.store.planning import read_planning_state
+from ballast.store.plans import read_promises
 from solvers.model.budget import Budget
 from solvers.planner.plan import Plan, PlanRequest, plan
 from solvers.planner.round import ScalingRequest
@@ -24,7 +25,7 @@ from spark_jobs.draft.lookup import (
     target_in_force,
 )
 from spark_jobs.draft.region_weights import plan_region
-from spark_jobs.draft.report import actor, drafted_event, report
+from spark_jobs.draft.report import actor, drafted_event, promise_report, report
 from spark_jobs.draft.round import Round
 from spark_jobs.draft.scaling_inputs import keeping_nodes, scaling_request
 from spark_jobs.draft.scaling_rows import rows_of_decision, scaling_reason
@@ -98,7 +99,8 @@ def draft_plan(
     else:
         progress.info("the run has a draft, plan %s; nothing is solved again", draft.plan_id)
     append_event(settings, drafted_event(draft), at=draft.created_at)
-    for line in report(draft):
+    promises = read_promises(settings, job, draft.plan_id)
+    for line in (*report(draft), *promise_report(promises)):
         progress.info("%s", line)
     return draft
 

@@ -146,6 +146,8 @@ def read_past_plans(settings: Settings, snapshot: Snapshot) -> PastPlans:
     outcomes = first_outcomes(
         [Outcome.from_row(row) for row in of_first.to_pylist()], snapshot.created_at
     )
+    if not outcomes:
+        return PastPlans()
     where = [("plan_id", "in", sorted({row.plan_id for row in outcomes}))]
     promises = read_rows(settings, Promise.table, job=job, where=where)
     columns = [c for c in field_names(DraftSummary) if c in _columns(settings, DraftSummary.table)]

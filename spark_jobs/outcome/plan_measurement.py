@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from ballast.contracts.fault_points import fault_point
 from ballast.contracts.log_events import PLANNING_STOPPED, PROMISE_BROKEN
 from ballast.contracts.planning_state import PlanningState
-from ballast.contracts.records import Outcome
+from ballast.contracts.policy import JobPolicy
+from ballast.contracts.records import Outcome, Promise
 from ballast.contracts.settings import Settings
 from ballast.contracts.task_result import Notice, write_task_notices, write_task_result
 from spark_jobs.outcome.applied_plan import (
@@ -135,32 +136,33 @@ def _report(settings: Settings, applied: AppliedPlan, outcomes: Sequence[Outcome
         return []
     for line in report(outcomes):
         progress.info("%s", line)
-    limit_pct = applied.policy.thresholds.broken_promise_pct
-    message = broken_promise(outcomes, applied.promises, limit_pct)
-    return [] if message is None else report_broken_promise(settings, outcomes[0], message)
+    return report_broken_promise(settings, applied.policy, outcomes, applied.promises)
 
 
-def report_broken_promise(settings: Settings, outcome: Outcome, message: str) -> list[Notice]:
+def report_broken_promise(
+    settings: Settings,
+    policy: JobPolicy,
+    outcomes: Sequence[Outcome],
+    promises: Mapping[str, Promise],
+) -> list[Notice]:
     """Log, once for each version, that a plan does worse than it promised.
-
-    Args:
-        settings: where the tables are.
-        outcome: any outcome of the version as this run measured it.
-        message: what was promised and what was measured.
 
     Returns:
         The notice, if this call logged it.
     """
-    run_id = outcome.run_id
+    message = broken_promise(outcomes, promises, policy.thresholds.broken_promise_pct)
+    if message is None:
+        return []
+    first = outcomes[0]
     # Once for each version, however many runs find it.
     event = Event(
-        outcome.job, PROMISE_BROKEN, run_id, f"measure of run {run_id}", message,
-        outcome.version, outcome.plan_id, unique_by=str(outcome.version),
+        first.job, PROMISE_BROKEN, first.run_id, f"measure of run {first.run_id}", message,
+        first.version, first.plan_id, unique_by=str(first.version),
     )  # fmt: skip
     if not append_event(settings, event):
         return []
     progress.info("the promise is broken: %s", message)
-    return [Notice(PROMISE_BROKEN, f"job {outcome.job}: {message}")]
+    return [Notice(PROMISE_BROKEN, f"job {first.job}: {message}")]
 
 
 def cause_of(run: MeasureRun, applied: AppliedPlan, state: PlanningState) -> str:

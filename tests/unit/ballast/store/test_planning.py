@@ -50,7 +50,7 @@ def test_the_policy_file_decides_and_a_change_of_it_counts_at_once(settings: Set
 
 
 def test_without_a_readable_file_the_newest_snapshot_has_the_policy(settings: Settings) -> None:
-    assert stop_after_of(settings, JOB) is None
+    assert stop_after_of(settings, JOB) == 3
     snapshot_with(settings, policy(stop_after_broken_promises=2).to_json())
     assert stop_after_of(settings, JOB) == 2
     path = write_policy(settings.policies, policy(stop_after_broken_promises=7))
