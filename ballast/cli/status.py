@@ -10,6 +10,7 @@ from typing import Any
 from ballast.cli.render import cell_text, to_json
 from ballast.contracts.errors import NotFound
 from ballast.contracts.plan_text import plan_reason
+from ballast.contracts.planning_state import PlanningState
 from ballast.contracts.records import LogEntry
 from ballast.contracts.settings import check_job_name, load_settings
 from ballast.readmodel.job_history import JobHistory
@@ -53,6 +54,7 @@ def _fields(status: _JobStatus) -> dict[str, Any]:
         "taken_up_at_batch": ack.batch_id if ack else None,
         "take_up_reason": ack.reason or None if ack else None,
         **_load_distance_fields(summary.load_distance),
+        **_planning_fields(summary.planning),
         "versions_with_interval": status.promises.measured,
         "versions_inside": status.promises.inside,
         "no_change": plan_reason(no_change) if no_change else None,
@@ -64,6 +66,16 @@ def _fields(status: _JobStatus) -> dict[str, Any]:
         **_entry_fields("last_event", last),
         **_entry_fields("last_trouble", trouble.entry if trouble else None),
         "last_trouble_over_since": trouble.over_since if trouble else None,
+    }
+
+
+def _planning_fields(state: PlanningState) -> dict[str, Any]:
+    """Whether the job plans by itself; if not, why, and what to do."""
+    return {
+        "planning": "stopped" if state.is_stopped else "on",
+        "planning_stopped_since": state.since,
+        "planning_reason": state.reason or None,
+        "broken_promises_in_a_row": len(state.broken),
     }
 
 

@@ -391,22 +391,3 @@ class Outcome(Record):
     period_start_at: datetime
     period_end_at: datetime
     measured_at: datetime
-
-
-RECORDS: tuple[type[Record], ...] = (
-    Snapshot,
-    SnapshotNode,
-    SnapshotNoise,
-    LoadSeriesStep,
-    SourceRate,
-    ConnectionWindow,
-    Draft,
-    AssignedKeyGroup,
-    ScalingRow,
-    WorkerWeight,
-    Promise,
-    Head,
-    LogEntry,
-    Ack,
-    Outcome,
-)

@@ -14,7 +14,8 @@ from ballast.contracts.regions import CONNECTION_STATES, UNITS, WORKER_STATES
 ALIVE_STATES = ("alive", "draining")
 NODE_STATES = ("alive", "draining", "dead")
 SOLVER_STATUSES = ("optimal", "feasible", "unchanged")
-OBJECTIVES = ("balance", "joint")
+BALANCE, JOINT = "balance", "joint"
+OBJECTIVES = (BALANCE, JOINT)
 LEXICOGRAPHIC, WEIGHTED = "lexicographic", "weighted"
 TRADES = (LEXICOGRAPHIC, WEIGHTED)
 # The method of a plan that is an earlier one's content: a person's choice, not a solver's.

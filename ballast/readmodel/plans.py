@@ -13,6 +13,7 @@ from ballast.contracts.log_events import (
     REFUSED,
     TROUBLE,
 )
+from ballast.contracts.planning_state import PlanningState
 from ballast.contracts.records import (
     Ack,
     Draft,
@@ -73,6 +74,8 @@ class JobSummary:
     last_event: LogEntry | None
     last_refusal: TroubleEntry | None
     last_trouble: TroubleEntry | None
+    planning: PlanningState
+    """Whether the job plans by itself."""
 
 
 def job_summary(history: JobHistory) -> JobSummary:
@@ -95,6 +98,7 @@ def job_summary(history: JobHistory) -> JobSummary:
         last_event=log[-1] if log else None,
         last_refusal=_last(log, REFUSALS),
         last_trouble=_last(log, TROUBLE),
+        planning=history.planning,
     )
 
 

@@ -33,7 +33,8 @@ from ballast.contracts.scaling import (
     nodes_in_use,
 )
 from ballast.contracts.settings import Settings
-from ballast.store.tables import append, ensure_tables, open_table, table_exists
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import append, open_table, table_exists
 from bench.review_page import promises
 
 Row = dict[str, Any]

@@ -7,6 +7,7 @@ from typing import Any
 from ballast.contracts.json_values import json_value
 from ballast.contracts.log_events import DRAFTED
 from ballast.contracts.plan_text import plan_reason
+from ballast.contracts.planning_state import PlanningState
 from ballast.contracts.records import AssignedKeyGroup, DraftSummary, field_names
 from ballast.readmodel.changes import node_plan, weight_rows
 from ballast.readmodel.job_history import JobHistory
@@ -39,6 +40,17 @@ def job_json(summary: JobSummary) -> Json:
         "no_change": _no_change_json(summary.no_change),
         "last_event": summary.last_event,
         "last_refusal": _trouble_json(summary.last_refusal),
+        "planning": planning_json(summary.planning),
+    }
+
+
+def planning_json(state: PlanningState) -> Json:
+    """Whether a job plans by itself; if not, since when and why."""
+    return {
+        "is_stopped": state.is_stopped,
+        "since": state.since,
+        "reason": state.reason,
+        "broken_versions": state.versions,
     }
 
 

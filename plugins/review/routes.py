@@ -31,6 +31,7 @@ from plugins.review.page_json import (
     node_loads_json,
     noise_json,
     plan_json,
+    planning_json,
     promises_json,
     version_json,
 )
@@ -91,7 +92,13 @@ def job_routes(cache: TableCache, may_see: MaySee) -> APIRouter:
     def run(job: str, run_id: Annotated[str, Query(max_length=300)]) -> Any:
         history = JobHistory(cache, job)
         events = [entry for entry in history.log if entry.run_id == run_id]
-        return ReviewJsonResponse({"plan_id": plan_of_run(history, run_id), "log": events})
+        return ReviewJsonResponse(
+            {
+                "plan_id": plan_of_run(history, run_id),
+                "log": events,
+                "planning": planning_json(history.planning),
+            }
+        )
 
     _add_plan_routes(router, cache)
     return router

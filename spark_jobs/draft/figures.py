@@ -7,7 +7,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from solvers.key_routing.routing_effect import moves_between, route_cost
+from solvers.key_routing.routing_effect import key_moves_between, route_cost
 from solvers.model.metrics import saved_traffic
 from solvers.model.objective import Objective
 from solvers.model.problem import Problem
@@ -82,7 +82,7 @@ def weighted_figures(objective: Objective, plan: Plan) -> WeightedFigures:
 
 def route_figures(job_round: Round, plan: Plan) -> RouteFigures:
     """Number and cost of the plan's routes, compared with the routes in force."""
-    moves = moves_between(plan.problem, job_round.statistics, job_round.routing, plan.routing)
+    moves = key_moves_between(plan.problem, job_round.statistics, job_round.routing, plan.routing)
     n_bytes, pause_s = route_cost(plan.problem, moves)
     return {
         "routes": sum(map(len, plan.routing.values())),

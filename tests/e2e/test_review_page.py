@@ -28,6 +28,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from ballast.airflow.rest import AirflowClient, wait_until
 from ballast.contracts.figure_text import EARLIER_VERSION
 from ballast.contracts.records import Draft, Head
 from ballast.contracts.settings import Settings, load_settings
@@ -41,14 +42,14 @@ from bench.review_page.promises import TREND_REASON, TREND_VERSION
 from bench.review_page.warehouse import START, SampleJob, ids_of, job_policy, write_job
 from embedded.airflow import ADMIN, EmbeddedAirflow
 from embedded.processes import write_private
-from embedded.rest import AirflowClient, wait_until
 from tests.e2e.test_embedded_airflow import free_port
+from tests.support.browser import ADVICE, ensure_chromium
 from tests.support.http_script import Script, serving
 from tests.support.limits import limit_ms, limit_s
 from tests.support.live_job import first_version, take_up, windows_that_do_not_fit
 from tests.support.policies import small_policy, write_policy
 from tests.support.reviews import wait_for_question
-from tools.browser import ADVICE, FLAGS, ensure_chromium
+from tools.browser import FLAGS
 from tools.screenshots import log_in
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,8 @@ import pytest
 
 from ballast.contracts.settings import load_settings
 from ballast.store.plans import read_assignment, read_log, read_plans
-from ballast.store.tables import ensure_tables, read_rows
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import read_rows
 from tests.support.policies import small_policy
 from tests.support.programs import KILLED, ROOT, submit
 from tests.support.snapshots import uneven, write_snapshot

@@ -8,7 +8,7 @@ import { lastRun, refusal } from "./jobs.js";
 import { go, link } from "./main.js";
 import { pager } from "./moves.js";
 import { before, lastMeasured, laterMeasured, measured, noiseSection, promised, promiseSection, withoutInterval } from "./promises.js";
-import { explain, withoutPlans } from "./trouble.js";
+import { explain, planningStopped, withoutPlans } from "./trouble.js";
 
 const LOG_ROWS = 50;
 
@@ -24,6 +24,7 @@ export async function jobPage(name) {
   const asked = await Promise.all(waiting.map((item) => airflow.asked(item)));
   const node = h("section", {},
     h("div", { class: "row" }, h("h1", {}, name), triggerButton(name), job.plans ? whatIfButton(name) : null),
+    planningStopped(name, job.planning),
     asked.map((item) => waitingPanel(name, item)),
     job.version ? cards(job, run) : withoutPlans(name, job.last_refusal),
     withoutInterval(job.load_distance), noChange(name, job.no_change),

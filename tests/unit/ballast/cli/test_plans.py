@@ -12,7 +12,8 @@ import pytest
 
 from ballast.cli.main import main
 from ballast.contracts.settings import Settings, load_settings
-from ballast.store.tables import address, append, ensure_tables
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import address, append
 from tests.support.earlier import without_columns
 from tests.support.policies import small_policy, write_policy
 from tests.support.rows import NOW, row_of

@@ -8,7 +8,8 @@ from ballast.contracts.records import LogEntry, Promise
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.cache import TableCache
 from ballast.store.plans import read_promises
-from ballast.store.tables import append, ensure_tables, open_table
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import append, open_table
 from tests.support.rows import row_of
 
 OF_LOAD = ("figure", "=", "load_distance_pct")
