@@ -19,7 +19,7 @@ from ballast.cli.main import main as ballast
 from ballast.contracts.records import Head, LogEntry
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.plans import read_head, read_log, read_plans
-from ballast.store.tables import ensure_tables
+from ballast.store.table_schema import ensure_tables
 from embedded.airflow import ADMIN, EmbeddedAirflow
 from embedded.processes import write_private
 from embedded.rest import AirflowClient, wait_until
