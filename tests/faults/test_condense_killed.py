@@ -17,7 +17,9 @@ from tests.support.policies import small_policy, write_policy
 from tests.support.programs import KILLED, ROOT, submit
 
 POLICY = small_policy("probe")
-DETAILS = {"snapshots.key_groups": 8, "snapshots.nodes": 2, "snapshots.traffic": 4}
+DETAILS = {
+    "snapshots.key_groups": 8, "snapshots.nodes": 2, "snapshots.traffic": 4, "snapshots.noise": 2,
+}  # fmt: skip
 
 
 @pytest.fixture

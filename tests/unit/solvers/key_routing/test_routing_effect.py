@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from ballast.contracts.identity import hashed_key_group
@@ -14,6 +15,8 @@ from solvers.key_routing.routing_effect import (
     routing_after,
 )
 from solvers.model.amortisation import AmortisationGate
+from solvers.model.noise import LoadNoise
+from solvers.verify.routes import RoutedFacts
 from tests.unit.solvers.key_routing.instances import (
     EDGE,
     FREE,
@@ -33,6 +36,24 @@ def test_loads_and_traffic_are_moved_and_never_made() -> None:
     assert (after.load >= 0).all()
     assert after.traffic_rate.sum() == pytest.approx(problem.traffic_rate.sum())
     assert problem_after(problem, statistics, routing, routing) is problem
+
+
+def test_the_noise_of_loads_stays_and_that_of_edges_is_not_known_any_more() -> None:
+    problem, statistics = world()
+    edges = np.ones(len(problem.traffic_rate))
+    noise = LoadNoise(
+        0.1 * problem.load, 0.1 * problem.load, np.ones(problem.n_resources), 12,
+        traffic_error=edges, traffic_period_sd=edges,
+    )  # fmt: skip
+    noisy = replace(problem, noise=noise)
+    found = reroute(PlacedEdge(noisy, noisy.current, statistics, {}, EDGE), FREE, imbalance=1.3)
+    routing = routing_after(noisy, {}, all_moves(found))
+    after = problem_after(noisy, statistics, {}, routing)
+    assert len(after.traffic_rate) != len(edges)
+    assert after.noise.period_sd.tolist() == noise.period_sd.tolist()
+    assert after.noise.traffic_error is None
+    facts = RoutedFacts(noisy, statistics, {}, routing)
+    assert facts.problem_after().noise.traffic_error is None
 
 
 def test_a_key_that_is_back_where_its_hash_is_needs_no_route() -> None:
