@@ -2,8 +2,8 @@
 
 Three steps. *lower* makes the move or the swap that lowers the potential the most for each move of
 the budget, until the potential is low enough. *undo_needless* takes back moves as long as it stays
-low enough. *replace_moves* undoes a few moves that share nodes, lowers the potential again, and keeps
-the result if it has fewer moves, or as many and fewer bytes.
+low enough. *replace_moves* undoes a few moves that share nodes, lowers the potential again, and
+keeps the result if it has fewer moves, or as many and fewer bytes.
 """
 
 from __future__ import annotations

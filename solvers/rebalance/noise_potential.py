@@ -186,7 +186,7 @@ class NoisyPlacement:
         return change
 
     def _keeps_rules(self, nodes: IntArray, sums: FloatArray) -> BoolArray:
-        """Whether no cap is broken more than now, and the load distance stays within the ceiling."""
+        """Whether no cap is broken more than now, and no deviation is above the ceiling."""
         fixed, capped = self.terms.fixed, slice(self.terms.fixed.n_balanced, None)
         limit = np.maximum(fixed.limit[nodes, capped], self.sums[nodes, capped])
         fits = (sums[:, capped] <= limit * (1.0 + ROUNDING)).all(axis=1)
@@ -209,4 +209,3 @@ class NoisyPlacement:
         self.variance[node] += self.terms.variance[item]
         both = np.array([source, node])
         self.term[both] = self.terms.values(both, self.sums[both], self.variance[both])
-
