@@ -1,7 +1,7 @@
 """Whether the gain of a plan is real, or could come from the noise of the loads. Pure.
 
-The load is compared by ``gain_evidence`` of solvers/noise, the traffic by the standard errors of its
-rates at the same level. Moves that a dead or a draining node needs are not compared at all.
+The load is compared by ``gain_evidence`` of solvers/noise, the traffic by the standard errors of
+its rates at the same level. Moves that a dead or a draining node needs are not compared at all.
 """
 
 from __future__ import annotations
