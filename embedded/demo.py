@@ -20,9 +20,15 @@ import yaml
 
 from ballast.contracts.errors import BallastError
 from ballast.contracts.policy import JobPolicy, load_policy
-from ballast.contracts.records import Ack, Draft, Head, Outcome
+from ballast.contracts.records import Ack, Draft, Head, Outcome, Promise
 from ballast.contracts.settings import Settings, load_settings
-from ballast.store.plans import read_head, read_log, read_outcomes, read_plan
+from ballast.store.plans import (
+    read_head,
+    read_log,
+    read_outcomes,
+    read_plan,
+    read_promises,
+)
 from embedded.airflow import ADMIN
 from embedded.errors import EmbeddedError, WaitedTooLong
 from embedded.loop import (
@@ -57,6 +63,8 @@ class MeasuredPlan:
     plan: Draft
     ack: Ack
     load_distance: Outcome
+    promise: Promise
+    """The promised load distance."""
     traffic: Traffic | None
     """Of a joint plan only."""
     stage_seconds: Mapping[str, float]
@@ -194,6 +202,7 @@ def _measured_plan(
     """The plan's promises and its outcome, for the report."""
     first_run, second_run = runs
     plan = read_plan(stack.settings, JOB, head.plan_id)
+    promises = {row.figure: row for row in read_promises(stack.settings, JOB, head.plan_id)}
     outcomes = {row.figure: row for row in read_outcomes(stack.settings, JOB, head.version)}
     if "load_distance_pct" not in outcomes:
         raise WaitedTooLong(
@@ -205,6 +214,7 @@ def _measured_plan(
         plan=plan,
         ack=ack,
         load_distance=outcomes["load_distance_pct"],
+        promise=promises["load_distance_pct"],
         stage_seconds=stage_seconds(client, first_run) | {"measure": measure_seconds},
         traffic=traffic_of(plan, outcomes, stack.policy),
         unfinished_run_id=second_run,
@@ -239,7 +249,7 @@ def findings_of(measured: MeasuredPlan, sums: SumsCheck, peak_memory_bytes: int)
         version=measured.head.version,
         plan_id=plan.plan_id,
         before_pct=plan.load_distance_before_pct,
-        promised_pct=plan.load_distance_pct,
+        promised=measured.promise,
         measured_pct=measured.load_distance.measured,
         bound_pct=plan.bound_pct,
         method=plan.method,

@@ -17,6 +17,7 @@ from ballast.contracts.records import (
     Head,
     LogEntry,
     Outcome,
+    Promise,
     Record,
     ScalingRow,
     WorkerWeight,
@@ -88,6 +89,12 @@ def read_plan(settings: Settings, job: str, plan_id: str) -> Draft:
 def read_plans(settings: Settings, job: str) -> list[Draft]:
     """Return every draft of a job, oldest first."""
     return sorted(_records(Draft, settings, job), key=lambda row: row.created_at)
+
+
+def read_promises(settings: Settings, job: str, plan_id: str) -> list[Promise]:
+    """Return what a plan promises, sorted by figure; none for a plan of an earlier version."""
+    rows = _records(Promise, settings, job, ("plan_id", "=", plan_id))
+    return sorted(rows, key=lambda row: row.figure)
 
 
 def read_log(settings: Settings, job: str) -> list[LogEntry]:

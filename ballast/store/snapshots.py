@@ -5,7 +5,7 @@ The problem consists of names and arrays, because this package does not import t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 
 from ballast.contracts.errors import InvalidInput, NotFound
 from ballast.contracts.policy import JobPolicy, policy_from_json
-from ballast.contracts.records import Snapshot
+from ballast.contracts.records import Snapshot, SnapshotNoise
 from ballast.contracts.settings import Settings
+from ballast.contracts.tables import TOO_FEW
 from ballast.store.tables import Filter, read_rows, table_exists
 
 PARTS = ("key_groups", "nodes", "traffic")
@@ -27,16 +28,27 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ResourceColumns:
-    """The names of the columns with the load on a resource and the capacity of a node."""
+    """The names of the columns of a resource: load, capacity of a node, and noise of the load."""
 
     load: str
     capacity: str
+    window_sd: str | None = None
+    """The standard deviation of the load from window to window; None for a resource whose load is
+    a state of the newest window, and no mean over windows."""
+    mean_error: str | None = None
 
 
 RESOURCES: Mapping[str, ResourceColumns] = {
-    "cpu": ResourceColumns("cpu_load_cores", "cpu_capacity_cores"),
+    "cpu": ResourceColumns(
+        "cpu_load_cores", "cpu_capacity_cores", "cpu_window_sd_cores", "cpu_mean_error_cores"
+    ),
     "memory": ResourceColumns("memory_load_bytes", "memory_capacity_bytes"),
-    "network": ResourceColumns("network_load_bytes_per_s", "network_capacity_bytes_per_s"),
+    "network": ResourceColumns(
+        "network_load_bytes_per_s",
+        "network_capacity_bytes_per_s",
+        "network_window_sd_bytes_per_s",
+        "network_mean_error_bytes_per_s",
+    ),
 }
 
 
@@ -134,8 +146,34 @@ class ProblemColumns:
     traffic_rate: Floats | None = None
 
 
-def read_snapshot(settings: Settings, snapshot: Snapshot) -> tuple[JobPolicy, ProblemColumns]:
-    """Return the policy and the problem of a snapshot.
+@dataclass(frozen=True, eq=False)
+class NoiseColumns:
+    """The noise of a snapshot's loads, in the order of the problem's key groups and traffic."""
+
+    window_sd: Floats
+    """A row for each key group, a column for each resource."""
+    mean_error: Floats
+    """As ``window_sd``."""
+    rows: tuple[SnapshotNoise, ...]
+    """A row for each resource whose noise was estimated."""
+    traffic_window_sd: Floats | None = None
+    """A value for each edge; None without traffic, NaN if unknown."""
+    traffic_mean_error: Floats | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class SnapshotProblem:
+    """What a snapshot says of a job: policy, problem, and noise of the problem's loads."""
+
+    policy: JobPolicy
+    problem: ProblemColumns
+    noise: NoiseColumns | None
+    """None if it is not known; ``noise_reason`` says why."""
+    noise_reason: str
+
+
+def read_snapshot(settings: Settings, snapshot: Snapshot) -> SnapshotProblem:
+    """Return the policy, the problem and the noise of a snapshot.
 
     Raises:
         InvalidInput: a capacity is missing, or a row names a node or key group that is missing.
@@ -145,7 +183,23 @@ def read_snapshot(settings: Settings, snapshot: Snapshot) -> tuple[JobPolicy, Pr
         read_rows(settings, f"snapshots.{name}", job=snapshot.job, where=where) for name in PARTS
     ]
     policy = policy_from_json(snapshot.policy_json)
-    return policy, problem_columns(policy, *parts)
+    rows = read_noise(settings, snapshot)
+    key_groups, _, traffic = parts
+    return SnapshotProblem(
+        policy,
+        problem_columns(policy, *parts),
+        noise_columns(policy, key_groups, traffic, rows),
+        noise_reason(policy, key_groups, rows),
+    )
+
+
+def read_noise(settings: Settings, snapshot: Snapshot) -> list[SnapshotNoise]:
+    """Return the noise of a snapshot by resource; none for a snapshot of an earlier version."""
+    if not table_exists(settings, SnapshotNoise.table):
+        return []
+    where = [("snapshot_id", "=", snapshot.snapshot_id)]
+    rows = read_rows(settings, SnapshotNoise.table, job=snapshot.job, where=where)
+    return [SnapshotNoise.from_row(row) for row in rows.to_pylist()]
 
 
 def problem_columns(
@@ -156,7 +210,7 @@ def problem_columns(
     Raises:
         InvalidInput: as for :func:`read_snapshot`.
     """
-    key_groups = key_groups.sort_by([("operator_id", "ascending"), ("key_group", "ascending")])
+    key_groups = _in_order(key_groups)
     nodes = nodes.sort_by("node_id")
     names = key_group_names(key_groups["operator_id"], key_groups["key_group"])
     objective = policy.objective
@@ -180,6 +234,79 @@ def problem_columns(
         traffic_to=None if flows is None else flows.target,
         traffic_rate=None if flows is None else flows.rate,
     )
+
+
+def _in_order(key_groups: pa.Table) -> pa.Table:
+    return key_groups.sort_by([("operator_id", "ascending"), ("key_group", "ascending")])
+
+
+def noise_reason(policy: JobPolicy, key_groups: pa.Table, rows: Sequence[SnapshotNoise]) -> str:
+    """Return why the noise of a snapshot's loads is not known; empty if it is known."""
+    by_resource, noisy = {row.resource: row for row in rows}, _noisy_resources(policy)
+    if not noisy:
+        return f"the noise of {' and '.join(policy.objective.resources)} is not estimated"
+    for name in noisy:
+        row, column = by_resource.get(name), RESOURCES[name].window_sd
+        if row is None or column not in key_groups.column_names:
+            return "the snapshot was taken by an earlier version, without the noise of the loads"
+        if row.status == TOO_FEW:
+            return row.reason
+        if key_groups[column].null_count == key_groups.num_rows:
+            return f"no key group of the snapshot has a known noise of its {name} load"
+    return ""
+
+
+def noise_columns(
+    policy: JobPolicy, key_groups: pa.Table, traffic: pa.Table, rows: Sequence[SnapshotNoise]
+) -> NoiseColumns | None:
+    """Return the noise in the rows of a snapshot; None if :func:`noise_reason` has a reason.
+
+    A key group that fell silent on a dead node has no noise of its own. It gets the noise that is
+    usual for its load, and its mean counts as that of a single window: it is the last known one.
+
+    Args:
+        policy: its objective names the resources.
+        key_groups: rows of snapshots.key_groups, in any order.
+        traffic: rows of snapshots.traffic, in the order in which the problem has them.
+        rows: rows of snapshots.noise.
+    """
+    if noise_reason(policy, key_groups, rows):
+        return None
+    ordered = _in_order(key_groups)
+    found = [_load_noise(ordered, RESOURCES[name]) for name in policy.objective.resources]
+    return NoiseColumns(
+        window_sd=np.column_stack([window_sd for window_sd, _ in found]),
+        mean_error=np.column_stack([mean_error for _, mean_error in found]),
+        rows=tuple(row for row in rows if row.resource in policy.objective.resources),
+        traffic_window_sd=_traffic_noise(traffic, "records_window_sd_per_s"),
+        traffic_mean_error=_traffic_noise(traffic, "records_mean_error_per_s"),
+    )
+
+
+def _noisy_resources(policy: JobPolicy) -> list[str]:
+    """The resources of the objective whose loads are means over windows."""
+    return [name for name in policy.objective.resources if RESOURCES[name].window_sd]
+
+
+def _load_noise(key_groups: pa.Table, of: ResourceColumns) -> tuple[Floats, Floats]:
+    """The standard deviations and mean errors of a resource; zeros for one without noise."""
+    if of.window_sd is None or of.mean_error is None:
+        return np.zeros(key_groups.num_rows), np.zeros(key_groups.num_rows)
+    load, window_sd, mean_error = (
+        np.array(key_groups[column].to_numpy(), dtype=np.float64)
+        for column in (of.load, of.window_sd, of.mean_error)
+    )
+    unknown = ~(np.isfinite(window_sd) & np.isfinite(mean_error))
+    total = load[~unknown].sum()
+    usual = window_sd[~unknown].sum() / total if total > 0 else 0.0
+    window_sd[unknown] = mean_error[unknown] = usual * load[unknown]
+    return window_sd, mean_error
+
+
+def _traffic_noise(traffic: pa.Table, column: str) -> Floats | None:
+    if traffic.num_rows == 0 or column not in traffic.column_names:
+        return None
+    return np.asarray(traffic[column].to_numpy(), dtype=np.float64)
 
 
 def key_group_names(operator_ids: pa.ChunkedArray, numbers: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -94,6 +94,8 @@ def problem_after(
         traffic_from=source,
         traffic_to=target,
         traffic_rate=rate,
+        # Some edges are new: nothing is known of their noise.
+        noise=None if problem.noise is None else problem.noise.without_traffic(),
     )
 
 

@@ -159,6 +159,8 @@ class RoutedFacts:
             traffic_from=source,
             traffic_to=target,
             traffic_rate=rate,
+            # Some edges are new: nothing is known of their noise.
+            noise=None if self.problem.noise is None else self.problem.noise.without_traffic(),
         )
 
     def _load(self) -> Floats:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from ballast.contracts.errors import Infeasible, VerificationFailed
 from ballast.contracts.records import Draft, Snapshot
 from ballast.contracts.settings import Settings
+from ballast.store.plans import read_promises
 from solvers.planner.plan import Plan, PlanRequest, plan
 from solvers.planner.round import ScalingRequest
 from spark_jobs.draft.assemble import AssembledDraft, DraftRequest, assemble_draft
@@ -19,7 +20,7 @@ from spark_jobs.draft.lookup import (
     target_in_force,
 )
 from spark_jobs.draft.region_weights import plan_region
-from spark_jobs.draft.report import actor, drafted_event, report
+from spark_jobs.draft.report import actor, drafted_event, promise_report, report
 from spark_jobs.draft.round import Round
 from spark_jobs.draft.scaling_inputs import scaling_request
 from spark_jobs.draft.scaling_rows import rows_of_decision, scaling_reason
@@ -50,12 +51,13 @@ def draft_plan(settings: Settings, job: str, run_id: str, options: SolveOptions)
     draft = find_draft(settings, snapshot)
     if draft is None:
         made = make_draft(settings, snapshot, options)
-        write_draft(settings, made.draft, made.content)
+        write_draft(settings, made)
         draft = required_draft(settings, snapshot)
     else:
         progress.info("the run has a draft, plan %s; nothing is solved again", draft.plan_id)
     append_event(settings, drafted_event(draft), at=draft.created_at)
-    for line in report(draft):
+    promises = read_promises(settings, job, draft.plan_id)
+    for line in (*report(draft), *promise_report(promises)):
         progress.info("%s", line)
     return draft
 

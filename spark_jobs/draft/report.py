@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ballast.contracts import plan_text
-from ballast.contracts.records import Draft
+from ballast.contracts.figure_text import promised_text
+from ballast.contracts.records import Draft, Promise
 from solvers.model.objective import JOINT, WEIGHTED
 from solvers.model.result import Status
 from spark_jobs.warehouse.plan_log import Event
@@ -52,6 +55,16 @@ def report(draft: Draft) -> list[str]:
         *_path(draft),
         *_held_back(draft),
         *_advice(draft),
+    ]
+
+
+def promise_report(promises: Sequence[Promise]) -> list[str]:
+    """What the next period will measure, one line for each figure; single nodes are left out."""
+    return [
+        f"expected {row.figure}: {promised_text(row.expected, row.low, row.high, row.unit)}"
+        + (f", no interval: {row.reason}" if row.reason else "")
+        for row in promises
+        if "/" not in row.figure
     ]
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 from statistics import median
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ballast.contracts.identity import is_routable
 from ballast.contracts.policy import JobPolicy
@@ -17,10 +18,11 @@ from ballast.contracts.records import (
     Outcome,
     ScalingRow,
     Snapshot,
+    SnapshotNoise,
     WorkerWeight,
 )
 from ballast.contracts.scaling import DRAIN, DRAINING, KEEP, SPARE
-from ballast.store.snapshots import key_group_names
+from ballast.store.snapshots import key_group_names, noise_reason
 from solvers.key_routing.decayed_statistics import CANDIDATES
 from solvers.key_routing.routed_plan import RoutingOptions
 from solvers.model.amortisation import AmortisationGate
@@ -28,11 +30,13 @@ from solvers.model.key_statistics import EarlierPeriod, Ends, KeyStatistics, Rou
 from solvers.model.objective import Objective, objective_of_policy
 from solvers.model.problem import Problem
 from solvers.model.traffic_costs import TrafficCosts
+from solvers.noise.calibration import PastOutcome
 from solvers.planner.plan import KeyRouting
 from solvers.verify.routes import RouteRules
 from solvers.verify.scaling import ScalingRules, Spare
 from spark_jobs.draft.calibration import Calibration, calibrate
 from spark_jobs.draft.content import Route, routing_of
+from spark_jobs.draft.past_outcomes import PastPlans, past_outcomes
 from spark_jobs.draft.problem import build_problem
 from spark_jobs.draft.region_weights import RegionStatistics, regions_of
 from spark_jobs.draft.scaling_inputs import capacity_of
@@ -57,6 +61,12 @@ class Round:
     connections: Sequence[ConnectionWindow] = ()
     weights_in_force: Sequence[WorkerWeight] = ()
     """Weights of the head when the snapshot was taken. Regions follow the head by themselves."""
+    noise_reason: str = ""
+    """Why the noise of the loads is not known; empty if the problem has it."""
+    past_outcomes: Mapping[str, Sequence[PastOutcome]] = field(default_factory=dict)
+    """How the promises of earlier versions came out, by figure."""
+    records_per_s: float = 0.0
+    """Records of all key groups in the snapshot."""
 
     @property
     def keys(self) -> KeyRouting:
@@ -163,6 +173,8 @@ class RoundInputs:
     weights_in_force: Sequence[WorkerWeight] = ()
     remembered: Sequence[RememberedKeyPairs] = ()
     """Key pairs of earlier periods, oldest first."""
+    noise: Sequence[SnapshotNoise] = ()
+    past: PastPlans = field(default_factory=PastPlans)
 
 
 def round_of(inputs: RoundInputs) -> Round:
@@ -178,7 +190,7 @@ def round_of(inputs: RoundInputs) -> Round:
     return Round(
         snapshot,
         policy,
-        build_problem(policy, inputs.key_groups, inputs.nodes, inputs.traffic),
+        build_problem(policy, inputs.key_groups, inputs.nodes, inputs.traffic, inputs.noise),
         objective_of(policy, calibration, wire.bytes_per_record),
         wire,
         calibration,
@@ -187,6 +199,9 @@ def round_of(inputs: RoundInputs) -> Round:
         inputs.scaling_in_force,
         inputs.connections,
         inputs.weights_in_force,
+        noise_reason(policy, inputs.key_groups, inputs.noise),
+        past_outcomes(inputs.past, snapshot.created_at),
+        float(pc.sum(inputs.key_groups["records_per_s"]).as_py() or 0.0),
     )
 
 

@@ -14,12 +14,15 @@ import numpy.typing as npt
 from numpy import float64
 
 from ballast.contracts import identity
-from ballast.contracts.records import Draft, ScalingRow
+from ballast.contracts.records import Draft, Promise, ScalingRow
 from ballast.contracts.scaling import IN_USE, NODE, node_actions, scaled
 from ballast.store.snapshots import key_group_names
 from solvers.model.budget import Budget
 from solvers.model.objective import LEXICOGRAPHIC, Objective
+from solvers.model.problem import Problem
 from solvers.verify.assignment import node_sums, verify
+from solvers.verify.assignment_rows import Assignment
+from solvers.verify.promises import PromisedFigure, check_promises
 from solvers.verify.routes import RoutedFacts, budget_violations, row_violations
 from solvers.verify.scaling import scaled_problem, scaling_violations
 from solvers.verify.violation import Violation
@@ -61,7 +64,9 @@ ROUNDING = {"route_bytes": 1.0}
 """Absolute: whole bytes, rounded up from a sum."""
 
 
-def violations_of(job_round: Round, draft: Draft, content: PlanContent) -> list[Violation]:
+def violations_of(
+    job_round: Round, draft: Draft, content: PlanContent, promises: Sequence[Promise] = ()
+) -> list[Violation]:
     """Every promise of a draft that its own rows do not keep.
 
     The objective is that of the policy: a draft cannot choose another one.
@@ -70,6 +75,7 @@ def violations_of(job_round: Round, draft: Draft, content: PlanContent) -> list[
         job_round: the snapshot that the draft was made from.
         draft: the row of plans.plans.
         content: the rows of the plan's content.
+        promises: rows of plans.promises of the plan; a plan of an earlier version has none.
 
     Returns:
         The violations; an empty list if the draft may be published.
@@ -91,7 +97,7 @@ def violations_of(job_round: Round, draft: Draft, content: PlanContent) -> list[
         job_round = replace(job_round, problem=problem)
     return [
         *_objective_violations(job_round.objective, draft),
-        *_figure_violations(job_round, draft, content),
+        *_figure_violations(job_round, draft, content, promises),
     ]
 
 
@@ -106,7 +112,9 @@ def _identity_violations(draft: Draft, content: PlanContent) -> list[Violation]:
     return []
 
 
-def _figure_violations(job_round: Round, draft: Draft, content: PlanContent) -> list[Violation]:
+def _figure_violations(
+    job_round: Round, draft: Draft, content: PlanContent, promised: Sequence[Promise]
+) -> list[Violation]:
     """The figures, the budget and the rules, computed from the assignment and the routes."""
     problem, assignment = job_round.problem, content.assignments
     budget = Budget(draft.budget_moves, draft.budget_bytes, draft.budget_pause_s)
@@ -129,7 +137,30 @@ def _figure_violations(job_round: Round, draft: Draft, content: PlanContent) -> 
         *budget_violations(problem, draft.to_row(), budget),
         *facts.violations([node_of[name] for name in problem.key_group_ids], job_round.route_rules),
         *_cpu_violations(job_round, sums, content.scaling),
+        *_promise_violations(job_round, draft, promised, (names, nodes), rerouted),
     ]
+
+
+def _promise_violations(
+    job_round: Round,
+    draft: Draft,
+    promised: Sequence[Promise],
+    assignment: Assignment,
+    rerouted: Problem | None,
+) -> list[Violation]:
+    """What the plan promises for the next period; nothing if it is of an earlier version."""
+    if not promised:
+        return []
+    if any(row.plan_id != draft.plan_id for row in promised):
+        return [Violation("promises", "rows of another plan")]
+    by_figure = {
+        row.figure: PromisedFigure(row.expected, row.low, row.high, row.lowest, row.highest)
+        for row in promised
+    }
+    if len(by_figure) < len(promised):
+        return [Violation("promises", "a figure is promised twice")]
+    costs = job_round.objective.costs
+    return check_promises(job_round.problem, assignment, by_figure, costs, rerouted)
 
 
 def _objective_violations(objective: Objective, draft: Draft) -> Iterator[Violation]:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import pyarrow as pa
 
 from ballast.contracts.policy import JobPolicy
-from ballast.contracts.records import Ack, ConnectionWindow, Draft, ScalingRow, WorkerWeight
+from ballast.contracts.records import (
+    Ack,
+    ConnectionWindow,
+    Draft,
+    Promise,
+    ScalingRow,
+    WorkerWeight,
+)
 from spark_jobs.snapshot.window_selection import TakeUp
 
 # Statistics periods that are read to find complete windows, however long the history is.
@@ -42,6 +49,8 @@ class AppliedPlan:
     """Weights of workers of ordered regions under the plan."""
     connections: Sequence[ConnectionWindow] = ()
     """Connections of the plan's snapshot: their figures before the plan."""
+    promises: Mapping[str, Promise] = field(default_factory=dict)
+    """What the plan promises by figure; empty for a plan of an earlier version."""
 
     @property
     def staying(self) -> list[str]:

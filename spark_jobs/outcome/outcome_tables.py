@@ -17,6 +17,7 @@ from ballast.store.plans import (
     read_head,
     read_outcomes,
     read_plan,
+    read_promises,
     read_scaling,
     read_weights,
 )
@@ -67,6 +68,7 @@ def read_applied_plan(settings: Settings, job: str) -> AppliedPlan | None:
         scaling=scaling,
         weights=weights,
         connections=_snapshot_connections(settings, job, plan.snapshot_id) if weights else (),
+        promises={row.figure: row for row in read_promises(settings, job, head.plan_id)},
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 
 from ballast.contracts.policy import JobPolicy
-from ballast.contracts.records import Outcome
+from ballast.contracts.records import Outcome, Promise
 from ballast.contracts.settings import Settings
 from ballast.contracts.task_result import write_task_result
 from spark_jobs.outcome.applied_plan import AppliedPlan
@@ -85,22 +85,25 @@ def measure_plan(
         outcomes = read_run_outcomes(settings, applied, run_id)
     for line in report(outcomes):
         progress.info("%s", line)
-    report_broken_promise(settings, applied.policy, outcomes, run_id)
+    report_broken_promise(settings, applied.policy, outcomes, applied.promises)
     return outcomes
 
 
 def report_broken_promise(
-    settings: Settings, policy: JobPolicy, outcomes: Sequence[Outcome], run_id: str
+    settings: Settings,
+    policy: JobPolicy,
+    outcomes: Sequence[Outcome],
+    promises: Mapping[str, Promise],
 ) -> None:
     """Log and notify, once for each version, that a plan does worse than it promised."""
-    message = broken_promise(outcomes, policy.thresholds.broken_promise_pct)
+    message = broken_promise(outcomes, promises, policy.thresholds.broken_promise_pct)
     if message is None:
         return
     first = outcomes[0]
     # Once for each version, however many runs find it.
     event = Event(
-        first.job, "promise_broken", run_id, f"measure of run {run_id}", message, first.version,
-        first.plan_id, unique_by=str(first.version),
+        first.job, "promise_broken", first.run_id, f"measure of run {first.run_id}", message,
+        first.version, first.plan_id, unique_by=str(first.version),
     )  # fmt: skip
     if append_event(settings, event):
         progress.info("the promise is broken: %s", message)
@@ -133,11 +136,13 @@ def measure_applied_plan(run: MeasureRun, applied: AppliedPlan) -> list[Outcome]
     measured = measure_figures(policy, applied.key_groups, applied.nodes, loads)
     progress.info("measured")
     figures = plan_figures(applied.plan, applied.ack, measured)
-    figures += node_figures(applied.scaling, applied.key_groups, loads.key_groups)
+    figures += node_figures(
+        applied.scaling, applied.promises.values(), applied.key_groups, loads.key_groups
+    )
     measurement = _measurement(run, applied)
     period = MeasuredPeriod.of_windows(ends, policy.window_s)
     regions = sorted({row.region_id for row in applied.weights})
-    return outcomes_of(measurement, period, figures) + [
+    return outcomes_of(measurement, period, figures, applied.promises) + [
         outcome
         for region_id in regions
         for outcome in _region_outcomes(run, applied, measurement, region_id)
@@ -171,7 +176,7 @@ def _region_outcomes(
     before = region_windows(applied.connections, region_id)
     figures = region_figures(region_id, weights, before, after, policy.window_s)
     period = MeasuredPeriod.of_windows(list(after), policy.window_s)
-    return outcomes_of(measurement, period, figures)
+    return outcomes_of(measurement, period, figures, applied.promises)
 
 
 def _too_few_windows(applied: AppliedPlan, usable: Sequence[WindowSummary], as_of: datetime) -> str:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from ballast.contracts.errors import NotFound
 from ballast.contracts.records import ScalingRow
 from ballast.contracts.settings import Settings
+from ballast.store.plans import read_promises
 from solvers.model.problem import Problem
 from solvers.verify.scaling import scaled_problem
 from spark_jobs.draft.lookup import find_snapshot, read_content, read_round, required_draft
@@ -70,7 +71,10 @@ def prepare_review(
     log_plan_event(settings, "waiting", head_of(draft, datetime.now(UTC)), BY_HAND)
     assignment, _, scaling, _ = read_content(settings, draft)
     problem = _problem_under(read_round(settings, snapshot), scaling)
-    details = DraftDetails(loads_of_nodes(problem, assignment), moves_of(assignment), scaling)
+    promises = read_promises(settings, job, plan_id)
+    details = DraftDetails(
+        loads_of_nodes(problem, assignment), moves_of(assignment), scaling, promises
+    )
     reasons = first_waiting_reason(settings, draft)
     return ReviewRequest(subject(draft), review_body(draft, details, reasons, page))
 

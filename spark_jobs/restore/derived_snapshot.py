@@ -28,8 +28,8 @@ from spark_jobs.restore.lookup import source_snapshot
 
 SNAPSHOTS = "snapshots.snapshots"
 WRITTEN = (
-    "snapshots.key_groups", "snapshots.nodes", "snapshots.traffic", "snapshots.key_pairs",
-    "snapshots.connections", SNAPSHOTS,
+    "snapshots.key_groups", "snapshots.nodes", "snapshots.traffic", "snapshots.noise",
+    "snapshots.key_pairs", "snapshots.connections", SNAPSHOTS,
 )  # fmt: skip
 NodeOfKeyGroup = dict[tuple[str, int], str]
 
@@ -74,7 +74,7 @@ def _derive(settings: Settings, source: Snapshot, run_id: str, head: Head) -> Sn
 def _details(
     settings: Settings, policy: JobPolicy, source: Snapshot, head: Head
 ) -> dict[str, pa.Table]:
-    names = ["snapshots.traffic"]
+    names = ["snapshots.traffic", "snapshots.noise"]
     if source.key_pairs_table_version is not None:
         names.append("snapshots.key_pairs")
     if source.connections_table_version is not None:

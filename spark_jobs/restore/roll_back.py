@@ -88,7 +88,7 @@ def _write_draft(
     settings: Settings, snapshot: Snapshot, earlier: EarlierVersion, request: RollbackRequest
 ) -> Draft:
     made = make_rollback_draft(read_round(settings, snapshot), earlier, request)
-    write_draft(settings, made.draft, made.content)
+    write_draft(settings, made)
     return required_draft(settings, snapshot)
 
 

@@ -41,8 +41,9 @@ from spark_jobs.snapshot.window_selection import TakeUp
 
 TABLES_USED = (
     KEY_GROUPS, NODES, TRAFFIC, KEY_PAIRS, SOURCES, CONNECTIONS, "metrics.rejected",
-    "snapshots.key_groups", "snapshots.nodes", "snapshots.traffic", "snapshots.key_pairs",
-    "snapshots.load_series", "snapshots.sources", "snapshots.connections", Snapshot.table,
+    "snapshots.key_groups", "snapshots.nodes", "snapshots.traffic", "snapshots.noise",
+    "snapshots.key_pairs", "snapshots.load_series", "snapshots.sources", "snapshots.connections",
+    Snapshot.table,
 )  # fmt: skip
 
 

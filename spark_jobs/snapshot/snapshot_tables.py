@@ -10,7 +10,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from ballast.contracts.records import Snapshot, SnapshotNode
+from ballast.contracts.records import Record, Snapshot, SnapshotNode
 from ballast.contracts.schemas import SQL_TYPES
 from ballast.contracts.tables import TABLES
 from ballast.store import tables as store
@@ -152,9 +152,13 @@ def write_snapshot(run: SnapshotRun, *, windows: int, rejected_rows: int) -> Non
     )
 
 
-def node_frame(spark: SparkSession, nodes: Sequence[SnapshotNode]) -> DataFrame:
-    """Nodes as a frame with the schema of ``snapshots.nodes``."""
-    columns = TABLES[SnapshotNode.table].columns
+def record_frame(spark: SparkSession, records: Sequence[Record]) -> DataFrame:
+    """Records of one kind as a frame with the schema of their table.
+
+    Raises:
+        IndexError: there are no records.
+    """
+    columns = TABLES[records[0].table].columns
     schema = ", ".join(f"{column.name} {SQL_TYPES[column.type]}" for column in columns)
-    values = [tuple(getattr(node, column.name) for column in columns) for node in nodes]
+    values = [tuple(getattr(record, column.name) for column in columns) for record in records]
     return spark.createDataFrame(values, schema).coalesce(1)

@@ -11,6 +11,7 @@ from functools import cached_property
 
 from pyspark.sql import DataFrame
 
+from solvers.noise.snapshot_noise import snapshot_noise_row
 from spark_jobs.program.run import progress
 from spark_jobs.snapshot.bad_rows import is_good, with_reasons
 from spark_jobs.snapshot.connections import (
@@ -26,8 +27,11 @@ from spark_jobs.snapshot.incomplete_period import (
     missing_groups,
 )
 from spark_jobs.snapshot.key_pair_rates import key_pair_rates
+from spark_jobs.snapshot.load_noise import (
+    key_group_loads_with_noise,
+    traffic_rates_with_noise,
+)
 from spark_jobs.snapshot.load_series import load_series, series_reach, source_rates
-from spark_jobs.snapshot.loads import key_group_loads, traffic_rates
 from spark_jobs.snapshot.metric_tables import (
     CONNECTIONS,
     KEY_GROUPS,
@@ -40,12 +44,12 @@ from spark_jobs.snapshot.node_states import NodeStatus, node_activity, node_stat
 from spark_jobs.snapshot.run_context import SnapshotRun
 from spark_jobs.snapshot.snapshot_tables import (
     MetricRows,
-    node_frame,
     read_last_connection_window,
     read_metrics,
     read_planned_placement,
     read_previous_key_groups,
     read_previous_nodes,
+    record_frame,
     write_details,
     write_snapshot,
 )
@@ -56,7 +60,12 @@ from spark_jobs.snapshot.stranded_key_groups import (
     silent_groups,
     stranded_loads,
 )
-from spark_jobs.snapshot.validation import Validate, ValidatedMetrics, validate_metrics
+from spark_jobs.snapshot.validation import (
+    Validate,
+    ValidatedMetrics,
+    require_good_details,
+    validate_metrics,
+)
 from spark_jobs.snapshot.window_rows import GROUP, without_groups
 from spark_jobs.snapshot.window_selection import select_windows, windows_needed
 from spark_jobs.snapshot.window_summaries import period_windows
@@ -78,6 +87,12 @@ class _ReportingKeyGroups:
         """Number of key groups that report in a complete window."""
         return self.of_policy - (self.stranded.count() if self.stranded is not None else 0)
 
+    def with_stranded(self, loads: DataFrame) -> DataFrame:
+        """The loads of all key groups; nothing is known of the noise of stranded ones."""
+        if self.stranded is None:
+            return loads
+        return loads.unionByName(self.stranded, allowMissingColumns=True)
+
 
 def take_snapshot(run: SnapshotRun, validate: Validate) -> None:
     """Take the snapshot of a run and write it.
@@ -89,7 +104,9 @@ def take_snapshot(run: SnapshotRun, validate: Validate) -> None:
     states = _node_states(run, metrics)
     groups = _reporting_key_groups(run, metrics, states)
     windows = _usable_windows(run, groups, states)
-    write_details(run, _details(run, metrics, states, groups, windows))
+    details = _details(run, metrics, states, groups, windows)
+    require_good_details(details, validate)
+    write_details(run, details)
     write_snapshot(run, windows=len(windows), rejected_rows=metrics.rejected_rows)
     progress.info("wrote the snapshot")
 
@@ -192,13 +209,20 @@ def _details(
     windows: Sequence[datetime],
 ) -> dict[str, DataFrame]:
     """The snapshot's rows by table."""
-    window_s, stranded = run.policy.window_s, groups.stranded
-    loads = key_group_loads(groups.good, windows, window_s)
+    window_s = run.policy.window_s
     nodes = [state.record(run.request.job, run.snapshot_id) for state in states]
+    loads = key_group_loads_with_noise(groups.good, windows, window_s)
+    for resource in loads.resources:
+        progress.info("noise of %s: %s, %s", resource.resource, resource.status, resource.reason)
+    noise = [
+        snapshot_noise_row(resource, run.request.job, run.snapshot_id)
+        for resource in loads.resources
+    ]
     details = {
-        "snapshots.key_groups": loads if stranded is None else loads.unionByName(stranded),
-        "snapshots.nodes": node_frame(run.spark, nodes),
-        "snapshots.traffic": traffic_rates(metrics.good(TRAFFIC), windows, window_s),
+        "snapshots.key_groups": groups.with_stranded(loads.rows),
+        "snapshots.nodes": record_frame(run.spark, nodes),
+        "snapshots.traffic": traffic_rates_with_noise(metrics.good(TRAFFIC), windows, window_s),
+        "snapshots.noise": record_frame(run.spark, noise),
     }
     if KEY_PAIRS in metrics.tables:
         good = metrics.good(KEY_PAIRS)

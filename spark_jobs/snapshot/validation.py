@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
 from pyspark.sql import DataFrame
 
 from ballast.contracts.errors import GateFailed
+from ballast.contracts.tables import TABLES, Table
 from expectations.policy_rules import CheckedTable
 from expectations.suites import Suite, checked_suite
 from spark_jobs.program.fault_points import fault_point
@@ -26,6 +27,10 @@ if TYPE_CHECKING:  # Importing it for real takes seconds; condense does that whi
 
 MAY_BE_EMPTY = (TRAFFIC, KEY_PAIRS, SOURCES, CONNECTIONS)
 """Traffic, key pairs, sources and connections may be empty; other tables must not."""
+WITH_NOISE = ("snapshots.key_groups", "snapshots.traffic", "snapshots.noise")
+"""Parts of the snapshot that hold estimates, which are checked before they are written."""
+EMPTY_DETAILS = ("snapshots.traffic",)
+IDS = ("job", "snapshot_id")
 
 
 class Validate(Protocol):
@@ -124,6 +129,33 @@ def require_good(table: ValidatedTable, validate: Validate) -> None:
             f"the rows that are left do not pass: {report}; see {REJECTED} for what was set "
             "aside and why, correct what the streaming job writes, then start a new run"
         )
+
+
+def require_good_details(details: Mapping[str, DataFrame], validate: Validate) -> None:
+    """Raise :class:`GateFailed` if loads or noise of the snapshot are no usable numbers.
+
+    The frames have no ids yet, so the definitions are checked without them.
+    """
+    for name in WITH_NOISE:
+        suite = checked_suite(without_ids(TABLES[name]), may_be_empty=name in EMPTY_DETAILS)
+        report = validate(details[name], suite)
+        if not report.success:
+            raise GateFailed(
+                f"the rows for {name} cannot be used: {report}; nothing was written; to fix it: "
+                "look for absurd values in the job's metrics, then start a new run"
+            )
+        progress.info("%s", report)
+
+
+def without_ids(table: Table) -> CheckedTable:
+    """The definition of a snapshot's table without the columns that every row shares."""
+    return CheckedTable(
+        replace(
+            table,
+            columns=tuple(column for column in table.columns if column.name not in IDS),
+            key=tuple(name for name in table.key if name not in IDS),
+        )
+    )
 
 
 def reason_counts(reasons: Counter[str]) -> str:

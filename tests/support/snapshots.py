@@ -177,5 +177,5 @@ def write_draft(
     """A snapshot and the draft that ``solve`` makes of it, written without a JVM."""
     snapshot = write_snapshot(settings, policy, run_id, **rows)
     made = draft_plan.make_draft(settings, snapshot, SolveOptions(solver_seconds=seconds))
-    write.write_draft(settings, made.draft, made.content)
+    write.write_draft(settings, made)
     return read_plan(settings, policy.job, made.draft.plan_id)

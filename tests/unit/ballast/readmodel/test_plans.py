@@ -162,7 +162,7 @@ def test_loads_per_node_are_those_of_the_problem_before_and_with_the_plan(
 ) -> None:
     snapshot = snapshot_of_run(settings, JOB, ids_of(JOB, 3)[0])
     assert snapshot is not None
-    _, columns = read_snapshot(settings, snapshot)
+    columns = read_snapshot(settings, snapshot).problem
     rows = read_assignment(settings, JOB, ids_of(JOB, 3)[2])
     before = dict.fromkeys(columns.node_ids, 0.0)
     promised = dict(before)
