@@ -33,7 +33,7 @@ from solvers.planner.round import RoundPlan, ScalingRequest, plan_round
 from solvers.rebalance import fewest_moves
 
 MEASURING_METHODS = (AUTO, joint.NAME, fewest_moves.NAME)
-"""Methods that know the noise of the loads."""
+"""Methods that use the noise of the loads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +91,8 @@ class Plan:
     """Moves that would save traffic and do not pay for their cost."""
     nodes: RoundPlan | None = None
     """What the plan does with nodes; None if the job is not scaled."""
-    precision: str | None = None
-    """``measured`` if moves whose gain is within the noise were not made, else ``exact``; None for
-    content that was not solved for."""
+    precision: str = EXACT
+    """``measured`` if moves whose gain is within the noise were not made, else ``exact``."""
     gain: GainEvidence | None = None
     """The evidence that the plan is better than the placement in force; None if the noise of the
     loads is not known, or if the plan was not decided by it."""
@@ -103,14 +102,19 @@ class Plan:
         problem, assignment = self.problem, self.result.assignment
         if resource not in problem.resources:
             return {}
-        load = self.after(objective).load[:, problem.resources.index(resource)]
+        after = self.after(objective) if objective.is_joint else problem
+        load = after.load[:, problem.resources.index(resource)]
         sums = np.bincount(assignment, weights=load, minlength=problem.n_nodes)
         return dict(zip(problem.node_ids, sums.tolist(), strict=True))
 
     def after(self, objective: Objective) -> Problem:
-        """``problem`` with the loads that it has under the plan."""
-        if not objective.is_joint or self.problem.traffic_rate is None:
-            return self.problem
+        """The problem with the loads and the traffic that the plan leaves.
+
+        Records that become remote cost CPU and network also under a plan that is for the balance
+        alone: what will be measured contains that cost.
+        """
+        if self.problem.traffic_rate is None:
+            return self.rerouted
         return problem_under_plan(objective, self.problem, self.result.assignment, self.rerouted)
 
 
@@ -225,7 +229,8 @@ def _with_routes(
 def _precision(request: PlanRequest) -> str:
     """The precision that the method can keep: without noise every plan is exact."""
     knows_noise = request.method in MEASURING_METHODS and fewest_moves.has_noise(request.problem)
-    return MEASURED if request.precision == MEASURED and knows_noise else EXACT
+    is_asked = request.precision == MEASURED or request.method == fewest_moves.NAME
+    return MEASURED if is_asked and knows_noise else EXACT
 
 
 def _decided(request: PlanRequest, found: Plan) -> Plan:

@@ -125,14 +125,17 @@ def replace_moves(
 ) -> None:
     """Undo some moves and lower the potential again; keep what has fewer moves or bytes.
 
+    Of placements with as many of both the one with the lower potential is kept.
+
+
     Args:
         at: a placement whose potential is low enough. It is at the best one afterwards.
         random: for the choice of moves.
         rounds: most tries.
-        idle: tries without a better placement after which it ends.
+        idle: tries without fewer moves or bytes after which it ends.
         is_over: whether the time is over.
     """
-    best, price = at.place.copy(), at.price
+    best, price, least = at.place.copy(), at.price, at.total
     waited = 0
     for _ in range(rounds):
         if is_over() or waited >= idle or price[0] == 0:
@@ -141,11 +144,11 @@ def replace_moves(
         lower(at, Goal(most_moves=price[0]), is_over, random)
         if at.is_enough:
             undo_needless(at, is_over)
-        if at.is_enough and at.price <= price:
-            waited = 0 if at.price < price else waited + 1
-            best, price = at.place.copy(), at.price
+        waited += 1
+        if at.is_enough and (*at.price, at.total) < (*price, least):
+            waited = 0 if at.price < price else waited
+            best, price, least = at.place.copy(), at.price, at.total
         else:
-            waited += 1
             at.set(best)
     at.set(best)
 
