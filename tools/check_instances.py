@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ import numpy.typing as npt
 from ballast.cli.convert import to_folder
 from ballast.problems import write_problem
 from solvers.model.budget import Budget
+from solvers.model.noise import LoadNoise
 from solvers.model.objective import BALANCE, JOINT, OBJECTIVES, WEIGHTED, Objective, TradeWeights
 from solvers.model.problem import AllowedNodes, Problem
 from solvers.model.stop import Stop
@@ -90,7 +91,28 @@ def random_instance(
         **_traffic(rng, n_groups, SILENT[kind]),
     )
     budget = _budget(rng, problem)
-    return problem, budget, _objective(rng, kind)
+    aim = _objective(rng, kind)
+    # Random numbers of its own, so that an instance without noise is what it was.
+    return with_random_noise(np.random.default_rng([seed, number, 1]), problem), budget, aim
+
+
+def with_random_noise(rng: np.random.Generator, problem: Problem) -> Problem:
+    """The problem with noise of its loads and its traffic, or without, as in an older snapshot."""
+    if rng.random() < 0.5:
+        return problem
+    shape, calm = problem.load.shape, float(rng.choice([0.0, 0.02, 0.2]))
+    relative = np.where(rng.random(shape) < 0.1, rng.choice([0.0, 1.0, 30.0]), calm)
+    edges = problem.traffic_rate
+    noise = LoadNoise(
+        mean_error=problem.load * relative * rng.random(shape),
+        period_sd=problem.load * relative * rng.random(shape),
+        node_variance_ratio=rng.choice([0.5, 1.0, 4.0], problem.n_resources),
+        windows=int(rng.integers(4, 100)),
+        trend=str(rng.choice(["", "cpu: loads rose"])),
+        traffic_error=None if edges is None else calm * edges,
+        traffic_period_sd=None if edges is None else calm * edges,
+    )
+    return replace(problem, noise=noise)
 
 
 def _objective(rng: np.random.Generator, kind: str) -> Objective:
@@ -227,6 +249,7 @@ def kinds_of(problem: Problem, budget: Budget) -> tuple[str, ...]:
         "dead": bool(problem.dead.any()),
         "pinned": bool(problem.pinned_mask.any()),
         "allowed nodes": problem.allowed is not None,
+        "noise": problem.noise is not None,
         "budget of moves": budget.moves is not None,
         "budget of bytes": budget.bytes is not None,
         "budget of pause": budget.pause_s is not None,
