@@ -134,6 +134,7 @@ def make_draft(
         keys=job_round.keys,
         scaling=_scaling_request(settings, job_round, only_forced=only_forced),
         has_other_change=any(region.is_change for region in regions),
+        unmeasured=job_round.unmeasured_operators,
     )
     found = plan(request)
     _require_solved(settings, job_round, found)
@@ -177,6 +178,8 @@ def _require_solved(settings: Settings, job_round: Round, found: Plan) -> None:
     if found.nodes is not None:
         progress.info("scaling: %s", _scaling_reason(job_round, found))
     progress.info("solved in %.1f s: %s by %s", result.seconds, result.status, result.method)
+    for line in () if found.skew is None else found.skew.progress:
+        progress.info("skew: %s", line)
     if result.is_solved:
         return
     _log_refusal(settings, job_round.snapshot, None, f"infeasible: {result.reason}")

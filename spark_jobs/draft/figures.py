@@ -25,6 +25,15 @@ class TradeFigures(TypedDict):
     load_weight: float | None
 
 
+class LevellingFigures(TypedDict):
+    """What a plan that levels a single operator promises."""
+
+    levelled_operator_id: str | None
+    operator_skew_before_pct: float | None
+    operator_skew_pct: float | None
+    levelling_limit_pct: float | None
+
+
 class RouteFigures(TypedDict):
     """Number and cost of a plan's routes."""
 
@@ -47,6 +56,24 @@ class WireFigures(TypedDict):
 
     wire_bytes_before_per_s: float | None
     wire_bytes_per_s: float | None
+
+
+def levelling_figures(objective: Objective, plan: Plan) -> LevellingFigures:
+    """The operator that the plan is made for, and its skew; None for other plans."""
+    levelled = None if plan.skew is None else plan.skew.levelled
+    return {
+        "levelled_operator_id": None if levelled is None else levelled.operator_id,
+        "operator_skew_before_pct": None if levelled is None else levelled.before_pct,
+        "operator_skew_pct": None if levelled is None else levelled.after_pct,
+        "levelling_limit_pct": levelling_limit(
+            objective, None if levelled is None else levelled.operator_id
+        ),
+    }
+
+
+def levelling_limit(objective: Objective, operator_id: str | None) -> float | None:
+    """Load distance up to which a plan may level an operator; None for a plan that levels none."""
+    return None if operator_id is None else objective.levelling_limit
 
 
 def trade_figures(objective: Objective) -> TradeFigures:

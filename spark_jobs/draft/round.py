@@ -37,6 +37,7 @@ from spark_jobs.draft.key_statistics import RememberedKeyPairs, earlier_periods,
 from spark_jobs.draft.past_outcomes import PastPlans, past_outcomes
 from spark_jobs.draft.region_weights import RegionStatistics, regions_of
 from spark_jobs.draft.scaling_inputs import capacity_of
+from spark_jobs.draft.unmeasured_operators import unmeasured_operators
 from spark_jobs.draft.wire_traffic import Wire, serialise_us, wire_of
 
 
@@ -64,6 +65,8 @@ class Round:
     """How the promises of earlier versions came out, by figure."""
     records_per_s: float = 0.0
     """Records of all key groups in the snapshot."""
+    unmeasured_operators: Mapping[str, str] = field(default_factory=dict)
+    """Operators that had load in too few windows, and in how many."""
 
     @property
     def keys(self) -> KeyRouting:
@@ -191,6 +194,7 @@ def round_of(inputs: RoundInputs) -> Round:
         noise_reason(policy, inputs.key_groups, inputs.noise),
         past_outcomes(inputs.past, snapshot.created_at),
         float(pc.sum(inputs.key_groups["records_per_s"]).as_py() or 0.0),
+        unmeasured_operators(inputs.key_groups),
     )
 
 
@@ -225,7 +229,7 @@ def objective_of(policy: JobPolicy, calibration: Calibration, bytes_per_record: 
     # A record between nodes costs CPU and network bytes at both ends.
     send = {"cpu": calibration.send_cpu_s, "network": bytes_per_record}
     receive = {"cpu": calibration.receive_cpu_s, "network": bytes_per_record}
-    return objective_of_policy(
+    found = objective_of_policy(
         objective,
         TrafficCosts(
             send=tuple(send.get(name, 0.0) for name in objective.resources),
@@ -240,3 +244,4 @@ def objective_of(policy: JobPolicy, calibration: Calibration, bytes_per_record: 
             trust=calibration.trust,
         ),
     )
+    return replace(found, levelling_limit=policy.thresholds.good_enough_pct)

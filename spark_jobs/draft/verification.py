@@ -28,7 +28,7 @@ from solvers.verify.scaling import scaled_problem, scaling_violations
 from solvers.verify.violation import Violation
 from solvers.verify.weights import weight_violations
 from spark_jobs.draft.content import PlanContent, content_hash_of, routing_of
-from spark_jobs.draft.figures import trade_figures, wire_figures
+from spark_jobs.draft.figures import levelling_limit, trade_figures, wire_figures
 from spark_jobs.draft.round import Round
 
 # Column of plans.plans -> what solvers.verify.assignment calls the promise.
@@ -48,6 +48,9 @@ PROMISES: dict[str, str] = {
     "collocation_factor_before_pct": "collocation_factor_before",
     "collocation_factor_pct": "collocation_factor",
     "load_index_pct": "load_index",
+    "levelled_operator_id": "levelled_operator",
+    "operator_skew_before_pct": "operator_skew_before",
+    "operator_skew_pct": "operator_skew",
 }
 WEIGHTED_PROMISES: dict[str, str] = {
     "traffic_saved_before_pct": "traffic_saved_before",
@@ -176,11 +179,15 @@ def _promise_violations(
 
 
 def _objective_violations(objective: Objective, draft: Draft) -> Iterator[Violation]:
-    """The draft has the objective of the policy, so that the checks of the table apply to it.
+    """The draft has the objective and limits of the policy, which the table's checks apply.
 
     A draft of an earlier version does not name its trade; it is lexicographic.
     """
-    wanted = {"objective": objective.kind, **trade_figures(objective)}
+    wanted = {
+        "objective": objective.kind,
+        **trade_figures(objective),
+        "levelling_limit_pct": levelling_limit(objective, draft.levelled_operator_id),
+    }
     found = {name: getattr(draft, name) for name in wanted}
     if found["trade"] is None and objective.trade == LEXICOGRAPHIC:
         found["trade"] = LEXICOGRAPHIC
