@@ -30,11 +30,11 @@ from solvers.planner.allocation import AUTO, Allocation, AllocationOptions, allo
 from solvers.planner.decision import as_change, evidence_of, result_or_unchanged, with_trend
 from solvers.planner.gain import without_unproven_moves
 from solvers.planner.round import RoundPlan, ScalingRequest, plan_round
+from solvers.planner.skew_check import SkewCheck, SkewCheckRequest, check_local_skew
 from solvers.rebalance import fewest_moves
 
 MEASURING_METHODS = (AUTO, joint.NAME, fewest_moves.NAME)
 """Methods that use the noise of the loads."""
-from solvers.planner.skew_check import SkewCheck, SkewCheckRequest, check_local_skew
 
 
 @dataclass(frozen=True, slots=True)
