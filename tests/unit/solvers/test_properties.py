@@ -86,7 +86,7 @@ def test_no_rule_is_broken_in_plain_words(method: str, problem: Problem, budget:
 
 @pytest.mark.parametrize("method", ["auto", "fewest_moves"])
 @given(problem=noisy_problems(max_nodes=4, max_groups=10), budget=budgets)
-@MANY
+@settings(QUICK, max_examples=40)
 def test_plans_from_noisy_loads_keep_every_rule(
     method: str, problem: Problem, budget: Budget
 ) -> None:
