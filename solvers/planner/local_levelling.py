@@ -117,7 +117,7 @@ def levelled_plan(request: LevellingRequest) -> LevelledPlan | None:
         the skew by much and keeps the load distance of the job.
     """
     targets = _targets(request.skew)
-    if not targets:
+    if not targets or request.budget.moves == 0:
         return None
     before = max(finding.excess_pct for finding in targets)
     best: LevelledPlan | None = None
