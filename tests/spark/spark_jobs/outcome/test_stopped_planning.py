@@ -1,4 +1,4 @@
-"""``measure`` on Spark: broken promises stop planning with a reason, and kept ones resume it."""
+"""``measure`` on Spark: broken promises stop planning, and kept ones resume it."""
 
 from __future__ import annotations
 
