@@ -11,7 +11,7 @@ from ballast.readmodel.job_history import JobHistory
 from ballast.readmodel.plans import (
     JobSummary,
     PlanSummary,
-    TroubleEntry,
+    RefusalEntry,
     VersionSummary,
     plan_detail,
 )
@@ -25,7 +25,7 @@ DRAFT_COLUMNS = (
 
 
 def job_json(summary: JobSummary) -> Json:
-    """A job in the list of jobs and at the top of its page."""
+    """Return the JSON of a job for the list of jobs and the top of its page."""
     return {
         "job": summary.job,
         "version": summary.version,
@@ -35,14 +35,14 @@ def job_json(summary: JobSummary) -> Json:
         **_load_distances(summary.plan, summary.load_distance_measured_pct),
         "plans": summary.plans,
         "last_event": summary.last_event,
-        "last_refusal": _trouble_json(summary.last_refusal),
+        "last_refusal": _refusal_json(summary.last_refusal),
     }
 
 
-def _trouble_json(trouble: TroubleEntry | None) -> Json | None:
-    if trouble is None:
+def _refusal_json(refusal: RefusalEntry | None) -> Json | None:
+    if refusal is None:
         return None
-    return trouble.entry.to_row() | {"over_since": trouble.over_since}
+    return refusal.entry.to_row() | {"over_since": refusal.over_since}
 
 
 def _load_distances(plan: DraftSummary | None, measured: float | None) -> Json:
@@ -54,7 +54,7 @@ def _load_distances(plan: DraftSummary | None, measured: float | None) -> Json:
 
 
 def version_json(summary: VersionSummary) -> Json:
-    """A version in a job's timeline."""
+    """Return the JSON of a version for a job's timeline."""
     event, plan = summary.event, summary.plan
     return {
         "version": summary.version,
@@ -73,7 +73,7 @@ def version_json(summary: VersionSummary) -> Json:
 
 
 def draft_json(summary: PlanSummary) -> Json:
-    """A plan that never came into force."""
+    """Return the JSON of a plan that was never in force."""
     last = summary.last_event
     return {name: getattr(summary.plan, name) for name in DRAFT_COLUMNS} | {
         "last_event": last.event if last else DRAFTED,
@@ -82,7 +82,7 @@ def draft_json(summary: PlanSummary) -> Json:
 
 
 def plan_json(history: JobHistory, name: str) -> Json:
-    """The page of a plan."""
+    """Return the JSON of a plan's page."""
     detail = plan_detail(history, name)
     plan = detail.plan
     return {
@@ -91,7 +91,7 @@ def plan_json(history: JobHistory, name: str) -> Json:
         "versions": detail.versions,
         "in_force": detail.in_force,
         "approved_by": detail.approved_by,
-        # Without the long texts, which may have megabytes.
+        # Without the long texts, which may be megabytes.
         "plan": {column: getattr(plan, column) for column in field_names(DraftSummary)},
         "why": detail.reason,
         "quality": detail.quality,
@@ -107,5 +107,5 @@ def plan_json(history: JobHistory, name: str) -> Json:
 
 
 def move_json(move: AssignedKeyGroup) -> Json:
-    """A key group that a plan moves."""
+    """Return the JSON of a key group that a plan moves."""
     return {name: getattr(move, name) for name in MOVE_COLUMNS}

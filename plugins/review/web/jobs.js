@@ -1,11 +1,11 @@
-// All jobs at a glance.
+// The table of all jobs.
 import { airflow, ballast } from "./api.js";
 import { h, table } from "./dom.js";
 import { percent, time, word } from "./format.js";
 import { link } from "./main.js";
 import { emptyWarehouse } from "./trouble.js";
 
-/** Promised beside measured, with a word where the promise was not kept. */
+/** The measured value, marked if the promise was not kept. */
 export function kept(promised, measured) {
   if (measured === null || measured === undefined) return "not measured yet";
   return measured > promised + 5 ? h("span", { class: "bad" }, `${percent(measured)} (worse)`) : percent(measured);
@@ -30,7 +30,7 @@ export async function jobsPage() {
   };
 }
 
-/** Why the last run that was refused was, and whether runs have gone through since. */
+/** The last refusal with its reason, and since when runs succeed again. */
 export function refusal(row) {
   const over = row.over_since ? h("span", { class: "quiet" }, ` Over since ${time(row.over_since)}.`) : null;
   return h("span", {}, h("span", { class: over ? "quiet" : "bad" }, `${time(row.at)}, ${word(row.event)}: `), row.reason, over);
