@@ -18,7 +18,7 @@ BEFORE_THE_FIRST = "0"
 
 @dataclass(frozen=True)
 class JobHistory:
-    """The small tables of one job, each read once, when it is first asked for."""
+    """The small tables of one job, each read once, on first use."""
 
     cache: TableCache
     job: str
