@@ -15,8 +15,8 @@ from solvers.key_routing.metis_routes import match_labels, metis_routes
 from solvers.key_routing.pair_statistics import PairStatistics
 from solvers.key_routing.sticky_search import CurrentServers, StickyParams, sticky_routes
 from solvers.model.amortisation import (
-    RECORDS_PER_BYTE,
     OBSERVED_PLANS,
+    RECORDS_PER_BYTE,
     AmortisationGate,
     AmortisationMemory,
 )
