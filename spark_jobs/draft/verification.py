@@ -74,7 +74,7 @@ def violations_of(job_round: Round, draft: Draft, content: PlanContent) -> list[
     Returns:
         The violations; an empty list if the draft may be published.
     """
-    strange = _identity_violations(draft, content) or [
+    violations = _identity_violations(draft, content) or [
         *row_violations(job_round.route_rules, job_round.routing, content.routes),
         *_node_violations(job_round, draft, content.scaling),
         *weight_violations(
@@ -83,8 +83,8 @@ def violations_of(job_round: Round, draft: Draft, content: PlanContent) -> list[
             is_unchanged=draft.status == "unchanged",
         ),
     ]
-    if strange:
-        return strange
+    if violations:
+        return violations
     if content.scaling:
         rows = [row.to_row() for row in content.scaling]
         problem = scaled_problem(job_round.problem, job_round.scaling_rules, rows)
