@@ -83,7 +83,7 @@ def violations_of(
     Returns:
         The violations; an empty list if the draft may be published.
     """
-    strange = _identity_violations(draft, content) or [
+    violations = _identity_violations(draft, content) or [
         *row_violations(job_round.route_rules, job_round.routing, content.routes),
         *_node_violations(job_round, draft, content.scaling),
         *weight_violations(
@@ -92,8 +92,8 @@ def violations_of(
             is_unchanged=draft.status == "unchanged",
         ),
     ]
-    if strange:
-        return strange
+    if violations:
+        return violations
     if content.scaling:
         problem = scaled_problem(job_round.problem, job_round.scaling_rules, content.scaling)
         job_round = replace(job_round, problem=problem)
