@@ -91,20 +91,28 @@ def _load_distance_fields(figure: PromisedFigure | None) -> dict[str, Any]:
     }
 
 
+JSON_ONLY = (
+    "load_distance_low_pct", "load_distance_high_pct", "load_distance_side",
+    "versions_with_interval",
+)  # fmt: skip
+
+
 def _lines(status: _JobStatus) -> dict[str, Any]:
     """Return what the command prints as text: the name and the value of each line."""
-    fields = _fields(status)
     figure = status.summary.load_distance
-    if figure is not None:
-        fields["load_distance_before_pct"] = figure.before_text
-        fields["load_distance_promised_pct"] = figure.promised_text
-        fields["load_distance_measured_pct"] = figure.last_measured_text
-    fields["versions_inside"] = status.promises.text
-    fields["noise"] = status.noise.text
-    for name in ("load_distance_low_pct", "load_distance_high_pct", "load_distance_side",
-                 "versions_with_interval"):  # fmt: skip
-        del fields[name]
-    return {name.removesuffix("_pct"): value for name, value in fields.items()}
+    texts = {
+        "load_distance_before_pct": figure.before_text if figure else None,
+        "load_distance_promised_pct": figure.promised_text if figure else None,
+        "load_distance_measured_pct": figure.last_measured_text if figure else None,
+        "versions_inside": status.promises.text,
+        "noise": status.noise.text,
+    }
+    # A value with its unit needs no unit in its name.
+    return {
+        name.removesuffix("_pct"): texts.get(name, value)
+        for name, value in _fields(status).items()
+        if name not in JSON_ONLY
+    }
 
 
 def _entry_fields(name: str, entry: LogEntry | None) -> dict[str, Any]:

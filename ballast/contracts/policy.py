@@ -312,8 +312,9 @@ class ThresholdPolicy(StrictModel):
     """A job stops planning by itself after this many plans in a row whose measured load distance
     was outside of the promised interval; null: it never stops."""
     operator_skew_pct: NonNegative = 100.0
-    """The load distance of a single operator from which a plan or a message is due although the
-    load of the whole job is level, in percent of the operator's mean."""
+    """How far a node or rack may be above its fair share of one operator's load or one edge's
+    records, in percent of the fair share. From there on a plan or a message is due although the
+    load of the whole job is level. What no placement can avoid does not count."""
 
 
 class JobPolicy(StrictModel):

@@ -95,7 +95,7 @@ function paintPromise(chart, version, row, top) {
     ctx.fillStyle = color("--promised");
     ctx.fillRect(at - 1.4 * half, y(row.expected) - unit, 2.8 * half, 2 * unit);
   }
-  if (row.measured !== null) mark(ctx, row.side, at, y(row.measured), 4.5 * unit);
+  if (row.measured !== null) mark(ctx, row.side, at, y(row.measured), 5 * unit);
   ctx.restore();
 }
 
@@ -105,7 +105,7 @@ const CORNERS = { above: [[0, -1], [1, 0.8], [-1, 0.8]], below: [[0, 1], [1, -0.
 function mark(ctx, side, x, y, size) {
   ctx.beginPath();
   if (side === "inside") ctx.arc(x, y, size, 0, 2 * Math.PI);
-  else CORNERS[side ?? "none"].forEach(([dx, dy]) => ctx.lineTo(x + dx * size * 1.2, y + dy * size * 1.2));
+  else CORNERS[side ?? "none"].forEach(([dx, dy]) => ctx.lineTo(x + dx * size * 1.3, y + dy * size * 1.3));
   ctx.closePath();
   ctx.fillStyle = color(side === "inside" ? "--good" : side ? "--bad" : "--page");
   ctx.strokeStyle = color(side ? "--page" : "--measured");
@@ -149,6 +149,24 @@ function title({ ctx, bbox }, state, left, width) {
   ctx.fillText(state, left + width / 2, bbox.top + 8 * unit);
 }
 
+/** The promised interval of each node, as a line with ends before its promised bar. */
+function whiskers(nodes, step, at) {
+  return (chart) => {
+    const { ctx } = chart;
+    const unit = devicePixelRatio;
+    ctx.save();
+    ctx.fillStyle = color("--text");
+    nodes.forEach((node, i) => {
+      if (at < 0 || node.low === null || node.low === undefined) return;
+      const x = chart.valToPos(i * step + at, "x", true);
+      const [low, high] = [node.low, node.high].map((value) => chart.valToPos(value, "y", true));
+      ctx.fillRect(x - unit / 2, high, unit, low - high);
+      for (const end of [low, high]) ctx.fillRect(x - 5 * unit, end - unit / 2, 10 * unit, unit);
+    });
+    ctx.restore();
+  };
+}
+
 /** Load of every node in groups of bars; charts side by side have the same ``top``. */
 export function loads(holder, nodes, series = SERIES, top = null) {
   const step = series.length + 1;
@@ -158,10 +176,10 @@ export function loads(holder, nodes, series = SERIES, top = null) {
   const every = Math.ceil(nodes.length / 16);
   const labelled = nodes.map((_node, i) => i).filter((i) => i % every === 0);
   draw(holder, {
-    scales: { x: { time: false, range: () => [-1, nodes.length * step - 1] }, y: { range: (_u, _min, max) => [0, (top ?? (max || 1)) * (top ? 1.2 : room)] } },
+    scales: { x: { time: false, range: () => [-1, nodes.length * step - 1] }, y: { range: (_u, _min, max) => [0, (top ?? Math.max(max || 1, ...nodes.map((node) => node.high ?? 0))) * (top ? 1.2 : room)] } },
     cursor: { points: { show: false }, drag: { x: false, y: false } },
     legend: { live: false },
-    hooks: { drawClear: [atMarked(nodes, step, band)], draw: [atMarked(nodes, step, title)] },
+    hooks: { drawClear: [atMarked(nodes, step, band)], draw: [whiskers(nodes, step, series.findIndex(([name]) => name === "promised")), atMarked(nodes, step, title)] },
     axes: [
       axis({ splits: () => labelled.map((i) => i * step + (series.length - 1) / 2), values: (_u, splits) => splits.map((v) => nodes[Math.floor(v / step)].node_id), rotate: nodes.length > 8 ? -45 : 0, size: nodes.length > 8 ? 70 : 40, grid: { show: false } }),
       axis({ label: "load, % of capacity", size: 60 }),

@@ -7,7 +7,7 @@ import { bytes, count, time, word } from "./format.js";
 import { lastRun, refusal } from "./jobs.js";
 import { go, link } from "./main.js";
 import { pager } from "./moves.js";
-import { before, lastMeasured, measured, noiseSection, promised, promiseSection, withoutInterval } from "./promises.js";
+import { before, lastMeasured, laterMeasured, measured, noiseSection, promised, promiseSection, withoutInterval } from "./promises.js";
 import { explain, planningStopped, withoutPlans } from "./trouble.js";
 
 const LOG_ROWS = 50;
@@ -75,7 +75,7 @@ function versionColumns(job) {
     { title: "before", number: true, of: (row) => before(row.load_distance) },
     { title: "promised", number: true, of: (row) => promised(row.load_distance) },
     { title: "measured", number: true, of: (row) => measured(row.load_distance) },
-    { title: "measured last", number: true, of: (row) => lastMeasured(row.load_distance) },
+    { title: "measured last", number: true, of: (row) => laterMeasured(row.load_distance) },
     { title: "moves", number: true, of: (row) => count(row.moves) },
     { title: "state", number: true, of: (row) => bytes(row.bytes) },
     { title: "taken up", of: (row) => word(row.take_up) },

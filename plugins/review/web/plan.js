@@ -8,7 +8,7 @@ import { logTable } from "./job.js";
 import { go, label, link } from "./main.js";
 import { movesSection } from "./moves.js";
 import { nodeCount, scalingSection, stateTag } from "./nodes.js";
-import { before, lastMeasured, measured, promised, promisedOf, withoutInterval } from "./promises.js";
+import { before, laterMeasured, measured, promised, promisedOf, withoutInterval } from "./promises.js";
 import { trafficSection } from "./traffic.js";
 import { explain } from "./trouble.js";
 import { weightsSection } from "./weights.js";
@@ -108,7 +108,7 @@ function outcomeTable(detail) {
     { title: "measured", number: true, of: (row) => (detail.version ? measured(row) : "not in force") },
     { title: "windows", number: true, of: (row) => count(row.windows) },
     { title: "measured at", of: (row) => time(row.measured_at) },
-    { title: "measured last", number: true, of: (row) => (row.last_measured === null ? "–" : lastMeasured(row)) },
+    { title: "measured last", number: true, of: laterMeasured },
     ...(reasons ? [{ title: "why no interval", long: true, of: (row) => row.reason }] : []),
   ], detail.figures);
 }

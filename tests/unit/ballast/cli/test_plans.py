@@ -133,7 +133,7 @@ def test_a_warehouse_of_an_earlier_version_has_no_promises_and_says_so(
     without_columns(warehouse, "plans.plans", ["precision", "gain_chance_pct"])
     assert main(["plans", "promises", "clicks"]) == 0
     text = capsys.readouterr().out
-    assert "no version with an interval was measured yet" in text
+    assert "No version with an interval was measured yet" in text
     assert "No interval for versions 1, 2: the plan is of an earlier version of Ballast" in text
     assert run_json(capsys, "plans", "show", "clicks")["promises"] == []
     status = run_json(capsys, "status", "clicks")

@@ -55,4 +55,4 @@ def test_a_measured_value_can_be_compared_with_the_ends_and_says_its_side() -> N
 def test_the_share_inside_stands_beside_the_promised_one() -> None:
     assert share_text(17, 19) == "17 of 19 versions were measured inside (89 %); 90 % are promised"
     assert share_text(1, 1) == "1 of 1 version was measured inside (100 %); 90 % are promised"
-    assert share_text(0, 0) == "no version with an interval was measured yet"
+    assert share_text(0, 0) == "No version with an interval was measured yet"
