@@ -3,15 +3,21 @@ Keeps one streaming job balanced: reads its metrics, and publishes a better plac
 
 | task | what it does | if it fails |
 |---|---|---|
-| `measure` | compares the promised figures of the plan in force with the job's windows, and writes `plans.outcomes` | nothing is changed |
+| `measure` | compares the promised figures of the plan in force with the job's windows, and writes `plans.outcomes`; stops planning after several broken promises in a row, or lets it continue | nothing is changed |
 | `condense` | validates the windows of the statistics period with Great Expectations, moves bad rows to `metrics.rejected`, checks that no node or key group is missing, writes a snapshot | its log says which node, key group or window is missing and when there will be enough windows; the plan in force stays |
-| `solve` | solves the snapshot within the budgets, verifies the result with independent code, writes a draft | the plan in force stays |
+| `solve` | solves the snapshot within the budgets, verifies the result with independent code, writes a draft; skipped while planning is stopped | the plan in force stays |
 | `publish` | puts the draft in force by one compare-and-set on the job's head; says "no change" if no better plan was found; leaves it waiting if the policy's `review` requires a person | the plan in force stays, or that of another run which published first |
 | `ask` | starts the run of `review__JOB` for a waiting draft; skipped if there is none | the draft waits; trigger the review by hand |
 
 The streaming job takes up a published plan at the start of its next micro-batch and acknowledges
 it in `plans.acks`. **A plan is never partly in force.** Every task may be cleared and run again: a
 run never makes a second snapshot, draft or version.
+
+**A job whose promises are broken several times in a row stops planning by itself** (the policy's
+`stop_after_broken_promises`). Its runs continue to measure and succeed with `solve` skipped; only key
+groups of dead nodes still move. Planning continues when a measurement of the plan in force is inside
+its promised interval, or when a person triggers a run with `resume` set to a reason
+(`ballast resume JOB --reason TEXT`).
 
 A run never waits for a person. A task that refuses writes the reason to its log and to its XCom
 `refusal`.
@@ -37,6 +43,7 @@ def reoptimize_dag(policy: JobPolicy, settings: Settings) -> DAG:
     """Make the DAG of one job: measure, condense, solve, publish, ask for a review if needed."""
     common = {"job": policy.job, "settings": settings}
     run = ["--job", policy.job, "--run-id", "{{ run_id }}"]
+    resume = ["--resume={{ params.resume or '' }}", "--by={{ dag_run.triggering_user_name or '' }}"]
     with job_dag(
         KIND,
         policy,
@@ -49,7 +56,9 @@ def reoptimize_dag(policy: JobPolicy, settings: Settings) -> DAG:
         params=_params(policy),
     ) as dag:
         chain(
-            ProgramOperator(task_id="measure", program="measure", arguments=run, **common),
+            ProgramOperator(
+                task_id="measure", program="measure", arguments=[*run, *resume], **common
+            ),
             ProgramOperator(task_id="condense", program="condense", arguments=run, **common),
             ProgramOperator(
                 task_id="solve", program="solve", arguments=[*run, *_solver_arguments()], **common
@@ -88,6 +97,10 @@ def _params(policy: JobPolicy) -> dict[str, Param]:
         "dry_run": Param(
             False, type="boolean",
             description="Write the draft, publish nothing",
+        ),
+        "resume": Param(
+            None, type=["null", "string"], minLength=1, maxLength=2000,
+            description="Let a job that stopped planning by itself go on, and why; kept in the log",
         ),
     }  # fmt: skip
 

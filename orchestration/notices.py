@@ -1,6 +1,6 @@
 """Notices about a job's plans: a log line, a counter, and a message to a webhook if there is one.
 
-A task writes its notice to XCom; the notifier is a callback of the task. The webhook is Airflow's
+A task writes its notices to XCom; the notifier is a callback of the task. The webhook is Airflow's
 connection ``ballast_webhook`` (an HTTP address; a password is sent as a bearer token). Notices
 of late runs need the connection in the environment (ADR 51).
 """
@@ -15,16 +15,18 @@ from airflow.sdk import BaseNotifier, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.observability.stats import Stats
 
-NOTICE = "notice"
+from ballast.contracts.task_result import NOTICES
+
 WEBHOOK = "ballast_webhook"
 WEBHOOK_VARIABLE = "AIRFLOW_CONN_BALLAST_WEBHOOK"
 PUBLISHED, REFUSED, ROLLED_BACK = "published", "refused", "rolled_back"
 PROMISE_BROKEN, LATE = "promise_broken", "late"
+PLANNING_STOPPED, PLANNING_RESUMED = "planning_stopped", "planning_resumed"
 SECONDS = 5.0
 
 
 class PlanNotifier(BaseNotifier):
-    """Records and sends the notice that the task wrote, if there is one."""
+    """Records and sends the notices that the task wrote."""
 
     template_fields = ()
 
@@ -33,9 +35,9 @@ class PlanNotifier(BaseNotifier):
         self.job = job
 
     def notify(self, context: Any) -> None:
-        """Record and send the task's notice; an error does not fail the task."""
-        notice = context["ti"].xcom_pull(task_ids=context["ti"].task_id, key=NOTICE)
-        if notice:
+        """Record and send the task's notices; an error does not fail the task."""
+        notices = context["ti"].xcom_pull(task_ids=context["ti"].task_id, key=NOTICES)
+        for notice in notices or ():
             self.record_and_send(notice["kind"], notice["text"], context["run_id"])
 
     def record_and_send(self, kind: str, text: str, run_id: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ballast.contracts.errors import InvalidInput
-from ballast.contracts.tables import LEXICOGRAPHIC, TRADES, WEIGHTED
+from ballast.contracts.tables import BALANCE, JOINT, LEXICOGRAPHIC, OBJECTIVES, TRADES, WEIGHTED
 from solvers.model.amortisation import AmortisationGate
 from solvers.model.parameter_checks import is_finite
 from solvers.model.traffic_costs import TrafficCosts
@@ -19,8 +19,6 @@ __all__ = [
     "TradeWeights", "objective_of_policy",
 ]  # fmt: skip
 
-BALANCE, JOINT = "balance", "joint"
-OBJECTIVES = (BALANCE, JOINT)
 DEFAULT_MAX_LOAD_DISTANCE = 10.0
 
 
@@ -53,6 +51,9 @@ class Objective:
 
     ``costs`` and ``gate`` are used by joint plans only: the cost of a record between nodes, which
     predicts the load under the plan, and the gate for moves (None: every move may be made).
+
+    ``levelling_limit`` is used by balance plans only: a plan that levels a single operator may
+    raise the load distance of the job up to it. With 0 no plan may raise it.
     """
 
     kind: str = BALANCE
@@ -60,6 +61,7 @@ class Objective:
     costs: TrafficCosts = field(default_factory=TrafficCosts)
     gate: AmortisationGate | None = None
     weights: TradeWeights | None = None
+    levelling_limit: float = 0.0
 
     def __post_init__(self) -> None:
         if self.kind not in OBJECTIVES:

@@ -5,13 +5,10 @@ The work of a move grows with the number of its partners, not with the size of t
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ballast.contracts.errors import InvalidInput
 from solvers.model.problem import FloatArray, IntArray, Problem
 
 
@@ -96,10 +93,6 @@ class TrafficGraph:
         """[entries]: the vertex to whose row an entry belongs."""
         return np.repeat(np.arange(self.n_vertices), np.diff(self.indptr))
 
-    def collocated_rate(self, assignment: IntArray) -> float:
-        together = assignment[self.rows()] == assignment[self.partner]
-        return float(self.rate_out[together].sum()) + self.self_rate
-
     def subgraph(self, vertices: IntArray) -> TrafficGraph:
         """Return the graph of some vertices, renumbered in their order."""
         position = np.full(self.n_vertices, -1, dtype=np.int64)
@@ -118,37 +111,3 @@ class TrafficGraph:
             self.rate_in[entry],
             0.0,
         )
-
-
-def edges_from_names(
-    key_group_ids: Sequence[str], rows: Iterable[tuple[str, str, float]]
-) -> tuple[IntArray, IntArray, FloatArray]:
-    """Convert rows of (from, to, rate) by name to the traffic arrays of a ``Problem``.
-
-    Raises:
-        InvalidInput: A name is unknown or a rate is not a number >= 0; the error names the row.
-    """
-    index: Mapping[str, int] = {name: k for k, name in enumerate(key_group_ids)}
-    source, target, rates = [], [], []
-    for number, (a, b, rate) in enumerate(rows):
-        for name in (a, b):
-            if name not in index:
-                raise InvalidInput(
-                    f"traffic row {number} names the unknown key group {name!r}",
-                    value=name,
-                    remedy="list it among the key groups, or drop the row",
-                )
-        if not (math.isfinite(rate) and rate >= 0):
-            raise InvalidInput(
-                f"traffic row {number} from {a!r} to {b!r} has the rate {rate!r}",
-                value=rate,
-                allowed="a number >= 0",
-            )
-        source.append(index[a])
-        target.append(index[b])
-        rates.append(rate)
-    return (
-        np.array(source, dtype=np.int64),
-        np.array(target, dtype=np.int64),
-        np.array(rates, dtype=np.float64),
-    )

@@ -275,22 +275,29 @@ def _biggest_suitable(
     # A load of half the limit makes the surplus of donor and receiver equal.
     middle = _first_above(loads, begins[donors], ends[donors], limit / 2)
     chosen = np.full(len(donors), NONE, dtype=np.int64)
-    _first_that_may_move(
-        search, by_node, middle - 1, -1, begins[donors], receivers, 0.0, limit, chosen
-    )
-    _first_that_may_move(search, by_node, middle, +1, ends[donors], receivers, 0.0, limit, chosen)
+    pairs = _Pairs(by_node, receivers, limit)
+    _first_that_may_move(search, pairs, middle - 1, -1, begins[donors], chosen)
+    _first_that_may_move(search, pairs, middle, +1, ends[donors], chosen)
     return chosen
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Pairs:
+    """Pairs of a donor and a receiver in one round."""
+
+    by_node: IntArray
+    """All key groups, sorted by node and then by load."""
+    receivers: IntArray
+    limit: FloatArray
+    """The load below which a move lowers the variance."""
 
 
 def _first_that_may_move(
     search: _FluxRounds,
-    by_node: IntArray,
+    pairs: _Pairs,
     position: IntArray,
     step: int,
     edge: IntArray,
-    receivers: IntArray,
-    above: float,
-    below: FloatArray,
     chosen: IntArray,
 ) -> None:
     """Write the first key group of each donor that may move, in this order, to ``chosen``.
@@ -303,12 +310,12 @@ def _first_that_may_move(
         at = position[open_pairs]
         inside = at >= edge[open_pairs] if step < 0 else at < edge[open_pairs]
         open_pairs = open_pairs[inside]
-        groups = by_node[position[open_pairs]]
+        groups = pairs.by_node[position[open_pairs]]
         load = search.load[groups]
         # The loads are sorted, so all further ones are out of range too.
-        in_range = (load > above) & (load < below[open_pairs])
+        in_range = (load > 0.0) & (load < pairs.limit[open_pairs])
         open_pairs, groups = open_pairs[in_range], groups[in_range]
-        targets = receivers[open_pairs]
+        targets = pairs.receivers[open_pairs]
         may_move = search.problem.permits(groups, targets)
         may_move &= search.caps.fits(groups, targets)
         may_move &= search.budget_left.is_within_budget(groups, search.assignment[groups], targets)

@@ -88,7 +88,8 @@ def solve(problem: Problem, budget: Budget, stop: Stop, seed: int, params: MilpP
         return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
     start = _start(problem, budget, params)
     try:
-        answer = _solve_feasible(problem, budget, stop, clock, seed, params, start)
+        run = _MilpRun(problem, budget, seed, params)
+        answer = _solve_feasible(run, stop, clock, start)
     except ModelRefused as error:
         answer = _Answer(reason=str(error))
     # HiGHS keeps rows within a tolerance, so the budget and the caps are checked exactly here.
@@ -132,51 +133,51 @@ class _Answer:
     trace: tuple[TraceStep, ...] = ()
 
 
-def _solve_feasible(
-    problem: Problem,
-    budget: Budget,
-    stop: Stop,
-    clock: SolverClock,
-    seed: int,
-    options: MilpParams,
-    start: IntArray,
-) -> _Answer:
-    skipped = _too_large(_count_terms(problem, budget), clock, options)
+@dataclass(frozen=True, eq=False, slots=True)
+class _MilpRun:
+    """What is solved, and with which parameters."""
+
+    problem: Problem
+    budget: Budget
+    seed: int
+    params: MilpParams
+
+    def solve(self, choices: _Choices, stop: Stop, clock: SolverClock, start: IntArray) -> _Answer:
+        """Solve the model of these choices from a start."""
+        model = _Model(self.problem, self.budget, choices)
+        return _TwoSolves(self, model, stop, clock).run(start)
+
+
+def _solve_feasible(run: _MilpRun, stop: Stop, clock: SolverClock, start: IntArray) -> _Answer:
+    """Solve a problem that has a plan; a large model first on its most extreme nodes."""
+    problem, budget = run.problem, run.budget
+    skipped = _too_large(_count_terms(problem, budget), clock, run.params)
     if skipped:
         return _Answer(reason=skipped)
     choices = _Choices.of(problem, budget)
     if not len(choices.group):
         return _Answer(bound=np.inf, reason="nothing may be moved")
     if len(choices.group) > PART_COLUMNS:
-        start = _solve_extreme_nodes(problem, budget, stop, clock, seed, options, start)
-    model = _Model(problem, budget, choices)
-    answer = _TwoSolves(problem, model, stop, clock, seed, options).run(start)
+        start = _solve_extreme_nodes(run, stop, clock, start)
+    answer = run.solve(choices, stop, clock, start)
     return replace(answer, plans=(start, *answer.plans))
 
 
 def _solve_extreme_nodes(
-    problem: Problem,
-    budget: Budget,
-    stop: Stop,
-    clock: SolverClock,
-    seed: int,
-    options: MilpParams,
-    start: IntArray,
+    run: _MilpRun, stop: Stop, clock: SolverClock, start: IntArray
 ) -> IntArray:
     """Solve the model on the fullest and emptiest nodes alone, as a start for the whole model.
 
     With few moves only these nodes matter, and HiGHS improves the whole model little in seconds.
     The bound does not hold for the whole problem and is not used.
     """
+    problem, budget = run.problem, run.budget
     choices = _Choices.of(problem, budget, among=_extreme_nodes(problem, budget))
     if not len(choices.group):
         return start
     remaining = clock.remaining()
     part = Stop(None if remaining is None else max(0.01, PART_SHARE * remaining), stop.steps)
-    model = _Model(problem, budget, choices)
-    answer = _TwoSolves(problem, model, part, part.start(), seed, options).run(
-        place_must_moves(problem, budget)
-    )
+    answer = run.solve(choices, part, part.start(), place_must_moves(problem, budget))
     plans = [plan for plan in answer.plans if _keeps_limits(problem, budget, plan)]
     return best_plan(problem, [start, *plans])
 
@@ -446,24 +447,16 @@ class _Model:
 class _TwoSolves:
     """First minimises d alone, then the rest with d fixed; status and bound are HiGHS's own."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        model: _Model,
-        stop: Stop,
-        clock: SolverClock,
-        seed: int,
-        options: MilpParams,
-    ) -> None:
-        self.problem = problem
+    def __init__(self, run: _MilpRun, model: _Model, stop: Stop, clock: SolverClock) -> None:
+        self.problem = run.problem
         self.model = model
         self.stop = stop
         self.clock = clock
         self.task = task_of(model.lp)
         self.columns = np.array([x.index for x in model.x], dtype=np.int64)
         self.options: dict[str, Any] = {
-            "threads": options.threads,
-            "random_seed": seed % 2**31,
+            "threads": run.params.threads,
+            "random_seed": run.seed % 2**31,
             "primal_feasibility_tolerance": FEASIBILITY,
             "dual_feasibility_tolerance": FEASIBILITY,
             "mip_feasibility_tolerance": FEASIBILITY,

@@ -119,7 +119,7 @@ def solve(problem: Problem, budget: Budget, stop: Stop, seed: int, params: Searc
     trace: tuple[TraceStep, ...] = ()
     if metrics.load_distance(problem, start) > 0 or problem.draining.any():
         search = _PlanSearch(
-            problem, budget, start, bound, seed, stop, _search_clock(clock, problem)
+            Layout.of(problem, budget), start, bound, seed, stop, _search_clock(clock, problem)
         )
         search.run()
         found = search.finished_plan(params.tolerance)
@@ -180,17 +180,16 @@ class _PlanSearch:
 
     def __init__(
         self,
-        problem: Problem,
-        budget: Budget,
+        layout: Layout,
         start: IntArray,
         bound: float,
         seed: int,
         stop: Stop,
         clock: SolverClock,
     ) -> None:
-        self.problem, self.seed, self.stop, self.clock = problem, seed, stop, clock
+        self.seed, self.stop, self.clock = seed, stop, clock
         self.floor = bound / 100.0
-        self.layout = Layout.of(problem, budget)
+        self.layout = layout
         self.start = self.layout.places_of(start)
         self.fixed = self.layout.fixed
         limits = self.fixed.allowance[1:]
@@ -368,7 +367,7 @@ class _PlanSearch:
             self.trace.append((self.clock.elapsed(), step, 100.0 * self.best))
 
     def best_plan(self) -> IntArray:
-        return self.layout.assignment_of(self.problem, self.best_place)
+        return self.layout.assignment_of(self.best_place)
 
     def finished_plan(self, tolerance: float) -> IntArray:
         """Return the best plan without needless moves, and with draining nodes emptied."""
@@ -388,7 +387,7 @@ class _PlanSearch:
             share = self.fixed.load[left].max(axis=1, initial=0.0)
             order = left[np.argsort(-share, kind="stable")]
             drain(ceiling, order, self.fixed, plan)
-        return self.layout.assignment_of(self.problem, plan.place)
+        return self.layout.assignment_of(plan.place)
 
     def _order(self, plan: PlanArrays, way: int) -> IntArray:
         """Return the moved items: smallest first, most bytes first, or in random order."""

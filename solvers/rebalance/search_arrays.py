@@ -26,6 +26,7 @@ SPARE = 16
 class Layout:
     """The items and the nodes of a search, in the order that the loops use."""
 
+    current: IntArray  # [G]: the node index of each key group today
     groups: IntArray  # [K]: the key group of each item
     nodes: IntArray  # [N]: the node index of the problem
     rank: IntArray  # [N]: position in ``nodes`` of each node index
@@ -69,15 +70,16 @@ class Layout:
             cost=cost,
             allowance=_without_idle_limits(_allowance(problem, budget), cost),
         )
-        return cls(groups, nodes, rank, _base(problem, load, groups, rank), fixed)
+        base = _base(problem, load, groups, rank)
+        return cls(problem.current, groups, nodes, rank, base, fixed)
 
     def places_of(self, assignment: IntArray) -> IntArray:
         """[K]: the node of every item, as a position in ``nodes``."""
         return self.rank[assignment[self.groups]]
 
-    def assignment_of(self, problem: Problem, places: IntArray) -> IntArray:
+    def assignment_of(self, places: IntArray) -> IntArray:
         """[G]: the node index of every key group of the problem."""
-        assignment = problem.current.copy()
+        assignment = self.current.copy()
         assignment[self.groups] = self.nodes[places]
         return assignment
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from solvers.model.objective import Objective
     from solvers.model.problem import Problem
+    from solvers.model.traffic_costs import TrafficCosts
 
 ROUNDING = 1e-12
 """Relative error of the sum of a node. Points of load are a difference of two sums, and may have
@@ -140,14 +141,19 @@ def load_under(problem: Problem, plan: Ints, objective: Objective | None) -> Flo
 
     The measured loads contain the cost of serialising the records that change nodes now. The plan
     changes which records do: for each edge that cost is subtracted and the new one added. A cost
-    above the measured load of a key group is reduced to that load.
+    above the measured load of a key group is reduced to that load. Only joint plans are made with
+    these costs.
     """
-    source, target, rates = problem.traffic_from, problem.traffic_to, problem.traffic_rate
     if objective is None or not objective.is_joint:
         return problem.load
+    return load_with_costs(problem, plan, objective.costs)
+
+
+def load_with_costs(problem: Problem, plan: Ints, costs: TrafficCosts) -> Floats:
+    """[G, R]: the loads under the plan with the cost of records that change nodes."""
+    source, target, rates = problem.traffic_from, problem.traffic_to, problem.traffic_rate
     if source is None or target is None or rates is None:
         return problem.load
-    costs = objective.costs
     load = np.array(problem.load, dtype=np.float64)
     for r in range(len(problem.resources)):
         charged = [np.zeros(len(plan)), np.zeros(len(plan))]

@@ -161,6 +161,8 @@ class RoutedFacts:
             traffic_from=source,
             traffic_to=target,
             traffic_rate=rate,
+            # Some edges are new: nothing is known of their noise.
+            noise=None if self.problem.noise is None else self.problem.noise.without_traffic(),
         )
 
     def _load(self) -> Floats:
@@ -272,18 +274,31 @@ class RoutedFacts:
         return max(math.fsum(of_node) for of_node in on.values())
 
 
+@dataclass(frozen=True, slots=True)
+class PromisedCosts:
+    """What a plan promises to cost: its moves of key groups, and its new routes of keys."""
+
+    bytes: int
+    pause_s: float
+    forced_moves: int
+    forced_bytes: int
+    rerouted_keys: int = 0
+    route_bytes: int = 0
+    route_pause_s: float = 0.0
+
+
 def budget_violations(
-    problem: Problem, plan: Mapping[str, float], budget: Budget
+    problem: Problem, costs: PromisedCosts, budget: Budget
 ) -> Iterator[Violation]:
     """Check that key groups and keys together keep the budget; forced moves do not count."""
-    if not plan["rerouted_keys"]:
+    if not costs.rerouted_keys:
         return
-    n_bytes = plan["bytes"] + plan["route_bytes"]
+    n_bytes = costs.bytes + costs.route_bytes
     if budget.bytes is not None and n_bytes > budget.bytes:
         yield Violation("budget.bytes", f"{n_bytes} bytes with routes, allowed {budget.bytes}")
-    forced_s = problem.pause_c0_s * plan["forced_moves"]
-    forced_s += problem.pause_s_per_byte * plan["forced_bytes"]
-    pause_s = plan["pause_s"] - forced_s + plan["route_pause_s"]
+    forced_s = problem.pause_c0_s * costs.forced_moves
+    forced_s += problem.pause_s_per_byte * costs.forced_bytes
+    pause_s = costs.pause_s - forced_s + costs.route_pause_s
     if budget.pause_s is not None and pause_s > budget.pause_s * (1 + TOLERANCE) + ROUNDING_S:
         message = f"{pause_s:g} s of pause with routes, allowed {budget.pause_s:g}"
         yield Violation("budget.pause_s", message)

@@ -10,14 +10,13 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from ballast.contracts.records import ScalingRow
 from solvers.model.problem import AllowedNodes, Problem
 from solvers.verify.violation import Violation
 
-Row = Mapping[str, Any]
 IN_PROBLEM = ("keep", "drain", "remove")
 OUTSIDE = ("add", "spare")
 
@@ -46,13 +45,13 @@ class ScalingRules:
 
 
 def scaling_violations(
-    problem: Problem, rules: ScalingRules, rows: Sequence[Row]
+    problem: Problem, rules: ScalingRules, rows: Sequence[ScalingRow]
 ) -> list[Violation]:
     """Return every rule that the rows of plans.scaling break."""
-    twice = [n for n, c in Counter((r["subject"], r["subject_id"]) for r in rows).items() if c > 1]
+    twice = [n for n, c in Counter((r.subject, r.subject_id) for r in rows).items() if c > 1]
     if twice:
         return [Violation("scaling.exactly_once", f"more than once: {twice[:3]}")]
-    actions = {row["subject_id"]: row["action"] for row in rows if row["subject"] == "node"}
+    actions = {row.subject_id: row.action for row in rows if row.subject == "node"}
     broken = list(_check_names(problem, rules, actions))
     if broken:
         return broken
@@ -64,12 +63,12 @@ def scaling_violations(
     ]
 
 
-def scaled_problem(problem: Problem, rules: ScalingRules, rows: Sequence[Row]) -> Problem:
+def scaled_problem(problem: Problem, rules: ScalingRules, rows: Sequence[ScalingRow]) -> Problem:
     """Return the problem with the nodes under the plan; the plan's figures are computed on it.
 
     Key groups that must leave draining nodes in this round are allowed only on nodes that stay.
     """
-    actions = {row["subject_id"]: row["action"] for row in rows if row["subject"] == "node"}
+    actions = {row.subject_id: row.action for row in rows if row.subject == "node"}
     kept = [i for i, name in enumerate(problem.node_ids) if actions[name] != "remove"]
     added = [name for name, action in actions.items() if action == "add"]
     names = (*(problem.node_ids[i] for i in kept), *added)
@@ -93,8 +92,8 @@ def _state(problem: Problem, node: int, actions: Mapping[str, str]) -> str:
     return "draining" if actions[problem.node_ids[node]] == "drain" else "alive"
 
 
-def _due(rows: Sequence[Row]) -> set[str]:
-    return {name for row in rows for name in row["due"] or ()}
+def _due(rows: Sequence[ScalingRow]) -> set[str]:
+    return {name for row in rows for name in row.due or ()}
 
 
 def _allowed(problem: Problem, state: Sequence[str], due: set[str]) -> AllowedNodes | None:
@@ -145,7 +144,7 @@ def _check_states(
 
 
 def _check_counts(
-    problem: Problem, rules: ScalingRules, actions: Mapping[str, str], rows: Sequence[Row]
+    problem: Problem, rules: ScalingRules, actions: Mapping[str, str], rows: Sequence[ScalingRow]
 ) -> Iterator[Violation]:
     """The numbers of nodes keep the limits; a count outside of the limits may not get worse."""
     state = dict(zip(problem.node_ids, problem.node_state, strict=True))
@@ -163,15 +162,15 @@ def _check_counts(
     most = rules.max_nodes
     if most is not None and after.total() > max(most, before.total()):
         yield Violation("scaling.max_nodes", f"{after.total()} nodes, allowed {most}")
-    clusters = {row["subject_id"]: row for row in rows if row["subject"] == "cluster"}
+    clusters = {row.subject_id: row for row in rows if row.subject == "cluster"}
     for name in sorted(names | clusters.keys()):
         row = clusters.get(name)
-        if row is None or (row["before"], row["wanted"]) != (before[name], after[name]):
-            promised = "nothing" if row is None else f"{row['before']} to {row['wanted']}"
+        if row is None or (row.before, row.wanted) != (before[name], after[name]):
+            promised = "nothing" if row is None else f"{row.before} to {row.wanted}"
             actual = f"{before[name]} to {after[name]}"
             yield Violation("scaling.clusters", f"{name}: promised {promised}, is {actual}")
-        elif row["action"] != _direction(after[name] - before[name]):
-            yield Violation("scaling.clusters", f"{name}: wrong action {row['action']}")
+        elif row.action != _direction(after[name] - before[name]):
+            yield Violation("scaling.clusters", f"{name}: wrong action {row.action}")
 
 
 def _direction(change: int) -> str:
@@ -179,7 +178,7 @@ def _direction(change: int) -> str:
 
 
 def _check_due(
-    problem: Problem, actions: Mapping[str, str], rows: Sequence[Row]
+    problem: Problem, actions: Mapping[str, str], rows: Sequence[ScalingRow]
 ) -> Iterator[Violation]:
     """Only key groups on draining nodes may be due, because these may worsen the balance."""
     node_of = dict(zip(problem.key_group_ids, problem.current.tolist(), strict=True))
@@ -189,13 +188,13 @@ def _check_due(
             yield Violation("scaling.due", f"key group {name!r} is due, but on no draining node")
 
 
-def _check_operators(rules: ScalingRules, rows: Sequence[Row]) -> Iterator[Violation]:
+def _check_operators(rules: ScalingRules, rows: Sequence[ScalingRow]) -> Iterator[Violation]:
     for row in rows:
-        if row["subject"] != "operator":
+        if row.subject != "operator":
             continue
-        most = rules.key_groups.get(row["subject_id"], 0)
-        if row["wanted"] is None or not 1 <= row["wanted"] <= most:
+        most = rules.key_groups.get(row.subject_id, 0)
+        if row.wanted is None or not 1 <= row.wanted <= most:
             yield Violation(
                 "scaling.operators",
-                f"operator {row['subject_id']!r} in {row['wanted']} instances, allowed 1 to {most}",
+                f"operator {row.subject_id!r} in {row.wanted} instances, allowed 1 to {most}",
             )

@@ -53,12 +53,16 @@ class TradeScratch(NamedTuple):
 
 
 class Traders(NamedTuple):
-    """Two nodes that exchange items, the aimed deviation, and their energy now."""
+    """Two nodes that exchange items."""
 
     i: int
     j: int
     aim: float
+    """The deviation that both should have at most."""
     before: float
+    """Their energy as they are."""
+    n_yours: int
+    """How many items of the second node are looked at; the place after them stands for no item."""
 
 
 class Trades(NamedTuple):
@@ -191,7 +195,7 @@ def trade(i, j, aim, scratch, fixed, plan):  # type: ignore[no-untyped-def]
     n_yours = members(j, scratch.random, scratch.yours, fixed, plan)
     before = energy_now(i, fixed, plan, aim)
     before += energy_now(j, fixed, plan, aim)
-    pair = Traders(i, j, aim, before)
+    pair = Traders(i, j, aim, before, n_yours)
     best = Trades(0.0, NOWHERE, NOWHERE, 0.0, NOWHERE, NOWHERE)
     # The last entry of each list means no item.
     scratch.yours[n_yours] = NOWHERE
@@ -200,7 +204,7 @@ def trade(i, j, aim, scratch, fixed, plan):  # type: ignore[no-untyped-def]
         if p >= 0 and not may_come(p, j, fixed, plan):
             continue
         sums_after_move(p, pair, scratch, fixed, plan)
-        best = best_trades(p, pair, scratch.yours[: n_yours + 1], best, scratch, fixed, plan)
+        best = best_trades(p, pair, best, scratch, fixed, plan)
     first, second = best.first, best.second
     if best.single > 0.0 and best.double < SWAP_GAIN * best.single:
         first, second = best.alone_first, best.alone_second
@@ -260,10 +264,10 @@ def sums_after_move(p, pair, scratch, fixed, plan):  # type: ignore[no-untyped-d
 
 
 @inlined
-def best_trades(p, pair, yours, best, scratch, fixed, plan):  # type: ignore[no-untyped-def]
+def best_trades(p, pair, best, scratch, fixed, plan):  # type: ignore[no-untyped-def]
     """Return the better of the given trades and those in which p moves from i to j."""
-    for b in range(len(yours)):
-        q = yours[b]
+    for b in range(pair.n_yours + 1):
+        q = scratch.yours[b]
         if p == NOWHERE and q == NOWHERE:
             continue
         is_single = p == NOWHERE or q == NOWHERE

@@ -22,9 +22,8 @@ from solvers.planner.allocation import allocate
 from solvers.planner.plan import Plan
 from spark_jobs.draft.assemble import DraftRequest, assemble_draft
 from spark_jobs.draft.content import PlanContent, content_hash_of
-from spark_jobs.draft.problem import build_problem
 from spark_jobs.draft.report import report
-from spark_jobs.draft.round import RoundInputs, round_of
+from spark_jobs.draft.round import RoundInputs, build_problem, round_of
 from spark_jobs.draft.verification import violations_of
 from tests.support.policies import small_policy
 from tests.support.snapshots import snapshot_rows, uneven

@@ -1,0 +1,87 @@
+"""Factors on the width of intervals, learned from how earlier promises of a job came out.
+
+The score of an outcome is its distance from the expected value in units of the distance that the
+noise model alone puts between the expected value and the end of the interval. The factor of a
+side is the quantile of the scores that would have let the right share of outcomes fall outside
+[split conformal prediction]. Pseudo-observations, scores as they are if the noise model is right,
+stand beside the outcomes, so that few outcomes change little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri  # type: ignore[import-untyped]
+
+from solvers.model.problem import FloatArray
+
+OUTSIDE_EACH_SIDE = 0.05
+"""Share of outcomes that a 90 % interval leaves outside at each end."""
+PSEUDO_OBSERVATIONS = 40
+OUTCOMES_USED = 100
+"""The newest outcomes that count."""
+NARROWEST, WIDEST = 0.25, 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class PastOutcome:
+    """A promise and what was measured first for its version."""
+
+    expected: float
+    low: float
+    high: float
+    """The 90 % interval as it was promised."""
+    below: float
+    above: float
+    """The factors that were in it."""
+    measured: float
+
+    @property
+    def score(self) -> float | None:
+        """Distance from the expected value in units of the noise model; None without noise."""
+        if self.measured >= self.expected:
+            unit = (self.high - self.expected) / self.above
+        else:
+            unit = (self.expected - self.low) / self.below
+        return (self.measured - self.expected) / unit if unit > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalFactors:
+    """Factors on the distances between the expected value and the ends of an interval."""
+
+    below: float = 1.0
+    above: float = 1.0
+
+
+def interval_factors(outcomes: Sequence[PastOutcome]) -> IntervalFactors:
+    """The factors that earlier outcomes of a figure call for.
+
+    Args:
+        outcomes: the first outcome of each version, oldest first; only those with an interval.
+    """
+    scores = [each.score for each in outcomes[-OUTCOMES_USED:]]
+    known = np.array([score for score in scores if score is not None])
+    if not len(known):
+        return IntervalFactors()
+    pooled = np.concatenate((_pseudo_scores(), known))
+    return IntervalFactors(below=_factor(-pooled), above=_factor(pooled))
+
+
+def _pseudo_scores() -> FloatArray:
+    """Scores of outcomes for which the noise model is right."""
+    at = (np.arange(PSEUDO_OBSERVATIONS) + 0.5) / PSEUDO_OBSERVATIONS
+    return np.asarray(ndtri(at) / ndtri(1 - OUTSIDE_EACH_SIDE))
+
+
+def _factor(scores: FloatArray) -> float:
+    quantile = float(np.quantile(scores, 1 - OUTSIDE_EACH_SIDE, method="hazen"))
+    return min(max(quantile, NARROWEST), WIDEST)
+
+
+def inside_share(outcomes: Iterable[PastOutcome]) -> float | None:
+    """Share of outcomes inside their interval; None without outcomes."""
+    inside = [each.low <= each.measured <= each.high for each in outcomes]
+    return sum(inside) / len(inside) if inside else None

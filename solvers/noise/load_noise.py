@@ -1,0 +1,67 @@
+"""The noise of a problem's loads, from the columns that a snapshot stores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvers.model.noise import LoadNoise
+from solvers.model.problem import FloatArray
+from solvers.noise.noise_estimate import TREND, ResourceNoise, rows_by_resource
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TrafficNoise:
+    """The noise of the rates of edges, in the order of the problem's edges; NaN if unknown."""
+
+    window_sd: FloatArray  # [E]
+    mean_error: FloatArray  # [E]
+
+
+def load_noise(
+    resources: Sequence[str],
+    window_sd: FloatArray,
+    mean_error: FloatArray,
+    rows: Sequence[ResourceNoise],
+    traffic: TrafficNoise | None = None,
+) -> LoadNoise | None:
+    """The noise of a problem's loads.
+
+    Args:
+        resources: names of the problem's resources, one for each column.
+        window_sd: [G, R], stored standard deviations from window to window; NaN if unknown. A
+            column of zeros stands for a resource without noise, such as memory.
+        mean_error: [G, R], stored standard errors of the means; NaN if unknown.
+        rows: stored rows of resources; a resource that has no noise needs none.
+        traffic: the noise of the edges; None if unknown.
+
+    Returns:
+        The noise; None if that of any resource is unknown, because the snapshot was written
+        before noise was estimated or because there were too few windows.
+    """
+    by_resource = rows_by_resource(rows)
+    found = [by_resource.get(name) for name in resources]
+    known = [row for row in found if row is not None]
+    if not known or not all(row.is_known for row in known):
+        return None
+    if not (np.isfinite(window_sd).all() and np.isfinite(mean_error).all()):
+        return None
+    windows = min(row.windows for row in known)
+    ratio = np.array([1.0 if row is None else row.node_variance_ratio for row in found])
+    period = np.array([1.0 if row is None else row.period_variance_ratio for row in found])
+    has_traffic = traffic is not None and bool(
+        np.isfinite(traffic.window_sd).all() and np.isfinite(traffic.mean_error).all()
+    )
+    return LoadNoise(
+        mean_error=np.asarray(mean_error, dtype=np.float64),
+        period_sd=np.asarray(window_sd * np.sqrt(period / windows)),
+        node_variance_ratio=ratio,
+        windows=windows,
+        trend="; ".join(f"{row.resource}: {row.reason}" for row in known if row.status == TREND),
+        traffic_error=traffic.mean_error if traffic is not None and has_traffic else None,
+        traffic_period_sd=(
+            traffic.window_sd / np.sqrt(windows) if traffic is not None and has_traffic else None
+        ),
+    )

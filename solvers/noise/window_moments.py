@@ -1,0 +1,193 @@
+"""How loads vary from window to window: first pass, in chunks of key groups.
+
+A key group's load in a window is a share of the total load of the window: x_kw = c_w (m_k + e_kw),
+where c_w is the total of window w over the mean total, and m_k the key group's mean load. The
+residual r_kw = x_kw - c_w m_k is what the key group does by itself. It sums to zero over key
+groups and over windows, so it is the linear form of the error of a share [ratio estimator]. A
+window without records has c_w = 0 and no residual: it adds nothing to the noise, as it adds
+nothing to the means.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import chi2  # type: ignore[import-untyped]
+
+from solvers.model.problem import FloatArray, IntArray
+
+SLOW_WAVES = 2
+"""Cosine waves over the period whose power stands for the noise of the period's mean."""
+WILD_PROBABILITY = 1e-4
+"""A window of normal noise is taken for a wild one with this probability."""
+MOST_WILD = 1 / 6
+"""Where more of the windows are wild, wildness is how the load varies: nothing is damped."""
+ROUNDING = 1e-9
+"""A standard deviation below this share of the mean is rounding."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class WindowFactors:
+    """What all key groups of a window have in common, and how much each window counts."""
+
+    node_loads: FloatArray  # [N, W]
+    """The load of each node in each window, oldest window first."""
+    factor: FloatArray  # [W]
+    """Total load of the window / mean of the windows' totals; all 0 if nothing was loaded."""
+    damping: FloatArray  # [W], in (0, 1]
+    """Factor on the residuals of the window: below 1 for wild windows."""
+
+    @property
+    def windows(self) -> int:
+        return len(self.factor)
+
+    @property
+    def busy_windows(self) -> int:
+        """Windows with any load."""
+        return int(np.count_nonzero(self.factor))
+
+    @property
+    def wild_windows(self) -> int:
+        """Windows that differ so much from the others that they count less."""
+        return int(np.count_nonzero(self.damping < 1))
+
+    def residuals(self, loads: FloatArray) -> FloatArray:
+        """[G, W]: loads without what all key groups have in common."""
+        return np.asarray(loads - loads.mean(axis=1)[:, None] * self.factor)
+
+    def variance(self, residuals: FloatArray) -> FloatArray:
+        """[G]: variance from window to window such that a mean has 1 / windows of it."""
+        busy = self.busy_windows
+        if busy < 2:
+            return np.zeros(len(residuals))
+        scale = busy / ((busy - 1) * self.windows)
+        return np.asarray(np.einsum("kw,kw->k", residuals, residuals) * scale)
+
+
+def window_factors(node_loads: FloatArray) -> WindowFactors:
+    """What the windows have in common, from the loads of nodes.
+
+    Args:
+        node_loads: [N, W], sum of the loads of each node's key groups in each window, oldest
+            window first. A single row, the total, will do where there are no nodes, as for
+            traffic.
+    """
+    node_loads = np.asarray(node_loads, dtype=np.float64)
+    total = node_loads.sum(axis=0)
+    mean = total.mean() if len(total) else 0.0
+    factor = total / mean if mean > 0 else np.zeros_like(total)
+    plain = WindowFactors(node_loads, factor, np.ones_like(factor))
+    return WindowFactors(node_loads, factor, _damping(plain.residuals(node_loads)))
+
+
+def _damping(residuals: FloatArray) -> FloatArray:
+    """[W]: factors that bring the residuals of single wild windows down to those of others."""
+    power = np.einsum("iw,iw->w", residuals, residuals)
+    damping = np.ones_like(power)
+    busy = power > 0
+    nodes = max(1, len(residuals) - 1)
+    if not busy.any():
+        return damping
+    limit = np.median(power[busy]) * chi2.ppf(1 - WILD_PROBABILITY, nodes) / chi2.median(nodes)
+    wild = power > limit
+    if 0 < np.count_nonzero(wild) <= MOST_WILD * len(power):
+        damping[wild] = np.sqrt(limit / power[wild])
+    return damping
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class KeyGroupMoments:
+    """Mean and variance of the loads of key groups, each for itself."""
+
+    mean: FloatArray  # [G]
+    variance: FloatArray  # [G]
+    """From window to window, without what is common, wild windows damped."""
+    full_variance: FloatArray  # [G]
+    """The same with wild windows as they were: the error of the mean contains them."""
+    slow_variance: FloatArray  # [G]
+    """The part of the variance that the mean of a period feels, per window."""
+    busy_windows: IntArray  # [G]
+
+
+def key_group_moments(loads: FloatArray, windows: WindowFactors) -> KeyGroupMoments:
+    """Moments of a chunk of key groups.
+
+    Args:
+        loads: [G, W], load of each key group in each window, oldest window first; 0 where it had
+            no records.
+        windows: what the windows have in common.
+    """
+    loads = np.asarray(loads, dtype=np.float64)
+    residuals = windows.residuals(loads)
+    damped = residuals * windows.damping
+    mean = loads.mean(axis=1) if loads.shape[1] else np.zeros(len(loads))
+    variance, full = windows.variance(damped), windows.variance(residuals)
+    rounding = variance <= (ROUNDING * mean) ** 2
+    variance[rounding], full[full <= (ROUNDING * mean) ** 2] = 0.0, 0.0
+    slow = np.where(rounding, 0.0, slow_power(damped, windows))
+    return KeyGroupMoments(mean, variance, full, slow, np.count_nonzero(loads, axis=1))
+
+
+def slow_power(residuals: FloatArray, windows: WindowFactors) -> FloatArray:
+    """[G]: mean power of the slowest cosine waves over the period, as a variance per window.
+
+    Independent windows have the same power in every wave. Waves slower than the period cannot be
+    seen in it, so the slowest that can stand for them [equal-weighted cosine estimator of Lazarus,
+    Lewis, Stock and Watson, 2018].
+    """
+    waves = cosine_waves(windows.windows)
+    if not len(waves):
+        return windows.variance(residuals)
+    power: FloatArray = np.mean((residuals @ waves.T) ** 2, axis=1)
+    return power
+
+
+def cosine_waves(windows: int) -> FloatArray:
+    """[J, W]: the slowest cosine waves, orthonormal and without a mean."""
+    count = min(SLOW_WAVES, windows - 1)
+    at = (np.arange(windows) + 0.5) / max(windows, 1)
+    wave = np.arange(1, count + 1)[:, None]
+    return np.asarray(np.sqrt(2.0 / max(windows, 1)) * np.cos(np.pi * wave * at))
+
+
+@dataclass(frozen=True, slots=True)
+class MomentSums:
+    """Sums over key groups; those of chunks are added up."""
+
+    variance: float = 0.0
+    squared_variance: float = 0.0
+    slow_variance: float = 0.0
+    noisy: float = 0.0
+    """Key groups with a mean and a variance above zero; the next sums are over these."""
+    log_mean: float = 0.0
+    log_variance: float = 0.0
+    log_mean_squared: float = 0.0
+    log_variance_squared: float = 0.0
+    log_product: float = 0.0
+
+    def __add__(self, other: MomentSums) -> MomentSums:
+        """The sums of both chunks."""
+        return MomentSums(*(a + b for a, b in zip(self.values, other.values, strict=True)))
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The sums in the order of the fields, to be stored in a row and read back."""
+        return tuple(getattr(self, name) for name in self.__slots__)
+
+
+def moment_sums(moments: KeyGroupMoments) -> MomentSums:
+    """The sums of one chunk."""
+    noisy = (moments.mean > 0) & (moments.variance > 0)
+    x, y = np.log(moments.mean[noisy]), np.log(moments.variance[noisy])
+    return MomentSums(
+        variance=float(moments.variance.sum()),
+        squared_variance=float((moments.variance**2).sum()),
+        slow_variance=float(moments.slow_variance.sum()),
+        noisy=float(np.count_nonzero(noisy)),
+        log_mean=float(x.sum()),
+        log_variance=float(y.sum()),
+        log_mean_squared=float(x @ x),
+        log_variance_squared=float(y @ y),
+        log_product=float(x @ y),
+    )
