@@ -149,7 +149,7 @@ class _FewestMoves:
     def _stays_away(self) -> BoolArray:
         """[G]: must move, or leaves a draining node in the best plan: it does so in every plan."""
         drained = self.problem.draining[self.problem.current] & (self.best != self.problem.current)
-        return must_move_mask(self.problem) | drained
+        return np.asarray(must_move_mask(self.problem) | drained)
 
     def plan(self) -> IntArray:
         """The plan with the fewest moves that was found and keeps all rules."""

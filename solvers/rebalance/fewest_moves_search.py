@@ -237,7 +237,7 @@ def _best_pairs(at: NoisyPlacement, node: int, left: IntArray, right: IntArray) 
     ideal = deviation[node, r] - deviation[partner, r]
     ideal = ideal / np.maximum(fixed.inverse[node, r] + fixed.inverse[partner, r], 1e-300)
     miss = np.abs(fixed.load[left, r] - fixed.load[right, r] - ideal)
-    return np.argpartition(miss, PAIRS)[:PAIRS]
+    return np.asarray(np.argpartition(miss, PAIRS)[:PAIRS])
 
 
 def _chosen(

@@ -126,7 +126,8 @@ class NoisyPlacement:
         self.used: FloatArray = self.cost[self.is_away].sum(axis=0)
 
     def _by_node(self, weights: FloatArray) -> FloatArray:
-        return np.bincount(self.place, weights=weights, minlength=len(self.sums))
+        sums = np.bincount(self.place, weights=weights, minlength=len(self.sums))
+        return np.asarray(sums, dtype=np.float64)
 
     @property
     def is_away(self) -> BoolArray:
