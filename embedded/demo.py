@@ -18,6 +18,7 @@ from typing import NoReturn
 
 import yaml
 
+from ballast.airflow.rest import AirflowClient
 from ballast.contracts.errors import BallastError
 from ballast.contracts.policy import JobPolicy, load_policy
 from ballast.contracts.records import Ack, Draft, Head, Outcome, Promise
@@ -41,7 +42,6 @@ from embedded.loop import (
 from embedded.processes import Stopped, ending_signals_raise
 from embedded.progress import print_progress
 from embedded.report import Findings, Traffic, report_lines, shortcomings
-from embedded.rest import AirflowClient
 from embedded.spin import spinning_processes
 from embedded.stack import DAG_ID, JOB, Stack, start_afresh
 from examples.flights.check import check_sums

@@ -72,7 +72,7 @@ def _text(job: str, versions: Sequence[VersionSummary], counts: PromiseCounts) -
             f"Load distance of job {job}: promised, and first measured after take-up",
             text_table(headers, rows),
             LEGEND,
-            f"Of all versions: {counts.text}.",
+            f"{counts.text}.",
             *_reasons(versions),
         ]
     )

@@ -10,6 +10,7 @@ from typing import Any
 from ballast.cli.render import cell_text, to_json
 from ballast.contracts.errors import NotFound
 from ballast.contracts.plan_text import plan_reason
+from ballast.contracts.planning_state import PlanningState
 from ballast.contracts.records import LogEntry
 from ballast.contracts.settings import check_job_name, load_settings
 from ballast.readmodel.job_history import JobHistory
@@ -53,6 +54,7 @@ def _fields(status: _JobStatus) -> dict[str, Any]:
         "taken_up_at_batch": ack.batch_id if ack else None,
         "take_up_reason": ack.reason or None if ack else None,
         **_load_distance_fields(summary.load_distance),
+        **_planning_fields(summary.planning),
         "versions_with_interval": status.promises.measured,
         "versions_inside": status.promises.inside,
         "no_change": plan_reason(no_change) if no_change else None,
@@ -64,6 +66,16 @@ def _fields(status: _JobStatus) -> dict[str, Any]:
         **_entry_fields("last_event", last),
         **_entry_fields("last_trouble", trouble.entry if trouble else None),
         "last_trouble_over_since": trouble.over_since if trouble else None,
+    }
+
+
+def _planning_fields(state: PlanningState) -> dict[str, Any]:
+    """Whether the job plans by itself; if not, why, and what to do."""
+    return {
+        "planning": "stopped" if state.is_stopped else "on",
+        "planning_stopped_since": state.since,
+        "planning_reason": state.reason or None,
+        "broken_promises_in_a_row": len(state.broken),
     }
 
 
@@ -79,20 +91,28 @@ def _load_distance_fields(figure: PromisedFigure | None) -> dict[str, Any]:
     }
 
 
+JSON_ONLY = (
+    "load_distance_low_pct", "load_distance_high_pct", "load_distance_side",
+    "versions_with_interval",
+)  # fmt: skip
+
+
 def _lines(status: _JobStatus) -> dict[str, Any]:
     """Return what the command prints as text: the name and the value of each line."""
-    fields = _fields(status)
     figure = status.summary.load_distance
-    if figure is not None:
-        fields["load_distance_before_pct"] = figure.before_text
-        fields["load_distance_promised_pct"] = figure.promised_text
-        fields["load_distance_measured_pct"] = figure.last_measured_text
-    fields["versions_inside"] = status.promises.text
-    fields["noise"] = status.noise.text
-    for name in ("load_distance_low_pct", "load_distance_high_pct", "load_distance_side",
-                 "versions_with_interval"):  # fmt: skip
-        del fields[name]
-    return {name.removesuffix("_pct"): value for name, value in fields.items()}
+    texts = {
+        "load_distance_before_pct": figure.before_text if figure else None,
+        "load_distance_promised_pct": figure.promised_text if figure else None,
+        "load_distance_measured_pct": figure.last_measured_text if figure else None,
+        "versions_inside": status.promises.text,
+        "noise": status.noise.text,
+    }
+    # A value with its unit needs no unit in its name.
+    return {
+        name.removesuffix("_pct"): texts.get(name, value)
+        for name, value in _fields(status).items()
+        if name not in JSON_ONLY
+    }
 
 
 def _entry_fields(name: str, entry: LogEntry | None) -> dict[str, Any]:

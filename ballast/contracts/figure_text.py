@@ -64,7 +64,7 @@ def measured_text(
 def share_text(inside: int, measured: int) -> str:
     """How many versions kept their promise, beside the share that is promised."""
     if not measured:
-        return "no version with an interval was measured yet"
+        return "No version with an interval was measured yet"
     share = 100.0 * inside / measured
     versions = "version was" if measured == 1 else "versions were"
     return (

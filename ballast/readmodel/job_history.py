@@ -7,6 +7,7 @@ from functools import cached_property
 
 from ballast.contracts.errors import InvalidInput, NotFound
 from ballast.contracts.log_events import APPROVED, OF_OTHER_RUNS, PUBLISHED, VERSION_EVENTS
+from ballast.contracts.planning_state import PlanningState, planning_state
 from ballast.contracts.policy import policy_files
 from ballast.contracts.records import (
     Ack,
@@ -19,7 +20,9 @@ from ballast.contracts.records import (
     Snapshot,
 )
 from ballast.contracts.settings import check_job_name
+from ballast.contracts.tables import ABOVE, BELOW
 from ballast.store.cache import TableCache
+from ballast.store.planning import stop_after_of
 
 BEFORE_THE_FIRST = "0"
 """Names the job as it was before its first plan, where two plans are compared."""
@@ -29,7 +32,7 @@ LOAD_DISTANCE = "load_distance_pct"
 
 @dataclass(frozen=True)
 class JobHistory:
-    """The small tables of one job, each read once, when it is first asked for."""
+    """The small tables of one job, each read once, on first use."""
 
     cache: TableCache
     job: str
@@ -85,6 +88,15 @@ class JobHistory:
     def newest_outcomes(self, version: int | None) -> list[Outcome]:
         """The newest measurement of every figure of a version."""
         return [rows[-1] for (of, _), rows in self.measurements.items() if of == version]
+
+    @cached_property
+    def planning(self) -> PlanningState:
+        """Whether the job plans by itself, by its policy as it is now (ADR 60)."""
+        rows = [row for of_figure in self.measurements.values() for row in of_figure]
+        # The policy is a file to parse. It matters only if a promise was broken.
+        is_broken = any(row.side in (BELOW, ABOVE) for row in rows)
+        stop_after = stop_after_of(self.cache.settings, self.job) if is_broken else None
+        return planning_state(self.log, rows, stop_after)
 
     @cached_property
     def versions(self) -> dict[int, LogEntry]:

@@ -9,15 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from ballast.contracts.figure_text import value_text
+from ballast.contracts.problem_columns import RESOURCES
 from ballast.contracts.records import Snapshot, SnapshotNoise
 from ballast.contracts.tables import STEADY, TOO_FEW
 from ballast.readmodel.job_history import JobHistory
 
-SD_COLUMNS = {
-    "cpu": ("cpu_load_cores", "cpu_window_sd_cores"),
-    "network": ("network_load_bytes_per_s", "network_window_sd_bytes_per_s"),
-}
-"""Columns of snapshots.key_groups, by resource: the load and its variation between windows."""
 NOT_ESTIMATED = "an earlier version of Ballast wrote the newest snapshot and estimated no noise"
 
 
@@ -95,7 +91,10 @@ def job_noise(history: JobHistory) -> JobNoise:
 def _node_variation(history: JobHistory, noise: SnapshotNoise) -> NodeVariation | None:
     if noise.status == TOO_FEW or noise.windows == 0:
         return None
-    load, sd = SD_COLUMNS[noise.resource]
+    columns = RESOURCES[noise.resource]
+    load, sd = columns.load, columns.window_sd
+    if sd is None:
+        return None
     where = [("snapshot_id", "=", noise.snapshot_id)]
     rows = history.cache.read("snapshots.key_groups", history.job, where, ["node_id", load, sd])
     return None if rows is None or rows.num_rows == 0 else node_variation(rows, noise)

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from ballast.contracts import figure_text, scaling
 from ballast.contracts.errors import NotFound
 from ballast.contracts.policy import CapacityPolicy, JobPolicy, policy_from_json
+from ballast.contracts.problem_columns import RESOURCES, ResourceColumns
 from ballast.contracts.records import DraftSummary, Promise, Snapshot
 from ballast.contracts.tables import ABOVE, BELOW, INSIDE, LARGEST_KEY_GROUP
 from ballast.readmodel.changes import SNAPSHOT_STATES, node_change_label, scaling_rows
@@ -32,7 +33,6 @@ from ballast.readmodel.job_history import (
 )
 from ballast.readmodel.moves import MoveFilter
 from ballast.readmodel.promises import promises_of_plan
-from ballast.store.snapshots import RESOURCES, ResourceColumns
 
 SPAN = LARGEST_KEY_GROUP + 1
 NOWHERE = -1
@@ -425,7 +425,7 @@ def _wanted(names: Names, wanted: MoveFilter, codes: Ints, nodes: list[Ints]) ->
 
 
 def _number(known: pa.Array, name: str) -> int:
-    """The number of a name; one that nothing has where it is not known."""
+    """Return the number of a name, or a number that no name has if the name is unknown."""
     found = pc.index(known, pa.scalar(name, known.type)).as_py()
     return found if found >= 0 else -2
 

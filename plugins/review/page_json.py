@@ -7,6 +7,7 @@ from typing import Any
 from ballast.contracts.json_values import json_value
 from ballast.contracts.log_events import DRAFTED
 from ballast.contracts.plan_text import plan_reason
+from ballast.contracts.planning_state import PlanningState
 from ballast.contracts.records import AssignedKeyGroup, DraftSummary, field_names
 from ballast.readmodel.changes import node_plan, weight_rows
 from ballast.readmodel.job_history import JobHistory
@@ -15,7 +16,7 @@ from ballast.readmodel.placement import NodeLoads, NodeUtilisation
 from ballast.readmodel.plans import (
     JobSummary,
     PlanSummary,
-    TroubleEntry,
+    RefusalEntry,
     VersionSummary,
     plan_detail,
 )
@@ -27,7 +28,7 @@ DRAFT_COLUMNS = ("plan_id", "run_id", "created_at", "status", "moves", "bytes")
 
 
 def job_json(summary: JobSummary) -> Json:
-    """A job in the list of jobs and at the top of its page."""
+    """Return the JSON of a job for the list of jobs and the top of its page."""
     return {
         "job": summary.job,
         "version": summary.version,
@@ -38,14 +39,25 @@ def job_json(summary: JobSummary) -> Json:
         "plans": summary.plans,
         "no_change": _no_change_json(summary.no_change),
         "last_event": summary.last_event,
-        "last_refusal": _trouble_json(summary.last_refusal),
+        "last_refusal": _refusal_json(summary.last_refusal),
+        "planning": planning_json(summary.planning),
     }
 
 
-def _trouble_json(trouble: TroubleEntry | None) -> Json | None:
-    if trouble is None:
+def planning_json(state: PlanningState) -> Json:
+    """Whether a job plans by itself; if not, since when and why."""
+    return {
+        "is_stopped": state.is_stopped,
+        "since": state.since,
+        "reason": state.reason,
+        "broken_versions": state.versions,
+    }
+
+
+def _refusal_json(refusal: RefusalEntry | None) -> Json | None:
+    if refusal is None:
         return None
-    return trouble.entry.to_row() | {"over_since": trouble.over_since}
+    return refusal.entry.to_row() | {"over_since": refusal.over_since}
 
 
 def _no_change_json(draft: DraftSummary | None) -> Json | None:
@@ -65,12 +77,12 @@ def figure_json(figure: PromisedFigure | None) -> Json | None:
         "measured_text": figure.measured_text,
         "last_measured_text": figure.last_measured_text,
     }
-    return json_value(figure) | texts
+    return {**json_value(figure), **texts}
 
 
 def promises_json(counts: PromiseCounts) -> Json:
     """How many versions were measured inside of their interval."""
-    return json_value(counts) | {"measured": counts.measured, "text": counts.text}
+    return {**json_value(counts), "measured": counts.measured, "text": counts.text}
 
 
 def noise_json(noise: JobNoise) -> Json:
@@ -92,16 +104,16 @@ def node_loads_json(loads: NodeLoads) -> Json:
         {"resource": each.resource, "nodes": [_node_json(node) for node in each.nodes]}
         for each in loads.resources
     ]
-    return json_value(loads) | {"resources": resources}
+    return {**json_value(loads), "resources": resources}
 
 
 def _node_json(node: NodeUtilisation) -> Json:
     texts = {"promised_text": node.promised_text, "measured_text": node.measured_text}
-    return json_value(node) | texts
+    return {**json_value(node), **texts}
 
 
 def version_json(summary: VersionSummary) -> Json:
-    """A version in a job's timeline."""
+    """Return the JSON of a version for a job's timeline."""
     event, plan = summary.event, summary.plan
     return {
         "version": summary.version,
@@ -120,7 +132,7 @@ def version_json(summary: VersionSummary) -> Json:
 
 
 def draft_json(summary: PlanSummary) -> Json:
-    """A plan that never came into force."""
+    """Return the JSON of a plan that was never in force."""
     last = summary.last_event
     return {name: getattr(summary.plan, name) for name in DRAFT_COLUMNS} | {
         "load_distance": figure_json(summary.load_distance),
@@ -130,7 +142,7 @@ def draft_json(summary: PlanSummary) -> Json:
 
 
 def plan_json(history: JobHistory, name: str) -> Json:
-    """The page of a plan."""
+    """Return the JSON of a plan's page."""
     detail = plan_detail(history, name)
     plan = detail.plan
     return {
@@ -139,7 +151,7 @@ def plan_json(history: JobHistory, name: str) -> Json:
         "versions": detail.versions,
         "in_force": detail.in_force,
         "approved_by": detail.approved_by,
-        # Without the long texts, which may have megabytes.
+        # Without the long texts, which may be megabytes.
         "plan": {column: getattr(plan, column) for column in field_names(DraftSummary)},
         "why": detail.reason,
         "quality": detail.quality,
@@ -156,5 +168,5 @@ def plan_json(history: JobHistory, name: str) -> Json:
 
 
 def move_json(move: AssignedKeyGroup) -> Json:
-    """A key group that a plan moves."""
+    """Return the JSON of a key group that a plan moves."""
     return {name: getattr(move, name) for name in MOVE_COLUMNS}

@@ -1,4 +1,4 @@
-"""How much the loads of a problem may be off, and how much they vary from period to period."""
+"""Errors of the measured loads, and their variation from period to period."""
 
 from __future__ import annotations
 

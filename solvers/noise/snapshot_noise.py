@@ -13,7 +13,7 @@ from solvers.noise.noise_estimate import ResourceNoise
 
 
 class StoredNoise(Protocol):
-    """What a snapshot stores about noise; ``ballast.store.snapshots`` has the definitions."""
+    """What a snapshot stores about noise, as ``ballast.contracts.problem_columns`` defines it."""
 
     @property
     def window_sd(self) -> FloatArray: ...

@@ -30,6 +30,7 @@ from solvers.planner.allocation import AUTO, Allocation, AllocationOptions, allo
 from solvers.planner.decision import as_change, evidence_of, result_or_unchanged, with_trend
 from solvers.planner.gain import without_unproven_moves
 from solvers.planner.round import RoundPlan, ScalingRequest, plan_round
+from solvers.planner.skew_check import SkewCheck, SkewCheckRequest, check_local_skew
 from solvers.rebalance import fewest_moves
 
 MEASURING_METHODS = (AUTO, joint.NAME, fewest_moves.NAME)
@@ -72,6 +73,8 @@ class PlanRequest:
     has_other_change: bool = False
     """Whether the draft changes something beside key groups, keys and nodes, such as weights of a
     region. The plan is then a change in any case."""
+    unmeasured: Mapping[str, str] = field(default_factory=dict)
+    """Operators that were measured for too few windows, and why: their load is not known."""
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -96,6 +99,8 @@ class Plan:
     gain: GainEvidence | None = None
     """The evidence that the plan is better than the placement in force; None if the noise of the
     loads is not known, or if the plan was not decided by it."""
+    skew: SkewCheck | None = None
+    """Skew of single operators and edges; None if nothing was solved or decided."""
 
     def loads(self, objective: Objective, resource: str) -> Mapping[str, float]:
         """Load that each node carries under the plan; empty if the problem lacks the resource."""
@@ -144,7 +149,7 @@ def plan(request: PlanRequest) -> Plan:
         )
         problem, allocation = nodes.problem, nodes.allocation
     found = _with_routes(request, problem, allocation, nodes)
-    return _decided(request, found) if found.result.is_solved else found
+    return _checked(request, _decided(request, found)) if found.result.is_solved else found
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -258,6 +263,28 @@ def _decided(request: PlanRequest, found: Plan) -> Plan:
     if is_kept:
         return replace(found, result=result)
     return replace(found, result=result, routing=request.keys.routing, rerouted=found.problem)
+
+
+def _checked(request: PlanRequest, found: Plan) -> Plan:
+    """The plan after the check of single operators and edges, which may move key groups."""
+    nodes = found.nodes
+    check = check_local_skew(
+        SkewCheckRequest(
+            problem=found.problem,
+            result=found.result,
+            objective=request.objective,
+            policy=request.policy,
+            budget=request.budget,
+            stop=request.stop,
+            seed=request.seed,
+            method=request.method,
+            changes_nodes=nodes is not None and bool(nodes.added or nodes.marked or nodes.revived),
+            statistics=request.keys.statistics,
+            routing=found.routing,
+            unmeasured=request.unmeasured,
+        )
+    )
+    return replace(found, result=check.result, skew=check)
 
 
 def _rerouted(problem: Problem, keys: KeyRouting, routing: Routing) -> Problem:

@@ -172,7 +172,7 @@ class _FewestMoves:
         at = self._placement(terms, self.best)
         if at.is_enough:
             self._reduce(at)
-        found = self.layout.assignment_of(self.problem, at.place)
+        found = self.layout.assignment_of(at.place)
         plan = found if self._is_kept(found) else self.best
         self.reason = self._account(plan)
         return plan

@@ -19,6 +19,7 @@ from solvers.planner.plan import Plan
 from solvers.verify.violation import Violation
 from spark_jobs.draft.content import PlanContent, assignment_rows, content_hash_of, routes_of
 from spark_jobs.draft.figures import (
+    levelling_figures,
     route_figures,
     trade_figures,
     weighted_figures,
@@ -138,6 +139,8 @@ def draft_record(request: DraftRequest, plan_id: str, content_hash: str) -> Draf
         scaling_reason=request.scaling_reason,
         advice="\n".join(advice_from_traffic(job_round.policy, plan.problem)) or None,
         weights_reason=reason_of_regions(request.regions),
+        **levelling_figures(objective, plan),
+        skew_reason=None if plan.skew is None else plan.skew.reason or None,
         created_at=request.created_at,
     )
 

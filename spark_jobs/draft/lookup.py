@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ballast.contracts import scaling as words
 from ballast.contracts.errors import NotFound
 from ballast.contracts.policy import ScalingPolicy, policy_from_json
+from ballast.contracts.problem_columns import RESOURCES
 from ballast.contracts.records import (
     ConnectionWindow,
     Draft,
@@ -21,6 +21,7 @@ from ballast.contracts.records import (
     Snapshot,
     field_names,
 )
+from ballast.contracts.scaling import CLUSTER, NODE
 from ballast.contracts.settings import Settings
 from ballast.store.plans import (
     read_acks,
@@ -29,18 +30,15 @@ from ballast.store.plans import (
     read_scaling,
     read_weights,
 )
-from ballast.store.snapshots import PARTS, RESOURCES, read_noise, snapshot_of_run
-from ballast.store.tables import (
-    Filter,
-    ensure_tables,
-    open_table,
-    read_rows,
-    table_exists,
-)
+from ballast.store.snapshots import PARTS, read_noise, snapshot_of_run
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import Filter, open_table, read_rows, table_exists
 from solvers.collocate.target_memory import TargetMemory
+from solvers.model.problem import DEAD
 from spark_jobs.draft.content import PlanContent, Route
+from spark_jobs.draft.key_statistics import RememberedKeyPairs
 from spark_jobs.draft.past_outcomes import VERSIONS_USED, PastPlans, first_outcomes
-from spark_jobs.draft.round import RememberedKeyPairs, Round, RoundInputs, round_of
+from spark_jobs.draft.round import Round, RoundInputs, round_of
 from spark_jobs.draft.scaling_inputs import EarlierScaling, ScalingInputs
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
@@ -87,6 +85,16 @@ def required_draft(settings: Settings, snapshot: Snapshot) -> Draft:
             remedy=f"run `solve --job {job} --run-id '{run_id}'` first",
         )
     return draft
+
+
+def has_forced_moves(settings: Settings, snapshot: Snapshot) -> bool:
+    """Whether a dead node has key groups in the snapshot, which every plan must move."""
+    job, where = snapshot.job, [("snapshot_id", "=", snapshot.snapshot_id)]
+    states = read_rows(settings, "snapshots.nodes", job=job, where=where,
+                       columns=["node_id", "state"]).to_pylist()  # fmt: skip
+    dead = {row["node_id"] for row in states if row["state"] == DEAD}
+    held_by = read_rows(settings, "snapshots.key_groups", job=job, where=where, columns=["node_id"])
+    return not dead.isdisjoint(held_by["node_id"].unique().to_pylist())
 
 
 def read_round(settings: Settings, snapshot: Snapshot) -> Round:
@@ -230,11 +238,11 @@ def _earlier_scaling(
     job, taken_at = snapshot.job, snapshot.created_at
     scaling = policy_from_json(snapshot.policy_json).scaling
     rows, since = pa.table({}), taken_at
-    for since in reaches(scaling, taken_at):
+    for since in memory_starts(scaling, taken_at):
         where = [
             ("decided_at", ">=", since),
             ("decided_at", "<=", taken_at),
-            ("subject", "in", [words.CLUSTER, words.NODE]),
+            ("subject", "in", [CLUSTER, NODE]),
         ]
         rows = read_rows(settings, "plans.scaling", job=job, where=where, columns=SCALING_COLUMNS)
         if scaling and pc.count_distinct(rows["period_end_at"]).as_py() >= scaling.memory_rounds:
@@ -246,7 +254,7 @@ def _earlier_scaling(
     return found, since
 
 
-def reaches(scaling: ScalingPolicy | None, taken_at: datetime) -> Iterator[datetime]:
+def memory_starts(scaling: ScalingPolicy | None, taken_at: datetime) -> Iterator[datetime]:
     """Times back to which rounds are read, the latest first, until enough rounds are found.
 
     If nodes are billed in periods, the start of every node counts, however long ago it was. If the

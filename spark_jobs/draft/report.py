@@ -21,7 +21,7 @@ def drafted_event(draft: Draft) -> Event:
         event="unchanged" if unchanged else "drafted",
         run_id=draft.run_id,
         actor=actor(draft.run_id),
-        reason=" ".join([*summary, *_scaling(draft), *_weights(draft)]),
+        reason=" ".join([*summary, *_scaling(draft), *_weights(draft), *_skew(draft)]),
         plan_id=draft.plan_id,
     )
 
@@ -38,6 +38,7 @@ def report(draft: Draft) -> list[str]:
             f"load distance {before} of the mean, {quality}; {solved}",
             *_scaling(draft),
             *_weights(draft),
+            *_skew(draft),
             *_held_back(draft),
             *_advice(draft),
         ]
@@ -52,6 +53,7 @@ def report(draft: Draft) -> list[str]:
         *_how(draft),
         *_scaling(draft),
         *_weights(draft),
+        *_skew(draft),
         *_path(draft),
         *_held_back(draft),
         *_advice(draft),
@@ -83,6 +85,12 @@ def _weights(draft: Draft) -> list[str]:
     """The weights of the workers of ordered regions, and why."""
     reason = draft.weights_reason
     return [f"weights: {reason}"] if reason else []
+
+
+def _skew(draft: Draft) -> list[str]:
+    """Operators and edges that the load of the whole job hides, and what the plan makes of them."""
+    reason = draft.skew_reason
+    return [f"skew: {reason}"] if reason else []
 
 
 def _traffic(draft: Draft) -> str:

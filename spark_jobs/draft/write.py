@@ -5,11 +5,12 @@ A run and a snapshot have one draft, however often the task is retried and where
 
 from __future__ import annotations
 
+from ballast.contracts.fault_points import fault_point
 from ballast.contracts.settings import Settings
-from ballast.store.tables import append_once, ensure_tables
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import append_once
 from spark_jobs.draft.assemble import AssembledDraft
 from spark_jobs.draft.content import route_rows
-from spark_jobs.program.fault_points import fault_point
 from spark_jobs.program.run import progress
 
 TABLES_WRITTEN = (

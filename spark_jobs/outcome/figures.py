@@ -14,7 +14,7 @@ from ballast.contracts.scaling import NODE
 from ballast.contracts.tables import PLANS_PLANS, PLANS_SCALING
 from solvers.model import metrics
 from spark_jobs.draft.past_outcomes import WIRE_PER_RECORD, figures_of_plan
-from spark_jobs.draft.problem import build_problem
+from spark_jobs.draft.round import build_problem
 from spark_jobs.draft.wire_traffic import serialise_us, wire_of
 
 NODE_CPU = "cpu_load_cores"
@@ -74,7 +74,7 @@ def measure_figures(
         load_distance_pct=metrics.load_distance(problem, problem.current),
         load_distance_points=metrics.load_distance_points(problem, problem.current),
         collocation_factor_pct=metrics.collocation_factor(problem, problem.current),
-        load_index_pct=load_index(before, key_groups),
+        load_index_pct=load_index_per_record(before, key_groups),
         wire_bytes_per_s=wire_of(traffic).bytes_per_s if has_traffic else None,
         serialise_us=serialise_us(key_groups, traffic),
         records_before_per_s=_total(before, "records_per_s"),
@@ -82,7 +82,7 @@ def measure_figures(
     )
 
 
-def load_index(before: pa.Table, after: pa.Table) -> float | None:
+def load_index_per_record(before: pa.Table, after: pa.Table) -> float | None:
     """CPU time of a record in percent of its CPU time before; None if either is zero.
 
     The index is of a record, so that it does not change when the input grows or shrinks.

@@ -21,8 +21,9 @@ from ballast.store.plans import (
     read_scaling,
     read_weights,
 )
-from ballast.store.tables import append_once, ensure_tables, read_rows
-from expectations.policy_rules import checked_table
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import append_once, read_rows
+from expectations.row_rules import checked_table
 from spark_jobs.draft.scaling_rows import nodes_under
 from spark_jobs.outcome.applied_plan import AppliedPlan, MeasuredSpan, not_applied_reason
 from spark_jobs.program.run import progress
@@ -93,7 +94,7 @@ def read_good_rows(
     return with_reasons(with_facts(rows, checked), checked).where(is_good())
 
 
-def read_connections(
+def read_measured_connections(
     spark: SparkSession, settings: Settings, span: MeasuredSpan, ack: Ack
 ) -> list[ConnectionWindow]:
     """A region's connections in the windows wholly after it acknowledged a version."""

@@ -20,7 +20,8 @@ from ballast.contracts.records import Head, Snapshot
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_acks, read_assignment
 from ballast.store.snapshots import snapshot_of_run
-from ballast.store.tables import append_once, ensure_tables, read_rows
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import append_once, read_rows
 from spark_jobs.program.run import progress
 from spark_jobs.publication.current_state import current_policy, read_node_state
 from spark_jobs.publication.staleness import UnusableNode, unusable_nodes

@@ -17,8 +17,9 @@ from ballast.contracts.scaling import scaled
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_acks, read_head, read_scaling
 from ballast.store.snapshots import newest_snapshot
-from ballast.store.tables import ensure_tables, open_table, read_rows
-from expectations.policy_rules import CLOCK_SKEW_S
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import open_table, read_rows
+from expectations.row_rules import CLOCK_SKEW_S
 from spark_jobs.snapshot.metric_tables import (
     CONNECTIONS,
     KEY_GROUPS,
@@ -28,7 +29,7 @@ from spark_jobs.snapshot.metric_tables import (
     TRAFFIC,
 )
 from spark_jobs.snapshot.metrics_freshness import (
-    fresh_reach,
+    longest_age,
     newest_aligned,
     no_fresh_metrics,
     require_taken_up,
@@ -89,7 +90,7 @@ def _newest_fresh_window(
     settings: Settings, request: SnapshotRequest, nodes_version: int
 ) -> datetime | None:
     """End of the newest window that is not too old; the period is searched first."""
-    longest = fresh_reach(request.policy)
+    longest = longest_age(request.policy)
     period = timedelta(seconds=request.policy.statistics_period_s)
     for reach in (min(period, longest), longest):
         since = request.as_of - reach

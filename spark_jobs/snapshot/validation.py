@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Protocol
 from pyspark.sql import DataFrame
 
 from ballast.contracts.errors import GateFailed
+from ballast.contracts.fault_points import fault_point
 from ballast.contracts.tables import TABLES, Table
-from expectations.policy_rules import CheckedTable
+from expectations.row_rules import CheckedTable
 from expectations.suites import Suite, checked_suite
-from spark_jobs.program.fault_points import fault_point
 from spark_jobs.program.run import progress
 from spark_jobs.snapshot.bad_rows import is_good, rejected_rows, with_reasons
-from spark_jobs.snapshot.message_text import first_names
+from spark_jobs.snapshot.message_text import shortened_list
 from spark_jobs.snapshot.metric_tables import CONNECTIONS, KEY_PAIRS, SOURCES, TRAFFIC
 from spark_jobs.snapshot.run_context import SnapshotRun
 from spark_jobs.snapshot.snapshot_tables import REJECTED, MetricRows, merge_rejected
@@ -160,7 +160,7 @@ def without_ids(table: Table) -> CheckedTable:
 
 def reason_counts(reasons: Counter[str]) -> str:
     """The commonest reasons with their counts, as text."""
-    return first_names([f"{reason} ({count})" for reason, count in reasons.most_common()])
+    return shortened_list([f"{reason} ({count})" for reason, count in reasons.most_common()])
 
 
 def _suite(checked: CheckedTable) -> Suite:

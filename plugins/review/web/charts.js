@@ -1,4 +1,4 @@
-// Charts by uPlot. Each stands beside a table of the same figures, which a screen reader reads.
+// Charts by uPlot. A table beside each has the same figures, for screen readers.
 /* global uPlot */
 
 function color(name) {
@@ -16,7 +16,7 @@ function draw(holder, options, data) {
   return chart;
 }
 
-// Field of a row, colour, and name where it is another than the field's.
+// Field of a row, colour, and name if it differs from the field's.
 const SERIES = [["before", "--before"], ["promised", "--promised"], ["measured", "--measured"]];
 
 const FIELDS = { before: "before", promised: "expected", measured: "measured" };
@@ -95,7 +95,7 @@ function paintPromise(chart, version, row, top) {
     ctx.fillStyle = color("--promised");
     ctx.fillRect(at - 1.4 * half, y(row.expected) - unit, 2.8 * half, 2 * unit);
   }
-  if (row.measured !== null) mark(ctx, row.side, at, y(row.measured), 4.5 * unit);
+  if (row.measured !== null) mark(ctx, row.side, at, y(row.measured), 5 * unit);
   ctx.restore();
 }
 
@@ -105,7 +105,7 @@ const CORNERS = { above: [[0, -1], [1, 0.8], [-1, 0.8]], below: [[0, 1], [1, -0.
 function mark(ctx, side, x, y, size) {
   ctx.beginPath();
   if (side === "inside") ctx.arc(x, y, size, 0, 2 * Math.PI);
-  else CORNERS[side ?? "none"].forEach(([dx, dy]) => ctx.lineTo(x + dx * size * 1.2, y + dy * size * 1.2));
+  else CORNERS[side ?? "none"].forEach(([dx, dy]) => ctx.lineTo(x + dx * size * 1.3, y + dy * size * 1.3));
   ctx.closePath();
   ctx.fillStyle = color(side === "inside" ? "--good" : side ? "--bad" : "--page");
   ctx.strokeStyle = color(side ? "--page" : "--measured");
@@ -114,10 +114,10 @@ function mark(ctx, side, x, y, size) {
   ctx.stroke();
 }
 
-// Behind the bars of nodes that come or go; the word stands above, so that it is not told by colour alone.
+// Colours behind the bars of nodes that change; the state is also written above, for readers without colour.
 const MARKED = { new: "--new", "taken back": "--new", draining: "--draining", removed: "--removed", dead: "--bad" };
 
-/** Draws something at each node that does not merely stay: its state, left edge and width. */
+/** Calls paint for each node that changes, with its state, left edge and width. */
 function atMarked(nodes, step, paint) {
   return (chart) => {
     chart.ctx.save();
@@ -149,7 +149,25 @@ function title({ ctx, bbox }, state, left, width) {
   ctx.fillText(state, left + width / 2, bbox.top + 8 * unit);
 }
 
-/** Load of every node in groups of bars; ``top`` is the same in charts that stand side by side. */
+/** The promised interval of each node, as a line with ends before its promised bar. */
+function whiskers(nodes, step, at) {
+  return (chart) => {
+    const { ctx } = chart;
+    const unit = devicePixelRatio;
+    ctx.save();
+    ctx.fillStyle = color("--text");
+    nodes.forEach((node, i) => {
+      if (at < 0 || node.low === null || node.low === undefined) return;
+      const x = chart.valToPos(i * step + at, "x", true);
+      const [low, high] = [node.low, node.high].map((value) => chart.valToPos(value, "y", true));
+      ctx.fillRect(x - unit / 2, high, unit, low - high);
+      for (const end of [low, high]) ctx.fillRect(x - 5 * unit, end - unit / 2, 10 * unit, unit);
+    });
+    ctx.restore();
+  };
+}
+
+/** Load of every node in groups of bars; charts side by side have the same ``top``. */
 export function loads(holder, nodes, series = SERIES, top = null) {
   const step = series.length + 1;
   const x = nodes.flatMap((_node, i) => series.map((_s, s) => i * step + s));
@@ -158,10 +176,10 @@ export function loads(holder, nodes, series = SERIES, top = null) {
   const every = Math.ceil(nodes.length / 16);
   const labelled = nodes.map((_node, i) => i).filter((i) => i % every === 0);
   draw(holder, {
-    scales: { x: { time: false, range: () => [-1, nodes.length * step - 1] }, y: { range: (_u, _min, max) => [0, (top ?? (max || 1)) * (top ? 1.2 : room)] } },
+    scales: { x: { time: false, range: () => [-1, nodes.length * step - 1] }, y: { range: (_u, _min, max) => [0, (top ?? Math.max(max || 1, ...nodes.map((node) => node.high ?? 0))) * (top ? 1.2 : room)] } },
     cursor: { points: { show: false }, drag: { x: false, y: false } },
     legend: { live: false },
-    hooks: { drawClear: [atMarked(nodes, step, band)], draw: [atMarked(nodes, step, title)] },
+    hooks: { drawClear: [atMarked(nodes, step, band)], draw: [whiskers(nodes, step, series.findIndex(([name]) => name === "promised")), atMarked(nodes, step, title)] },
     axes: [
       axis({ splits: () => labelled.map((i) => i * step + (series.length - 1) / 2), values: (_u, splits) => splits.map((v) => nodes[Math.floor(v / step)].node_id), rotate: nodes.length > 8 ? -45 : 0, size: nodes.length > 8 ? 70 : 40, grid: { show: false } }),
       axis({ label: "load, % of capacity", size: 60 }),
@@ -173,7 +191,7 @@ export function loads(holder, nodes, series = SERIES, top = null) {
   }, [x, ...series.map(([name], at) => column(name, at))]);
 }
 
-/** The frontier of a budget: what load distance so many moves buy, and the proven bound. */
+/** The frontier of a budget: load distance and proven bound for each number of moves. */
 export function budgets(holder, points) {
   const solved = points.filter((point) => point.on_front).sort((a, b) => a.moves - b.moves);
   draw(holder, {

@@ -1,4 +1,4 @@
-// One job: how it stands, what waits, its versions as a timeline, its log.
+// One job: state, waiting reviews, versions as a timeline, log.
 import { rollbackButton, triggerButton, whatIfButton } from "./actions.js";
 import { airflow, ballast } from "./api.js";
 import { distances } from "./charts.js";
@@ -7,8 +7,8 @@ import { bytes, count, time, word } from "./format.js";
 import { lastRun, refusal } from "./jobs.js";
 import { go, link } from "./main.js";
 import { pager } from "./moves.js";
-import { before, lastMeasured, measured, noiseSection, promised, promiseSection, withoutInterval } from "./promises.js";
-import { explain, withoutPlans } from "./trouble.js";
+import { before, lastMeasured, laterMeasured, measured, noiseSection, promised, promiseSection, withoutInterval } from "./promises.js";
+import { explain, planningStopped, withoutPlans } from "./trouble.js";
 
 const LOG_ROWS = 50;
 
@@ -24,6 +24,7 @@ export async function jobPage(name) {
   const asked = await Promise.all(waiting.map((item) => airflow.asked(item)));
   const node = h("section", {},
     h("div", { class: "row" }, h("h1", {}, name), triggerButton(name), job.plans ? whatIfButton(name) : null),
+    planningStopped(name, job.planning),
     asked.map((item) => waitingPanel(name, item)),
     job.version ? cards(job, run) : withoutPlans(name, job.last_refusal),
     withoutInterval(job.load_distance), noChange(name, job.no_change),
@@ -55,7 +56,7 @@ function cards(job, run) {
     card("last run", lastRun(run)));
 }
 
-/** Answered on the plan's own page: nobody approves what they have not seen. */
+/** A waiting review, with a link to the plan: it is answered on the plan's page only. */
 function waitingPanel(name, item) {
   return h("div", { class: "panel waiting" },
     h("h2", {}, "Waiting for approval"),
@@ -74,7 +75,7 @@ function versionColumns(job) {
     { title: "before", number: true, of: (row) => before(row.load_distance) },
     { title: "promised", number: true, of: (row) => promised(row.load_distance) },
     { title: "measured", number: true, of: (row) => measured(row.load_distance) },
-    { title: "measured last", number: true, of: (row) => lastMeasured(row.load_distance) },
+    { title: "measured last", number: true, of: (row) => laterMeasured(row.load_distance) },
     { title: "moves", number: true, of: (row) => count(row.moves) },
     { title: "state", number: true, of: (row) => bytes(row.bytes) },
     { title: "taken up", of: (row) => word(row.take_up) },
@@ -94,7 +95,7 @@ function draftColumns(job) {
   ];
 }
 
-/** The log a page at a time, from the newest events back to the first. */
+/** The log in pages, newest events first. */
 function pagedLog(first, ask) {
   const holder = h("div", {});
   const turn = (page, offset) => {

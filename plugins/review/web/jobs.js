@@ -1,4 +1,4 @@
-// All jobs at a glance.
+// The table of all jobs.
 import { airflow, ballast } from "./api.js";
 import { h, table } from "./dom.js";
 import { time, word } from "./format.js";
@@ -14,7 +14,7 @@ export async function jobsPage() {
   const waits = (job) => waiting.filter((item) => item.dag === `review__${job}`).length;
   return {
     node: h("section", {}, h("h1", {}, "Streaming jobs"), table("Jobs at a glance", [
-      { title: "job", of: (row) => link({ job: row.job }, row.job) },
+      { title: "job", of: (row) => h("span", {}, link({ job: row.job }, row.job), row.planning.is_stopped ? h("span", { class: "tag bad after", title: row.planning.reason }, "planning stopped") : null) },
       { title: "version in force", number: true, of: (row) => (row.version ? link({ job: row.job, plan: row.version }, String(row.version)) : "none") },
       { title: "load distance promised", number: true, of: (row) => promised(row.load_distance) },
       { title: "measured last", number: true, of: (row) => (row.version ? lastMeasured(row.load_distance) : "–") },
@@ -25,7 +25,7 @@ export async function jobsPage() {
   };
 }
 
-/** Why the last run that was refused was, and whether runs have gone through since. */
+/** The last refusal with its reason, and since when runs succeed again. */
 export function refusal(row) {
   const over = row.over_since ? h("span", { class: "quiet" }, ` Over since ${time(row.over_since)}.`) : null;
   return h("span", {}, h("span", { class: over ? "quiet" : "bad" }, `${time(row.at)}, ${word(row.event)}: `), row.reason, over);

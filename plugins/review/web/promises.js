@@ -16,6 +16,11 @@ export const measured = (figure) => sided(figure, figure?.measured, figure?.meas
 /** The newest measurement. */
 export const lastMeasured = (figure) => sided(figure, figure?.last_measured, figure?.last_measured_text, figure?.last_side);
 
+/** The newest measurement, if it is another than the first. */
+export function laterMeasured(figure) {
+  return figure?.last_measured_at === figure?.measured_at ? "–" : lastMeasured(figure);
+}
+
 /** Without an interval, a word says that a load distance is much worse. */
 function sided(figure, value, text, side) {
   if (!text) return "not measured yet";
@@ -42,7 +47,7 @@ export function promiseSection(versions, counts, open) {
   const legend = h("p", { class: "quiet legend", "aria-hidden": "true" }, LEGEND.map(([kind, text]) =>
     h("span", {}, h("span", { class: `mark ${kind}` }, SHAPES[kind]), ` ${text}`)));
   return {
-    node: h("div", {}, h("h3", {}, "Promised and measured"), holder, legend, h("p", {}, `Of all versions: ${counts.text}.`)),
+    node: h("div", {}, h("h3", {}, "Promised and measured"), holder, legend, h("p", {}, `${counts.text}.`)),
     draw: () => promiseChart(holder, known, open),
   };
 }
@@ -54,5 +59,5 @@ export function noiseSection(noise) {
   return h("section", { class: "noise" }, h("h2", {}, "Noise of the loads"),
     noise.resources.length === 0 ? h("p", { class: "quiet" }, `Not known: ${noise.reason}.`)
       : h("div", { class: "panel" }, noise.resources.map((row) =>
-        h("p", {}, h("span", { class: `tag ${STATUSES[row.status]}` }, `${row.resource}: ${row.status.replaceAll("_", " ")}`), ` ${row.text}.`))));
+        h("p", {}, h("span", { class: `tag ${STATUSES[row.status]}` }, row.resource), ` ${row.text}.`))));
 }

@@ -15,7 +15,8 @@ PROMISE = Promise(
 )  # fmt: skip
 GOOD = Findings(
     job="flights", version=1, plan_id="abc", before_pct=40.0, promised=PROMISE,
-    measured_pct=3.0, bound_pct=0.5, method="milp", status="feasible", moves=12, moved_key_groups=12,
+    measured_pct=3.0, bound_pct=0.5, method="milp", status="feasible", moves=12,
+    moved_key_groups=12,
     state_bytes=1000, bytes_moved=1010, pause_ms=4.2, batch_id=31, windows=12,
     stage_seconds={"measure": 5.0, "condense": 30.0}, peak_memory_bytes=3 * 2**30,
     sums_equal=True, sums_text="all equal",

@@ -41,7 +41,7 @@ from spark_jobs.publication.review_request import prepare_review
 from spark_jobs.publication.staleness import unusable_nodes
 from spark_jobs.restore.request import RollbackRequest
 from spark_jobs.restore.roll_back import roll_back
-from spark_jobs.upkeep.invariant_check import check_jobs
+from spark_jobs.upkeep.log_repair import check_jobs
 from tests.support.metrics import round_robin, write_windows
 from tests.support.policies import small_policy
 from tests.support.snapshots import write_snapshot

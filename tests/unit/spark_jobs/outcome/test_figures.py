@@ -9,7 +9,7 @@ import pytest
 
 from ballast.contracts.records import Ack, Draft, Outcome, Promise
 from spark_jobs.draft.wire_traffic import serialise_us
-from spark_jobs.outcome.figures import MeasuredFigures, load_index, plan_figures
+from spark_jobs.outcome.figures import MeasuredFigures, load_index_per_record, plan_figures
 from spark_jobs.outcome.outcomes import (
     MeasuredPeriod,
     Measurement,
@@ -77,9 +77,9 @@ def loads(cpu, records, wire=0.0):
 
 
 def test_the_load_index_is_of_a_record_so_that_more_input_is_no_fault():
-    assert load_index(loads(2.0, 100.0), loads(3.0, 200.0)) == pytest.approx(75.0)
-    assert load_index(loads(0.0, 0.0), loads(3.0, 200.0)) is None
-    assert load_index(loads(2.0, 100.0), loads(0.0, 0.0)) is None
+    assert load_index_per_record(loads(2.0, 100.0), loads(3.0, 200.0)) == pytest.approx(75.0)
+    assert load_index_per_record(loads(0.0, 0.0), loads(3.0, 200.0)) is None
+    assert load_index_per_record(loads(2.0, 100.0), loads(0.0, 0.0)) is None
 
 
 def test_the_cost_of_a_record_counts_those_between_nodes_alone():
