@@ -30,9 +30,9 @@ import numpy as np
 
 from ballast.contracts.policy import load_policy
 from ballast.streaming.batch_figures import BatchFigures, figures_of_batch
+from ballast.streaming.metrics_rows import key_pair_rows
 from ballast.streaming.metrics_window import MetricsWindow
-from ballast.streaming.metrics_writer import key_pair_rows
-from ballast.streaming.node import (
+from ballast.streaming.node_task import (
     SOURCE,
     BatchWork,
     Delivery,
@@ -221,7 +221,7 @@ def source_cost() -> None:
 
     from ballast.contracts.settings import load_settings
     from ballast.contracts.spark import spark_conf
-    from ballast.streaming.stages import SentRoutes, routed_source
+    from ballast.streaming.spark_stages import SentRoutes, routed_source
 
     policy = load_policy(ROOT / "policies" / "flights.yaml")
     topology = build_topology("flights", FLIGHTS.operators, policy)

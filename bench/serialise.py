@@ -4,10 +4,10 @@
 
 Real flights go through the real jobs' operators, one batch as the reference job has at its
 default rate; what would travel if every edge went to another node is packed and unpacked by the
-library's own functions (ballast.streaming.node), pair of key groups by pair of key groups. Figures
-are medians of the repetitions with the quartiles; CPU time of this thread, garbage collection
-off as on the nodes. Building Arrow rows and Spark's shuffle come on top, and no key group pays
-for them. The two constants at the end are what a plan needs to know of a record's way.
+library's own functions (ballast.streaming.node_task), pair of key groups by pair of key groups.
+Figures are medians of the repetitions with the quartiles; CPU time of this thread, garbage
+collection off as on the nodes. Building Arrow rows and Spark's shuffle come on top, and no key
+group pays for them. The two constants at the end are what a plan needs to know of a record's way.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import TypeVar
 
 from ballast.contracts.policy import JobPolicy, load_policy
 from ballast.streaming import StreamingJob
-from ballast.streaming.node import Pair, pack, unpack
+from ballast.streaming.node_task import Pair, pack, unpack
 from ballast.streaming.operators import build_topology
 from bench.real_jobs.blocks import BlockFlow, Edge, flow_of
 from examples.flights.__main__ import RATE, TRIGGER_S

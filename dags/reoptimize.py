@@ -3,15 +3,21 @@ Keeps one streaming job level: looks at its metrics, and publishes a better plac
 
 | task | what it does | if it fails |
 |---|---|---|
-| `measure` | compares what the plan in force promised with what the job's windows show, and writes `plans.outcomes` | nothing is changed |
+| `measure` | compares what the plan in force promised with what the job's windows show, and writes `plans.outcomes`; stops planning after several broken promises in a row, or lets it go on | nothing is changed |
 | `condense` | validates the windows of the statistics period with Great Expectations, sets bad rows aside in `metrics.rejected`, checks that no node or key group is missing, writes a snapshot | its log says which node, key group or window is missing and when enough will be there; the plan in force stays |
-| `solve` | solves the snapshot within the budgets, verifies the result with independent code, writes a draft | the plan in force stays |
+| `solve` | solves the snapshot within the budgets, verifies the result with independent code, writes a draft; skipped while planning is stopped | the plan in force stays |
 | `publish` | puts the draft in force by one compare-and-set on the job's head; says "no change" where the load is already good; leaves it waiting where the policy's `review` wants a person to see it | the plan in force stays, or the other run's plan if that one came first |
 | `ask` | starts the run of `review__JOB` for a draft that waits; skipped where none does | the draft waits; trigger the review by hand |
 
 The streaming job takes a published plan up at the start of its next micro-batch and acknowledges
 in `plans.acks`. **Nothing is ever half in force.** Every task may be cleared and run again: a run
 never makes a second snapshot, draft or version.
+
+**A job whose promises are broken several times in a row stops planning by itself** (the policy's
+`stop_after_broken_promises`). Its runs go on measuring and succeed with `solve` skipped; only key
+groups of dead nodes still move. It goes on when a measurement of the plan in force is inside of its
+promised interval, or when a person triggers a run with `resume` set to a reason
+(`ballast resume JOB --reason TEXT`).
 
 A run never waits for a person, and a task that refuses says why in its log and in its XCom
 `refusal`.
@@ -37,6 +43,7 @@ def reoptimize_dag(policy: JobPolicy, settings: Settings) -> DAG:
     """The DAG of one job: measure, condense, solve, publish, and ask where a person must see."""
     common = {"job": policy.job, "settings": settings}
     run = ["--job", policy.job, "--run-id", "{{ run_id }}"]
+    resume = ["--resume={{ params.resume or '' }}", "--by={{ dag_run.triggering_user_name or '' }}"]
     with job_dag(
         KIND,
         policy,
@@ -49,7 +56,9 @@ def reoptimize_dag(policy: JobPolicy, settings: Settings) -> DAG:
         params=_params(policy),
     ) as dag:
         chain(
-            ProgramOperator(task_id="measure", program="measure", arguments=run, **common),
+            ProgramOperator(
+                task_id="measure", program="measure", arguments=[*run, *resume], **common
+            ),
             ProgramOperator(task_id="condense", program="condense", arguments=run, **common),
             ProgramOperator(
                 task_id="solve", program="solve", arguments=[*run, *_solver_arguments()], **common
@@ -88,6 +97,10 @@ def _params(policy: JobPolicy) -> dict[str, Param]:
         "dry_run": Param(
             False, type="boolean",
             description="Write the draft, publish nothing",
+        ),
+        "resume": Param(
+            None, type=["null", "string"], minLength=1, maxLength=2000,
+            description="Let a job that stopped planning by itself go on, and why; kept in the log",
         ),
     }  # fmt: skip
 

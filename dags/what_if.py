@@ -25,8 +25,9 @@ from __future__ import annotations
 
 from airflow.sdk import DAG, Param
 
-from ballast.contracts.policy import BUILT_METHODS, BUILT_OBJECTIVES, JobPolicy
+from ballast.contracts.policy import BUILT_METHODS, JobPolicy
 from ballast.contracts.settings import Settings
+from ballast.contracts.tables import OBJECTIVES
 from orchestration.dag_factory import dags_of_jobs, job_dag
 from orchestration.program_operator import ProgramOperator
 
@@ -91,7 +92,7 @@ def _params(policy: JobPolicy) -> dict[str, Param]:
         "bytes": limit("Bytes that may move"),
         "pause_s": limit("Seconds of pause"),
         "objective": Param(
-            None, enum=[None, *BUILT_OBJECTIVES], description="Empty: as the policy says"
+            None, enum=[None, *OBJECTIVES], description="Empty: as the policy says"
         ),
         "method": Param(None, enum=[None, *BUILT_METHODS], description="Empty: as the policy says"),
         "hold_pct": Param(

@@ -22,6 +22,7 @@ from types import TracebackType
 
 import psutil
 
+from ballast.airflow.rest import AirflowClient, Json
 from ballast.contracts.settings import load_settings
 from embedded import checks
 from embedded.errors import AlreadyRunning, ApiError, EmbeddedError, WaitedTooLong
@@ -34,7 +35,6 @@ from embedded.processes import (
     tail,
     write_private,
 )
-from embedded.rest import AirflowClient, Json
 
 ROOT = Path(__file__).resolve().parent.parent
 ADMIN = "admin"

@@ -18,11 +18,18 @@ from typing import NoReturn
 
 import yaml
 
+from ballast.airflow.rest import AirflowClient
 from ballast.contracts.errors import BallastError
 from ballast.contracts.policy import JobPolicy, load_policy
-from ballast.contracts.records import Ack, Draft, Head, Outcome
+from ballast.contracts.records import Ack, Draft, Head, Outcome, Promise
 from ballast.contracts.settings import Settings, load_settings
-from ballast.store.plans import read_head, read_log, read_outcomes, read_plan
+from ballast.store.plans import (
+    read_head,
+    read_log,
+    read_outcomes,
+    read_plan,
+    read_promises,
+)
 from embedded.airflow import ADMIN
 from embedded.errors import EmbeddedError, WaitedTooLong
 from embedded.loop import (
@@ -35,7 +42,6 @@ from embedded.loop import (
 from embedded.processes import Stopped, ending_signals_raise
 from embedded.progress import print_progress
 from embedded.report import Findings, Traffic, report_lines, shortcomings
-from embedded.rest import AirflowClient
 from embedded.spin import spinning_processes
 from embedded.stack import DAG_ID, JOB, Stack, start_afresh
 from examples.flights.check import check_sums
@@ -57,6 +63,8 @@ class MeasuredPlan:
     plan: Draft
     ack: Ack
     load_distance: Outcome
+    promise: Promise
+    """The promised load distance."""
     traffic: Traffic | None
     """Of a joint plan only."""
     stage_seconds: Mapping[str, float]
@@ -194,6 +202,7 @@ def _measured_plan(
     """The plan's promises and its outcome, for the report."""
     first_run, second_run = runs
     plan = read_plan(stack.settings, JOB, head.plan_id)
+    promises = {row.figure: row for row in read_promises(stack.settings, JOB, head.plan_id)}
     outcomes = {row.figure: row for row in read_outcomes(stack.settings, JOB, head.version)}
     if "load_distance_pct" not in outcomes:
         raise WaitedTooLong(
@@ -205,6 +214,7 @@ def _measured_plan(
         plan=plan,
         ack=ack,
         load_distance=outcomes["load_distance_pct"],
+        promise=promises["load_distance_pct"],
         stage_seconds=stage_seconds(client, first_run) | {"measure": measure_seconds},
         traffic=traffic_of(plan, outcomes, stack.policy),
         unfinished_run_id=second_run,
@@ -239,7 +249,7 @@ def findings_of(measured: MeasuredPlan, sums: SumsCheck, peak_memory_bytes: int)
         version=measured.head.version,
         plan_id=plan.plan_id,
         before_pct=plan.load_distance_before_pct,
-        promised_pct=plan.load_distance_pct,
+        promised=measured.promise,
         measured_pct=measured.load_distance.measured,
         bound_pct=plan.bound_pct,
         method=plan.method,

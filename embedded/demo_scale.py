@@ -17,6 +17,7 @@ from datetime import datetime
 
 import yaml
 
+from ballast.airflow.rest import AirflowClient
 from ballast.contracts.errors import BallastError
 from ballast.contracts.records import Draft, Outcome
 from ballast.contracts.scaling import nodes_in_use, scaled
@@ -35,7 +36,6 @@ from embedded.errors import EmbeddedError
 from embedded.loop import prepare_dag, run_dag, wait_for_take_up, wait_for_windows
 from embedded.processes import Stopped, ending_signals_raise
 from embedded.progress import print_progress
-from embedded.rest import AirflowClient
 from embedded.scale_report import (
     BUDGET_MOVES,
     MAX_DRAIN_ROUNDS,
@@ -127,6 +127,8 @@ def with_scaling(settings: Settings, cores: float) -> Settings:
     ]
     policy["budgets"] = {"moves": BUDGET_MOVES}
     policy["solver"] = {**policy.get("solver", {}), "seconds": SOLVER_SECONDS}
+    # The demonstration changes the load on purpose, so promises made before a change may break.
+    policy["thresholds"] = {**policy.get("thresholds", {}), "stop_after_broken_promises": None}
     policy["scaling"] = {
         "method": "thresholds",
         "boundaries": BOUNDARIES,
@@ -147,7 +149,7 @@ def double_and_halve_load(stack: Stack) -> ScaleRun:
     """Calibrates the nodes, doubles the load and halves it again; returns what the plans did."""
     client = stack.airflow.client()
     prepare_dag(stack, client)
-    calibrate(stack)
+    calibrate_node_capacity(stack)
     run = ScaleRun()
     # Condense reads the last period before its own start, several windows after the trigger, so it
     # does not read a batch that was running when the rate changed.
@@ -162,7 +164,7 @@ def double_and_halve_load(stack: Stack) -> ScaleRun:
     return run
 
 
-def calibrate(stack: Stack) -> None:
+def calibrate_node_capacity(stack: Stack) -> None:
     """Gives nodes the capacity at which the low rate uses half of it, and restarts the job."""
     wait_for_windows(stack, "what the low rate costs here", CALIBRATION_WINDOWS + WARM_UP_WINDOWS)
     rates = newest_windows(stack, CALIBRATION_WINDOWS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from datetime import datetime
 
+from ballast.airflow.rest import ENDED, AirflowClient, wait_until
 from ballast.contracts.records import Ack, Head
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_acks
@@ -12,7 +13,6 @@ from ballast.store.tables import read_rows, table_exists
 from embedded.errors import EmbeddedError
 from embedded.machine_speed import wait_while_progressing
 from embedded.progress import print_progress
-from embedded.rest import ENDED, AirflowClient, wait_until
 from embedded.stack import DAG_ID, JOB, Stack
 
 # Limits on a machine of usual speed; the measured speed of this machine scales them.

@@ -13,9 +13,6 @@ T = TypeVar("T")
 
 # Seconds until Airflow is healthy on two cores that do nothing else.
 USUAL_START_S = 30.0
-# A fixed loop and its wall-clock time on one core of a machine like that.
-PROBE_ROUNDS = 20_000_000
-USUAL_PROBE_S = 0.4
 
 
 @dataclass
@@ -31,19 +28,6 @@ class MachineSpeed:
     def limit(self, usual_limit_s: float) -> float:
         """The limit of a wait that is ``usual_limit_s`` on a machine of usual speed."""
         return usual_limit_s * self.slowdown
-
-
-def measured_slowdown() -> float:
-    """How many times longer than usual a fixed loop takes now; at least 1.
-
-    Wall-clock time is measured, so that other programs on the same cores count.
-    """
-    began = time.monotonic()
-    for _ in range(PROBE_ROUNDS):
-        pass
-    speed = MachineSpeed()
-    speed.observe(time.monotonic() - began, USUAL_PROBE_S)
-    return speed.slowdown
 
 
 def wait_while_progressing(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ballast.contracts.records import Promise
+
 LARGEST_SHARE_OF_HASH = 0.5
 LARGEST_MISS_OF_FALL = 0.1
 
@@ -45,7 +47,8 @@ class Findings:
     version: int
     plan_id: str
     before_pct: float
-    promised_pct: float
+    promised: Promise
+    """The promised load distance."""
     measured_pct: float
     bound_pct: float
     method: str
@@ -76,21 +79,40 @@ def shortcomings(findings: Findings) -> list[str]:
             f"measured load distance {findings.measured_pct:.2f} % is more than half of "
             f"{findings.before_pct:.2f} %, that of the placement by hash"
         )
+    highest = findings.promised.highest
+    if highest is not None and findings.measured_pct > highest:
+        problems.append(
+            f"measured load distance {findings.measured_pct:.2f} % is above {highest:.2f} %, the "
+            "end of the promised 99.9 % interval"
+        )
     if findings.sums_equal is False:
         problems.append(f"the job's sums are not those of its input: {findings.sums_text}")
     return problems
 
 
-def promise_text(findings: Findings) -> str:
-    """Whether the measured load distance is at most the promised one.
+def promised_text(promise: Promise) -> str:
+    """The expected load distance with its 90 % interval."""
+    if promise.low is None or promise.high is None:
+        return f"{promise.expected:.2f} % of the mean, no interval: {promise.reason}"
+    return (
+        f"{promise.expected:.2f} % of the mean, {promise.low:.2f} to {promise.high:.2f} with "
+        "90 % probability"
+    )
 
-    A miss is not a failure: the plan was made from earlier windows, and the next ones differ.
+
+def side_text(findings: Findings) -> str:
+    """Whether the measured load distance is inside of the promised 90 % interval.
+
+    Outside is not a failure: one period of ten is.
     """
-    excess = findings.measured_pct - findings.promised_pct
-    # Rounded as printed, so that two equal printed figures are not a miss.
-    if round(excess, 2) <= 0:
-        return "kept"
-    return f"MISSED by {excess:.2f} points of percent"
+    promise = findings.promised
+    if promise.low is None or promise.high is None:
+        return "no interval was promised"
+    if findings.measured_pct > promise.high:
+        return f"OUTSIDE, {findings.measured_pct - promise.high:.2f} above the 90 % interval"
+    if findings.measured_pct < promise.low:
+        return f"OUTSIDE, {promise.low - findings.measured_pct:.2f} below the 90 % interval"
+    return "inside the 90 % interval"
 
 
 def _traffic_shortcomings(traffic: Traffic) -> list[str]:
@@ -107,12 +129,12 @@ def report_lines(findings: Findings) -> list[str]:
     """The lines of the final table."""
     rows = [
         ("load distance before (by hash)", f"{findings.before_pct:.2f} % of the mean"),
-        ("load distance promised", f"{findings.promised_pct:.2f} % of the mean"),
+        ("load distance promised", promised_text(findings.promised)),
         (
             "load distance measured",
             f"{findings.measured_pct:.2f} % of the mean, over {findings.windows} windows",
         ),
-        ("promise", promise_text(findings)),
+        ("promise", side_text(findings)),
         ("proven bound", f"{findings.bound_pct:.2f} % ({findings.method}, {findings.status})"),
         *_traffic_rows(findings.traffic),
         ("moves", f"{findings.moved_key_groups} made, {findings.moves} planned"),

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 import psutil
 
+from ballast.airflow.rest import wait_until
 from ballast.contracts.policy import JobPolicy, load_policy
 from ballast.contracts.settings import Settings
 from ballast.streaming.job_lock import JobLock
@@ -19,7 +20,6 @@ from embedded.errors import EmbeddedError
 from embedded.machine_speed import MachineSpeed
 from embedded.processes import Child, marked_environment
 from embedded.progress import print_progress
-from embedded.rest import wait_until
 
 JOB = "flights"
 DAG_ID = f"reoptimize__{JOB}"

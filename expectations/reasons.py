@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ballast.contracts.schemas import column_limits
 from ballast.contracts.tables import Column
-from expectations.policy_rules import CheckedTable
+from expectations.row_rules import CheckedTable
 
 DUPLICATE = "duplicate: the window has another row of this key"
 

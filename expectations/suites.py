@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ballast.contracts.tables import Column, Table
-from expectations.policy_rules import CheckedTable
+from expectations.row_rules import CheckedTable
 
 LARGEST_ROW_COUNT = 10**12
 

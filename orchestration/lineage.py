@@ -15,9 +15,10 @@ WINDOWS = (
 )  # fmt: skip
 SNAPSHOT = (
     "snapshots.snapshots", "snapshots.key_groups", "snapshots.nodes", "snapshots.traffic",
-    "snapshots.key_pairs", "snapshots.load_series", "snapshots.sources", "snapshots.connections",
+    "snapshots.noise", "snapshots.key_pairs", "snapshots.load_series", "snapshots.sources",
+    "snapshots.connections",
 )  # fmt: skip
-DRAFT = ("plans.plans", *CONTENT)
+DRAFT = ("plans.plans", "plans.promises", *CONTENT)
 VERIFIED_BY = ("plans.acks", "plans.outcomes")
 IN_FORCE = ("plans.routes", "plans.scaling", "plans.weights", *VERIFIED_BY)
 """What a round knows beside its snapshot: the plan in force, and what earlier ones taught."""
@@ -30,7 +31,10 @@ TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (*WINDOWS, *SNAPSHOT, "plans.heads", "plans.acks", "plans.scaling"),
         (*SNAPSHOT, "metrics.rejected", "plans.log"),
     ),
-    "solve": ((*SNAPSHOT, *IN_FORCE, "plans.plans", "plans.log"), (*DRAFT, "plans.log")),
+    "solve": (
+        (*SNAPSHOT, *IN_FORCE, "plans.plans", "plans.promises", "plans.log"),
+        (*DRAFT, "plans.log"),
+    ),
     "prepare": ((*SNAPSHOT, *DRAFT, *VERIFIED_BY, "plans.log"), ("plans.log",)),
     "publish": (
         (*SNAPSHOT, *DRAFT, *VERIFIED_BY, "plans.heads", "plans.log"),

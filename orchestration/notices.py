@@ -1,6 +1,6 @@
 """Notices of what happened to a job's plans: to the log, as counters, and to a webhook if any.
 
-A task leaves its notice in XCom; the notifier is a callback of the task. The webhook is Airflow's
+A task leaves its notices in XCom; the notifier is a callback of the task. The webhook is Airflow's
 connection ``ballast_webhook`` (an HTTP address; a password is sent as a bearer token). Only where
 it comes from the environment does it also hear of late runs (ADR 51).
 """
@@ -15,16 +15,18 @@ from airflow.sdk import BaseNotifier, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.observability.stats import Stats
 
-NOTICE = "notice"
+from ballast.contracts.task_result import NOTICES
+
 WEBHOOK = "ballast_webhook"
 WEBHOOK_VARIABLE = "AIRFLOW_CONN_BALLAST_WEBHOOK"
 PUBLISHED, REFUSED, ROLLED_BACK = "published", "refused", "rolled_back"
 PROMISE_BROKEN, LATE = "promise_broken", "late"
+PLANNING_STOPPED, PLANNING_RESUMED = "planning_stopped", "planning_resumed"
 SECONDS = 5.0
 
 
 class PlanNotifier(BaseNotifier):
-    """Passes on the notice that the task left, if it left one."""
+    """Passes on the notices that the task left."""
 
     template_fields = ()
 
@@ -33,9 +35,9 @@ class PlanNotifier(BaseNotifier):
         self.job = job
 
     def notify(self, context: Any) -> None:
-        """Pass the task's notice on; never fails the task."""
-        notice = context["ti"].xcom_pull(task_ids=context["ti"].task_id, key=NOTICE)
-        if notice:
+        """Pass the task's notices on; never fails the task."""
+        notices = context["ti"].xcom_pull(task_ids=context["ti"].task_id, key=NOTICES)
+        for notice in notices or ():
             self.tell(notice["kind"], notice["text"], context["run_id"])
 
     def tell(self, kind: str, text: str, run_id: str) -> None:

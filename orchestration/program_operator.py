@@ -15,9 +15,11 @@ from typing import Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
+from ballast.contracts.log_events import PLANNING_STOPPED
 from ballast.contracts.settings import Settings
 from ballast.contracts.spark import submit_conf, submit_jars
 from ballast.contracts.task_result import (
+    NOTICES,
     RESULT_FILE_VARIABLE,
     Refusal,
     read_task_result,
@@ -25,7 +27,7 @@ from ballast.contracts.task_result import (
 )
 from orchestration.assets import announce, plans_alias
 from orchestration.lineage import lineage_of
-from orchestration.notices import NOTICE, REFUSED, PlanNotifier
+from orchestration.notices import REFUSED, PlanNotifier
 from orchestration.refusals import Refused, RefusedForNow, keep_quiet
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "spark_jobs"
@@ -33,7 +35,7 @@ REFUSAL = "refusal"
 # Longer than any solver may take; it ends what hangs.
 TASK_TIMEOUT = timedelta(hours=2)
 # Outcomes by which nothing was to be done: the task shows as skipped.
-NOTHING_DONE = ("rejected", "timed_out")
+NOTHING_DONE = ("rejected", "timed_out", PLANNING_STOPPED)
 
 
 class ProgramOperator(SparkSubmitOperator):
@@ -93,8 +95,8 @@ class ProgramOperator(SparkSubmitOperator):
         return lineage_of(self.program, self.settings)
 
     def _finished(self, context: Any, handed: dict[str, Any]) -> dict[str, Any]:
-        if NOTICE in handed:
-            context["ti"].xcom_push(key=NOTICE, value=handed.pop(NOTICE))
+        if NOTICES in handed:
+            context["ti"].xcom_push(key=NOTICES, value=handed.pop(NOTICES))
         outcome = handed.get("outcome")
         if self.publishes and outcome == "published":
             announce(context, self.job, handed)
@@ -106,6 +108,6 @@ class ProgramOperator(SparkSubmitOperator):
         text = f"{refusal.error}: {refusal.message}"
         context["ti"].xcom_push(key=REFUSAL, value=text)
         if self.tells:
-            context["ti"].xcom_push(key=NOTICE, value={"kind": REFUSED, "text": text})
+            context["ti"].xcom_push(key=NOTICES, value=[{"kind": REFUSED, "text": text}])
         keep_quiet()
         return RefusedForNow(text) if refusal.is_retryable else Refused(text)

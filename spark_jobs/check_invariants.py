@@ -14,8 +14,8 @@ from ballast.contracts.process_exit import exit_now
 from ballast.contracts.settings import Settings
 from spark_jobs.program.arguments import job_name
 from spark_jobs.program.run import progress, run_program
-from spark_jobs.upkeep.invariant_check import check_jobs
 from spark_jobs.upkeep.job_state import jobs_with_plans
+from spark_jobs.upkeep.log_repair import check_jobs
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -17,8 +17,8 @@ from ballast.contracts.process_exit import exit_now
 from ballast.contracts.settings import Settings
 from spark_jobs.program.arguments import add_as_of_argument, add_run_arguments
 from spark_jobs.program.run import run_program, spark_session
-from spark_jobs.snapshot.condenser import condense
 from spark_jobs.snapshot.run_context import SnapshotRequest
+from spark_jobs.snapshot.take_snapshot import condense
 
 
 def _add_arguments(parser: ArgumentParser) -> None:

@@ -123,10 +123,6 @@ class AirflowClient:
                 return None
             raise
 
-    def dag_ids(self) -> list[str]:
-        """Return the ids of all DAGs, sorted."""
-        return sorted(dag["dag_id"] for dag in self.get("/dags", limit=1000)["dags"])
-
     def import_errors(self) -> dict[str, str]:
         """Return the DAG files that cannot be imported: file name to stack trace."""
         errors = self.get("/importErrors", limit=100)["import_errors"]

@@ -48,24 +48,13 @@ def to_problem(folder: ProblemFolder) -> tuple[Problem, Budget]:
 
 
 def to_objective(folder: ProblemFolder) -> Objective:
-    """Return the objective of a folder.
-
-    Raises:
-        ProblemError: no solver of this version has the objective.
-    """
+    """Return the objective of a folder."""
     from solvers.model.objective import (
         DEFAULT_MAX_LOAD_DISTANCE,
-        OBJECTIVES,
         Objective,
         TradeWeights,
     )
 
-    if folder.objective not in OBJECTIVES:
-        raise ProblemError(
-            f"problem.json: objective {folder.objective!r} is not solved by this version",
-            value=folder.objective,
-            allowed=", ".join(OBJECTIVES),
-        )
     trade = folder.trade_weights
     return Objective(
         folder.objective,
@@ -132,13 +121,13 @@ def to_folder(
 
 def _trade(objective: Objective | None) -> dict[str, Any]:
     """Return the fields of the folder that say how a joint plan trades load for traffic."""
-    from ballast.problems import TradeWeights
+    from ballast.problems import TradeSpec
 
     if objective is None or not objective.is_joint:
         return {}
     if objective.weights is None:
         return {"max_load_distance": objective.max_load_distance}
-    return {"trade_weights": TradeWeights(objective.weights.traffic, objective.weights.load)}
+    return {"trade_weights": TradeSpec(objective.weights.traffic, objective.weights.load)}
 
 
 def _allowed(problem: Problem) -> AllowedColumns | None:

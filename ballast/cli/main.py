@@ -15,6 +15,7 @@ from ballast.cli import (
     plans,
     policy,
     problems,
+    resume,
     rollback,
     status,
     tables,
@@ -25,7 +26,7 @@ from ballast.contracts.errors import BallastError
 from ballast.contracts.process_exit import exit_now
 
 COMMAND_MODULES = (
-    plans, status, trigger, approve, rollback, what_if, frontier, problems, policy, tables,
+    plans, status, trigger, approve, rollback, resume, what_if, frontier, problems, policy, tables,
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ballast.cli.promises import print_promises, promise_fields
 from ballast.cli.render import cell_text, record_table, text_table, to_json
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.json_values import json_value
@@ -29,6 +30,7 @@ from ballast.readmodel.plans import (
     plan_detail,
     plan_summaries,
 )
+from ballast.readmodel.promises import PromisedFigure
 from ballast.store.cache import TableCache
 from ballast.store.plans import read_assignment
 
@@ -36,7 +38,8 @@ PLAN_FIGURES = (
     "objective", "method", "status", "reason", "scaling_reason", "weights_reason",
     "load_distance_before_pct", "load_distance_pct",
     "max_load_distance_pct", "trade", "traffic_weight", "load_weight",
-    "traffic_saved_before_pct", "traffic_saved_pct", "bound_pct", "gap_pct", "moves", "bytes",
+    "traffic_saved_before_pct", "traffic_saved_pct", "bound_pct", "gap_pct",
+    "precision", "gain_chance_pct", "moves", "bytes",
     "forced_moves", "forced_bytes", "pause_s", "routes", "rerouted_keys", "route_bytes",
     "collocation_factor_before_pct", "collocation_factor_pct",
     "load_index_pct", "wire_bytes_before_per_s", "wire_bytes_per_s", "serialise_us",
@@ -65,6 +68,10 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     diff.add_argument(
         "new", metavar="NEW", nargs="?", help="version or plan id (default: in force)"
     )
+    promises = _command(
+        commands, "promises", "what versions promised and what was measured", _promises
+    )
+    promises.add_argument("--limit", type=int, default=50, help="newest N versions (default 50)")
     log = _command(commands, "log", "who did what to a job's plans, when and why", _log)
     log.add_argument("--limit", type=int, default=50, help="newest N events (default 50)")
 
@@ -73,6 +80,7 @@ EXAMPLES = {
     "list": "ballast plans list flights --limit 10",
     "show": "ballast plans show flights 3",
     "diff": "ballast plans diff flights 2 3",
+    "promises": "ballast plans promises flights",
     "log": "ballast plans log flights --json",
 }
 
@@ -113,33 +121,61 @@ def _log(args: argparse.Namespace) -> int:
     return 0
 
 
+def _promises(args: argparse.Namespace) -> int:
+    return print_promises(_history(args), _limit(args), as_json=args.json)
+
+
 def _list(args: argparse.Namespace) -> int:
-    rows = [_list_row(summary) for summary in plan_summaries(_history(args))[-_limit(args) :]]
+    summaries = plan_summaries(_history(args))[-_limit(args) :]
     if args.json:
-        print(to_json(rows))
-    elif rows:
+        print(to_json([_list_fields(summary) for summary in summaries]))
+    elif summaries:
+        rows = [_list_row(summary) for summary in summaries]
         print(text_table(list(rows[0]), [list(row.values()) for row in rows]))
     else:
         print(f"job {args.job} has no plans yet; trigger reoptimize__{args.job} in Airflow")
     return 0
 
 
-def _list_row(summary: PlanSummary) -> dict[str, Any]:
+def _list_fields(summary: PlanSummary) -> dict[str, Any]:
     plan = summary.plan
     return {
         "version": summary.version,
         "in_force": summary.in_force,
         "plan_id": plan.plan_id,
         "created_at": plan.created_at,
-        "last_event": summary.last_event.event if summary.last_event else DRAFTED,
+        "last_event": _last_event(summary),
         "method": plan.method,
         "load_distance_before_pct": plan.load_distance_before_pct,
         "load_distance_pct": plan.load_distance_pct,
+        "load_distance": promise_fields(summary.load_distance),
         "gap_pct": plan.gap_pct,
         "moves": plan.moves,
         "bytes": plan.bytes,
         "run_id": plan.run_id,
     }
+
+
+def _list_row(summary: PlanSummary) -> dict[str, Any]:
+    plan, load_distance = summary.plan, summary.load_distance
+    return {
+        "version": summary.version,
+        "in_force": summary.in_force,
+        "plan_id": plan.plan_id,
+        "created_at": plan.created_at,
+        "last_event": _last_event(summary),
+        "method": plan.method,
+        "load_distance_before": load_distance.before_text,
+        "promised": load_distance.promised_text,
+        "measured": load_distance.measured_text,
+        "moves": plan.moves,
+        "bytes": plan.bytes,
+        "run_id": plan.run_id,
+    }
+
+
+def _last_event(summary: PlanSummary) -> str:
+    return summary.last_event.event if summary.last_event else DRAFTED
 
 
 def _show(args: argparse.Namespace) -> int:
@@ -163,6 +199,7 @@ def _show(args: argparse.Namespace) -> int:
                     "log": detail.log,
                     "acks": detail.acks,
                     "region_acks": detail.region_acks,
+                    "promises": detail.promises,
                     "outcomes": detail.outcomes,
                 }
             )
@@ -186,8 +223,11 @@ def _heading(detail: PlanDetail) -> str:
     version = detail.version
     named = f"version {version}" if version else "a draft that was not published"
     width = max(len(name) for name in PLAN_FIGURES)
+    # By the name of the column, as figures are named.
+    promised = {row.figure: row.promised_text for row in detail.figures if row.low is not None}
     figures = (
-        f"  {name.ljust(width)}  {cell_text(getattr(detail.plan, name))}" for name in PLAN_FIGURES
+        f"  {name.ljust(width)}  {cell_text(promised.get(name, getattr(detail.plan, name)))}"
+        for name in PLAN_FIGURES
     )
     return "\n".join([f"Job {detail.job}, {named}, plan {detail.plan.plan_id}\n", *figures])
 
@@ -238,14 +278,29 @@ def _weight_lines(weights: Sequence[WorkerWeight]) -> list[str]:
 def _event_lines(detail: PlanDetail) -> list[str]:
     acks = ("status", "batch_id", "moved_key_groups", "bytes_moved", "pause_ms", "acked_at",
             "reason")  # fmt: skip
-    outcomes = ("figure", "unit", "before", "promised", "measured", "windows", "measured_at")
     parts = [_section("Take-up", detail.acks, acks)]
     if detail.region_acks:
         columns = ("region_id", "status", "acked_at", "reason")
         parts.append(_section("Take-up by ordered regions", detail.region_acks, columns))
-    parts.append(_section("Outcome: promised against measured", detail.outcomes, outcomes))
+    parts.append(_promise_table(detail.figures))
     parts.append(_section("Log", detail.log, ("at", "event", "actor", "reason")))
     return parts
+
+
+def _promise_table(figures: Sequence[PromisedFigure]) -> str:
+    headers = ("figure", "before", "promised, 90 % interval", "measured", "windows", "measured_at",
+               "measured last")  # fmt: skip
+    rows = [
+        [figure.figure, figure.before_text, figure.promised_text, figure.measured_text,
+         figure.windows, figure.measured_at, figure.last_measured_text]
+        for figure in figures
+    ]  # fmt: skip
+    reasons = dict.fromkeys(figure.reason for figure in figures if figure.reason)
+    lines = [
+        f"No interval for {', '.join(f.figure for f in figures if f.reason == reason)}: {reason}."
+        for reason in reasons
+    ]
+    return "\n".join(["Promised and measured", text_table(headers, rows), *lines])
 
 
 def _section(title: str, rows: Sequence[object], columns: tuple[str, ...]) -> str:

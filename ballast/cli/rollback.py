@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     job = check_job_name(args.job)
     if not args.reason.strip():
         raise InvalidInput("--reason is empty", remedy="say why, for who reads the log")
-    check_version(load_settings(), job, args.version)
+    _check_version(load_settings(), job, args.version)
     conf = {
         "version": args.version,
         "reason": args.reason.strip(),
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     return report_run(client, dag_id, run_id, action, args, conf=conf)
 
 
-def check_version(settings: Settings, job: str, version: int) -> None:
+def _check_version(settings: Settings, job: str, version: int) -> None:
     """Check that a rollback to the version is possible.
 
     A machine without access to the warehouse sees no versions. Then nothing is checked here, and

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from ballast.cli.render import cell_text, to_json
 from ballast.contracts.errors import NotFound
+from ballast.contracts.plan_text import plan_reason
+from ballast.contracts.planning_state import PlanningState
 from ballast.contracts.records import LogEntry
 from ballast.contracts.settings import check_job_name, load_settings
 from ballast.readmodel.job_history import JobHistory
+from ballast.readmodel.noise import JobNoise, job_noise
 from ballast.readmodel.plans import JobSummary, job_summary, newest_window
+from ballast.readmodel.promises import PromiseCounts, PromisedFigure, promise_counts
 from ballast.store.cache import TableCache
 
 
@@ -25,9 +30,20 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.set_defaults(run=_status)
 
 
-def _fields(summary: JobSummary, last_window: datetime | None) -> dict[str, Any]:
-    """Return the lines of the command: the name and the value of each."""
-    ack, plan, waiting = summary.ack, summary.plan, summary.waiting
+@dataclass(frozen=True)
+class _JobStatus:
+    """What the command prints about a job."""
+
+    summary: JobSummary
+    last_window: datetime | None
+    promises: PromiseCounts
+    noise: JobNoise
+
+
+def _fields(status: _JobStatus) -> dict[str, Any]:
+    """Return what the command prints as JSON."""
+    summary = status.summary
+    ack, waiting, no_change = summary.ack, summary.waiting, summary.no_change
     last, trouble = summary.last_event, summary.last_trouble
     return {
         "job": summary.job,
@@ -37,16 +53,65 @@ def _fields(summary: JobSummary, last_window: datetime | None) -> dict[str, Any]
         "take_up": ack.status if ack else None,
         "taken_up_at_batch": ack.batch_id if ack else None,
         "take_up_reason": ack.reason or None if ack else None,
-        "load_distance_before_pct": plan.load_distance_before_pct if plan else None,
-        "load_distance_promised_pct": plan.load_distance_pct if plan else None,
-        "load_distance_measured_pct": summary.load_distance_measured_pct,
+        **_load_distance_fields(summary.load_distance),
+        **_planning_fields(summary.planning),
+        "versions_with_interval": status.promises.measured,
+        "versions_inside": status.promises.inside,
+        "no_change": plan_reason(no_change) if no_change else None,
+        "noise": status.noise,
         "waiting_plan_id": waiting.plan_id if waiting else None,
         "waiting_since": waiting.at if waiting else None,
         "waiting_reason": waiting.reason if waiting else None,
-        "last_window_end_at": last_window,
+        "last_window_end_at": status.last_window,
         **_entry_fields("last_event", last),
         **_entry_fields("last_trouble", trouble.entry if trouble else None),
         "last_trouble_over_since": trouble.over_since if trouble else None,
+    }
+
+
+def _planning_fields(state: PlanningState) -> dict[str, Any]:
+    """Whether the job plans by itself; if not, why, and what to do."""
+    return {
+        "planning": "stopped" if state.is_stopped else "on",
+        "planning_stopped_since": state.since,
+        "planning_reason": state.reason or None,
+        "broken_promises_in_a_row": len(state.broken),
+    }
+
+
+def _load_distance_fields(figure: PromisedFigure | None) -> dict[str, Any]:
+    return {
+        "load_distance_before_pct": figure.before if figure else None,
+        "load_distance_promised_pct": figure.expected if figure else None,
+        "load_distance_low_pct": figure.low if figure else None,
+        "load_distance_high_pct": figure.high if figure else None,
+        "load_distance_measured_pct": figure.last_measured if figure else None,
+        "load_distance_side": figure.last_side if figure else None,
+        "no_interval_reason": (figure.reason or None) if figure else None,
+    }
+
+
+JSON_ONLY = (
+    "load_distance_low_pct", "load_distance_high_pct", "load_distance_side",
+    "versions_with_interval",
+)  # fmt: skip
+
+
+def _lines(status: _JobStatus) -> dict[str, Any]:
+    """Return what the command prints as text: the name and the value of each line."""
+    figure = status.summary.load_distance
+    texts = {
+        "load_distance_before_pct": figure.before_text if figure else None,
+        "load_distance_promised_pct": figure.promised_text if figure else None,
+        "load_distance_measured_pct": figure.last_measured_text if figure else None,
+        "versions_inside": status.promises.text,
+        "noise": status.noise.text,
+    }
+    # A value with its unit needs no unit in its name.
+    return {
+        name.removesuffix("_pct"): texts.get(name, value)
+        for name, value in _fields(status).items()
+        if name not in JSON_ONLY
     }
 
 
@@ -61,17 +126,22 @@ def _entry_fields(name: str, entry: LogEntry | None) -> dict[str, Any]:
 def _status(args: argparse.Namespace) -> int:
     settings = load_settings()
     history = JobHistory(TableCache(settings), check_job_name(args.job))
-    summary, last_window = job_summary(history), newest_window(history.cache, history.job)
-    if history.head is None and not history.log and last_window is None:
+    status = _JobStatus(
+        summary=job_summary(history),
+        last_window=newest_window(history.cache, history.job),
+        promises=promise_counts(history),
+        noise=job_noise(history),
+    )
+    if history.head is None and not history.log and status.last_window is None:
         raise NotFound(
             f"warehouse {settings.warehouse} has no job {history.job!r}", value=history.job,
             remedy="start the streaming job, or set BALLAST_WAREHOUSE",
         )  # fmt: skip
-    fields = _fields(summary, last_window)
     if args.json:
-        print(to_json(fields))
+        print(to_json(_fields(status)))
         return 0
-    width = max(len(name) for name in fields)
-    for name, value in fields.items():
+    lines = _lines(status)
+    width = max(len(name) for name in lines)
+    for name, value in lines.items():
         print(f"{name.replace('_', ' ').ljust(width)}  {cell_text(value)}")
     return 0

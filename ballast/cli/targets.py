@@ -60,6 +60,7 @@ def _of_job(job: str, load_of: str | None) -> Target:
     from solvers.model.budget import Budget
     from solvers.model.objective import objective_of_policy
     from solvers.model.problem import Problem
+    from solvers.noise.snapshot_noise import noise_of_snapshot
 
     settings = load_settings()
     if load_of is not None:
@@ -71,10 +72,12 @@ def _of_job(job: str, load_of: str | None) -> Target:
             f"job {job} has no snapshot in warehouse {settings.warehouse}", value=job,
             remedy=f"trigger reoptimize__{job} in Airflow, or set BALLAST_WAREHOUSE",
         )  # fmt: skip
-    policy, columns = read_snapshot(settings, snapshot)
+    found = read_snapshot(settings, snapshot)
+    policy = found.policy
     limits = policy.budgets.of(snapshot.head_version)
+    noise = noise_of_snapshot(found.problem.resources, found.noise)
     return Target(
-        Problem(**vars(columns)),
+        Problem(**vars(found.problem), noise=noise),
         Budget(limits.moves, limits.bytes, limits.pause_s),
         objective_of_policy(policy.objective),
         policy.solver.method,

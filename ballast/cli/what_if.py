@@ -200,12 +200,12 @@ def _chosen(target: Target, args: argparse.Namespace) -> Target:
 
 
 def _as_dict(answer: WhatIfComparison) -> dict[str, Any]:
-    from solvers.planner.what_if_figures import move_rows, node_rows, plan_figures
+    from solvers.planner.what_if_figures import move_rows, node_rows, result_figures
 
     (now, then), (plan, asked) = answer.problems, answer.results
     fields: dict[str, Any] = {
-        "today": plan_figures(now, plan),
-        "asked": plan_figures(then, asked),
+        "today": result_figures(now, plan),
+        "asked": result_figures(then, asked),
         "asked_reason": asked.reason,
         "today_nodes": node_rows(now, plan) if plan.is_solved else [],
         "asked_nodes": node_rows(then, asked) if asked.is_solved else [],
@@ -218,9 +218,9 @@ def _as_dict(answer: WhatIfComparison) -> dict[str, Any]:
 
 
 def _text(answer: WhatIfComparison) -> str:
-    from solvers.planner.what_if_figures import plan_figures
+    from solvers.planner.what_if_figures import result_figures
 
-    now, then = map(plan_figures, answer.problems, answer.results)
+    now, then = map(result_figures, answer.problems, answer.results)
     rows = [[name.replace("_", " "), now[name], then[name]] for name in now]
     parts = [text_table(("figure", "today", "asked"), rows)]
     if answer.results[1].is_solved:

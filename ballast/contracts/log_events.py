@@ -34,7 +34,9 @@ REFUSALS = (GATE_FAILED, REFUSED, CONFLICT, REJECTED, TIMED_OUT)
 """A run ended without the plan that it was started for."""
 TROUBLE = (GATE_FAILED, REFUSED, CONFLICT, PROMISE_BROKEN, PLANNING_STOPPED)
 """An operator of the job may have to act."""
-OF_OTHER_RUNS = (SUPERSEDED, PROMISE_BROKEN)
+PLANNING_EVENTS = (PLANNING_STOPPED, PLANNING_RESUMED)
+"""The job stopped making plans by itself, or went on."""
+OF_OTHER_RUNS = (SUPERSEDED, PROMISE_BROKEN, *PLANNING_EVENTS)
 """A run recorded it about a plan of another run."""
 
 ACK_REFUSED, ACK_ACCEPTED, ACK_APPLIED = "refused", "accepted", "applied"

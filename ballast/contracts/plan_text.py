@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ballast.contracts.records import DraftSummary
+from ballast.contracts.figure_text import promised_text
+from ballast.contracts.records import DraftSummary, Promise
 from ballast.contracts.tables import ROLLBACK
 
 OPTIMAL_GAP_PCT = 1e-9
@@ -45,10 +46,15 @@ def quality_text(bound_pct: float, gap_pct: float) -> str:
     )
 
 
-def plan_reason(plan: DraftSummary) -> str:
-    """Why a plan does what it does, in one sentence."""
+def plan_reason(plan: DraftSummary, load_distance: Promise | None = None) -> str:
+    """Why a plan does what it does, in one sentence.
+
+    Args:
+        plan: the plan.
+        load_distance: its promise of the load distance; None for a plan of an earlier version.
+    """
     if plan.method == ROLLBACK or plan.status == "unchanged":
-        return _sentence([plan.reason])
+        return _sentence([plan.reason, plan.skew_reason or ""])
     reasons = []
     if plan.forced_moves:
         reasons.append(f"{plan.forced_moves:,} key groups have to leave dead nodes")
@@ -56,16 +62,23 @@ def plan_reason(plan: DraftSummary) -> str:
         reasons.append(f"{plan.due_moves:,} have to leave draining nodes in this round")
     before, after = plan.load_distance_before_pct, plan.load_distance_pct
     if after < before:
+        promise = load_distance
+        promised = (
+            f"{_points(after)} %"
+            if promise is None
+            else promised_text(promise.expected, promise.low, promise.high, "%")
+        )
         reasons.append(
             f"the load of the node farthest from the mean is off by {_points(before)} % of it, "
-            f"and by {_points(after)} % with the plan"
+            f"and by {promised} with the plan"
         )
     reasons += _traffic_reason(plan)
+    skew = plan.skew_reason or ""
     if reasons:
-        return _sentence(reasons)
+        return _sentence([*reasons, skew])
     # Such a plan changes nodes or weights; its own reason says why no key group moves.
     others = [plan.scaling_reason, plan.weights_reason]
-    return _sentence([*(text for text in others if text), plan.reason])
+    return _sentence([*(text for text in others if text), plan.reason, skew])
 
 
 def _traffic_reason(plan: DraftSummary) -> list[str]:

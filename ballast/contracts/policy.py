@@ -34,7 +34,6 @@ Resource = Literal["cpu", "memory", "network"]
 ScalingMethod = Literal["thresholds", "from_load", "true_rate", "multi_resource", "forecast"]
 Weight = Annotated[float, Field(strict=True, ge=1e-6, le=1e6, allow_inf_nan=False)]
 
-BUILT_OBJECTIVES = ("balance", "joint")
 BUILT_METHODS = ("auto", "search", "milp", "flux", "unchanged")
 JOINT_METHODS = ("auto",)
 RESOURCES = ("cpu", "memory", "network")
@@ -106,7 +105,7 @@ class NodePolicy(StrictModel):
 class ObjectivePolicy(StrictModel):
     """The objective of plans, and the resources that it counts."""
 
-    kind: Literal["balance", "collocate", "joint"] = "balance"
+    kind: Literal["balance", "joint"] = "balance"
     resources: Annotated[tuple[Resource, ...], Field(min_length=1)] = ("cpu",)
     weights: dict[Resource, Weight] = {}  # noqa: RUF012 - pydantic copies it
     """The weight of a resource in the load distance; 1 where it is not named."""
@@ -310,8 +309,9 @@ class ThresholdPolicy(StrictModel):
     """A job stops planning by itself after this many plans in a row whose measured load distance
     was outside of the promised interval; null: it never stops."""
     operator_skew_pct: NonNegative = 100.0
-    """The load distance of a single operator from which a plan or a message is due although the
-    load of the whole job is level, in percent of the operator's mean."""
+    """How far a node or rack may be above its fair share of one operator's load or one edge's
+    records, in percent of the fair share. From there on a plan or a message is due although the
+    load of the whole job is level. What no placement can avoid does not count."""
 
 
 class JobPolicy(StrictModel):
@@ -499,7 +499,6 @@ def _policy_error(file: str, error: ValidationError) -> PolicyError:
 
 
 def _refuse_unbuilt(policy: JobPolicy, file: str) -> None:
-    _refuse_outside(file, "objective.kind", policy.objective.kind, BUILT_OBJECTIVES)
     methods = JOINT_METHODS if policy.objective.kind == "joint" else BUILT_METHODS
     _refuse_outside(file, "solver.method", policy.solver.method, methods)
 

@@ -229,6 +229,11 @@ class DraftSummary(Record):
     scaling_reason: str | None = None
     advice: str | None = None
     weights_reason: str | None = None
+    levelled_operator_id: str | None = None
+    operator_skew_before_pct: float | None = None
+    operator_skew_pct: float | None = None
+    levelling_limit_pct: float | None = None
+    skew_reason: str | None = None
     created_at: datetime
 
 
@@ -391,22 +396,3 @@ class Outcome(Record):
     period_start_at: datetime
     period_end_at: datetime
     measured_at: datetime
-
-
-RECORDS: tuple[type[Record], ...] = (
-    Snapshot,
-    SnapshotNode,
-    SnapshotNoise,
-    LoadSeriesStep,
-    SourceRate,
-    ConnectionWindow,
-    Draft,
-    AssignedKeyGroup,
-    ScalingRow,
-    WorkerWeight,
-    Promise,
-    Head,
-    LogEntry,
-    Ack,
-    Outcome,
-)

@@ -12,10 +12,7 @@ ALIVE, DRAINING = "alive", "draining"
 ADD, KEEP, DRAIN, REMOVE, SPARE = "add", "keep", "drain", "remove", "spare"
 OUT, IN, HOLD = "out", "in", "hold"
 SIZE = "size"
-NODE_ACTIONS = (ADD, KEEP, DRAIN, REMOVE, SPARE)
-CLUSTER_ACTIONS = (OUT, IN, HOLD)
 NODE, CLUSTER, OPERATOR = "node", "cluster", "operator"
-SUBJECTS = (NODE, CLUSTER, OPERATOR)
 IN_USE = {ADD: ALIVE, KEEP: ALIVE, DRAIN: DRAINING}
 """The state of a node by the plan's action on it; nodes with other actions are not used."""
 

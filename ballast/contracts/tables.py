@@ -14,7 +14,8 @@ from ballast.contracts.regions import CONNECTION_STATES, UNITS, WORKER_STATES
 ALIVE_STATES = ("alive", "draining")
 NODE_STATES = ("alive", "draining", "dead")
 SOLVER_STATUSES = ("optimal", "feasible", "unchanged")
-OBJECTIVES = ("balance", "joint")
+BALANCE, JOINT = "balance", "joint"
+OBJECTIVES = (BALANCE, JOINT)
 LEXICOGRAPHIC, WEIGHTED = "lexicographic", "weighted"
 TRADES = (LEXICOGRAPHIC, WEIGHTED)
 # The method of a plan that is an earlier one's content: a person's choice, not a solver's.
@@ -636,6 +637,16 @@ PLANS_PLANS = Table(
                "there are none or no traffic was measured", nullable=True),
         Column("weights_reason", "string", "Which worker of an ordered region gets what, and why; "
                "NULL without regions", nullable=True),
+        Column("levelled_operator_id", "string", "Operator that the plan is made for, because the "
+               "load of the whole job hides its skew; NULL for other plans", nullable=True),
+        _figure("operator_skew_before_pct", "How far the node with most of that operator's load is "
+                "above its fair share, without the plan", "% of fair share", nullable=True),
+        _figure("operator_skew_pct", "The same with the plan", "% of fair share", nullable=True),
+        _figure("levelling_limit_pct", "Load distance up to which a plan may level an operator; "
+                "NULL for other plans", "% of mean", nullable=True),
+        Column("skew_reason", "string", "Operators, edges, racks and key groups that are skewed "
+               "or not known, and what the plan makes of them; NULL where there are none",
+               nullable=True),
         Column("created_at", "timestamp", "When it was drafted"),
     ),
     key=("job", "run_id", "snapshot_id"),
@@ -659,7 +670,11 @@ PLANS_PLANS = Table(
         ">= -0.000001 * (coalesce(traffic_weight, 0) "
         "+ coalesce(load_weight, 1) * (1 + load_distance_pct)) "
         "OR (coalesce(drained_moves, 0) > 0 "
-        "AND load_distance_pct <= load_distance_before_pct + 0.000001)))",
+        "AND load_distance_pct <= load_distance_before_pct + 0.000001))) "
+        # An operator becomes more level, and the whole job stays as level as its policy asks.
+        f"OR (objective = '{BALANCE}' AND levelled_operator_id IS NOT NULL "
+        "AND coalesce(operator_skew_pct, 0) < coalesce(operator_skew_before_pct, 0) "
+        "AND load_distance_pct <= coalesce(levelling_limit_pct, 0) + 0.000001)",
     },
     retired_checks=("never_worse",),
 )  # fmt: skip

@@ -18,8 +18,17 @@ from ballast.contracts.errors import BallastError, GateFailed
 
 RESULT_FILE_VARIABLE = "BALLAST_HANDOFF"
 REFUSAL = "refusal"
+NOTICES = "notices"
 # Errors that may pass with time: a missing window may arrive.
 RETRYABLE_ERRORS = (GateFailed,)
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What happened to a job's plans, for people; notices are counted by their kind."""
+
+    kind: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,11 @@ def write_task_result(**values: Any) -> None:
     draft = path.with_name(f"{path.name}.draft")
     draft.write_text(json.dumps(result), encoding="utf-8")
     draft.replace(path)
+
+
+def write_task_notices(*notices: Notice) -> None:
+    """Set the notices that the task passes on, in place of those that were set before."""
+    write_task_result(**{NOTICES: [asdict(notice) for notice in notices]})
 
 
 def write_task_refusal(error: BallastError, message: str) -> None:

@@ -18,10 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ballast.contracts.errors import ProblemError
-from ballast.contracts.tables import LEXICOGRAPHIC, TRADES, WEIGHTED
+from ballast.contracts.tables import LEXICOGRAPHIC, OBJECTIVES, TRADES, WEIGHTED
 from ballast.problems.columns import BoolArray, Columns, FloatArray, IntArray
 
-OBJECTIVES = ("balance", "collocate", "joint")
 NODE_STATES = ("alive", "draining", "dead")
 BUDGETS = ("moves", "bytes", "pause_s")
 SETTINGS = (
@@ -47,7 +46,7 @@ class BudgetSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class TradeWeights:
+class TradeSpec:
     """What a percent of the traffic saved is worth beside a percent of load distance."""
 
     traffic: float = 1.0
@@ -106,7 +105,7 @@ class ProblemFolder:
     weights: Mapping[str, float] = field(default_factory=dict)  # by resource; absent: 1
     caps: tuple[str, ...] = ()  # resources that must fit and are not balanced
     max_load_distance: float | None = None  # percent; what a joint plan may have
-    trade_weights: TradeWeights | None = None  # of a joint plan that has no such bound
+    trade_weights: TradeSpec | None = None  # of a joint plan that has no such bound
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -228,7 +227,7 @@ def _shortened(value: Any) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}... ({len(text)} signs)"
 
 
-def _trade_weights(objective: str, settings: dict[str, Any]) -> TradeWeights | None:
+def _trade_weights(objective: str, settings: dict[str, Any]) -> TradeSpec | None:
     """trade, traffic_weight and load_weight; weights where nothing is weighed are refused."""
     trade = settings.pop("trade", LEXICOGRAPHIC)
     if trade not in TRADES or (trade == WEIGHTED and objective != "joint"):
@@ -248,7 +247,7 @@ def _trade_weights(objective: str, settings: dict[str, Any]) -> TradeWeights | N
     zero = next((name for name, value in given.items() if value == 0), None)
     if zero is not None:
         raise ProblemError(f"problem.json: {zero} is 0", value=0, allowed="a number > 0")
-    return TradeWeights(given.get("traffic_weight", 1.0), given.get("load_weight", 1.0))
+    return TradeSpec(given.get("traffic_weight", 1.0), given.get("load_weight", 1.0))
 
 
 def _max_load_distance(objective: str, value: Any, *, is_weighted: bool) -> float | None:
@@ -437,7 +436,7 @@ def _settings_text(problem: ProblemFolder) -> str:
     return json.dumps(settings, indent=2, allow_nan=False) + "\n"
 
 
-def _trade_settings(weights: TradeWeights | None) -> dict[str, Any]:
+def _trade_settings(weights: TradeSpec | None) -> dict[str, Any]:
     if weights is None:
         return {}
     return {"trade": WEIGHTED, "traffic_weight": weights.traffic, "load_weight": weights.load}

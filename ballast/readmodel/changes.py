@@ -48,7 +48,7 @@ def node_change_label(action: str, before: str | None) -> str | None:
     """The label of a plan's action on a node; None where the node stays as it is.
 
     Args:
-        action: one of ``scaling.NODE_ACTIONS``.
+        action: one of ``tables.SCALING_ACTIONS``.
         before: the node's state in the plan's snapshot; None where the snapshot lacks the node.
     """
     if action == scaling.KEEP and before == DRAINING:

@@ -7,13 +7,27 @@ from functools import cached_property
 
 from ballast.contracts.errors import InvalidInput, NotFound
 from ballast.contracts.log_events import APPROVED, OF_OTHER_RUNS, PUBLISHED, VERSION_EVENTS
+from ballast.contracts.planning_state import PlanningState, planning_state
 from ballast.contracts.policy import policy_files
-from ballast.contracts.records import Ack, Draft, DraftSummary, Head, LogEntry, Outcome, Snapshot
+from ballast.contracts.records import (
+    Ack,
+    Draft,
+    DraftSummary,
+    Head,
+    LogEntry,
+    Outcome,
+    Promise,
+    Snapshot,
+)
 from ballast.contracts.settings import check_job_name
+from ballast.contracts.tables import ABOVE, BELOW
 from ballast.store.cache import TableCache
+from ballast.store.planning import stop_after_of
 
 BEFORE_THE_FIRST = "0"
 """Names the job as it was before its first plan, where two plans are compared."""
+LOAD_DISTANCE = "load_distance_pct"
+"""Name of the figure that lists and pictures of plans show."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +68,35 @@ class JobHistory:
         return sorted(self.cache.records(Ack, self.job), key=lambda ack: ack.acked_at)
 
     @cached_property
-    def outcomes(self) -> dict[int, dict[str, Outcome]]:
-        """The newest measurement of every figure, by version and figure."""
-        newest: dict[int, dict[str, Outcome]] = {}
+    def promises(self) -> dict[str, Promise]:
+        """The promised load distance of every draft, by its plan id.
+
+        Promises of other figures are not cached: there is one for each node in each draft.
+        """
+        rows = self.cache.records(Promise, self.job, ("figure", "=", LOAD_DISTANCE))
+        return {row.plan_id: row for row in rows}
+
+    @cached_property
+    def measurements(self) -> dict[tuple[int | None, str], list[Outcome]]:
+        """Every measurement by version and figure, the oldest first."""
+        found: dict[tuple[int | None, str], list[Outcome]] = {}
         rows = self.cache.records(Outcome, self.job)
         for row in sorted(rows, key=lambda row: (row.measured_at, row.figure)):
-            newest.setdefault(row.version, {})[row.figure] = row
-        return newest
+            found.setdefault((row.version, row.figure), []).append(row)
+        return found
+
+    def newest_outcomes(self, version: int | None) -> list[Outcome]:
+        """The newest measurement of every figure of a version."""
+        return [rows[-1] for (of, _), rows in self.measurements.items() if of == version]
+
+    @cached_property
+    def planning(self) -> PlanningState:
+        """Whether the job plans by itself, by its policy as it is now (ADR 60)."""
+        rows = [row for of_figure in self.measurements.values() for row in of_figure]
+        # The policy is a file to parse. It matters only if a promise was broken.
+        is_broken = any(row.side in (BELOW, ABOVE) for row in rows)
+        stop_after = stop_after_of(self.cache.settings, self.job) if is_broken else None
+        return planning_state(self.log, rows, stop_after)
 
     @cached_property
     def versions(self) -> dict[int, LogEntry]:
@@ -93,11 +129,6 @@ class JobHistory:
         """The streaming job's last answer to a version."""
         found = [ack for ack in self.acks if ack.version == version]
         return found[-1] if found else None
-
-    def measured(self, version: int, figure: str = "load_distance_pct") -> float | None:
-        """A figure as it was last measured under a version."""
-        row = self.outcomes.get(version, {}).get(figure)
-        return None if row is None else row.measured
 
     def approver(self, plan_id: str, version: int | None) -> str | None:
         """Who approved the plan last, before it came into force with this version."""

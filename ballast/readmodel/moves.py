@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.records import AssignedKeyGroup
 from ballast.readmodel.job_history import JobHistory
-from ballast.store.paging import Key, Order, read_page
+from ballast.store.paging import Key, Order, PageRange, read_page
 from ballast.store.tables import Filter
 
 ORDERS = {
@@ -72,7 +72,7 @@ def moves_page(
             table, history.job,
             where=[("plan_id", "=", plan_id), *wanted.filters()],
             condition=pc.field("node_id") != pc.field("previous_node_id"),
-            order=ORDERS[order], after=after, limit=limit,
+            order=ORDERS[order], span=PageRange(limit, after),
         ),
     )  # fmt: skip
     if page is None:

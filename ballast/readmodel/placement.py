@@ -7,7 +7,7 @@ and looks up a million of them at once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -16,11 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ballast.contracts import scaling
+from ballast.contracts import figure_text, scaling
 from ballast.contracts.errors import NotFound
 from ballast.contracts.policy import CapacityPolicy, JobPolicy, policy_from_json
-from ballast.contracts.records import DraftSummary, Snapshot
-from ballast.contracts.tables import LARGEST_KEY_GROUP
+from ballast.contracts.problem_columns import RESOURCES, ResourceColumns
+from ballast.contracts.records import DraftSummary, Promise, Snapshot
+from ballast.contracts.tables import ABOVE, BELOW, INSIDE, LARGEST_KEY_GROUP
 from ballast.readmodel.changes import SNAPSHOT_STATES, node_change_label, scaling_rows
 from ballast.readmodel.job_history import (
     BEFORE_THE_FIRST,
@@ -31,10 +32,12 @@ from ballast.readmodel.job_history import (
     summary_of,
 )
 from ballast.readmodel.moves import MoveFilter
-from ballast.store.snapshots import RESOURCES, ResourceColumns
+from ballast.readmodel.promises import promises_of_plan
 
 SPAN = LARGEST_KEY_GROUP + 1
 NOWHERE = -1
+NODE_CPU = "cpu_load_cores/"
+"""Before the name of a node: the figure of its CPU load."""
 CAME_LATER = "came later"
 """A node that only a later snapshot knows."""
 Ints = npt.NDArray[np.int64]
@@ -99,6 +102,32 @@ class NodeUtilisation:
     before: float | None
     promised: float | None
     measured: float | None
+    low: float | None = None
+    """Lower end of the promised 90 % interval; None without an interval."""
+    high: float | None = None
+
+    @property
+    def side(self) -> str | None:
+        """Whether the measured load is inside the interval, below or above it."""
+        if self.measured is None or self.low is None or self.high is None:
+            return None
+        if self.measured < self.low:
+            return BELOW
+        return ABOVE if self.measured > self.high else INSIDE
+
+    @property
+    def promised_text(self) -> str | None:
+        """The promised load with its interval."""
+        if self.promised is None:
+            return None
+        return figure_text.promised_text(self.promised, self.low, self.high, "%")
+
+    @property
+    def measured_text(self) -> str | None:
+        """The measured load with its side of the interval."""
+        if self.measured is None:
+            return None
+        return figure_text.measured_text(self.measured, self.low, self.high, self.side, "%")
 
 
 @dataclass(frozen=True)
@@ -122,8 +151,9 @@ class NodeLoads:
 def node_loads(history: JobHistory, name: str) -> NodeLoads:
     """Loads before a plan, as promised, and as measured under its version.
 
-    The promised load is the new placement with the loads of the plan's snapshot. The measured load
-    is that of the newest snapshot that was taken while the version was in force.
+    The promised load is the new placement with the loads of the plan's snapshot, or the expected
+    value of the plan's promise for the node. The measured load is that of the newest snapshot that
+    was taken while the version was in force.
 
     Raises:
         NotFound: the plan or its snapshot is no longer kept.
@@ -135,7 +165,13 @@ def node_loads(history: JobHistory, name: str) -> NodeLoads:
     resources = policy.objective.resources
     later = _later_snapshot(history, found)
     actions = scaling.node_actions(scaling.scaled(scaling_rows(history, found.plan_id)))
-    planned = PlannedNodes(policy, _snapshot_rows(history, "nodes", snapshot), actions)
+    promises = {
+        row.figure.removeprefix(NODE_CPU): row
+        for row in promises_of_plan(history, found.plan_id)
+        if row.figure.startswith(NODE_CPU)
+    }
+    nodes = _snapshot_rows(history, "nodes", snapshot)
+    planned = PlannedNodes(policy, nodes, actions, promises)
     key_groups = _key_groups(history, snapshot, resources)
     assignment = _assignment(history, found.plan_id)
     measured = None
@@ -164,12 +200,14 @@ class MeasuredNodes:
 
 @dataclass(frozen=True)
 class PlannedNodes:
-    """The nodes of a plan's snapshot, and the plan's action on each node that it decides on."""
+    """The nodes of a plan's snapshot, and what the plan does with them and promises of them."""
 
     policy: JobPolicy
     nodes: pa.Table
     """Rows of snapshots.nodes."""
     actions: Mapping[str, str]
+    promises: Mapping[str, Promise]
+    """What the plan promises of the CPU load of nodes, in cores."""
 
     @property
     def states(self) -> dict[str, str]:
@@ -193,6 +231,19 @@ class PlannedNodes:
             if is_added and np.isnan(capacity[number]):
                 capacity[number] = _policy_capacity(in_policy[node], resource)
         return capacity
+
+    def with_promise(
+        self, node: NodeUtilisation, resource: str, capacity: float
+    ) -> NodeUtilisation:
+        """The node with its promised load instead of the planned one, where there is a promise."""
+        promise = self.promises.get(node.node_id) if resource == "cpu" else None
+        if promise is None or not capacity > 0:
+            return node
+        low, expected, high = (
+            None if value is None else 100.0 * value / capacity
+            for value in (promise.low, promise.expected, promise.high)
+        )
+        return replace(node, promised=expected, low=low, high=high)
 
 
 def _policy_capacity(capacity: CapacityPolicy, resource: str) -> float:
@@ -227,15 +278,18 @@ def _resource_loads(
         _sums(names, names.node_numbers(key_groups["node_id"]), loads),
         _capacities(names, planned.nodes, columns.capacity),
     )
-    promised = _percents(
-        _sums(names, placed.nodes_of(codes), loads), planned.capacities(names, resource)
-    )
+    capacities = planned.capacities(names, resource)
+    promised = _percents(_sums(names, placed.nodes_of(codes), loads), capacities)
     after = [None] * len(names.nodes) if measured is None else _measured(names, measured, columns)
     states = planned.states
     rows = zip(names.nodes.to_pylist(), before, promised, after, strict=True)
+    nodes = [NodeUtilisation(node, states.get(node, CAME_LATER), *loads) for node, *loads in rows]
     return ResourceLoads(
         resource,
-        [NodeUtilisation(node, states.get(node, CAME_LATER), *loads) for node, *loads in rows],
+        [
+            planned.with_promise(node, resource, capacity)
+            for node, capacity in zip(nodes, capacities.tolist(), strict=True)
+        ],
     )
 
 

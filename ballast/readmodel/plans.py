@@ -6,16 +6,25 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ballast.contracts import plan_text
-from ballast.contracts.log_events import REFUSALS, TROUBLE
+from ballast.contracts.log_events import (
+    GATE_FAILED,
+    PLANNING_STOPPED,
+    REFUSALS,
+    REFUSED,
+    TROUBLE,
+)
+from ballast.contracts.planning_state import PlanningState
 from ballast.contracts.records import (
     Ack,
     Draft,
     DraftSummary,
     LogEntry,
     Outcome,
+    Promise,
     Snapshot,
 )
 from ballast.readmodel.job_history import (
+    LOAD_DISTANCE,
     JobHistory,
     PlanReference,
     draft_of,
@@ -23,8 +32,16 @@ from ballast.readmodel.job_history import (
     known_jobs,
     plan_in_force,
 )
+from ballast.readmodel.promises import (
+    PromisedFigure,
+    promised_figures,
+    promised_load_distance,
+    promises_of_plan,
+)
 from ballast.store.cache import TableCache
 from ballast.store.plans import over_since, waiting_plans
+
+RUNS_WITHOUT_DRAFT = (GATE_FAILED, REFUSED, PLANNING_STOPPED)
 
 
 @dataclass(frozen=True)
@@ -47,13 +64,18 @@ class JobSummary:
     ack: Ack | None
     """The streaming job's last answer to the version."""
     plan: DraftSummary | None
-    load_distance_measured_pct: float | None
+    load_distance: PromisedFigure | None
+    """Promised and measured; None before the first plan."""
     plans: int
+    no_change: DraftSummary | None
+    """The draft of the newest run, if the run changed nothing."""
     waiting: LogEntry | None
     """The newest plan that waits for a person."""
     last_event: LogEntry | None
     last_refusal: TroubleEntry | None
     last_trouble: TroubleEntry | None
+    planning: PlanningState
+    """Whether the job plans by itself."""
 
 
 def job_summary(history: JobHistory) -> JobSummary:
@@ -61,25 +83,42 @@ def job_summary(history: JobHistory) -> JobSummary:
     head, log = history.head, history.log
     version = head.version if head else 0
     waiting = waiting_plans(log)
+    plan = history.plans.get(head.plan_id) if head else None
     return JobSummary(
         job=history.job,
         version=version,
         plan_id=head.plan_id if head else None,
         published_at=head.published_at if head else None,
         ack=history.last_ack(version),
-        plan=history.plans.get(head.plan_id) if head else None,
-        load_distance_measured_pct=history.measured(version),
+        plan=plan,
+        load_distance=promised_load_distance(history, plan, version) if plan else None,
         plans=len(history.plans),
+        no_change=_no_change(history),
         waiting=waiting[-1] if waiting else None,
         last_event=log[-1] if log else None,
         last_refusal=_last(log, REFUSALS),
         last_trouble=_last(log, TROUBLE),
+        planning=history.planning,
     )
 
 
 def _last(log: list[LogEntry], events: tuple[str, ...]) -> TroubleEntry | None:
     found = [entry for entry in log if entry.event in events]
     return TroubleEntry(found[-1], over_since(log, found[-1])) if found else None
+
+
+def _no_change(history: JobHistory) -> DraftSummary | None:
+    """The newest draft, if it changes nothing and no later run ended without a draft."""
+    newest = next(reversed(history.plans.values()), None)
+    if newest is None or newest.status != "unchanged":
+        return None
+    is_newest_run = not any(
+        entry.event in RUNS_WITHOUT_DRAFT
+        and entry.run_id != newest.run_id
+        and entry.at > newest.created_at
+        for entry in history.log
+    )
+    return newest if is_newest_run else None
 
 
 def newest_window(cache: TableCache, job: str) -> datetime | None:
@@ -101,23 +140,27 @@ class VersionSummary:
     approved_by: str | None
     ack: Ack | None
     plan: DraftSummary | None
-    load_distance_measured_pct: float | None
+    load_distance: PromisedFigure | None
+    """Promised and measured; None where the row of the plan is missing."""
 
 
 def version_summaries(history: JobHistory) -> list[VersionSummary]:
     """Every version, oldest first."""
-    return [
-        VersionSummary(
-            version=version,
-            in_force=history.is_in_force(version),
-            event=event,
-            approved_by=history.approver(str(event.plan_id), version),
-            ack=history.last_ack(version),
-            plan=history.plans.get(str(event.plan_id)),
-            load_distance_measured_pct=history.measured(version),
-        )
-        for version, event in history.versions.items()
-    ]
+    return [_version_summary(history, version) for version in history.versions]
+
+
+def _version_summary(history: JobHistory, version: int) -> VersionSummary:
+    event = history.versions[version]
+    plan = history.plans.get(str(event.plan_id))
+    return VersionSummary(
+        version=version,
+        in_force=history.is_in_force(version),
+        event=event,
+        approved_by=history.approver(str(event.plan_id), version),
+        ack=history.last_ack(version),
+        plan=plan,
+        load_distance=promised_load_distance(history, plan, version) if plan else None,
+    )
 
 
 @dataclass(frozen=True)
@@ -128,6 +171,7 @@ class PlanSummary:
     version: int | None
     in_force: bool
     last_event: LogEntry | None
+    load_distance: PromisedFigure
 
 
 def plan_summaries(history: JobHistory) -> list[PlanSummary]:
@@ -140,6 +184,7 @@ def plan_summaries(history: JobHistory) -> list[PlanSummary]:
             version=versions.get(plan_id),
             in_force=history.head is not None and history.head.plan_id == plan_id,
             last_event=last.get(plan_id),
+            load_distance=promised_load_distance(history, plan, versions.get(plan_id)),
         )
         for plan_id, plan in history.plans.items()
     ]
@@ -165,12 +210,16 @@ class PlanDetail:
     acks: list[Ack]
     region_acks: list[Ack]
     outcomes: list[Outcome]
+    promises: list[Promise]
+    figures: list[PromisedFigure]
+    """Promised and measured; the load distance is the first."""
     log: list[LogEntry]
 
     @property
     def reason(self) -> str:
         """Why the plan does what it does."""
-        return plan_text.plan_reason(self.plan)
+        promise = next((row for row in self.promises if row.figure == LOAD_DISTANCE), None)
+        return plan_text.plan_reason(self.plan, promise)
 
     @property
     def quality(self) -> str:
@@ -191,16 +240,20 @@ class PlanDetail:
 def plan_detail(history: JobHistory, name: str | None = None) -> PlanDetail:
     """The plan of a version or of a plan id; without a name, the plan in force."""
     found: PlanReference = plan_in_force(history) if name is None else find_plan(history, name)
+    plan = draft_of(history, found.plan_id)
+    promises = promises_of_plan(history, found.plan_id)
     return PlanDetail(
         job=history.job,
         version=found.version,
         versions=tuple(history.versions),
         in_force=history.is_in_force(found.version),
         approved_by=history.approver(found.plan_id, found.version),
-        plan=draft_of(history, found.plan_id),
+        plan=plan,
         acks=[ack for ack in history.acks if ack.version == found.version],
         region_acks=[ack for ack in history.region_acks if ack.version == found.version],
-        outcomes=list(history.outcomes.get(found.version or 0, {}).values()),
+        outcomes=history.newest_outcomes(found.version),
+        promises=promises,
+        figures=promised_figures(history, plan, found.version, promises),
         log=[entry for entry in history.log if entry.plan_id == found.plan_id],
     )
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyarrow.dataset import FileSystemDataset
+from pyarrow.parquet import filters_to_expression
 
 from ballast.contracts.errors import BrokenTable, NotFound
 from ballast.contracts.records import Record, field_names
@@ -31,8 +32,17 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
+class _Selection:
+    """The rows of a job that meet every filter."""
+
+    kind: type[Record]
+    job: str
+    where: tuple[Filter, ...] = ()
+
+
+@dataclass(frozen=True)
 class _CachedRows:
-    """Rows of one job, and the names of the files that they come from."""
+    """Rows of one selection, and the names of the files that they come from."""
 
     files: frozenset[str]
     rows: pa.Table
@@ -43,7 +53,7 @@ class TableCache:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._cached: OrderedDict[tuple[type[Record], str], _CachedRows] = OrderedDict()
+        self._cached: OrderedDict[_Selection, _CachedRows] = OrderedDict()
         self._lock = threading.Lock()
 
     def jobs(self, name: str) -> set[str]:
@@ -51,20 +61,22 @@ class TableCache:
         parts = self.apply(name, lambda table: table.partitions())
         return set() if parts is None else {str(part["job"]) for part in parts}
 
-    def records(self, kind: type[R], job: str) -> list[R]:
-        """Return all rows of a job in a small table, as records and in no order.
+    def records(self, kind: type[R], job: str, *where: Filter) -> list[R]:
+        """Return the rows of a job that meet every filter, as records and in no order.
 
-        Columns that the record does not have are not read.
+        The rows are cached, so they must be few. Columns that the record does not have are not
+        read.
 
         Raises:
             BrokenTable: the table exists and cannot be read.
         """
-        rows = self.apply(kind.table, lambda table: self._up_to_date(kind, table, job))
+        selection = _Selection(kind, job, where)
+        rows = self.apply(kind.table, lambda table: self._up_to_date(selection, table))
         return [] if rows is None else [kind.from_row(row) for row in rows.to_pylist()]
 
     def is_cached(self, kind: type[Record], job: str) -> bool:
-        """Return whether the cache has rows of the job."""
-        return (kind, job) in self._cached
+        """Return whether the cache has all rows of the job."""
+        return _Selection(kind, job) in self._cached
 
     def read_records(self, kind: type[R], job: str, *where: Filter) -> list[R]:
         """Return the rows of a job that meet every filter; they are not taken from the cache."""
@@ -91,22 +103,24 @@ class TableCache:
             cause = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
             raise BrokenTable(name, self.settings.warehouse, cause) from error
 
-    def _up_to_date(self, kind: type[Record], table: DeltaTable, job: str) -> pa.Table:
+    def _up_to_date(self, selection: _Selection, table: DeltaTable) -> pa.Table:
+        kind, job = selection.kind, selection.job
         uris = table.file_uris(file_pruning_predicate=[("job", "=", job)])
         files = frozenset(_file_name(uri) for uri in uris)
         with self._lock:
-            cached = self._cached.get((kind, job))
+            cached = self._cached.get(selection)
             if cached is None or not cached.files <= files:
                 cached = _CachedRows(frozenset(), _nullable(_schema(kind)).empty_table())
             if cached.files != files:
-                fresh = _read_files(_schema(kind), dataset_of(table, job), files - cached.files)
+                added = files - cached.files
+                fresh = _read_files(_schema(kind), dataset_of(table, job), added, selection.where)
                 cached = _CachedRows(files, pa.concat_tables([cached.rows, fresh]))
-            self._store((kind, job), cached)
+            self._store(selection, cached)
         return cached.rows
 
-    def _store(self, key: tuple[type[Record], str], cached: _CachedRows) -> None:
-        self._cached[key] = cached
-        self._cached.move_to_end(key)
+    def _store(self, selection: _Selection, cached: _CachedRows) -> None:
+        self._cached[selection] = cached
+        self._cached.move_to_end(selection)
         while len(self._cached) > MAX_CACHED:
             self._cached.popitem(last=False)
 
@@ -122,13 +136,16 @@ def _nullable(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_nullable(True) for field in schema])
 
 
-def _read_files(schema: pa.Schema, dataset: Any, files: frozenset[str]) -> pa.Table:
-    """Return the rows of some files; a column that the table lacks is NULL."""
+def _read_files(
+    schema: pa.Schema, dataset: Any, files: frozenset[str], where: Sequence[Filter]
+) -> pa.Table:
+    """Return the matching rows of some files; a column that the table lacks is NULL."""
     found = [part for part in dataset.get_fragments() if _file_name(part.path) in files]
     part = FileSystemDataset(found, dataset.schema, dataset.format, dataset.filesystem)
     present = [column for column in schema.names if column in dataset.schema.names]
     # ballast.store.tables.rows_of says why no threads are used.
-    rows = part.to_table(columns=present, use_threads=False)
+    wanted = filters_to_expression(list(where)) if where else None
+    rows = part.to_table(columns=present, filter=wanted, use_threads=False)
     columns = [
         rows[field.name].cast(field.type)
         if field.name in present

@@ -49,6 +49,16 @@ class Order:
 
 
 @dataclass(frozen=True)
+class PageRange:
+    """Which rows of an order a page has."""
+
+    limit: int
+    """The largest number of rows."""
+    after: Key | None = None
+    """The values of ``order.columns`` of the last row of the previous page."""
+
+
+@dataclass(frozen=True)
 class Page:
     """The rows of a page."""
 
@@ -63,9 +73,8 @@ def read_page(
     *,
     where: Sequence[Filter],
     order: Order,
-    limit: int,
+    span: PageRange,
     condition: pc.Expression | None = None,
-    after: Key | None = None,
 ) -> Page:
     """Read one page of the rows of a job.
 
@@ -74,13 +83,13 @@ def read_page(
         job: the job.
         where: filters that every row meets.
         order: the order of the rows; it must be unique.
-        limit: the largest number of rows.
+        span: the largest number of rows, and the row after which the page begins.
         condition: a further condition that filters cannot express.
-        after: the values of ``order.columns`` of the last row of the previous page.
 
     Returns:
-        The first ``limit`` rows after that row.
+        The first rows after that row.
     """
+    limit, after = span.limit, span.after
     parts = [filters_to_expression([("job", "=", job), *where])]
     parts += [] if condition is None else [condition]
     parts += [] if after is None else [_behind(order, after)]

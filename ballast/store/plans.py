@@ -9,7 +9,14 @@ from typing import Any, TypeVar
 from deltalake import DeltaTable
 
 from ballast.contracts.errors import NotFound
-from ballast.contracts.log_events import REVIEW_ENDS, RUN_SUCCEEDED, VERSION_EVENTS, WAITING
+from ballast.contracts.log_events import (
+    PLANNING_RESUMED,
+    PLANNING_STOPPED,
+    REVIEW_ENDS,
+    RUN_SUCCEEDED,
+    VERSION_EVENTS,
+    WAITING,
+)
 from ballast.contracts.records import (
     Ack,
     AssignedKeyGroup,
@@ -17,6 +24,7 @@ from ballast.contracts.records import (
     Head,
     LogEntry,
     Outcome,
+    Promise,
     Record,
     ScalingRow,
     WorkerWeight,
@@ -90,6 +98,12 @@ def read_plans(settings: Settings, job: str) -> list[Draft]:
     return sorted(_records(Draft, settings, job), key=lambda row: row.created_at)
 
 
+def read_promises(settings: Settings, job: str, plan_id: str) -> list[Promise]:
+    """Return what a plan promises, sorted by figure; none for a plan of an earlier version."""
+    rows = _records(Promise, settings, job, ("plan_id", "=", plan_id))
+    return sorted(rows, key=lambda row: row.figure)
+
+
 def read_log(settings: Settings, job: str) -> list[LogEntry]:
     """Return the log of a job's plans, oldest entry first."""
     return sorted(_records(LogEntry, settings, job), key=lambda row: row.at)
@@ -116,17 +130,18 @@ def waiting_plans(log: Sequence[LogEntry]) -> list[LogEntry]:
 
 
 def over_since(log: Sequence[LogEntry], trouble: LogEntry) -> datetime | None:
-    """Return when the first later run succeeded.
+    """Return when the trouble ended: a later run succeeded, or planning was resumed.
 
     Args:
         log: the log, oldest entry first.
-        trouble: an entry of the log that stopped a run.
+        trouble: an entry of the log that stopped a run, or all runs.
 
     Returns:
-        The time; None if no later run has succeeded.
+        The time; None if the trouble lasts.
     """
-    later = (row.at for row in log if row.at > trouble.at and row.event in RUN_SUCCEEDED)
-    return next(later, None)
+    # A stopped job still publishes what must leave dead nodes.
+    ends = (PLANNING_RESUMED,) if trouble.event == PLANNING_STOPPED else RUN_SUCCEEDED
+    return next((row.at for row in log if row.at > trouble.at and row.event in ends), None)
 
 
 def read_acks(
@@ -143,13 +158,6 @@ def read_acks(
     where = [("version", "=", version)] if version is not None else []
     rows = of_region(_records(Ack, settings, job, *where), region_id)
     return sorted(rows, key=lambda row: row.acked_at)
-
-
-def read_region_acks(settings: Settings, job: str, version: int) -> list[Ack]:
-    """Return the acknowledgements of a version by all ordered regions, oldest first."""
-    rows = _records(Ack, settings, job, ("version", "=", version))
-    own = [row for row in rows if row.region_id is not None]
-    return sorted(own, key=lambda row: row.acked_at)
 
 
 def of_region(acks: Sequence[Ack], region_id: str | None = None) -> list[Ack]:

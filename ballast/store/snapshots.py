@@ -1,43 +1,24 @@
-"""Reads snapshots: the one of a run or a time, and the problem in its rows.
-
-The problem consists of names and arrays, because this package does not import the solvers.
-"""
+"""Reads snapshots: the one of a run or a time, its problem and the noise of its loads."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from ballast.contracts.errors import InvalidInput, NotFound
+from ballast.contracts.errors import NotFound
 from ballast.contracts.policy import JobPolicy, policy_from_json
-from ballast.contracts.records import Snapshot
+from ballast.contracts.problem_columns import (
+    NoiseColumns,
+    ProblemColumns,
+    noise_columns,
+    noise_reason,
+    problem_columns,
+)
+from ballast.contracts.records import Snapshot, SnapshotNoise
 from ballast.contracts.settings import Settings
 from ballast.store.tables import Filter, read_rows, table_exists
 
 PARTS = ("key_groups", "nodes", "traffic")
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class ResourceColumns:
-    """The names of the columns with the load on a resource and the capacity of a node."""
-
-    load: str
-    capacity: str
-
-
-RESOURCES: Mapping[str, ResourceColumns] = {
-    "cpu": ResourceColumns("cpu_load_cores", "cpu_capacity_cores"),
-    "memory": ResourceColumns("memory_load_bytes", "memory_capacity_bytes"),
-    "network": ResourceColumns("network_load_bytes_per_s", "network_capacity_bytes_per_s"),
-}
 
 
 def newest_snapshot(settings: Settings, job: str) -> Snapshot | None:
@@ -100,42 +81,18 @@ def _time(text: str) -> datetime | None:
 
 
 @dataclass(frozen=True, eq=False)
-class SnapshotTraffic:
-    """Records a second between pairs of key groups; key groups are indices."""
+class SnapshotProblem:
+    """What a snapshot says of a job: policy, problem, and noise of the problem's loads."""
 
-    source: Ints
-    target: Ints
-    rate: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class ProblemColumns:
-    """The problem of a snapshot, as names and arrays in a fixed order."""
-
-    node_ids: tuple[str, ...]
-    resources: tuple[str, ...]
-    capacity: Floats
-    """A row for each node, a column for each resource."""
-    node_state: tuple[str, ...]
-    rack: tuple[str, ...]
-    key_group_ids: tuple[str, ...]
-    operator_ids: tuple[str, ...]
-    load: Floats
-    """A row for each key group, a column for each resource."""
-    state_bytes: Ints
-    current: Ints
-    """The index of the current node of each key group."""
-    pause_c0_s: float
-    pause_s_per_byte: float
-    weight: Floats
-    balanced: npt.NDArray[np.bool_]
-    traffic_from: Ints | None = None
-    traffic_to: Ints | None = None
-    traffic_rate: Floats | None = None
+    policy: JobPolicy
+    problem: ProblemColumns
+    noise: NoiseColumns | None
+    """None if it is not known; ``noise_reason`` says why."""
+    noise_reason: str
 
 
-def read_snapshot(settings: Settings, snapshot: Snapshot) -> tuple[JobPolicy, ProblemColumns]:
-    """Return the policy and the problem of a snapshot.
+def read_snapshot(settings: Settings, snapshot: Snapshot) -> SnapshotProblem:
+    """Return the policy, the problem and the noise of a snapshot.
 
     Raises:
         InvalidInput: a capacity is missing, or a row names a node or key group that is missing.
@@ -145,95 +102,20 @@ def read_snapshot(settings: Settings, snapshot: Snapshot) -> tuple[JobPolicy, Pr
         read_rows(settings, f"snapshots.{name}", job=snapshot.job, where=where) for name in PARTS
     ]
     policy = policy_from_json(snapshot.policy_json)
-    return policy, problem_columns(policy, *parts)
-
-
-def problem_columns(
-    policy: JobPolicy, key_groups: pa.Table, nodes: pa.Table, traffic: pa.Table
-) -> ProblemColumns:
-    """Return the problem in the rows of a snapshot; the order of the rows does not matter.
-
-    Raises:
-        InvalidInput: as for :func:`read_snapshot`.
-    """
-    key_groups = key_groups.sort_by([("operator_id", "ascending"), ("key_group", "ascending")])
-    nodes = nodes.sort_by("node_id")
-    names = key_group_names(key_groups["operator_id"], key_groups["key_group"])
-    objective = policy.objective
-    flows = _traffic(names, traffic)
-    return ProblemColumns(
-        node_ids=tuple(nodes["node_id"].to_pylist()),
-        resources=objective.resources,
-        capacity=_matrix(nodes, [RESOURCES[name].capacity for name in objective.resources]),
-        node_state=tuple(nodes["state"].to_pylist()),
-        key_group_ids=tuple(names.to_pylist()),
-        operator_ids=tuple(key_groups["operator_id"].to_pylist()),
-        load=_matrix(key_groups, [RESOURCES[name].load for name in objective.resources]),
-        state_bytes=key_groups["state_bytes"].to_numpy(),
-        current=_node_indices(names, key_groups["node_id"], nodes["node_id"]),
-        rack=tuple(nodes["rack"].to_pylist()),
-        pause_c0_s=policy.pause.c0_s,
-        pause_s_per_byte=policy.pause.s_per_byte,
-        weight=np.array([objective.weights.get(name, 1.0) for name in objective.resources]),
-        balanced=np.array([name not in objective.caps for name in objective.resources]),
-        traffic_from=None if flows is None else flows.source,
-        traffic_to=None if flows is None else flows.target,
-        traffic_rate=None if flows is None else flows.rate,
+    rows = read_noise(settings, snapshot)
+    key_groups, _, traffic = parts
+    return SnapshotProblem(
+        policy,
+        problem_columns(policy, *parts),
+        noise_columns(policy, key_groups, traffic, rows),
+        noise_reason(policy, key_groups, rows),
     )
 
 
-def key_group_names(operator_ids: pa.ChunkedArray, numbers: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return ``identity.key_group_name`` of each row of two columns."""
-    return pc.binary_join_element_wise(operator_ids, numbers.cast(pa.string()), "/")
-
-
-def _matrix(table: pa.Table, columns: list[str]) -> npt.NDArray[np.float64]:
-    for column in columns:
-        if table[column].null_count:
-            raise InvalidInput(
-                f"the snapshot has no {column} for {table[column].null_count} of its rows",
-                remedy="give every node this capacity in the job's policy, or leave the "
-                "resource out of objective.resources; then start a new run",
-            )
-    return np.column_stack([table[column].to_numpy() for column in columns])
-
-
-def _node_indices(
-    names: pa.ChunkedArray, held_by: pa.ChunkedArray, node_ids: pa.ChunkedArray
-) -> npt.NDArray[np.int64]:
-    index = pc.index_in(held_by, value_set=node_ids.combine_chunks())
-    if index.null_count:
-        at = pc.index(pc.is_null(index), True).as_py()
-        raise InvalidInput(
-            f"the snapshot has key group {names[at].as_py()} on node {held_by[at].as_py()!r}, "
-            "which is none of its nodes",
-            value=held_by[at].as_py(),
-            allowed=", ".join(node_ids.to_pylist()),
-            remedy="add the node to the job's policy, then start a new run",
-        )
-    return np.asarray(index.to_numpy(), dtype=np.int64)
-
-
-def _traffic(names: pa.ChunkedArray, traffic: pa.Table) -> SnapshotTraffic | None:
-    """Return the traffic of a snapshot; None where no traffic was measured."""
-    if traffic.num_rows == 0:
-        return None
-    source, target = (
-        _key_group_indices(
-            names, key_group_names(traffic[f"{end}_operator_id"], traffic[f"{end}_key_group"])
-        )
-        for end in ("from", "to")
-    )
-    return SnapshotTraffic(source, target, traffic["records_per_s"].to_numpy())
-
-
-def _key_group_indices(names: pa.ChunkedArray, ends: pa.ChunkedArray) -> Ints:
-    index = pc.index_in(ends, value_set=names.combine_chunks())
-    if index.null_count:
-        unknown = ends[pc.index(pc.is_null(index), True).as_py()].as_py()
-        raise InvalidInput(
-            f"the snapshot has traffic of key group {unknown}, which is none of its key groups",
-            value=unknown,
-            remedy="start a new run",
-        )
-    return np.asarray(index.to_numpy(), dtype=np.int64)
+def read_noise(settings: Settings, snapshot: Snapshot) -> list[SnapshotNoise]:
+    """Return the noise of a snapshot by resource; none for a snapshot of an earlier version."""
+    if not table_exists(settings, SnapshotNoise.table):
+        return []
+    where = [("snapshot_id", "=", snapshot.snapshot_id)]
+    rows = read_rows(settings, SnapshotNoise.table, job=snapshot.job, where=where)
+    return [SnapshotNoise.from_row(row) for row in rows.to_pylist()]

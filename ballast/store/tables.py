@@ -1,11 +1,9 @@
-"""Creates, reads and writes Delta tables with delta-rs, in milliseconds and without a JVM."""
+"""Reads and writes Delta tables with delta-rs, in milliseconds and without a JVM."""
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -14,7 +12,6 @@ import pyarrow as pa
 from deltalake import (
     CommitProperties,
     DeltaTable,
-    Schema,
     Transaction,
     WriterProperties,
     write_deltalake,
@@ -23,30 +20,16 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 from pyarrow.parquet import filters_to_expression
 
-from ballast.contracts.errors import InvalidInput, NotFound
-from ballast.contracts.schemas import arrow_schema, check_constraints, table_properties
+from ballast.contracts.errors import NotFound
+from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.settings import Settings, check_job_name
-from ballast.contracts.tables import TABLES, Table
+from ballast.contracts.tables import TABLES
 
 ATTEMPTS = 20
 T = TypeVar("T")
 Filter = tuple[str, str, Any]
 # Small row groups: a page of a plan with a million key groups is read from a few of them.
 WRITER = WriterProperties(max_row_group_size=65_536)
-
-
-def ensure_tables(settings: Settings, names: Sequence[str] = tuple(TABLES)) -> None:
-    """Create the tables that do not exist, with all their constraints, and update the others.
-
-    A table of an earlier version gets the missing columns; they are NULL in its existing rows. A
-    constraint with other allowed values is replaced. Several processes may call this at the same
-    time, and a call after an interrupted one finishes its work.
-
-    Raises:
-        InvalidInput: a missing column must not be NULL, so that it cannot be added.
-    """
-    for name in names:
-        retry_on_commit_conflict(partial(_ensure_table, settings, TABLES[name]))
 
 
 def table_exists(settings: Settings, name: str) -> bool:
@@ -225,73 +208,6 @@ def address(settings: Settings, name: str) -> str:
     return "s3://" + uri.removeprefix("s3a://") if uri.startswith("s3a://") else uri
 
 
-def _ensure_table(settings: Settings, table: Table) -> None:
-    created = _opened_or_created(settings, table)
-    _add_missing_columns(created, table, address(settings, table.name))
-    present = created.metadata().configuration
-    absent = {k: v for k, v in table_properties(table).items() if k not in present}
-    if absent:
-        created.alter.set_table_properties(absent)
-    wanted = check_constraints(table)
-    found = {name: present.get(f"delta.constraints.{name}") for name in wanted}
-    changed = [
-        name
-        for name, old in found.items()
-        if old and _quoted_values(old) != _quoted_values(wanted[name])
-    ]
-    for name in changed:
-        created.alter.drop_constraint(name, raise_if_not_exists=False)
-    missing = {name: wanted[name] for name, old in found.items() if not old or name in changed}
-    if missing:
-        created.alter.add_constraint(missing)
-    for name in table.retired_checks:
-        if f"delta.constraints.{name}" in present:
-            created.alter.drop_constraint(name, raise_if_not_exists=False)
-
-
-def _opened_or_created(settings: Settings, table: Table) -> DeltaTable:
-    """Open or create the table; opening takes half as long as creating with mode ``ignore``."""
-    if table_exists(settings, table.name):
-        return open_table(settings, table.name)
-    return DeltaTable.create(
-        address(settings, table.name),
-        schema=arrow_schema(table),
-        mode="ignore",
-        partition_by=list(table.partition_by),
-        name=table.name,
-        description=table.doc,
-        configuration=dict(table_properties(table)),
-    )
-
-
-def _quoted_values(condition: str) -> set[str]:
-    """Return the quoted values in a condition.
-
-    A later version may allow more values, such as another event. delta-rs rewrites the rest of a
-    condition, so that only the values can be compared.
-    """
-    return set(re.findall("'[^']*'", condition))
-
-
-def _add_missing_columns(found: DeltaTable, table: Table, where: str) -> None:
-    present = {field.name for field in found.schema().fields}
-    missing = [name for name in table.column_names if name not in present]
-    if not missing:
-        return
-    schema = arrow_schema(table)
-    for name in missing:
-        if not schema.field(name).nullable:
-            raise InvalidInput(
-                f"table {table.name} at {where} was made by an earlier version and has no column "
-                f"{name}, which may not be NULL and so cannot be added",
-                value=name, allowed=", ".join(table.column_names),
-                remedy="move the table's folder away, so that it is made anew, or use another "
-                "BALLAST_WAREHOUSE",
-            )  # fmt: skip
-    wanted = pa.schema([schema.field(name) for name in missing])
-    found.alter.add_columns(list(Schema.from_arrow(wanted).fields))
-
-
 def _as_arrow(name: str, rows: Sequence[dict[str, Any]] | pa.Table) -> pa.Table:
     schema = arrow_schema(TABLES[name])
     if isinstance(rows, pa.Table):
@@ -299,17 +215,33 @@ def _as_arrow(name: str, rows: Sequence[dict[str, Any]] | pa.Table) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=schema)
 
 
-def retry_on_commit_conflict(action: Callable[[], T]) -> T:
+def is_commit_conflict(error: Exception) -> bool:
+    """Whether delta-rs refused a commit because another writer was first."""
+    if isinstance(error, CommitFailedError):
+        return True
+    return isinstance(error, DeltaError) and "conflict" in str(error).lower()
+
+
+def retry_on_commit_conflict(
+    action: Callable[[], T], is_conflict: Callable[[Exception], bool] = is_commit_conflict
+) -> T:
     """Run an action; run it again if it conflicts with the commit of another writer.
 
+    Args:
+        action: what to run.
+        is_conflict: whether an error of the action is such a conflict; by delta-rs by default.
+
+    Returns:
+        What the action returns.
+
     Raises:
-        DeltaError: the action failed for another reason, or ``ATTEMPTS`` times.
+        Exception: the error of the action, if it is no conflict or came ``ATTEMPTS`` times.
     """
     for attempt in range(1, ATTEMPTS):
         try:
             return action()
-        except (CommitFailedError, DeltaError) as error:
-            if not isinstance(error, CommitFailedError) and "conflict" not in str(error).lower():
+        except Exception as error:
+            if not is_conflict(error):
                 raise
             time.sleep(0.02 * attempt)
     return action()

@@ -20,7 +20,7 @@ from ballast.streaming.heavy_keys import (
     joined,
     to_json,
 )
-from ballast.streaming.node import GroupUse, NodeReport
+from ballast.streaming.node_task import GroupUse, NodeReport
 from ballast.streaming.operators import Topology
 from ballast.streaming.processor_speed import evened
 from ballast.streaming.routing import Placement

@@ -18,12 +18,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ballast.contracts.errors import BallastError
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings, check_job_name
-from ballast.store.tables import ensure_tables
+from ballast.store.table_schema import ensure_tables
+from ballast.streaming.batch_runner import Backlog, JobRuntime
 from ballast.streaming.job_lock import JobLock
 from ballast.streaming.job_state import job_folder
 from ballast.streaming.ledger import Flusher
 from ballast.streaming.operators import Operator, build_topology
-from ballast.streaming.runtime import Backlog, JobRuntime
 
 log = logging.getLogger("ballast.streaming")
 JOB_TABLES = (

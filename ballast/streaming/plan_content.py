@@ -44,7 +44,7 @@ class PublishedContent:
             )
 
 
-def read_content(settings: Settings, job: str, plan_id: str) -> PublishedContent:
+def read_published_content(settings: Settings, job: str, plan_id: str) -> PublishedContent:
     """The content of a plan as the tables have it, unchecked."""
     return PublishedContent(
         [

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ballast.contracts.errors import InvalidInput
 from ballast.streaming.atomic_files import TEMPORARY_PREFIX, write_atomically
 from ballast.streaming.operators import State
+from ballast.streaming.state_json import state_json
 
 SUFFIX = ".json"
 EMPTY = b"{}"
@@ -74,7 +74,7 @@ class Slot:
 
     def save(self, state: State, before: bytes, names: Sequence[str]) -> int:
         """Writes this version unless the state is unchanged; returns the bytes of the state."""
-        data = encode(state, self.folder) if state else b""
+        data = state_json(state, self.folder) if state else b""
         if data != before:
             # An emptied state is written too, or an older version would be read next.
             old = prunable(names, self.batch_id)
@@ -83,35 +83,6 @@ class Slot:
             for other in old[1 + SPARES_KEPT :]:
                 _remove(f"{self.folder}/{other}")
         return len(data)
-
-
-def encode(state: State, where: str) -> bytes:
-    """State as JSON.
-
-    Raises:
-        InvalidInput: the state has values that JSON would not return unchanged.
-    """
-    wrong = next((key for key in state if type(key) is not str), None)
-    if wrong is not None:
-        raise InvalidInput(
-            f"state of {where} has the key {wrong!r}", value=wrong,
-            allowed="strings as keys and JSON values", remedy="use str(key) in the operator",
-        )  # fmt: skip
-    try:
-        text = _json(state, ascii_only=False)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(
-            f"state of {where} is not JSON: {error}", allowed="strings, numbers, lists, dicts",
-            remedy="keep plain values in the state",
-        ) from error  # fmt: skip
-    try:
-        return text.encode()
-    except UnicodeEncodeError:  # invalid Unicode is kept exactly by escapes
-        return _json(state, ascii_only=True).encode()
-
-
-def _json(state: State, *, ascii_only: bool) -> str:
-    return json.dumps(state, separators=(",", ":"), ensure_ascii=ascii_only, allow_nan=False)
 
 
 @dataclass(frozen=True)
@@ -169,7 +140,7 @@ class StateStore:
         """Writes the state of a key group after a take-up at ``batch_id``."""
         folder = self.folder(node, operator_id, key_group)
         folder.mkdir(parents=True, exist_ok=True)
-        data = encode(state, str(folder)) if state else EMPTY
+        data = state_json(state, str(folder)) if state else EMPTY
         write_atomically(folder / version_name(batch_id - 1, TAKEN_UP_STAGE), data)
 
     def forget(self, node: str, operator_id: str, key_group: int) -> None:

@@ -16,7 +16,8 @@ from itertools import groupby
 
 from ballast.streaming.operators import State
 from ballast.streaming.routing import Placement, key_transfers_between, moves_between
-from ballast.streaming.state import StateStore, encode
+from ballast.streaming.state import StateStore
+from ballast.streaming.state_json import state_json
 
 Sent = dict[tuple[int, int], State]
 """States of keys that change their key group, by (sender, receiver)."""
@@ -155,7 +156,7 @@ def _before(store: StateStore, transfer: Transfer, batch_id: int) -> State:
 
 
 def _size(part: State, transfer: Transfer) -> int:
-    return len(encode(part, f"{transfer.operator_id}/{transfer.key_group}")) if part else 0
+    return len(state_json(part, f"{transfer.operator_id}/{transfer.key_group}")) if part else 0
 
 
 def forget_old_places(store: StateStore, transfers: Iterable[Transfer]) -> None:

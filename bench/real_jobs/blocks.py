@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ballast.streaming.node import Group, Pair
+from ballast.streaming.node_task import Group, Pair
 from ballast.streaming.operators import Topology
 from ballast.streaming.routing import key_group_of
 from examples.flights.weather import WEATHER_TAG

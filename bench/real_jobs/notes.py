@@ -4,10 +4,11 @@ NOTES = """\
 **Why the load index differs from the print.** In Real Job 2 everything can be collocated, so its
 load index at the end says what sending cost before: half of the paper's load, and the share in the
 table above of ours. The library packs a block of records column by column and at once
-(`ballast.streaming.node.pack`), and pays for a block and little for a record in it; the paper's
-load also contains what its engine and network did for each tuple. `make bench BENCH=serialise` has
-the cost by edge and by size of a block. An edge on which each pair of key groups has a few records
-a batch pays several times as much a record, and is the one that cannot be collocated.
+(`ballast.streaming.node_task.pack`), and pays for a block and little for a record in it; the
+paper's load also contains what its engine and network did for each tuple.
+`make bench BENCH=serialise` has the cost by edge and by size of a block. An edge on which each pair
+of key groups has a few records a batch pays several times as much a record, and is the one that
+cannot be collocated.
 
 **What is measured.** CPU is the sum over all key groups of what their thread used: decoding,
 state, the operator, serialising. *Corrected* divides it by a fixed piece of work timed around it

@@ -72,12 +72,13 @@ def warehouse(home: Path, versions: int) -> Settings:
     """Both jobs, written once; the second run reads what the first one wrote."""
     done = home / "done"
     settings = load_settings({"BALLAST_HOME": str(home), "BALLAST_POLICIES": str(home / "none")})
-    made_as = f"{versions} versions with nodes, routes and usual loads"
+    made_as = f"{versions} versions with nodes, routes, promises and usual loads"
     if done.exists() and done.read_text() == made_as:
         return settings
     shutil.rmtree(home, ignore_errors=True)
     began = time.monotonic()
-    many = SampleJob(job_policy("many", 4, 300, 20, spares=2), per_version=20, routes=1000)
+    many = SampleJob(job_policy("many", 4, 300, 20, spares=2), per_version=20, routes=1000,
+                     has_promises=True)  # fmt: skip
     write_job(settings, many, versions)
     million = SampleJob(
         job_policy("million", 10, 100_000, 100), per_version=1_000_000, routes=1_000_000
@@ -96,6 +97,7 @@ def routes(versions: int) -> Iterator[tuple[str, str, str]]:
     for job, plan, other in (("many", versions, 1), ("million", 1, 0)):
         base = f"/api/jobs/{job}"
         yield job, "job", base
+        yield job, "noise", f"{base}/noise"
         yield job, "log", f"{base}/log"
         yield job, "version", f"{base}/plans/{plan}"
         yield job, "load per node", f"{base}/plans/{plan}/nodes"

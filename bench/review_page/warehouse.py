@@ -4,7 +4,8 @@ Loads are others in each version, and each plan moves key groups from the fulles
 emptiest. A job with spare nodes also adds one, drains it two versions later and removes it with
 the next; one with routes has some of its keys elsewhere in every version. Load distances, moves,
 bytes and pauses are computed from the rows, so that a page shows what hangs together; bounds, and
-what was measured (8 % above what was promised), are made up, and so are reasons of scaling.
+what was measured (8 % above what was promised), are made up, and so are reasons of scaling. A job
+with promises also has the noise of its loads, and intervals (bench/review_page/promises.py).
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ from ballast.contracts.scaling import (
     nodes_in_use,
 )
 from ballast.contracts.settings import Settings
-from ballast.store.tables import append, ensure_tables, open_table, table_exists
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import append, open_table, table_exists
+from bench.review_page import promises
 
 Row = dict[str, Any]
 Ints = npt.NDArray[np.int64]
@@ -44,6 +47,7 @@ TABLES = (
     "plans.plans", "plans.assignments", "plans.routes", "plans.scaling", "plans.heads",
     "plans.log", "plans.acks", "plans.outcomes",
 )  # fmt: skip
+PROMISE_TABLES = ("plans.promises", "snapshots.noise")
 
 
 @dataclass
@@ -58,6 +62,8 @@ class SampleJob:
     """How much loads differ from the usual ones, as a log-normal's sigma."""
     routes: int = 0
     """Keys that have a route in each version."""
+    has_promises: bool = False
+    """Versions promise intervals; else the warehouse is as an earlier version wrote it."""
     states: dict[str, str] = field(init=False)
     """Nodes in use, alive or draining, before the plan that is being made."""
     actions: dict[str, str] = field(init=False)
@@ -172,7 +178,7 @@ def job_policy(job: str, operators: int, key_groups: int, nodes: int, spares: in
 
 def write_job(settings: Settings, world: SampleJob, versions: int, fan_out: int = 4) -> None:
     """Append everything that so many versions of a job leave behind."""
-    ensure_tables(settings, TABLES)
+    ensure_tables(settings, (*TABLES, *(PROMISE_TABLES if world.has_promises else ())))
     for version in range(1, versions + 1):
         world.drift()
         world.scale(version)
@@ -196,7 +202,8 @@ def _rows(
     job, at = world.policy.job, START + version * BETWEEN
     run_id, snapshot, plan = ids_of(job, version)
     ids = {"job": job, "snapshot_id": snapshot}
-    yield "snapshots.key_groups", _key_groups(world, ids)
+    has_noise = world.has_promises and promises.has_noise(version)
+    yield "snapshots.key_groups", _key_groups(world, ids, has_noise)
     yield "snapshots.nodes", [_node(ids, node, state, at) for node, state in world.states.items()]
     yield "snapshots.traffic", _traffic(world, ids, fan_out)
     yield "snapshots.snapshots", [_snapshot(world, ids, run_id, version, at)]
@@ -206,10 +213,17 @@ def _rows(
     if world.actions:
         yield "plans.scaling", _scaling(world, {"job": job, "plan_id": plan}, after, at)
     row = _plan(world, (run_id, snapshot, plan), version, after, at)
+    promised = []
+    if has_noise:
+        row |= {"precision": "measured", "gain_chance_pct": 98.5}
+        promised = _promises(world, row, version, after)
+        yield "plans.promises", promised
+        yield "snapshots.noise", [promises.noise(ids, version)]
     yield "plans.plans", [row]
     yield "plans.log", list(_log(job, run_id, plan, version, at))
     yield "plans.acks", list(_acks(job, plan, version, row, at))
-    yield "plans.outcomes", list(_outcomes(job, plan, run_id, version, row, at))
+    outcomes = list(_outcomes(job, plan, run_id, version, row, at))
+    yield "plans.outcomes", _compared(outcomes, promised, version)
 
 
 def _columns(ids: Row, count: int) -> Row:
@@ -217,8 +231,9 @@ def _columns(ids: Row, count: int) -> Row:
             for name, value in ids.items()}  # fmt: skip
 
 
-def _key_groups(world: SampleJob, ids: Row) -> pa.Table:
+def _key_groups(world: SampleJob, ids: Row, has_noise: bool) -> pa.Table:
     count = world.numbers.size
+    unknown = pa.nulls(count, pa.float64())
     return pa.table({
         **_columns(ids, count),
         "operator_id": world.operators,
@@ -230,6 +245,11 @@ def _key_groups(world: SampleJob, ids: Row) -> pa.Table:
         "network_load_bytes_per_s": world.loads * 1e6,
         "records_per_s": world.loads * 1e4,
         "state_bytes": world.state_bytes,
+        "cpu_window_sd_cores": world.loads * 0.14 if has_noise else unknown,
+        "cpu_mean_error_cores": world.loads * 0.05 if has_noise else unknown,
+        "network_window_sd_bytes_per_s": unknown,
+        "network_mean_error_bytes_per_s": unknown,
+        "busy_windows": pa.nulls(count, pa.int64()),
     })  # fmt: skip
 
 
@@ -250,6 +270,8 @@ def _traffic(world: SampleJob, ids: Row, fan_out: int) -> pa.Table:
             "to_key_group": pairs[:, 1],
             "records_per_s": world.random.exponential(50.0, len(pairs)),
             "bytes_per_s": world.random.exponential(5000.0, len(pairs)),
+            "records_window_sd_per_s": pa.nulls(len(pairs), pa.float64()),
+            "records_mean_error_per_s": pa.nulls(len(pairs), pa.float64()),
         }))  # fmt: skip
     return pa.concat_tables(parts)
 
@@ -418,6 +440,33 @@ def _outcomes(
             "windows": 12, "period_start_at": at + timedelta(minutes=3),
             "period_end_at": at + timedelta(minutes=4), "measured_at": at + BETWEEN,
         }  # fmt: skip
+
+
+def _promises(world: SampleJob, plan: Row, version: int, after: Ints) -> list[Row]:
+    """What a plan promises: its load distance, its pause and the load of each node."""
+    figures = [
+        # Somewhat more than the plan has by the loads of its snapshot: that is what noise does.
+        ("load_distance_pct", "% of mean", plan["load_distance_pct"] + 1.4),
+        ("pause_s", "s", plan["pause_s"]),
+        *(
+            (f"cpu_load_cores/{world.policy.nodes[number].id}", "cores", float(load))
+            for number, load in enumerate(world.totals(after))
+            if load > 0
+        ),
+    ]
+    return [promises.promise(plan, version, *figure) for figure in figures]
+
+
+def _compared(outcomes: list[Row], promised: list[Row], version: int) -> list[Row]:
+    """Outcomes with what was promised of them."""
+    of_figure = {row["figure"]: row for row in promised}
+    share = promises.measured_share(version)
+    return [
+        promises.compared(row | {"measured": found["expected"] * share}, found)
+        if (found := of_figure.get(row["figure"])) is not None
+        else row
+        for row in outcomes
+    ]
 
 
 def _write_head(settings: Settings, world: SampleJob, version: int) -> None:

@@ -15,8 +15,8 @@ from solvers.key_routing.metis_routes import match_labels, metis_routes
 from solvers.key_routing.pair_statistics import PairStatistics
 from solvers.key_routing.sticky_search import CurrentServers, StickyParams, sticky_routes
 from solvers.model.amortisation import (
+    OBSERVED_PLANS,
     RECORDS_PER_BYTE,
-    WATCHED_PLANS,
     AmortisationGate,
     AmortisationMemory,
 )
@@ -123,7 +123,7 @@ class Ours(RoutingMethod):
         self.price = price
         self.memory = AmortisationMemory(floor=100.0 / n_servers)
         self.before = self.world.place
-        self.watched: deque[IntArray] = deque(maxlen=WATCHED_PLANS)
+        self.watched: deque[IntArray] = deque(maxlen=OBSERVED_PLANS)
         if price == 0:
             self.name = UNGATED
 
@@ -141,7 +141,7 @@ class Ours(RoutingMethod):
         super().serve(period, counts=counts)
         if self.watched:
             came = [self._locality(period, place) for place in self.watched]
-            self.memory.served(came, came[-1] - self._locality(period, self.before))
+            self.memory.record_period(came, came[-1] - self._locality(period, self.before))
 
     def plan(self, known: Knowledge) -> None:
         best = known.statistics.best
@@ -175,7 +175,7 @@ class Ours(RoutingMethod):
         # Copies, because new keys come later and neither plan knows them.
         self.before = before.copy()
         self.watched.append(self.world.place.copy())
-        self.memory.planned(predicted)
+        self.memory.record_plan(predicted)
 
     def _locality(self, period: StreamPeriod, place: IntArray) -> float:
         """Return the locality if keys had stayed there and new keys had gone by hash."""

@@ -13,16 +13,28 @@ from ballast.contracts.settings import check_job_name
 from ballast.readmodel.changes import node_difference, route_difference, weight_difference
 from ballast.readmodel.job_history import JobHistory, find_plan, known_jobs, plan_of_run
 from ballast.readmodel.moves import MoveFilter, moves_page
+from ballast.readmodel.noise import job_noise
 from ballast.readmodel.placement import difference, node_loads, node_traffic
 from ballast.readmodel.plans import (
     job_summary,
     unpublished_drafts,
     version_summaries,
 )
+from ballast.readmodel.promises import promise_counts
 from ballast.store.cache import TableCache
 from ballast.store.paging import Key
 from plugins.review.json_response import ReviewJsonResponse
-from plugins.review.page_json import draft_json, job_json, move_json, plan_json, version_json
+from plugins.review.page_json import (
+    draft_json,
+    job_json,
+    move_json,
+    node_loads_json,
+    noise_json,
+    plan_json,
+    planning_json,
+    promises_json,
+    version_json,
+)
 
 MaySee = Callable[[Request, str], bool]
 Name = Annotated[str | None, Query(min_length=1, max_length=300)]
@@ -63,8 +75,13 @@ def job_routes(cache: TableCache, may_see: MaySee) -> APIRouter:
                 "job": job_json(job_summary(history)),
                 "versions": [version_json(summary) for summary in version_summaries(history)],
                 "drafts": [draft_json(draft) for draft in unpublished_drafts(history, MAX_DRAFTS)],
+                "promises": promises_json(promise_counts(history)),
             }
         )
+
+    @router.get("/noise")
+    def noise(job: str) -> Any:
+        return ReviewJsonResponse(noise_json(job_noise(JobHistory(cache, job))))
 
     @router.get("/log")
     def log(job: str, offset: Offset = 0, limit: Limit = 100) -> Any:
@@ -75,7 +92,13 @@ def job_routes(cache: TableCache, may_see: MaySee) -> APIRouter:
     def run(job: str, run_id: Annotated[str, Query(max_length=300)]) -> Any:
         history = JobHistory(cache, job)
         events = [entry for entry in history.log if entry.run_id == run_id]
-        return ReviewJsonResponse({"plan_id": plan_of_run(history, run_id), "log": events})
+        return ReviewJsonResponse(
+            {
+                "plan_id": plan_of_run(history, run_id),
+                "log": events,
+                "planning": planning_json(history.planning),
+            }
+        )
 
     _add_plan_routes(router, cache)
     return router
@@ -90,7 +113,7 @@ def _add_plan_routes(router: APIRouter, cache: TableCache) -> None:
 
     @router.get("/plans/{plan}/nodes")
     def nodes(job: str, plan: str) -> Any:
-        return ReviewJsonResponse(node_loads(JobHistory(cache, job), plan))
+        return ReviewJsonResponse(node_loads_json(node_loads(JobHistory(cache, job), plan)))
 
     @router.get("/plans/{plan}/traffic")
     def traffic(job: str, plan: str) -> Any:

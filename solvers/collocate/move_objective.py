@@ -103,7 +103,7 @@ def _paying_clusters(
             continue
         paying[members] = False
         names = tuple(problem.key_group_ids[k] for k in moving.tolist())
-        held.append(HeldBack(names, gain, n_bytes, gate.in_words(gain, n_bytes, pause)))
+        held.append(HeldBack(names, gain, n_bytes, gate.figures_text(gain, n_bytes, pause)))
     return paying, tuple(held)
 
 

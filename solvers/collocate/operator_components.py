@@ -60,17 +60,6 @@ def are_compatible(keys: Mapping[str, frozenset[str]], operators: Sequence[str])
     return bool(frozenset.intersection(*(keys[o] for o in operators)))
 
 
-def is_component(
-    keys: Mapping[str, frozenset[str]], edges: Sequence[Edge], operators: Sequence[str]
-) -> bool:
-    """Return whether the operators are compatible, and connected by the edges among them."""
-    index = {name: i for i, name in enumerate(operators)}
-    inside = [(index[a], index[b]) for a, b, _ in edges if a in index and b in index]
-    sets = connected_sets(len(operators), [a for a, _ in inside], [b for _, b in inside])
-    is_connected = len(operators) == 1 or any(len(s) == len(operators) for s in sets)
-    return is_connected and are_compatible(keys, operators)
-
-
 def advise(keys: Mapping[str, frozenset[str]], edges: Sequence[Edge], *, seed: int = 0) -> Advice:
     """Find the components that keep the most traffic on its node.
 

@@ -52,7 +52,7 @@ def held_back_key_groups(
         name = problem.key_group_ids[k]
         if gain <= TINY or name in named or gate.pays(gain, n_bytes[k], pause_s[k]):
             continue
-        why = gate.in_words(gain, n_bytes[k], pause_s[k])
+        why = gate.figures_text(gain, n_bytes[k], pause_s[k])
         held_alone.append(HeldBack((name,), gain, n_bytes[k], why, KEY_GROUP))
     return tuple(held_alone)
 

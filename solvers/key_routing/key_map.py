@@ -59,7 +59,7 @@ class KeyMap:
         return self.row_of[key_group_name(operator, self.group(operator, key))]
 
 
-def key_group_rows(graph: KeyGraph, keys: KeyMap, edge: RoutedEdge) -> IntArray:
+def key_group_indices(graph: KeyGraph, keys: KeyMap, edge: RoutedEdge) -> IntArray:
     """Return [vertices]: the key group row of each key at the operator that counted its pairs."""
     return np.array(
         [

@@ -7,11 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.key_routing.feasible_moves import KeyPartners, LoadLimits, MoveEffects, select_feasible
 from solvers.key_routing.key_graph import LEFT, RIGHT, KeyGraph
-from solvers.key_routing.key_map import KeyMap, KeyMoves, key_group_rows
+from solvers.key_routing.key_map import KeyMap, KeyMoves, key_group_indices
 from solvers.key_routing.key_memory import KeyMemory
 from solvers.key_routing.key_shares import KeyShares
+from solvers.key_routing.node_load_limits import (
+    KeyPartners,
+    LoadLimits,
+    MoveEffects,
+    select_feasible,
+)
 from solvers.key_routing.stage_balance import StageBalance
 from solvers.model import metrics
 from solvers.model.amortisation import AmortisationGate
@@ -48,7 +53,7 @@ class KeyMoveSelector:
     def select(self, wanted: Sequence[KeyMoves]) -> Sequence[KeyMoves]:
         """Return the wanted keys that keep load distance, caps and the balance of both stages."""
         vertices = self._vertices(wanted)
-        before = self.assignment[key_group_rows(self._graph, self.now, self.edge)]
+        before = self.assignment[key_group_indices(self._graph, self.now, self.edge)]
         target = self.assignment[[moves[0].target for moves in wanted]]
         partners = KeyPartners(self._graph, before, vertices, target)
         effects = self._effects(wanted, partners)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ballast.contracts.identity import split_key_group_name
-from solvers.key_routing.held_back_keys import held_back_keys
 from solvers.key_routing.key_graph import LEFT, RIGHT, KeyGraph
-from solvers.key_routing.key_map import KeyMap, KeyMove, KeyMoves, key_group_rows
+from solvers.key_routing.key_map import KeyMap, KeyMove, KeyMoves, key_group_indices
 from solvers.key_routing.key_memory import KeyMemory
 from solvers.key_routing.key_shares import KeyShares
+from solvers.key_routing.keys_held_back_by_gate import held_back_keys
 from solvers.key_routing.stage_balance import StageBalance
 from solvers.key_routing.sticky_search import (
     IMBALANCE,
@@ -95,7 +95,7 @@ def reroute(
     shares = KeyShares(statistics, keys)
     graph = memory.graph(lambda side, key: _state_bytes(shares, edge, side, key))
     # Every node stays (see rerouting_obstacle), so a server is a node.
-    before = placed.assignment[key_group_rows(graph, keys, edge)]
+    before = placed.assignment[key_group_indices(graph, keys, edge)]
     plan = sticky_routes(
         graph,
         CurrentServers.all_known(before, problem.n_nodes),
@@ -145,7 +145,7 @@ def fullest_shares(
     """Return [stages x views]: records of the fullest node over what the bound allows a node."""
     graph, views = memory.balance_views
     balance = StageBalance.of(graph, problem.n_nodes, imbalance, views)
-    node = assignment[key_group_rows(graph, KeyMap(problem, routing), edge)]
+    node = assignment[key_group_indices(graph, KeyMap(problem, routing), edge)]
     stages = [graph.stage(side) for side in (LEFT, RIGHT)]
     loads = [balance.load(node[stage], stage).max(axis=0, initial=0.0) for stage in stages]
     return np.concatenate(loads)

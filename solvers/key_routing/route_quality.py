@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.key_routing.key_graph import LEFT, RIGHT, KeyGraph
-from solvers.key_routing.metis_routes import Routes
 from solvers.model.problem import IntArray
 
 
@@ -35,8 +34,3 @@ def quality(graph: KeyGraph, server: IntArray, n_servers: int) -> RouteQuality:
         if load.sum() > 0:
             worst = max(worst, float(load.max() / load.mean()))
     return RouteQuality(locality, worst)
-
-
-def route_quality(graph: KeyGraph, routes: Routes) -> RouteQuality:
-    """Return the quality of routing tables."""
-    return quality(graph, routes.servers_of(graph), routes.n_servers)

@@ -38,7 +38,7 @@ def routing_after(problem: Problem, routing: Routing, moves: Sequence[KeyMove]) 
     return {operator: routes for operator, routes in changed.items() if routes}
 
 
-def moves_between(
+def key_moves_between(
     problem: Problem, statistics: KeyStatistics, before: Routing, after: Routing
 ) -> list[KeyMove]:
     """Return a move for every key that the two routings send to different key groups."""
@@ -77,7 +77,7 @@ def problem_after(
     A key takes its share of its key group's load with it, by records. A pair of keys takes its
     rate from the old pair of key groups to the new one. Without moves the problem itself returns.
     """
-    moves = moves_between(problem, statistics, before, after)
+    moves = key_moves_between(problem, statistics, before, after)
     if not moves:
         return problem
     was, will_be = KeyMap(problem, before), KeyMap(problem, after)
@@ -94,6 +94,8 @@ def problem_after(
         traffic_from=source,
         traffic_to=target,
         traffic_rate=rate,
+        # Some edges are new: nothing is known of their noise.
+        noise=None if problem.noise is None else problem.noise.without_traffic(),
     )
 
 

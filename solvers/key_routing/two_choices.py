@@ -8,13 +8,12 @@ both papers use this module.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
-from solvers.key_routing.key_bytes import fingerprint, key_bytes
+from solvers.key_routing.key_bytes import fingerprint
 from solvers.model.problem import FloatArray, IntArray
 
 
@@ -71,42 +70,3 @@ class TwoChoices:
             sent[part] = chosen
             load += np.bincount(chosen, weights=weights[part], minlength=self.n_servers)
         return sent
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class TwoChoicesOutcome:
-    """Load and merge cost of a run.
-
-    Attributes:
-        load: [servers] Records of each server.
-        partials: Number of (key, server) states.
-        merges: States that must be sent to another server for every result.
-        merge_load: [servers] Merges that each server receives.
-    """
-
-    load: FloatArray
-    partials: int
-    merges: int
-    merge_load: FloatArray
-
-
-def run_two_choices(
-    records: Iterable[tuple[str | bytes, float]], n_servers: int, n_sources: int = 1
-) -> TwoChoicesOutcome:
-    """Route records in order, given to the sources in turn; the first choice of a key merges it."""
-    named = [(key_bytes(name), weight) for name, weight in records]
-    keys = list(dict.fromkeys(key for key, _ in named))
-    index = {key: i for i, key in enumerate(keys)}
-    row = np.array([index[key] for key, _ in named], dtype=np.int64)
-    weight = np.array([weight for _, weight in named], dtype=np.float64)
-    two = TwoChoices.hashed(keys, n_servers)
-    server = np.empty(len(row), dtype=np.int64)
-    for source in range(n_sources):
-        dealt = slice(source, None, n_sources)
-        server[dealt] = two.send(row[dealt], weight[dealt])
-    held = np.unique(row * n_servers + server)
-    home = two.choices[0, held // n_servers]
-    merged = home[held % n_servers != home]
-    merge_load = np.bincount(merged, minlength=n_servers).astype(np.float64)
-    load = np.asarray(np.bincount(server, weights=weight, minlength=n_servers), dtype=np.float64)
-    return TwoChoicesOutcome(load, len(held), int(merge_load.sum()), merge_load)

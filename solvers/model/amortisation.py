@@ -1,9 +1,9 @@
-"""The amortisation gate: a move must earn what it costs ([MW16-LOCALITY]'s open question, section
-6).
+"""The amortisation gate: a move is made only if it saves more than it costs.
 
-A key group, a key or a whole plan moves only if the remote records it saves over its expected life
-outweigh the bytes moved and the pause. The life is learned from how fast earlier plans lost their
-locality, and the promise is corrected by realised over predicted gain.
+This is an open question of [MW16-LOCALITY, 6]. A key group, a key or a whole plan moves only if the
+remote records that it saves over its expected lifetime are worth more than the bytes moved and the
+pause. The lifetime of a gain is learned from the locality that earlier plans lost with time, and
+predicted gains are multiplied by the share of earlier gains that was measured.
 """
 
 from __future__ import annotations
@@ -17,29 +17,30 @@ from dataclasses import dataclass, replace
 from ballast.contracts.errors import InvalidInput
 
 CLUSTER, KEY_GROUP, KEY, PLAN = "cluster", "key group", "key", "plan"
-"""What may be held back: key groups that belong together, a single one, a key, the whole plan."""
+"""Kinds of moves that may be held back: a group of key groups, one key group, a key, the plan."""
 MOST_EXAMPLES = 10
-"""Of a kind that are reported one by one."""
+"""Most entries of a kind that are reported one by one."""
 MOST_NAMES = 5
-"""Key groups of a cluster or a plan that are named."""
+"""Most key groups of a cluster or a plan that are named."""
 LONGEST_LIFE = 1e6
-"""Periods: what is taken where earlier plans lost nothing."""
+"""Lifetime in periods that is used if no earlier plan lost locality."""
 RECORDS_PER_BYTE = 0.02
-"""The price of a byte where nobody names one: a remote record is worth 50 bytes of state."""
-WATCHED_PLANS = 12
-"""Earlier plans whose locality is followed as they age."""
+"""Price of a byte by default: a remote record is worth 50 bytes of state."""
+OBSERVED_PLANS = 12
+"""Number of earlier plans whose locality is observed over time."""
 LEAST_TRUST = 0.05
-"""Nothing would move again at a trust of 0, and so nothing could ever earn it back."""
+"""Least trust: with 0 nothing would ever move again."""
 FIRST_PROMISE = 1.0
-"""Points of locality that are taken as promised and kept before there is any outcome: promises
-much smaller than that say little, as where keys moved for balance alone."""
+"""Points of locality that count as promised and measured before the first outcome. Much smaller
+gains are mostly noise, for instance if keys moved for balance alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class AmortisationGate:
-    """Prices in remote records: what one byte moved and one second of pause are worth.
+    """The prices of one byte moved and of one second of pause, in remote records.
 
-    ``life`` is in the unit of time of the rates; ``trust`` is realised over predicted gain so far.
+    ``life`` is the expected lifetime of a gain, in the unit of time of the rates. ``trust`` is the
+    share of the predicted gains that was measured so far.
     """
 
     records_per_byte: float
@@ -56,29 +57,33 @@ class AmortisationGate:
                 )
 
     def earned(self, saved_rate: float) -> float:
-        """Remote records that a saving of this rate is expected to avoid."""
+        """Return the remote records that a saving of this rate is expected to avoid."""
         return self.trust * self.life * saved_rate
 
     def price(self, n_bytes: float, pause_s: float = 0.0) -> float:
+        """Return the cost of a move in remote records."""
         return self.records_per_byte * n_bytes + self.records_per_pause_s * pause_s
 
-    def in_words(self, saved_rate: float, n_bytes: float, pause_s: float = 0.0) -> str:
-        """Both figures that decide."""
+    def figures_text(self, saved_rate: float, n_bytes: float, pause_s: float = 0.0) -> str:
+        """Return the two figures that decide, as text."""
         return (
-            f"saves {self.earned(saved_rate):.6g} remote records over its life, "
-            f"costs the worth of {self.price(n_bytes, pause_s):.6g}"
+            f"saves {self.earned(saved_rate):.6g} remote records over its lifetime, "
+            f"costs as much as {self.price(n_bytes, pause_s):.6g}"
         )
 
     def pays(self, saved_rate: float, n_bytes: float, pause_s: float = 0.0) -> bool:
-        """Strictly, so that a move that saves nothing is held back even if it costs nothing."""
+        """Return whether the saving is larger than the cost.
+
+        A move that saves nothing is held back even if it costs nothing.
+        """
         return self.earned(saved_rate) > self.price(n_bytes, pause_s)
 
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """What the gate kept from moving, and the figures it decided by.
+    """Moves that the gate holds back, with the figures that decided.
 
-    ``count`` is how many key groups or keys that are; ``what`` may name only some of them.
+    ``count`` is the number of key groups or keys; ``what`` may name only some of them.
     """
 
     what: tuple[str, ...]
@@ -94,7 +99,7 @@ class HeldBack:
 
 
 def shortened(held: Sequence[HeldBack], most: int = MOST_EXAMPLES) -> tuple[HeldBack, ...]:
-    """Of each kind those that would save the most, with a few names, and one for all the rest."""
+    """Return the largest entries of each kind, with a few names, and one entry for the rest."""
     kept: list[HeldBack] = []
     for kind in dict.fromkeys(one.kind for one in held):
         of_kind = [one for one in held if one.kind == kind]
@@ -111,11 +116,15 @@ def shortened(held: Sequence[HeldBack], most: int = MOST_EXAMPLES) -> tuple[Held
 def learned_life(
     localities: Sequence[Sequence[float]], floor: float = 0.0, longest: float = LONGEST_LIFE
 ) -> float:
-    """Expected life of a plan, in periods, from the locality that earlier plans had by age.
+    """Return the expected lifetime of a plan in periods, from the locality of earlier plans by age.
 
-    ``localities[p][a]`` is plan p's locality at age a, and ``floor`` what no plan at all would
-    have. The advantage over the floor is taken to decay by a constant factor a period; its
-    expected total is that of a geometric series, 1 / (1 - factor), and at most ``longest``.
+    The model is an advantage over the floor that decays by a constant factor in each period. Its
+    expected total is that of a geometric series, 1 / (1 - factor).
+
+    Args:
+        localities: ``localities[p][a]`` is the locality of plan p at age a.
+        floor: The locality without any plan.
+        longest: The largest lifetime that is returned.
     """
     kept = lost = 0.0
     for ages in localities:
@@ -123,7 +132,7 @@ def learned_life(
             kept += max(0.0, after - floor)
             lost += max(0.0, before - floor)
     if lost <= 0:
-        return 1.0  # Nothing learned yet: a plan is sure to live for the next period alone.
+        return 1.0  # Nothing is known yet, so a gain counts for the next period only.
     factor = min(kept / lost, 1.0 - 1.0 / max(1.0, longest))
     return 1.0 / (1.0 - factor)
 
@@ -131,9 +140,15 @@ def learned_life(
 def learned_trust(
     realised: Sequence[float], predicted: Sequence[float], kept_before: float = 0.0
 ) -> float:
-    """Realised over predicted gain, over all outcomes together; 1 before there are any.
+    """Return the measured over the predicted gain of all outcomes together; 1 without outcomes.
 
-    ``kept_before`` is a gain taken as promised and realised beforehand.
+    Args:
+        realised: The measured gains.
+        predicted: The predicted gains, in the same order.
+        kept_before: A gain that counts as predicted and measured before the first outcome.
+
+    Raises:
+        InvalidInput: The two sequences have different lengths.
     """
     promised = kept_before + sum(predicted)
     if len(realised) != len(predicted):
@@ -144,27 +159,33 @@ def learned_trust(
 
 
 class AmortisationMemory:
-    """What earlier plans taught: how long a plan lives, and how much of its promise comes true.
+    """Lifetime and realised share of gains, learned from earlier plans.
 
-    A period goes ``planned`` (a plan comes into force, with the gain it promises) and ``served``
-    (what came, by the plan in force and by those before it).
+    Call ``record_plan`` when a plan comes into force and ``record_period`` after each period.
     """
 
     def __init__(self, floor: float) -> None:
         self._floor = floor
-        self._ages: deque[list[float]] = deque(maxlen=WATCHED_PLANS)
+        self._ages: deque[list[float]] = deque(maxlen=OBSERVED_PLANS)
         self._predicted: list[float] = []
         self._realised: list[float] = []
         self._periods = 0
 
-    def planned(self, predicted_gain: float) -> None:
-        """``predicted_gain``: points of locality that the plan adds to what is without it."""
+    def record_plan(self, predicted_gain: float) -> None:
+        """Add a plan with its predicted gain, in points of locality over the state without it."""
         self._ages.append([])
         self._predicted.append(predicted_gain)
 
-    def served(self, localities: Sequence[float], realised_gain: float) -> None:
-        """A period is over. ``localities``: what each watched plan, oldest first, had or would
-        have had in it. ``realised_gain``: of the plan in force, over what was before it."""
+    def record_period(self, localities: Sequence[float], realised_gain: float) -> None:
+        """Add the measurements of a period.
+
+        Args:
+            localities: The locality of each observed plan in this period, oldest plan first.
+            realised_gain: The measured gain of the plan in force over the state before it.
+
+        Raises:
+            InvalidInput: The number of localities is not that of the observed plans.
+        """
         if len(localities) != len(self._ages):
             raise InvalidInput(f"{len(localities)} localities for {len(self._ages)} plans")
         for ages, locality in zip(self._ages, localities, strict=True):
@@ -174,13 +195,15 @@ class AmortisationMemory:
 
     @property
     def life(self) -> float:
-        """At most as long as plans have been watched: beyond that nothing was learned."""
+        """The expected lifetime in periods, at most the number of observed periods."""
         return learned_life(self._ages, self._floor, longest=max(1, self._periods))
 
     @property
     def trust(self) -> float:
+        """The share of the predicted gains that was measured."""
         promised = self._predicted[: len(self._realised)]
         return max(LEAST_TRUST, learned_trust(self._realised, promised, FIRST_PROMISE))
 
     def gate(self, records_per_byte: float = RECORDS_PER_BYTE) -> AmortisationGate:
+        """Return the gate with the learned lifetime and trust."""
         return AmortisationGate(records_per_byte, life=self.life, trust=self.trust)

@@ -1,4 +1,4 @@
-"""What a plan may cost at most: key groups moved, bytes moved, seconds of pause (any of them).
+"""The limits of a plan: key groups moved, bytes moved, seconds of pause (any of them).
 
 Forced moves (off dead nodes) are outside the budget and reported separately.
 """
@@ -29,7 +29,7 @@ class Budget:
 
     @property
     def pause_slack_s(self) -> float:
-        """Sums of pauses round: what is over the limit by no more than this is within it."""
+        """Tolerance for rounding in sums of pauses."""
         return max(1e-9, 1e-11 * (self.pause_s or 0.0))
 
 

@@ -1,4 +1,4 @@
-"""What was counted of keys and pairs of keys: rates a second with bounds, period by period."""
+"""Counted rates of keys and key pairs per second, with bounds, for each period."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from itertools import pairwise
 from ballast.contracts.errors import InvalidInput
 
 Routing = Mapping[str, Mapping[str, int]]
-"""Operator to key to key group; keys that are not in it go by hash."""
+"""Operator to key to key group; other keys go to the key group of their hash."""
 Ends = tuple[str, str]
 """The operators at the two ends of an edge."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoutedEdge:
-    """The operators of its two ends; the first of each end is the one whose pairs were counted."""
+    """The operators of the two ends; pairs were counted for the first of each end."""
 
     left: tuple[str, ...]
     right: tuple[str, ...]
@@ -32,8 +32,8 @@ class RoutedEdge:
 class KeyStatistics:
     """Rates of heavy keys by operator, of heavy pairs by edge, and of key groups by name.
 
-    A rate is never too high. What may have been missed of a key or pair is its error; one without
-    a rate has at most what ``missed`` says of its operator or edge.
+    A rate is never too high. The error of a key or pair is the rate that may have been missed. The
+    rate of a key or pair without an entry is at most ``missed`` of its operator or edge.
     """
 
     keys: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class KeyStatistics:
     pair_errors: Mapping[Ends, Mapping[tuple[str, str], float]] = field(default_factory=dict)
     missed: Mapping[str | Ends, float] = field(default_factory=dict)
     totals: Mapping[str, float] = field(default_factory=dict)
-    """All records of an operator, those of keys without a rate among them."""
+    """All records of an operator, including keys without a rate."""
     earlier: tuple[EarlierPeriod, ...] = ()
     """Periods before this one, oldest first."""
 
@@ -55,9 +55,9 @@ class KeyStatistics:
 
 @dataclass(frozen=True, slots=True)
 class EarlierPeriod:
-    """What was counted in a period before, and how many rounds ago that was.
+    """The statistics of an earlier period, and how many rounds ago that was.
 
-    Not a whole number where rounds were left out or came late: statistics fade with time.
+    The number is a fraction if rounds were skipped or late: statistics decay with time.
     """
 
     rounds_ago: float

@@ -1,4 +1,4 @@
-"""The figures by which plans are judged, apart from every algorithm.
+"""Figures of plans, independent of any method.
 
 Definitions are those of docs/glossary.md. Load distance in points of load and the load index are
 defined in [ICDE17, 4.3.1 and 5].
@@ -23,7 +23,7 @@ def node_loads(problem: Problem, assignment: IntArray) -> FloatArray:
 
 
 def mean_load(problem: Problem) -> FloatArray:
-    """[R]: m = total load / total capacity of the nodes that stay; NaN where none stays."""
+    """[R]: m = total load / total capacity of the nodes that stay; NaN if none stays."""
     capacity = problem.capacity[problem.staying].sum(axis=0)
     total = problem.load.sum(axis=0)
     mean: FloatArray = np.full_like(total, np.nan)
@@ -44,7 +44,7 @@ def relative_deviation(problem: Problem, assignment: IntArray) -> FloatArray:
 
 
 def weighted_deviation(problem: Problem, assignment: IntArray) -> FloatArray:
-    """[N, R]: what counts for load distance: weight x (load - m) / m; 0 for caps."""
+    """[N, R]: weight x (load - m) / m, of which load distance is the maximum; 0 for caps."""
     deviation = relative_deviation(problem, assignment)
     deviation *= np.where(problem.balanced_mask, problem.weights, 0.0)
     return deviation
@@ -53,7 +53,7 @@ def weighted_deviation(problem: Problem, assignment: IntArray) -> FloatArray:
 def load_distance(problem: Problem, assignment: IntArray) -> float:
     """100 x max over staying nodes and balanced resources of weight x |load - m| / m.
 
-    In percent of the mean where the weights are 1, as they are unless somebody sets them.
+    It is in percent of the mean if the weights are 1, as they are by default.
     """
     return 100.0 * float(np.abs(weighted_deviation(problem, assignment)).max(initial=0.0))
 
@@ -61,7 +61,7 @@ def load_distance(problem: Problem, assignment: IntArray) -> float:
 def load_distance_points(problem: Problem, assignment: IntArray) -> float:
     """100 x max over staying nodes and balanced resources of |load - m|, in points of load.
 
-    [ICDE17]'s unit. Weights have no part in it: a point of load is a point of load.
+    This is the unit of [ICDE17]. Weights do not count.
     """
     staying = problem.staying
     if not staying.any():
@@ -71,20 +71,23 @@ def load_distance_points(problem: Problem, assignment: IntArray) -> float:
 
 
 CAP_TOLERANCE = 1e-9
-"""Relative: sums of the same loads in another order differ by less, and no cap is so exact."""
+"""Relative tolerance of caps: sums of the same loads in another order differ by less."""
 
 
 def load_index(before: FloatArray, after: FloatArray) -> float:
-    """100 x total load after / total load before, for the resource that it falls least of."""
+    """100 x total load after / total load before, for the resource whose load falls least."""
     was, now = before.sum(axis=0), after.sum(axis=0)
     index = np.divide(now, was, out=np.ones_like(was), where=was > 0)
     return 100.0 * float(index[was > 0].max(initial=0.0)) if (was > 0).any() else 100.0
 
 
 def over_cap(problem: Problem, assignment: IntArray, load: FloatArray | None = None) -> BoolArray:
-    """[N, R]: the node carries more of a capped resource than it may (and than it had before).
+    """[N, R]: the load of a capped resource is above its cap and above the load before.
 
-    ``load`` are the loads under the assignment, where they depend on it.
+    Args:
+        problem: The problem with the current assignment.
+        assignment: The assignment to check.
+        load: [G, R], the loads under the assignment, if they depend on it.
     """
     if problem.balanced_mask.all():
         return np.zeros((problem.n_nodes, problem.n_resources), dtype=bool)
@@ -94,33 +97,33 @@ def over_cap(problem: Problem, assignment: IntArray, load: FloatArray | None = N
 
 
 def moved_mask(problem: Problem, assignment: IntArray) -> BoolArray:
-    """[G]: the key group is not where it was."""
+    """[G]: the key group is on another node than now."""
     return np.asarray(assignment != problem.current)
 
 
 def forced_mask(problem: Problem) -> BoolArray:
-    """[G]: the key group sits on a dead node, so that it has to move (outside of the budget)."""
+    """[G]: the key group is on a dead node, so it must move (without a cost for the budget)."""
     return problem.dead[problem.current]
 
 
 def voluntary_mask(problem: Problem, assignment: IntArray) -> BoolArray:
-    """[G]: moved and not forced; these are what the budget is for."""
+    """[G]: moved and not forced; the budget limits these moves."""
     return moved_mask(problem, assignment) & ~forced_mask(problem)
 
 
 def move_pause_s(problem: Problem) -> FloatArray:
-    """[G]: the pause that moving each key group would cost, c0 + alpha x bytes."""
+    """[G]: the pause for a move of each key group, c0 + alpha x bytes."""
     seconds = problem.pause_c0_s + problem.pause_s_per_byte * problem.state_bytes
     return np.asarray(seconds, dtype=np.float64)
 
 
 def pause_s(problem: Problem, moved: BoolArray) -> float:
-    """Pause of the given moves: sum of (c0 + alpha x bytes)."""
+    """Return the pause of the given moves: the sum of (c0 + alpha x bytes)."""
     return float(move_pause_s(problem)[moved].sum())
 
 
 def draining_load(problem: Problem, assignment: IntArray) -> float:
-    """Load left on draining nodes in percent of the whole load, for the worst resource."""
+    """Return the load on draining nodes in percent of the total load, for the worst resource."""
     on_draining = problem.draining[assignment]
     total = problem.load.sum(axis=0)
     left = problem.load[on_draining].sum(axis=0)
@@ -136,8 +139,20 @@ def collocation_factor(problem: Problem, assignment: IntArray) -> float | None:
 def saved_traffic(
     problem: Problem, assignment: IntArray, within_rack: float, between_racks: float
 ) -> float | None:
-    """Percent saved of what the traffic would cost if all of it went between racks, by the prices
-    of a record; the collocation factor where both are equal. None without traffic."""
+    """Return the percentage of the traffic's cost that the assignment saves.
+
+    100 percent is the cost if all records went between racks. If records within and between racks
+    cost the same, this is the collocation factor.
+
+    Args:
+        problem: Traffic and racks.
+        assignment: The node index of each key group.
+        within_rack: Price of a record between nodes of one rack.
+        between_racks: Price of a record between racks.
+
+    Returns:
+        The percentage, or None without traffic.
+    """
     _, rack_of = np.unique(np.array(problem.rack), return_inverse=True)
     in_node = _traffic_within(problem, assignment)
     in_rack = _traffic_within(problem, rack_of[assignment])
@@ -147,7 +162,7 @@ def saved_traffic(
 
 
 def _traffic_within(problem: Problem, place_of: IntArray) -> float | None:
-    """Percent of the traffic between key groups of one place; None without traffic."""
+    """Return the percentage of traffic within nodes (or racks); None without traffic."""
     if problem.traffic_from is None or problem.traffic_to is None or problem.traffic_rate is None:
         return None
     total = float(problem.traffic_rate.sum())

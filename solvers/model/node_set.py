@@ -1,4 +1,4 @@
-"""A rebalance problem with nodes added, taken away or in another state; everything else stays."""
+"""A copy of a rebalance problem with nodes added, removed or in another state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from solvers.model.problem import ALIVE, AllowedNodes, BoolArray, IntArray, Prob
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """A node that could be added: its capacity in the order of the problem's resources."""
+    """A node that can be added, with its capacity in the order of the problem's resources."""
 
     node_id: str
     capacity: tuple[float, ...]
@@ -23,7 +23,11 @@ class NodeSpec:
 
 
 def without_nodes(problem: Problem, leaving: Collection[str]) -> Problem:
-    """The problem without these nodes; no key group may be on them any more."""
+    """Return the problem without these nodes.
+
+    Raises:
+        InvalidInput: A key group is on one of them.
+    """
     stays = np.array([name not in leaving for name in problem.node_ids])
     if stays.all():
         return problem
@@ -48,7 +52,10 @@ def without_nodes(problem: Problem, leaving: Collection[str]) -> Problem:
 
 
 def with_nodes(problem: Problem, added: Sequence[NodeSpec]) -> Problem:
-    """The problem with these nodes, alive and empty. Key groups restricted to others stay so."""
+    """Return the problem with these nodes, alive and empty.
+
+    Key groups with a list of allowed nodes keep their list.
+    """
     if not added:
         return problem
     return dataclasses.replace(
@@ -61,7 +68,7 @@ def with_nodes(problem: Problem, added: Sequence[NodeSpec]) -> Problem:
 
 
 def with_states(problem: Problem, states: Mapping[str, str]) -> Problem:
-    """The problem with some nodes in another state."""
+    """Return the problem with some nodes in another state."""
     if not states:
         return problem
     new = tuple(
@@ -72,10 +79,10 @@ def with_states(problem: Problem, states: Mapping[str, str]) -> Problem:
 
 
 def that_must_move(problem: Problem, key_groups: IntArray) -> Problem:
-    """The problem in which these key groups are allowed on nodes that stay, and nowhere else.
+    """Return the problem in which these key groups are allowed only on nodes that stay.
 
-    A key group on a node that its list does not name has to move within the budget (docs/
-    solvers.md), so this makes any method do so.
+    Every method moves a key group off a node that its list does not name (docs/solvers.md), so
+    these key groups leave draining nodes, within the budget.
     """
     if not len(key_groups):
         return problem

@@ -1,8 +1,8 @@
-"""How much the loads of a problem may be off, and how much they vary from period to period."""
+"""Errors of the measured loads, and their variation from period to period."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ import numpy.typing as npt
 from ballast.contracts.errors import InvalidInput
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
 _NOT_NEGATIVE = (
     "mean_error", "period_sd", "traffic_error", "traffic_period_sd", "common_period_sd",
@@ -62,3 +63,17 @@ class LoadNoise:
         """[G, R]: variance of the means of the next period around the estimated means."""
         variance = (self.mean_error**2 + self.period_sd**2) * self.node_variance_ratio
         return np.asarray(variance)
+
+    def of_scaled_loads(self, factors: FloatArray) -> LoadNoise:
+        """The noise if the load of each key group is multiplied by its factor."""
+        by_row = factors.reshape(-1, 1)
+        return replace(self, mean_error=self.mean_error * by_row, period_sd=self.period_sd * by_row)
+
+    def of_key_groups(self, rows: IntArray) -> LoadNoise:
+        """The noise of these key groups, in this order, without that of the traffic."""
+        chosen = replace(self, mean_error=self.mean_error[rows], period_sd=self.period_sd[rows])
+        return chosen.without_traffic()
+
+    def without_traffic(self) -> LoadNoise:
+        """The noise of the loads alone, for a problem with other edges than were measured."""
+        return replace(self, traffic_error=None, traffic_period_sd=None)

@@ -1,4 +1,4 @@
-"""What a plan is for: the word that policies, problem folders, solvers and the verifier share."""
+"""The objective of a plan, shared by policies, problem folders, solvers and the verifier."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ballast.contracts.errors import InvalidInput
-from ballast.contracts.tables import LEXICOGRAPHIC, TRADES, WEIGHTED
+from ballast.contracts.tables import BALANCE, JOINT, LEXICOGRAPHIC, OBJECTIVES, TRADES, WEIGHTED
 from solvers.model.amortisation import AmortisationGate
 from solvers.model.parameter_checks import is_finite
 from solvers.model.traffic_costs import TrafficCosts
@@ -19,14 +19,12 @@ __all__ = [
     "TradeWeights", "objective_of_policy",
 ]  # fmt: skip
 
-BALANCE, JOINT = "balance", "joint"
-OBJECTIVES = (BALANCE, JOINT)
 DEFAULT_MAX_LOAD_DISTANCE = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class TradeWeights:
-    """What a percent of the traffic saved is worth beside a percent of load distance."""
+    """The weights of a percent of traffic saved and of a percent of load distance."""
 
     traffic: float = 1.0
     load: float = 1.0
@@ -39,24 +37,31 @@ class TradeWeights:
                 )
 
     def score(self, saved_pct: float, load_distance: float) -> float:
-        """The more, the better; only differences mean something."""
+        """Return the weighted sum; larger is better."""
         return self.traffic * saved_pct - self.load * load_distance
 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """*balance*: the least load distance. *joint*: the most traffic that stays within nodes, with
-    the load distance at most ``max_load_distance`` percent of the mean; or, where there are
-    ``weights``, the best weighted sum of both, and then no bound holds.
+    """The objective of a plan.
 
-    ``costs`` and ``gate`` are a joint plan's alone: what a record between nodes costs, by which
-    the load under the plan is predicted, and what a move has to earn (no gate: nothing)."""
+    *balance*: the least load distance. *joint*: the most traffic within nodes, with a load distance
+    of at most ``max_load_distance`` percent of the mean; with ``weights`` the best weighted sum of
+    both, without that limit.
+
+    ``costs`` and ``gate`` are used by joint plans only: the cost of a record between nodes, which
+    predicts the load under the plan, and the gate for moves (None: every move may be made).
+
+    ``levelling_limit`` is used by balance plans only: a plan that levels a single operator may
+    raise the load distance of the job up to it. With 0 no plan may raise it.
+    """
 
     kind: str = BALANCE
     max_load_distance: float = DEFAULT_MAX_LOAD_DISTANCE
     costs: TrafficCosts = field(default_factory=TrafficCosts)
     gate: AmortisationGate | None = None
     weights: TradeWeights | None = None
+    levelling_limit: float = 0.0
 
     def __post_init__(self) -> None:
         if self.kind not in OBJECTIVES:
@@ -78,7 +83,7 @@ class Objective:
 
     @property
     def trade(self) -> str | None:
-        """How a joint plan trades load for traffic; None where it is not joint."""
+        """How a joint plan trades load for traffic; None for other plans."""
         if not self.is_joint:
             return None
         return WEIGHTED if self.weights is not None else LEXICOGRAPHIC
@@ -87,7 +92,13 @@ class Objective:
 def objective_of_policy(
     aim: ObjectivePolicy, costs: TrafficCosts | None = None, gate: AmortisationGate | None = None
 ) -> Objective:
-    """What the objective section of a policy asks for."""
+    """Return the objective that a policy states.
+
+    Args:
+        aim: The objective section of the policy.
+        costs: Measured costs of traffic; None for none.
+        gate: The gate for moves of joint plans; None lets every move be made.
+    """
     is_weighted = aim.trade == WEIGHTED
     return Objective(
         aim.kind,

@@ -17,20 +17,20 @@ Options = TypeVar("Options")
 
 
 def is_whole(value: object, *, at_least: int, below: float = float("inf")) -> bool:
-    """A whole number in that range; True and False are none."""
+    """Return whether the value is a whole number in this range; booleans are not whole numbers."""
     is_number = isinstance(value, Integral) and not isinstance(value, bool)
     return is_number and at_least <= value < below  # type: ignore[operator]
 
 
 def is_finite(value: object) -> bool:
-    """Whether the value is a finite number; True and False are not numbers here."""
+    """Return whether the value is a finite number; booleans are not numbers."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     largest = sys.float_info.max
     return is_number and -largest <= value <= largest  # type: ignore[operator]
 
 
 def is_finite_and_not_negative(value: object) -> bool:
-    """Whether the value is a finite number >= 0; True and False are not numbers here."""
+    """Return whether the value is a finite number >= 0; booleans are not numbers."""
     return is_finite(value) and value >= 0  # type: ignore[operator]
 
 

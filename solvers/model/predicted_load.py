@@ -1,7 +1,7 @@
 """Loads and traffic prices under another assignment, predicted from the costs of traffic.
 
 A record between two key groups of one node is neither serialised nor deserialised [ICDE17, 4.3.2].
-An assignment that brings key groups together lowers their load by that.
+So an assignment that puts both on one node lowers their load.
 """
 
 from __future__ import annotations
@@ -16,11 +16,16 @@ from solvers.model.traffic_graph import TrafficGraph
 def serialisation_costs(
     problem: Problem, graph: TrafficGraph, costs: TrafficCosts
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """([G, R], [G, R], [G, R]): load without serialisation, load per record sent, per received.
+    """Return [G, R] each: load without serialisation, load per record sent, and per received.
 
-    Measured loads contain the serialisation of what is remote now. Where the costs say more than
-    the key group's whole load, they are scaled down for it, so that no load is negative and the
-    current placement has exactly the measured load.
+    Measured loads contain the serialisation of records that are remote now. If the costs exceed a
+    key group's whole load, they are scaled down for it. So no load is negative, and the current
+    placement has exactly the measured load.
+
+    Args:
+        problem: The measured loads and the current assignment.
+        graph: The traffic between key groups.
+        costs: Load per record sent and received.
     """
     send, receive = costs.per_resource(problem)
     rows = graph.rows()
@@ -37,7 +42,7 @@ def serialisation_costs(
 def predicted_load(
     problem: Problem, graph: TrafficGraph, costs: TrafficCosts, assignment: IntArray
 ) -> FloatArray:
-    """[G, R]: the loads under another assignment, written apart from the incremental search."""
+    """[G, R]: the loads under an assignment, computed independently of the incremental search."""
     base, send, receive = serialisation_costs(problem, graph, costs)
     rows = graph.rows()
     remote = assignment[rows] != assignment[graph.partner]
@@ -48,7 +53,7 @@ def predicted_load(
 
 
 def traffic_price(problem: Problem, assignment: IntArray, costs: TrafficCosts) -> float:
-    """What all records of a unit of time cost by how far they go; 0 without traffic."""
+    """Return the cost of all records of a unit of time, by their distance; 0 without traffic."""
     if problem.traffic_from is None or problem.traffic_to is None or problem.traffic_rate is None:
         return 0.0
     source, target = assignment[problem.traffic_from], assignment[problem.traffic_to]

@@ -1,4 +1,4 @@
-"""The rebalance problem: frozen, checked on construction, arrays inside and names outside.
+"""The rebalance problem: frozen, checked on construction, with arrays by index and names.
 
 Follows [ICDE17, 3] (key groups, nodes, load per resource, state migration), with node
 capacities, nodes that drain or are dead, pinned key groups and allowed nodes added. With several
@@ -28,16 +28,16 @@ DEAD = "dead"
 NODE_STATES = (ALIVE, DRAINING, DEAD)
 LARGEST_TOTAL = 2.0**63
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-6, 1e6
-"""Beyond these every deviation of a resource would be nothing, or everything, beside the others."""
+"""With weights outside of this range one resource would hide all others."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AllowedNodes:
     """Which key groups are restricted to which nodes, as compressed rows.
 
-    A dense mask of a million key groups on ten thousand nodes would take 10 GB, and nearly all
-    rows of it would say "anywhere". Row ``k`` is ``nodes[indptr[k]:indptr[k + 1]]``, and counts
-    only where ``restricted[k]``.
+    A dense mask of a million key groups on ten thousand nodes would take 10 GB, and nearly all of
+    its rows would be without a restriction. Row ``k`` is ``nodes[indptr[k]:indptr[k + 1]]``, and
+    counts only if ``restricted[k]``.
     """
 
     indptr: IntArray
@@ -59,7 +59,7 @@ class AllowedNodes:
 
     @classmethod
     def from_mask(cls, mask: npt.ArrayLike) -> AllowedNodes:
-        """From a boolean [key groups, nodes] mask; an all-true row is not a restriction."""
+        """Make the rows from a boolean [G, N] mask; an all-true row is no restriction."""
         dense: BoolArray = np.array(mask, dtype=bool)
         if dense.ndim != 2:
             raise InvalidInput("allowed: a mask needs the shape [key groups, nodes]")
@@ -69,14 +69,14 @@ class AllowedNodes:
         return cls(np.concatenate(([0], np.cumsum(counts))), nodes, restricted)
 
     def row(self, key_group: int) -> IntArray:
-        """The nodes listed for one key group (empty for a key group without restriction)."""
+        """Return the nodes listed for one key group; none for a key group without restriction."""
         return self.nodes[self.indptr[key_group] : self.indptr[key_group + 1]]
 
     def permits(self, key_groups: IntArray, nodes: IntArray) -> BoolArray:
-        """For each pair: may this key group be on this node?"""
+        """Return, for each pair, whether the key group may be on the node."""
         permitted = ~self.restricted[key_groups]
         asked = np.flatnonzero(~permitted)
-        # Lay the rows of the asked key groups end to end: the cost is theirs, not the table's.
+        # Only the rows of these key groups are read, so the work does not grow with the table.
         starts = self.indptr[key_groups[asked]]
         lengths = self.indptr[key_groups[asked] + 1] - starts
         owner = np.repeat(np.arange(len(asked)), lengths)
@@ -101,7 +101,7 @@ class Problem:
     current: IntArray  # [G], node index
     rack: tuple[str, ...] = ()
     pinned: BoolArray | None = None  # [G]; None: nothing is pinned
-    allowed: AllowedNodes | None = None  # a boolean [G, N] mask is taken as well
+    allowed: AllowedNodes | None = None  # a boolean [G, N] mask is converted
     traffic_from: IntArray | None = None  # [E], key group index
     traffic_to: IntArray | None = None  # [E], key group index
     traffic_rate: FloatArray | None = None  # [E], >= 0
@@ -109,7 +109,7 @@ class Problem:
     pause_s_per_byte: float = 0.0
     weight: FloatArray | None = None  # [R], > 0; None: every resource counts the same
     balanced: BoolArray | None = None  # [R]; False: the resource is a cap; None: all are balanced
-    noise: LoadNoise | None = None  # None: nothing is known of the loads but their means
+    noise: LoadNoise | None = None  # None: only the means of the loads are known
 
     def __post_init__(self) -> None:
         self._check_names()
@@ -148,25 +148,25 @@ class Problem:
 
     @cached_property
     def pinned_mask(self) -> BoolArray:
-        """[G]: ``pinned`` with "nothing is pinned" written out."""
+        """[G]: ``pinned``, all False by default."""
         return np.zeros(self.n_key_groups, dtype=bool) if self.pinned is None else self.pinned
 
     @property
     def weights(self) -> FloatArray:
-        """[R]: ``weight`` with "every resource counts the same" written out."""
+        """[R]: ``weight``, all 1 by default."""
         return np.ones(self.n_resources) if self.weight is None else self.weight
 
     @property
     def balanced_mask(self) -> BoolArray:
-        """[R]: ``balanced`` with "all are balanced" written out."""
+        """[R]: ``balanced``, all True by default."""
         return np.ones(self.n_resources, dtype=bool) if self.balanced is None else self.balanced
 
     @cached_property
     def cap_limit(self) -> FloatArray:
-        """[N, R]: the most load a node may carry: its capacity for a resource that is a cap.
+        """[N, R]: the largest load of a node: its capacity for a resource that is a cap.
 
-        A node above that at the start may keep what it has, but not get more. Infinite where the
-        resource is balanced and where the node does not stay: nothing is moved there anyway.
+        A node above its cap at the start may keep its load, but not get more. The limit is infinite
+        for balanced resources and for nodes that do not stay: no key group moves there.
         """
         limit = np.full((self.n_nodes, self.n_resources), np.inf)
         for r in np.flatnonzero(~self.balanced_mask):
@@ -177,13 +177,13 @@ class Problem:
         return limit
 
     def permits(self, key_groups: IntArray, nodes: IntArray) -> BoolArray:
-        """For each pair: do the allowed nodes let this key group be on this node?"""
+        """Return, for each pair, whether the key group may be on the node."""
         if self.allowed is None:
             return np.ones(len(key_groups), dtype=bool)
         return self.allowed.permits(key_groups, nodes)
 
     def targets_of(self, key_group: int) -> IntArray:
-        """The nodes that this key group may be moved to (its own node may be among them)."""
+        """Return the nodes that this key group may move to; its own node may be one of them."""
         if self.allowed is not None and self.allowed.restricted[key_group]:
             listed = self.allowed.row(key_group)
             return np.unique(listed[self.staying[listed]])
@@ -216,8 +216,8 @@ class Problem:
         _check_length("balanced", balanced, self.n_resources, "resource")
         if not balanced.any():
             raise InvalidInput(
-                "every resource is a cap, so that there is nothing to balance",
-                remedy="leave at least one resource balanced",
+                "every resource is a cap, so there is nothing to balance",
+                remedy="balance at least one resource",
             )
         _freeze(self, "balanced", balanced)
 
@@ -248,7 +248,7 @@ class Problem:
         state_bytes = _as_ints("state_bytes", self.state_bytes)
         _check_length("state_bytes", state_bytes, groups, "key group")
         _check_rows("state_bytes", state_bytes >= 0, self.key_group_ids, state_bytes, ">= 0")
-        # Sums of them are kept in 64 bits everywhere; one that wraps would pass any budget.
+        # All sums of bytes have 64 bits; a sum that overflows would fit any budget.
         if float(state_bytes.sum(dtype=np.float64)) >= LARGEST_TOTAL:
             raise InvalidInput(
                 "the total of state_bytes does not fit into 64 bits",
@@ -333,7 +333,7 @@ class Problem:
 
 
 def _freeze(owner: object, field: str, value: Any) -> None:
-    """Set a field of a frozen dataclass; an array is made read-only (it is our own copy)."""
+    """Set a field of a frozen dataclass; an array (a copy) is made read-only."""
     if isinstance(value, np.ndarray):
         value.setflags(write=False)
     object.__setattr__(owner, field, value)
@@ -378,7 +378,7 @@ def _check_length(field: str, values: Any, length: int, of_what: str) -> None:
 def _check_rows(
     field: str, is_good: npt.NDArray[np.bool_], names: Sequence[str], values: Any, allowed: str
 ) -> None:
-    """Name the first row that is not good. NaN compares false, so it is caught here too."""
+    """Raise an error with the first bad row. NaN is bad, because it compares false."""
     good = is_good & np.isfinite(values)
     if good.all():
         return

@@ -1,4 +1,4 @@
-"""What a solver hands back: an assignment, our own status words, and every figure promised."""
+"""The result of a solver: assignment, status, and every promised figure."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from solvers.model import metrics
 from solvers.model.problem import IntArray, Problem
 
 PROOF_TOLERANCE = 1e-5
-"""Percentage points of load distance. A plan this close to a proven bound counts as optimal: it
-is ten times the solver's own feasibility tolerances, and far below anything measurable."""
+"""Percentage points of load distance. A plan this close to a proven bound counts as optimal. This
+is ten times the feasibility tolerance of HiGHS, and too small to be measured."""
 
 TraceStep = tuple[float, str, float]
-"""(seconds since the start, method or step, load distance then)."""
+"""(seconds since the start, method or step, load distance at that time)."""
 
 
 class Status(StrEnum):
-    """Our own vocabulary; each method maps its solver's words onto it."""
+    """Status of a result; each method maps its solver's status to it."""
 
     OPTIMAL = "optimal"
     FEASIBLE = "feasible"
@@ -29,15 +29,15 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Result:
-    """A solver's answer. Load distances are in percent of the mean unless they say points.
+    """The result of a solver. Load distances are in percent of the mean, or in points if named so.
 
-    ``bound`` is a proven lower bound on the load distance of every assignment that keeps the
-    budget; ``gap`` = load_distance - bound in percentage points, 0 where optimality is proven.
-    ``moves`` and ``bytes`` are what the budget counts; forced moves are apart; ``pause_s`` is the
+    ``bound`` is a proven lower bound on the load distance of every assignment within the budget;
+    ``gap`` = load_distance - bound in percentage points, 0 if optimality is proven. ``moves`` and
+    ``bytes`` are limited by the budget; forced moves are counted separately. ``pause_s`` is the
     pause of the whole plan, of which ``forced_pause_s`` is due to forced moves. ``load_index`` is
-    the total load under the plan in percent of the total as it is, for the resource that it
-    lowers least: below 100 where records that stay on a node need not be serialised.
-    An infeasible result carries the current assignment, neither bound nor gap, and the reason.
+    the total load under the plan in percent of the total now, for the resource that it lowers
+    least: below 100 if records that stay on a node need no serialisation.
+    An infeasible result has the current assignment, neither bound nor gap, and the reason.
     """
 
     method: str
@@ -68,7 +68,7 @@ class Result:
         return self.status is not Status.INFEASIBLE
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures as JSON can hold them (no assignment): what result.json says."""
+        """Return the figures for result.json, without the assignment."""
         return {
             "method": self.method,
             "status": self.status.value,
@@ -96,7 +96,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class SolverRun:
-    """What a method reports of its own run, beside the assignment."""
+    """The report of a method on its run, without the assignment."""
 
     method: str
     bound: float
@@ -114,14 +114,14 @@ def make_result(
     after: Problem | None = None,
     is_changed: bool = False,
 ) -> Result:
-    """Compute every figure of a result from the assignment itself, never from a solver's floats.
+    """Compute every figure of a result from the assignment, not from values of the solver.
 
     Args:
         problem: The problem as it was measured.
         assignment: The node index of each key group. The result keeps it, read-only.
-        run: What the method reports of its run.
-        after: The problem with loads and traffic under the plan, where they depend on the plan.
-        is_changed: Whether the plan changes something beside the assignment.
+        run: The report of the method on its run.
+        after: The problem with loads and traffic under the plan, if they depend on the plan.
+        is_changed: Whether the plan changes something other than the assignment.
     """
     after = after or problem
     distance = metrics.load_distance(after, assignment)
@@ -136,7 +136,14 @@ def make_result(
 
 
 def infeasible_result(problem: Problem, *, method: str, reason: str, seconds: float) -> Result:
-    """The result where no plan keeps all the rules: the current assignment, and the reason."""
+    """Make the result for a problem without a plan that keeps all rules.
+
+    Args:
+        problem: The problem; the result has its current assignment.
+        method: The name of the method.
+        reason: Why there is no plan, with a remedy.
+        seconds: The time that the method took.
+    """
     run = SolverRun(method, 0.0, seconds, reason=reason)
     proof = _Proof(Status.INFEASIBLE, None, None)
     return _result(problem, problem.current.copy(), problem, proof, run)
@@ -144,7 +151,7 @@ def infeasible_result(problem: Problem, *, method: str, reason: str, seconds: fl
 
 @dataclass(frozen=True, slots=True)
 class _Proof:
-    """The status, and the bound and the gap that it follows from."""
+    """The status, and the bound and the gap that it is derived from."""
 
     status: Status
     bound: float | None

@@ -1,6 +1,6 @@
-"""When a solver stops: after some seconds by the clock, after a number of steps, or when done.
+"""Stopping rules of solvers: after some seconds, after a number of steps, or when done.
 
-A stop by steps is repeatable; a stop by the clock is not.
+A stop after steps gives the same plan in each run; a stop by the clock does not.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class SolverClock:
         return time.monotonic() - self.started
 
     def remaining(self) -> float | None:
-        """Seconds left, never negative; ``None`` where there is no limit."""
+        """Return the remaining seconds, at least 0; ``None`` without a limit."""
         return None if self.seconds is None else max(0.0, self.seconds - self.elapsed())
 
     def is_over(self) -> bool:

@@ -1,8 +1,8 @@
-"""What traffic costs: load for every record that is serialised, and a price by distance.
+"""The costs of traffic: load for every record that is serialised, and a price by distance.
 
 Collocation lowers load because a record between two key groups of one node is neither serialised
-nor deserialised [ICDE17, 4.3.2]. The cost of one record is measured, never assumed: all
-defaults here are zero.
+nor deserialised [ICDE17, 4.3.2]. The cost of one record is measured: all defaults here are
+zero.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from solvers.model.problem import FloatArray, Problem
 
 @dataclass(frozen=True, slots=True)
 class TrafficCosts:
-    """``send`` and ``receive``: load per record sent to another node, one number per resource,
-    in the unit of the problem's load per unit of its rate; empty means none.
+    """The load and the price of a record.
 
-    The prices weigh a record by how far it goes; they are only compared with each other.
+    ``send`` and ``receive``: load per record sent to, and received from, another node, one number
+    per resource, in the unit of the problem's load per unit of its rate; empty means none.
+
+    The prices depend on the distance of a record. Only their ratios matter.
     """
 
     send: tuple[float, ...] = ()
@@ -57,7 +59,7 @@ class TrafficCosts:
         return self.between_racks - self.within_rack
 
     def per_resource(self, problem: Problem) -> tuple[FloatArray, FloatArray]:
-        """([R], [R]): send and receive with "none" written out."""
+        """Return [R] each: send and receive, zeros by default."""
         return _filled("send", self.send, problem), _filled("receive", self.receive, problem)
 
 

@@ -1,28 +1,28 @@
-"""The traffic between key groups as compressed rows, so that a move costs its degree alone."""
+"""Traffic between key groups as compressed rows.
+
+The work of a move grows with the number of its partners, not with the size of the graph.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ballast.contracts.errors import InvalidInput
 from solvers.model.problem import FloatArray, IntArray, Problem
 
 
 def sum_by(index: IntArray, weight: FloatArray, size: int) -> FloatArray:
-    """[size]: the weights of each index added up."""
+    """[size]: the sum of the weights of each index."""
     return np.bincount(index, weights=weight, minlength=size).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TrafficGraph:
-    """Row ``k`` holds the partners of key group ``k``, each once, with the rates both ways.
+    """Row ``k`` has the partners of key group ``k``, each once, with the rates in both directions.
 
-    An edge from a key group to itself never leaves its node: it is kept out of the rows and
-    summed in ``self_rate``, so that the collocation factor still counts it.
+    An edge from a key group to itself never leaves its node. It is not in the rows; its rate is
+    added to ``self_rate``, so that the collocation factor still counts it.
     """
 
     indptr: IntArray
@@ -33,7 +33,7 @@ class TrafficGraph:
 
     @classmethod
     def of(cls, problem: Problem) -> TrafficGraph:
-        """The problem's traffic; without any, a graph without edges."""
+        """Return the graph of the problem's traffic; without traffic it has no edges."""
         if (
             problem.traffic_from is None
             or problem.traffic_to is None
@@ -49,7 +49,14 @@ class TrafficGraph:
     def from_edges(
         cls, n_vertices: int, source: IntArray, target: IntArray, rate: FloatArray
     ) -> TrafficGraph:
-        """Directed edges, in any order and possibly listed more than once (rates add up)."""
+        """Make the graph from directed edges.
+
+        Args:
+            n_vertices: The number of key groups.
+            source: [E], the key group that sends, in any order.
+            target: [E], the key group that receives.
+            rate: [E], >= 0; the rates of an edge that occurs more than once are added.
+        """
         is_self = source == target
         used = ~is_self & (rate > 0)
         a, b, w = source[used], target[used], rate[used]
@@ -73,25 +80,21 @@ class TrafficGraph:
 
     @property
     def rate(self) -> FloatArray:
-        """Both directions of each row's entry together."""
+        """The sum of both directions of each entry."""
         both: FloatArray = self.rate_out + self.rate_in
         return both
 
     @property
     def total_rate(self) -> float:
-        """Of all edges, those of a key group to itself included."""
+        """The rate of all edges, including those of a key group to itself."""
         return float(self.rate_out.sum()) + self.self_rate
 
     def rows(self) -> IntArray:
-        """[entries]: the vertex whose row an entry is in."""
+        """[entries]: the vertex to whose row an entry belongs."""
         return np.repeat(np.arange(self.n_vertices), np.diff(self.indptr))
 
-    def collocated_rate(self, assignment: IntArray) -> float:
-        together = assignment[self.rows()] == assignment[self.partner]
-        return float(self.rate_out[together].sum()) + self.self_rate
-
     def subgraph(self, vertices: IntArray) -> TrafficGraph:
-        """The graph among some vertices, renumbered in their order."""
+        """Return the graph of some vertices, renumbered in their order."""
         position = np.full(self.n_vertices, -1, dtype=np.int64)
         position[vertices] = np.arange(len(vertices))
         starts, lengths = self.indptr[vertices], np.diff(self.indptr)[vertices]
@@ -108,33 +111,3 @@ class TrafficGraph:
             self.rate_in[entry],
             0.0,
         )
-
-
-def edges_from_names(
-    key_group_ids: Sequence[str], rows: Iterable[tuple[str, str, float]]
-) -> tuple[IntArray, IntArray, FloatArray]:
-    """(from, to, rate) by name into the arrays of a ``Problem``; says which row is bad."""
-    index: Mapping[str, int] = {name: k for k, name in enumerate(key_group_ids)}
-    source, target, rates = [], [], []
-    for number, (a, b, rate) in enumerate(rows):
-        for name in (a, b):
-            if name not in index:
-                raise InvalidInput(
-                    f"traffic row {number} names the unknown key group {name!r}",
-                    value=name,
-                    remedy="list it among the key groups, or drop the row",
-                )
-        if not (math.isfinite(rate) and rate >= 0):
-            raise InvalidInput(
-                f"traffic row {number} from {a!r} to {b!r} has the rate {rate!r}",
-                value=rate,
-                allowed="a number >= 0",
-            )
-        source.append(index[a])
-        target.append(index[b])
-        rates.append(rate)
-    return (
-        np.array(source, dtype=np.int64),
-        np.array(target, dtype=np.int64),
-        np.array(rates, dtype=np.float64),
-    )

@@ -26,6 +26,7 @@ from solvers.model.stop import Stop
 from solvers.planner.allocation import AUTO, Allocation, AllocationOptions, allocate, route_keys
 from solvers.planner.decision import as_change, result_or_unchanged
 from solvers.planner.round import RoundPlan, ScalingRequest, plan_round
+from solvers.planner.skew_check import SkewCheck, SkewCheckRequest, check_local_skew
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ class PlanRequest:
     has_other_change: bool = False
     """Whether the draft changes something beside key groups, keys and nodes, such as weights of a
     region. The plan is then a change in any case."""
+    unmeasured: Mapping[str, str] = field(default_factory=dict)
+    """Operators that were measured for too few windows, and why: their load is not known."""
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -81,6 +84,8 @@ class Plan:
     """Moves that would save traffic and do not pay for their cost."""
     nodes: RoundPlan | None = None
     """What the plan does with nodes; None if the job is not scaled."""
+    skew: SkewCheck | None = None
+    """Skew of single operators and edges; None if nothing was solved or decided."""
 
     def loads(self, objective: Objective, resource: str) -> Mapping[str, float]:
         """Load that each node carries under the plan; empty if the problem lacks the resource."""
@@ -121,7 +126,7 @@ def plan(request: PlanRequest) -> Plan:
         )
         problem, allocation = nodes.problem, nodes.allocation
     found = _with_routes(request, problem, allocation, nodes)
-    return _decided(request, found) if found.result.is_solved else found
+    return _checked(request, _decided(request, found)) if found.result.is_solved else found
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -214,6 +219,28 @@ def _decided(request: PlanRequest, found: Plan) -> Plan:
     if is_kept:
         return replace(found, result=result)
     return replace(found, result=result, routing=request.keys.routing, rerouted=found.problem)
+
+
+def _checked(request: PlanRequest, found: Plan) -> Plan:
+    """The plan after the check of single operators and edges, which may move key groups."""
+    nodes = found.nodes
+    check = check_local_skew(
+        SkewCheckRequest(
+            problem=found.problem,
+            result=found.result,
+            objective=request.objective,
+            policy=request.policy,
+            budget=request.budget,
+            stop=request.stop,
+            seed=request.seed,
+            method=request.method,
+            changes_nodes=nodes is not None and bool(nodes.added or nodes.marked or nodes.revived),
+            statistics=request.keys.statistics,
+            routing=found.routing,
+            unmeasured=request.unmeasured,
+        )
+    )
+    return replace(found, result=check.result, skew=check)
 
 
 def _rerouted(problem: Problem, keys: KeyRouting, routing: Routing) -> Problem:

@@ -73,6 +73,7 @@ def apply_question(problem: Problem, question: WhatIfQuestion) -> Problem:
         more,
         capacity=more.capacity * np.array(factors)[:, None],
         load=more.load * load_factors.reshape(-1, 1),
+        noise=None if more.noise is None else more.noise.of_scaled_loads(load_factors),
         rack=_racks(more, question.racks),
     )
     return with_states(changed, states)
@@ -84,7 +85,7 @@ def _racks(problem: Problem, racks: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def with_load_of(problem: Problem, other: Problem) -> Problem:
-    """The problem with the loads that its key groups have in another problem.
+    """The problem with the loads, and their noise, that its key groups have in another problem.
 
     Raises:
         InvalidInput: the other problem has other resources, or lacks a key group.
@@ -102,7 +103,8 @@ def with_load_of(problem: Problem, other: Problem) -> Problem:
             remedy="ask for a period in which the job had the key groups it has now",
         )
     rows = [known[name] for name in problem.key_group_ids]
-    return dataclasses.replace(problem, load=other.load[rows])
+    noise = None if other.noise is None else other.noise.of_key_groups(np.array(rows))
+    return dataclasses.replace(problem, load=other.load[rows], noise=noise)
 
 
 class NodesThatHold(NamedTuple):

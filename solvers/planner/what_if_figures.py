@@ -11,7 +11,7 @@ from solvers.model.problem import IntArray, Problem
 from solvers.model.result import Result
 
 
-def plan_figures(problem: Problem, result: Result) -> dict[str, Any]:
+def result_figures(problem: Problem, result: Result) -> dict[str, Any]:
     """A plan's figures by name; None if the plan does not have the figure."""
     return {
         "nodes": int(problem.staying.sum()),

@@ -19,7 +19,24 @@ from solvers.rebalance import auto, flux, milp, search, unchanged
 
 @dataclass(frozen=True, slots=True)
 class RebalanceMethod:
-    """A method: its function, and the dataclass of the parameters that the function takes."""
+    """A method: its ``solve`` and the dataclass of its parameters.
+
+    Every ``solve`` has the same signature and meaning:
+
+    Args:
+        problem: Nodes, key groups, loads and the current assignment.
+        budget: Limits on the moves that are not forced.
+        stop: Limits of seconds and steps; without any, the method runs until it is done.
+        seed: Seed of the random numbers. The same seed and steps give the same plan.
+        params: Parameters of the method.
+
+    Returns:
+        The plan with its figures, its bound and its trace. A problem that no assignment solves
+        has the status ``infeasible`` and the reason.
+
+    Raises:
+        InvalidInput: A parameter does not fit the problem (only the MILP's ``start``).
+    """
 
     solve: Callable[[Problem, Budget, Stop, int, Any], Result]
     params: type[Any]

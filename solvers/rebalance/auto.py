@@ -1,8 +1,8 @@
-"""The best of all methods, never worse than what it replaces; says which of them won.
+"""Runs the methods one after another and returns the best plan, with the name of its method.
 
-Order: unchanged (the yardstick), Flux (fast at any size), the search, and then, where a gap is
-left and the model is small enough, the MILP of [ICDE17, 4.3.1], which starts from the best plan so
-far and may prove it. A plan that is no better than leaving things alone is not made.
+Order: unchanged (the reference), Flux (fast at any size), the search, and the MILP of
+[ICDE17, 4.3.1] if a gap is left and the model is small enough; it starts from the best plan so far
+and may prove it optimal. The result is that of ``unchanged`` if no other plan is better.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from solvers.rebalance.search import SearchParams
 
 NAME = "auto"
 FLUX_SHARE = 0.1
-"""Share of the time that Flux may take; it needs it only with very many key groups."""
+"""Share of the time that Flux may take. Flux needs all of it only with very many key groups."""
 SEARCH_SHARE = 0.85
-"""Share of what is left that the search gets where the MILP may run after it."""
+"""Share of the remaining time for the search if the MILP may run after it."""
 LONG_S = 5.0
 LONG_SEARCH_SHARE = 0.5
-"""With more time than that the search has settled, and the MILP may close the gap."""
+"""Share for the search if more than ``LONG_S`` remain: by then it rarely improves any more, and
+the MILP may close the gap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,10 @@ class AutoParams:
 
 
 def solve(problem: Problem, budget: Budget, stop: Stop, seed: int, params: AutoParams) -> Result:
-    """Run the methods one after another and keep the best plan and the best bound."""
+    """Run the methods one after another; return the best plan with the best bound.
+
+    Arguments and result are described in ``RebalanceMethod``.
+    """
     make_ready(problem.n_resources > 1)
     clock = stop.start()
     first = unchanged.solve(problem, budget, stop, seed, unchanged.UnchangedParams())
@@ -71,7 +75,7 @@ def solve(problem: Problem, budget: Budget, stop: Stop, seed: int, params: AutoP
 
 
 def _search_share(problem: Problem, budget: Budget, stop: Stop, clock: SolverClock) -> float:
-    """All of the time where no model could be built in what is left of it."""
+    """Return the share of the remaining time for the search; 1 if the MILP is too large to run."""
     remaining = clock.remaining()
     if remaining is None:
         return 1.0
@@ -81,7 +85,10 @@ def _search_share(problem: Problem, budget: Budget, stop: Stop, clock: SolverClo
 
 
 def _is_proven(problem: Problem, results: list[Result]) -> bool:
-    """The best plan meets the bound and nothing is left to drain: a MILP could only save moves."""
+    """Return whether the best plan meets the bound and no load is left on draining nodes.
+
+    The MILP could then only save moves.
+    """
     best = results[_winner(problem, results)]
     return _is_settled(results) or (best.gap == 0 and best.draining_load == 0)
 
@@ -92,7 +99,7 @@ def _share(stop: Stop, clock: SolverClock, share: float) -> Stop:
 
 
 def _is_settled(results: list[Result]) -> bool:
-    """Nothing can be gained any more: a perfect balance, nothing left to drain, no move made."""
+    """Return whether no improvement is possible: no deviation, nothing to drain, no moves."""
     return any(
         r.load_distance <= PROOF_TOLERANCE and r.draining_load == 0 and r.moves == 0
         for r in results
@@ -130,7 +137,7 @@ def _account(result: Result) -> str:
 
 
 def _joined_trace(results: list[Result]) -> tuple[TraceStep, ...]:
-    """Each method's own clock started when the one before it ended."""
+    """Join the traces; the times of each method begin at the end of the one before."""
     joined: list[TraceStep] = []
     offset = 0.0
     for result in results:

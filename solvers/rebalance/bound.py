@@ -1,17 +1,17 @@
-"""A proven lower bound on load distance under the budget, cheap at every scale.
+"""A proven lower bound on load distance under the budget, fast at every problem size.
 
-A load distance d is impossible when even the least that has to happen breaks the budget:
+A load distance d is impossible if the fewest necessary departures and arrivals exceed the budget:
 
-1. departures: an overloaded node loses at least its fewest largest key groups; arrivals: an
-   underloaded one gains at least the fewest largest of all;
+1. departures of an overloaded node: at least the number that is enough if its largest key groups
+   leave; arrivals at an underloaded node: the same with the largest key groups of all nodes;
 2. events: a move is one departure and one arrival, so twice the moves must cover the fewest events
    that bring every node into the band, where one and two events are tested exactly;
-3. volume: with those departures made, largest first, and the largest of all after them, the moves
-   must carry what the underloaded nodes lack;
+3. volume: the moves, those departures first and then the largest key groups of all, must move as
+   much load as the underloaded nodes lack;
 4. bytes and pause: the same with key groups that may be cut into parts, cheapest load first.
 
-With several resources a node's departures (and its arrivals) are the most that any of them asks
-for, and departures and arrivals of one node add up. Beside this, one key group alone may overload
+With several resources a node's departures (and its arrivals) are the maximum over the resources,
+and departures and arrivals of one node add up. In addition, one key group alone may overload
 the largest node, and whole-numbered loads cannot meet a fraction. Bisection finds the largest
 impossible d. Every simplification drops a rule or rounds in favour of "possible", so the bound can
 only be too low.
@@ -39,9 +39,9 @@ _known: WeakKeyDictionary[Problem, dict[Budget, float]] = WeakKeyDictionary()
 
 
 def counting_bound(problem: Problem, budget: Budget) -> float:
-    """Lower bound on load distance in percent of the mean, for the worst resource.
+    """Return a lower bound on load distance in percent of the mean, for the worst resource.
 
-    Every method states it, and ``auto`` runs several on one problem, so it is kept with it.
+    The value is cached with the problem, because ``auto`` runs several methods on it.
     """
     known = _known.setdefault(problem, {})
     if budget not in known:
@@ -63,7 +63,7 @@ def _counting_bound(problem: Problem, budget: Budget) -> float:
 
 
 def _indivisible(problem: Problem, r: int, mean: float) -> float:
-    """A key group left on a draining node loads no node that stays; every other one does."""
+    """Return the bound from the largest key group that must be on a staying node."""
     has_to_stay = ~problem.draining[problem.current] | must_move_mask(problem)
     largest = float(problem.load[has_to_stay, r].max(initial=0.0))
     room = float(problem.capacity[problem.staying, r].max())
@@ -71,8 +71,10 @@ def _indivisible(problem: Problem, r: int, mean: float) -> float:
 
 
 def _whole(problem: Problem, r: int, mean: float) -> float:
-    """Whole-numbered loads: no node gets closer to its share than the nearest multiple of their
-    largest common divisor."""
+    """Return the bound from whole-numbered loads; 0 if they are fractions.
+
+    The load of a node is a multiple of the greatest common divisor of all loads.
+    """
     load = problem.load[:, r]
     if not (float(load.sum()) < EXACT_WHOLE and bool(np.all(load == np.floor(load)))):
         return 0.0
@@ -84,7 +86,7 @@ def _whole(problem: Problem, r: int, mean: float) -> float:
 
 
 def most_moves(problem: Problem, budget: Budget) -> int:
-    """The most voluntary moves that any plan within the budget can make."""
+    """Return the largest number of voluntary moves of any plan within the budget."""
     can_move = movable_mask(problem, budget) & ~metrics.forced_mask(problem)
     most = int(can_move.sum())
     if budget.moves is not None:
@@ -107,16 +109,19 @@ class _Resource:
     """Rounding error of a sum of all loads."""
     fair: FloatArray  # [S]: the fair share of each staying node
     free_volume: float
-    """Load of forced moves: it comes without a budget."""
+    """Load of forced moves, which cost no budget."""
     column: ResourceColumn
 
     def band(self, distance: float) -> tuple[FloatArray, FloatArray]:
-        """Lowest and highest load of each node; rounding is in favour of "possible"."""
+        """Return the lowest and highest load of each node, rounded in favour of "possible"."""
         width = distance / self.weight
         return self.fair * (1 - width) - self.slack, self.fair * (1 + width) + self.slack
 
     def lacking(self, lowest: FloatArray) -> float:
-        """The load that nodes lack of their lowest, beyond what forced moves bring."""
+        """Return the load that nodes need to reach the lower end of the band.
+
+        The load of forced moves is subtracted.
+        """
         lack = np.maximum(0.0, lowest - self.column.sums).sum()
         return float(lack - self.free_volume - self.slack)
 
@@ -131,7 +136,7 @@ class _LimitedUnit:
 
 
 class _Counting:
-    """The sorted loads, laid out so that one try of d costs no more than one pass over them."""
+    """The sorted loads, arranged so that a test of one d is a single pass."""
 
     def __init__(
         self, problem: Problem, budget: Budget, counted: list[int], mean: FloatArray
@@ -148,7 +153,7 @@ class _Counting:
         ]
 
     def largest_impossible(self, known: float) -> float:
-        """The largest d that is proven impossible, at least ``known``, in units of the mean."""
+        """Return the largest d proven impossible, at least ``known``, in units of the mean."""
         low = known
         if not self.is_impossible(low):
             return low
@@ -166,7 +171,7 @@ class _Counting:
         return low
 
     def is_impossible(self, distance: float) -> bool:
-        """Whether the least that has to happen for this distance breaks the budget."""
+        """Return whether the fewest necessary moves for this distance exceed the budget."""
         from solvers.rebalance.kernels.distance_bound import count_events
 
         n_nodes = len(self.resources[0].column.sums)

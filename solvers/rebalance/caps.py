@@ -1,11 +1,11 @@
-"""Room under the caps for what must move: the one question of feasibility that is a search.
+"""Make room under the caps for the key groups that must move.
 
-Without caps, what has to leave a dead or a forbidden node can go to any node that stays. With caps
-([ICDE17, 4.3.1]: the bottleneck is balanced, the other resources must only fit) it may not fit
-where it was put, and something else may have to make room for it, within the budget.
+Without caps, a key group that must leave a dead or a forbidden node can move to any node that
+stays. Only with caps ([ICDE17, 4.3.1]: the bottleneck is balanced, the other resources must only
+fit) is feasibility a search: other key groups may have to move, within the budget, to make room.
 
-The search is exact as far as its steps reach: on a node over a cap some key group that is there
-has to go, in every plan; so it tries each of them, on each of its targets, and goes on from there.
+On a node over a cap, some key group must leave in every plan, so the search tries each of them on
+each target. It is exact unless it reaches the limit of its steps.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from solvers.model.budget import Budget
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 
 MAX_STEPS = 2_000
-"""Tries before it gives up: seconds at ten thousand nodes, complete on a handful."""
+"""Steps after which the search ends without an answer (a few seconds for ten thousand nodes)."""
 MAX_DEPTH = 200
-"""Key groups moved one after another in one try; Python's own stack ends at about a thousand."""
+"""Most moves in one branch of the search; Python's stack ends at about a thousand calls."""
 
 
 class CapRepair:
-    """Looks for the changes that bring an assignment under its caps.
+    """Searches for moves that bring an assignment under its caps.
 
-    ``free``: key groups whose place costs nothing to change (they must move anyway).
+    ``free``: key groups whose moves cost nothing (they must move anyway).
     ``movable``: key groups that may be moved at all.
     """
 
@@ -53,7 +53,10 @@ class CapRepair:
         self.is_complete = True
 
     def run(self) -> bool:
-        """Whether ``assignment`` now keeps the caps; False and complete: no plan does."""
+        """Return whether ``assignment`` now keeps the caps.
+
+        False with ``is_complete`` means that no plan keeps them.
+        """
         return self._repair(0)
 
     def _repair(self, depth: int) -> bool:
@@ -70,18 +73,18 @@ class CapRepair:
             self._put(group, target)
             if self._repair(depth + 1):
                 return True
-            # Put back what was there, rather than take away again: floats would drift.
+            # Restore the old sums. Subtracting the load again would accumulate rounding errors.
             self.assignment[group], self.open[group], self.left = origin, True, left
             self.sums[[origin, target]] = rows
         return False
 
     def _changes(self, over: BoolArray) -> Iterator[tuple[int, int]]:
-        """Key groups of one node that is over a cap, each with its targets, the roomiest first."""
+        """Yield moves off the node that is most over a cap, the emptiest targets first."""
         excess = np.where(over, self.sums / self.limit, 0.0)
         node, r = np.unravel_index(int(np.argmax(excess)), excess.shape)
         load = self.problem.load[:, r]
         here = np.flatnonzero((self.assignment == node) & self.open & (load > 0))
-        # What must move anyway first, then the smallest that is enough on its own.
+        # Free key groups first, then the smallest that alone brings the node under its cap.
         too_small = load[here] < self.sums[node, r] - self.limit[node, r]
         for k in here[np.lexsort((load[here], too_small, ~self.free[here]))].tolist():
             if bool(np.all(self._price(k) <= self.left)):
@@ -109,7 +112,7 @@ class CapRepair:
 
 
 def keep_caps(problem: Problem, plan: IntArray, stripped: IntArray) -> IntArray:
-    """A plan without its useless moves, unless that breaks a cap: those moves made room."""
+    """Return the stripped plan, or the whole plan if the stripped one breaks a cap."""
     return plan if metrics.over_cap(problem, stripped).any() else stripped
 
 
@@ -122,7 +125,7 @@ def _limits(budget: Budget) -> FloatArray:
 
 
 def _costs(problem: Problem) -> FloatArray:
-    """[G, 3]: what moving each key group takes of the moves, the bytes and the pause."""
+    """[G, 3]: the cost of moving each key group in moves, bytes and seconds of pause."""
     return np.column_stack(
         (
             np.ones(problem.n_key_groups),

@@ -1,6 +1,6 @@
-"""Which of several plans is better, in one place, so that every method means the same by it.
+"""Compares plans; every method uses this order.
 
-Order: load distance; then what is left on draining nodes ([ICDE17, 4.3.1] minimises both); then
+Order: load distance; then the load on draining nodes ([ICDE17, 4.3.1] minimises both); then
 fewer moves, then fewer bytes. Differences within the tolerance are ties.
 """
 
@@ -16,11 +16,13 @@ from solvers.model.problem import IntArray, Problem
 from solvers.rebalance.start import misplaced_mask
 
 TIE = 1e-6
-"""Percentage points of load distance, and percent of the load left on draining nodes."""
+"""Tolerance: percentage points of load distance, and percent of the load on draining nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
+    """The figures by which plans are compared; smaller is better."""
+
     load_distance: float
     draining_load: float
     draining_groups: int
@@ -40,7 +42,7 @@ class Score:
 
 
 def best_index(scores: Sequence[Score]) -> int:
-    """Index of the best score; the earliest one among equals."""
+    """Return the index of the best score; the first of equal ones."""
     left = list(range(len(scores)))
     lowest = min(s.load_distance for s in scores)
     left = [i for i in left if scores[i].load_distance <= lowest + TIE]
@@ -54,10 +56,7 @@ def best_plan(problem: Problem, plans: Sequence[IntArray]) -> IntArray:
 
 
 def without_useless_moves(problem: Problem, assignment: IntArray) -> IntArray:
-    """The plan, or the same plan with only its necessary moves where the others do not pay.
-
-    This is what "never worse than doing nothing" means where dead nodes make "nothing" impossible.
-    """
+    """Return the plan, or only its necessary moves if the other moves improve nothing."""
     optional = metrics.voluntary_mask(problem, assignment) & ~misplaced_mask(problem)
     necessary_only = np.where(optional, problem.current, assignment)
     # A necessary move may only fit where an optional one made room under a cap.

@@ -1,4 +1,4 @@
-"""Compiles the kernels, or reads them from numba's cache, before the clock of a solve starts.
+"""Compiles the kernels, or loads them from numba's cache, before the clock of a solve starts.
 
 :func:`main` fills the cache. ``make setup`` and the image call it once, so that a fresh process
 only reads the cache. Without a cache the first solve of a process compiles, which takes about a
@@ -22,9 +22,15 @@ _ready: set[bool] = set()
 
 
 def make_ready(several_resources: bool = False) -> tuple[float, bool]:
-    """Load the kernels. Returns the seconds that it took, and whether one had to be compiled.
+    """Load the kernels, or compile them if there is no cache.
 
     Only the first call of a process does something; later calls return (0, False).
+
+    Args:
+        several_resources: Also load the kernels for problems with several resources.
+
+    Returns:
+        The seconds that it took, and whether a kernel had to be compiled.
     """
     if several_resources in _ready or True in _ready:
         return 0.0, False
@@ -38,13 +44,13 @@ def make_ready(several_resources: bool = False) -> tuple[float, bool]:
 
 
 def _run_once(problem: Problem, budget: Budget) -> list[Any]:
-    """Call every loop that one resource needs, with the types of a real call. Returns the loops."""
+    """Call every loop for problems with one resource as a solve does, and return the loops."""
     from solvers.rebalance.bound import counting_bound
     from solvers.rebalance.kernels.annealing import anneal
     from solvers.rebalance.kernels.construction import construct
     from solvers.rebalance.kernels.deviation import worst_node
     from solvers.rebalance.kernels.distance_bound import count_events, largest_volume, least_cost
-    from solvers.rebalance.kernels.finishing import drain, send_home
+    from solvers.rebalance.kernels.finishing import drain, undo_moves
     from solvers.rebalance.kernels.polishing import PolishingPass, polish
 
     counting_bound(problem, budget)
@@ -57,16 +63,16 @@ def _run_once(problem: Problem, budget: Budget) -> list[Any]:
     anneal(schedule, SearchRule(0.1, True), random, fixed, plan, best)
     construct(0.5, fixed, plan)
     none = np.zeros(0, dtype=np.int64)
-    send_home(0.0, none, fixed, plan)
+    undo_moves(0.0, none, fixed, plan)
     drain(0.0, none, fixed, plan)
     return [
-        worst_node, polish, anneal, send_home, drain, construct,
+        worst_node, polish, anneal, undo_moves, drain, construct,
         count_events, largest_volume, least_cost,
     ]  # fmt: skip
 
 
 def _run_pairing_once(problem: Problem, budget: Budget) -> list[Any]:
-    """Call the loop that several resources need as well. Returns it."""
+    """Call the loop that only problems with several resources use, and return it."""
     from solvers.rebalance.kernels.pairing import PairingRound, pair_off
 
     layout = Layout.of(problem, budget)

@@ -1,15 +1,15 @@
 """Flux, the baseline of [ICDE17, 2.2]: pair the fullest node with the emptiest.
 
 Each round sorts the nodes by load in descending order and moves the biggest suitable key group
-from the first to the last, from the second to the second last, and so on, so that the variance of
-the loads falls; rounds repeat while they help and the budget lasts. Like [ICDE17, 3] it
-looks at the bottleneck resource alone, the balanced one with the greatest weighted use; a move that
-would break a cap is not made.
+from the first to the last, from the second to the second last, and so on. Rounds repeat while the
+variance falls and budget is left. As in [ICDE17, 3], only the bottleneck resource counts: the
+balanced one with the greatest weighted use. A move that breaks a cap is not made.
 
-Where the print leaves room: "suitable" is the biggest key group that brings donor and receiver
-closest without overshooting, else the smallest that still lowers the variance; with capacities
-the variance is that of load / capacity. A draining node is a donor whose target is no load at
-all, so that a drain and an overload compete by urgency. The best round is kept, never a worse one.
+The paper does not define "suitable": here it is the biggest key group that brings donor and
+receiver closer without overshooting, otherwise the smallest that lowers the variance. With
+capacities the variance is that of load / capacity. A draining node is a donor with a target of 0,
+so that draining and overloaded nodes are ordered by the same surplus. The result is the plan of
+the best round.
 """
 
 from __future__ import annotations
@@ -55,15 +55,18 @@ def solve(
     seed: int,  # noqa: ARG001 - every method has the same signature
     params: FluxParams,
 ) -> Result:
-    """Balance with Flux. Nothing in it is random, so the seed has no effect."""
+    """Balance with Flux. It is deterministic, so the seed has no effect.
+
+    Arguments and result are described in ``RebalanceMethod``.
+    """
     clock = stop.start()
     reason = why_infeasible(problem, budget)
     if reason is not None:
         return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
     search = _FluxRounds(problem, budget)
     trace = _run_rounds(search, stop, clock, params)
-    search.back_to_best()
-    _drain_with_what_is_left(search, clock)
+    search.restore_best()
+    _spend_rest_on_drains(search, clock)
     found = search.assignment
     return make_result(
         problem,
@@ -77,8 +80,8 @@ def solve(
     )
 
 
-class _Purse:
-    """What is left of the budget. A key group sent home again gives its cost back."""
+class _BudgetLeft:
+    """The rest of the budget. A key group that returns to its first node returns its cost."""
 
     def __init__(self, problem: Problem, budget: Budget) -> None:
         self._home = problem.current
@@ -95,33 +98,37 @@ class _Purse:
         limits = [x for x in (budget.moves, budget.bytes, budget.pause_s) if x is not None]
         self._left = np.array(limits, dtype=np.float64)
 
-    def charge_of(self, groups: IntArray, sources: IntArray, targets: IntArray) -> IntArray:
-        """+1: a new move, 0: a key group that was moved already, or is forced; -1: goes home."""
-        home = self._home[groups]
-        charge = (targets != home).astype(np.int64) - (sources != home)
-        charge[self._is_free[groups]] = 0
-        return np.asarray(charge, dtype=np.int64)
+    def cost_sign(self, groups: IntArray, sources: IntArray, targets: IntArray) -> IntArray:
+        """Return the sign of each cost: 1, 0 or -1.
 
-    def affords(self, groups: IntArray, sources: IntArray, targets: IntArray) -> BoolArray:
-        """For each move on its own: is there enough left for it?"""
-        charge = self.charge_of(groups, sources, targets)
+        1 is a new move, -1 a move back to the first node, and 0 a move of a key group that moved
+        before or must move.
+        """
+        home = self._home[groups]
+        sign = (targets != home).astype(np.int64) - (sources != home)
+        sign[self._is_free[groups]] = 0
+        return np.asarray(sign, dtype=np.int64)
+
+    def is_within_budget(self, groups: IntArray, sources: IntArray, targets: IntArray) -> BoolArray:
+        """Return, for each move alone, whether the budget allows it."""
+        sign = self.cost_sign(groups, sources, targets)
         fits = np.ones(len(groups), dtype=bool)
         for (cost, slack), left in zip(self._costs, self._left, strict=True):
-            fits &= (charge <= 0) | (cost[groups] <= left + slack)
+            fits &= (sign <= 0) | (cost[groups] <= left + slack)
         return fits
 
-    def pay(self, group: int, charge: int) -> bool:
-        """Pay for one move if there is enough left."""
-        price = np.array([cost[group] for cost, _ in self._costs]) * charge
+    def spend(self, group: int, sign: int) -> bool:
+        """Subtract the cost of one move; return False, and change nothing, if it is too high."""
+        price = np.array([cost[group] for cost, _ in self._costs]) * sign
         slack = np.array([slack for _, slack in self._costs])
-        if charge > 0 and bool(np.any(price > self._left + slack)):
+        if sign > 0 and bool(np.any(price > self._left + slack)):
             return False
         self._left -= price
         return True
 
 
 class _Caps:
-    """What the nodes carry of the resources that are caps; no move may go over them."""
+    """The load of each node in the capped resources, and the limits that no move may exceed."""
 
     def __init__(self, problem: Problem, assignment: IntArray) -> None:
         capped = ~problem.balanced_mask
@@ -132,7 +139,7 @@ class _Caps:
         self._sums: FloatArray = sums[:, capped]
 
     def fits(self, groups: IntArray, targets: IntArray) -> BoolArray:
-        """For each move on its own: does the target stay under its caps?"""
+        """Return, for each move alone, whether the target keeps its caps."""
         if self.is_empty:
             return np.ones(len(groups), dtype=bool)
         after = self._sums[targets] + self._load[groups]
@@ -157,38 +164,38 @@ class _FluxRounds:
         self.mean = float(metrics.mean_load(problem)[self.bottleneck])
         self.assignment = place_must_moves(problem, budget)
         self.caps = _Caps(problem, self.assignment)
-        self.purse = self._purse_after(budget)
+        self.budget_left = self._budget_left_after(budget)
         movable = np.flatnonzero(movable_mask(problem, budget))
         self.by_load = movable[np.argsort(self.load[movable], kind="stable")]
         self.best = self.assignment.copy()
         self.best_distance = metrics.load_distance(problem, self.best)
 
-    def _purse_after(self, budget: Budget) -> _Purse:
-        """What the assignment leaves of the budget."""
-        purse = _Purse(self.problem, budget)
+    def _budget_left_after(self, budget: Budget) -> _BudgetLeft:
+        """Return the rest of the budget after the moves of the assignment."""
+        budget_left = _BudgetLeft(self.problem, budget)
         moved = np.flatnonzero(self.assignment != self.problem.current)
-        charges = purse.charge_of(moved, self.problem.current[moved], self.assignment[moved])
-        for k, charge in zip(moved, charges, strict=True):
-            purse.pay(int(k), int(charge))
-        return purse
+        signs = budget_left.cost_sign(moved, self.problem.current[moved], self.assignment[moved])
+        for k, sign in zip(moved, signs, strict=True):
+            budget_left.spend(int(k), int(sign))
+        return budget_left
 
     def surplus(self) -> FloatArray:
-        """[N]: load above target; the target is the mean, or nothing on a draining node."""
+        """[N]: load above the target; the target is the mean, or 0 on a draining node."""
         sums = np.bincount(self.assignment, weights=self.load, minlength=self.problem.n_nodes)
         return sums / self.capacity - np.where(self.problem.staying, self.mean, 0.0)
 
-    def back_to_best(self) -> None:
-        """Later rounds may have sent key groups home: caps and budget are the best plan's again."""
+    def restore_best(self) -> None:
+        """Restore the best plan, with its caps and its rest of the budget."""
         self.assignment = self.best
-        self.purse = self._purse_after(self.budget)
+        self.budget_left = self._budget_left_after(self.budget)
         self.caps = _Caps(self.problem, self.best)
 
     def move(self, group: int, target: int) -> None:
         self.caps.move(group, int(self.assignment[group]), target)
         self.assignment[group] = target
 
-    def note(self) -> bool:
-        """Remember the assignment if it is the best so far."""
+    def keep_if_best(self) -> bool:
+        """Keep the assignment if it is the best so far; return whether it is."""
         distance = metrics.load_distance(self.problem, self.assignment)
         if distance >= self.best_distance - TIE:
             return False
@@ -207,7 +214,7 @@ def _run_rounds(
         rounds += 1
         if not _one_round(search):
             break
-        if search.note():
+        if search.keep_if_best():
             idle = 0
             trace.append((clock.elapsed(), f"round {rounds}", search.best_distance))
         else:
@@ -216,22 +223,26 @@ def _run_rounds(
 
 
 def _one_round(search: _FluxRounds) -> bool:
-    """First to last, second to second last, ...; False when nothing could be moved."""
+    """Move one key group in each pair of nodes; return False if nothing could be moved."""
     donors, receivers, limit = _pairs(search)
     groups = _biggest_suitable(search, donors, receivers, limit)
     found = groups != NONE
     groups, donors, receivers = groups[found], donors[found], receivers[found]
-    charges = search.purse.charge_of(groups, donors, receivers)
+    signs = search.budget_left.cost_sign(groups, donors, receivers)
     any_moved = False
-    for k, target, charge in zip(groups, receivers, charges, strict=True):
-        if search.purse.pay(int(k), int(charge)):
+    for k, target, sign in zip(groups, receivers, signs, strict=True):
+        if search.budget_left.spend(int(k), int(sign)):
             search.move(int(k), int(target))
             any_moved = True
     return any_moved
 
 
 def _pairs(search: _FluxRounds) -> tuple[IntArray, IntArray, FloatArray]:
-    """Donors, receivers, and the load below which a move lowers the variance."""
+    """Return donors, receivers, and for each pair the load below which a move helps.
+
+    The fullest node is paired with the emptiest, the second fullest with the second emptiest, ...
+    A smaller load than the limit lowers the variance.
+    """
     surplus = search.surplus()
     staying = search.problem.staying
     takes_part = staying | (search.problem.draining & (surplus > 0))
@@ -240,69 +251,83 @@ def _pairs(search: _FluxRounds) -> tuple[IntArray, IntArray, FloatArray]:
     place = np.arange(len(order))
     receiver_place = place[staying[order]][::-1]
     donor_place = place[: len(receiver_place)]
-    # No node both gives and takes in one round: its load would change under the other's feet.
-    apart = donor_place < receiver_place
-    donors, receivers = order[donor_place[apart]], order[receiver_place[apart]]
+    # A node is either donor or receiver in a round, because its load is computed once per round.
+    is_disjoint = donor_place < receiver_place
+    donors, receivers = order[donor_place[is_disjoint]], order[receiver_place[is_disjoint]]
     per_donor, per_receiver = 1 / search.capacity[donors], 1 / search.capacity[receivers]
     slope = surplus[donors] * per_donor - surplus[receivers] * per_receiver
     limit = 2 * slope / (per_donor**2 + per_receiver**2)
-    worth_it = limit > 0
-    return donors[worth_it], receivers[worth_it], limit[worth_it]
+    helps = limit > 0
+    return donors[helps], receivers[helps], limit[helps]
 
 
 def _biggest_suitable(
     search: _FluxRounds, donors: IntArray, receivers: IntArray, limit: FloatArray
 ) -> IntArray:
-    """For each pair, the key group to move, or NONE."""
+    """Return the key group to move in each pair, or NONE."""
     node_of = search.assignment[search.by_load]
-    by_node = search.by_load[np.argsort(_small(node_of, search.problem.n_nodes), kind="stable")]
+    by_node = search.by_load[
+        np.argsort(_as_short_integers(node_of, search.problem.n_nodes), kind="stable")
+    ]
     ends = np.cumsum(np.bincount(node_of, minlength=search.problem.n_nodes))
     begins = np.concatenate(([0], ends[:-1]))
     loads = search.load[by_node]
-    # At half the limit donor and receiver are as close as they can get.
+    # A load of half the limit makes the surplus of donor and receiver equal.
     middle = _first_above(loads, begins[donors], ends[donors], limit / 2)
     chosen = np.full(len(donors), NONE, dtype=np.int64)
-    _walk(search, by_node, middle - 1, -1, begins[donors], receivers, 0.0, limit, chosen)
-    _walk(search, by_node, middle, +1, ends[donors], receivers, 0.0, limit, chosen)
+    pairs = _Pairs(by_node, receivers, limit)
+    _first_that_may_move(search, pairs, middle - 1, -1, begins[donors], chosen)
+    _first_that_may_move(search, pairs, middle, +1, ends[donors], chosen)
     return chosen
 
 
-def _walk(
+@dataclass(frozen=True, eq=False, slots=True)
+class _Pairs:
+    """Pairs of a donor and a receiver in one round."""
+
+    by_node: IntArray
+    """All key groups, sorted by node and then by load."""
+    receivers: IntArray
+    limit: FloatArray
+    """The load below which a move lowers the variance."""
+
+
+def _first_that_may_move(
     search: _FluxRounds,
-    by_node: IntArray,
+    pairs: _Pairs,
     position: IntArray,
     step: int,
     edge: IntArray,
-    receivers: IntArray,
-    above: float,
-    below: FloatArray,
     chosen: IntArray,
 ) -> None:
-    """Step through each donor's sorted key groups until one may go and can be paid for."""
+    """Write the first key group of each donor that may move, in this order, to ``chosen``.
+
+    A move must be allowed, keep the caps and be within the budget.
+    """
     open_pairs = np.flatnonzero(chosen == NONE)
     position = position.copy()
     while len(open_pairs):
         at = position[open_pairs]
         inside = at >= edge[open_pairs] if step < 0 else at < edge[open_pairs]
         open_pairs = open_pairs[inside]
-        groups = by_node[position[open_pairs]]
+        groups = pairs.by_node[position[open_pairs]]
         load = search.load[groups]
-        # Sorted: once the load is out of range, so is everything further on.
-        in_range = (load > above) & (load < below[open_pairs])
+        # The loads are sorted, so all further ones are out of range too.
+        in_range = (load > 0.0) & (load < pairs.limit[open_pairs])
         open_pairs, groups = open_pairs[in_range], groups[in_range]
-        targets = receivers[open_pairs]
-        may_go = search.problem.permits(groups, targets)
-        may_go &= search.caps.fits(groups, targets)
-        may_go &= search.purse.affords(groups, search.assignment[groups], targets)
-        chosen[open_pairs[may_go]] = groups[may_go]
-        open_pairs = open_pairs[~may_go]
+        targets = pairs.receivers[open_pairs]
+        may_move = search.problem.permits(groups, targets)
+        may_move &= search.caps.fits(groups, targets)
+        may_move &= search.budget_left.is_within_budget(groups, search.assignment[groups], targets)
+        chosen[open_pairs[may_move]] = groups[may_move]
+        open_pairs = open_pairs[~may_move]
         position[open_pairs] += step
 
 
 def _first_above(
     values: FloatArray, begins: IntArray, ends: IntArray, threshold: FloatArray
 ) -> IntArray:
-    """In each sorted slice [begin, end): the first position whose value exceeds the threshold."""
+    """Return the first position of each sorted slice [begin, end) with a value > threshold."""
     low, high = begins.copy(), ends.copy()
     while bool(np.any(low < high)):
         middle = (low + high) // 2
@@ -314,18 +339,21 @@ def _first_above(
     return low
 
 
-def _small(nodes: IntArray, n_nodes: int) -> npt.NDArray[Any]:
-    """numpy sorts 16-bit numbers by radix, ten times faster; there are rarely more nodes."""
+def _as_short_integers(nodes: IntArray, n_nodes: int) -> npt.NDArray[Any]:
+    """Return the nodes as 16-bit integers if they fit: numpy sorts these ten times faster."""
     return nodes.astype(np.uint16) if n_nodes < 2**16 else nodes
 
 
-def _drain_with_what_is_left(search: _FluxRounds, clock: SolverClock) -> None:
-    """Spend what is left on draining nodes, as far as no staying node gets worse for it."""
+def _spend_rest_on_drains(search: _FluxRounds, clock: SolverClock) -> None:
+    """Move key groups off draining nodes while the budget allows it.
+
+    No staying node may exceed the load distance of the plan.
+    """
     problem = search.problem
     leaving = search.by_load[problem.draining[search.assignment[search.by_load]]][::-1]
     if not len(leaving):
         return
-    purse = search.purse
+    budget_left = search.budget_left
     mean = metrics.mean_load(problem)
     fair = np.where(mean > 0, mean, 1.0) * problem.capacity
     weights = np.where(problem.balanced_mask, problem.weights, 0.0)
@@ -340,6 +368,6 @@ def _drain_with_what_is_left(search: _FluxRounds, clock: SolverClock) -> None:
             continue
         after = ((relative[targets] + problem.load[k] / fair[targets] - 1.0) * weights).max(axis=1)
         at = int(np.argmin(after))
-        if after[at] <= ceiling and purse.pay(k, 1):
+        if after[at] <= ceiling and budget_left.spend(k, 1):
             relative[targets[at]] += problem.load[k] / fair[targets[at]]
             search.move(k, int(targets[at]))

@@ -1,10 +1,10 @@
-"""Runs HiGHS on a PuLP model, and tells what HiGHS itself says: status, bound, incumbent.
+"""Runs HiGHS on a PuLP model and returns HiGHS's own status, bound and incumbent.
 
-The model goes over in one piece, because PuLP adds columns one at a time, which is quadratic
-(60,000 variables: 5 s, in one piece 0.3 s). A large model runs in a child process when there is a
-time limit: HiGHS 1.15 does not look at the clock in its rounding heuristics, and overran a limit
-of 10 s by more than a minute on 60 nodes x 1,200 key groups. A child can be ended; what it has
-found by then has already been handed over. See ADR 4.
+The model is passed as a whole, because PuLP adds columns one at a time, which is quadratic
+(60,000 variables: 5 s, as a whole 0.3 s). A large model runs in a child process when there is a
+time limit: HiGHS 1.15 does not check the time limit in its rounding heuristics, and overran a limit
+of 10 s by more than a minute on 60 nodes x 1,200 key groups. A child process can be killed; it
+sends each incumbent when it finds it. See ADR 4.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
 
 CHILD_FROM_COLUMNS = 10_000
-"""Below this HiGHS overran a limit of 3 s by 0.02 to 0.95 s (9,800 columns, a busy machine)."""
+"""Columns from which a child process is used. With fewer (9,800, on a busy machine) HiGHS overran
+a limit of 3 s by 0.02 to 0.95 s."""
 GRACE_S = 0.25
-"""A child gets this much longer than its limit, to stop by itself."""
+"""Seconds after its time limit in which a child may end by itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +56,7 @@ class MipTask:
 
 @dataclass(frozen=True, eq=False)
 class MipOutcome:
-    """HiGHS's own words. ``values`` is the best point found, ``trace`` its history."""
+    """The outcome as HiGHS reports it: ``values`` is the best point, ``trace`` its history."""
 
     status: str
     dual_bound: float
@@ -64,11 +65,11 @@ class MipOutcome:
 
 
 class ModelRefused(Exception):
-    """The numbers of a model are beyond what the solver takes; there may be a plan all the same."""
+    """The solver does not accept the numbers of a model; a plan may exist nevertheless."""
 
 
 def task_of(lp: Any) -> MipTask:
-    """Translate a PuLP model (to be minimised), and set ``index`` on its variables."""
+    """Translate a PuLP model that is to be minimised, and set ``index`` on its variables."""
     import pulp
 
     columns = lp.variables()
@@ -94,7 +95,18 @@ def _or_infinite(values: list[float | None], infinity: float) -> FloatArray:
 
 
 def run(task: MipTask) -> MipOutcome:
-    """Solve, here or in a child, within the task's time limit."""
+    """Solve a task within its time limit; a large one in a child process.
+
+    Args:
+        task: The model, the start and the options of HiGHS.
+
+    Returns:
+        Status, bound, the best point (None if none was found) and its history.
+
+    Raises:
+        ModelRefused: HiGHS does not accept the numbers of the model.
+        RuntimeError: HiGHS does not know an option.
+    """
     if task.time_limit is not None and len(task.cost) >= CHILD_FROM_COLUMNS:
         return _run_in_child(task)
     return _run_here(task)
@@ -128,7 +140,7 @@ def _run_here(task: MipTask, report: Callable[[MipOutcome], None] | None = None)
 
 
 class _Watcher:
-    """Follows a run through HiGHS's callbacks."""
+    """Records incumbents and bounds in HiGHS's callbacks."""
 
     def __init__(self, report: Callable[[MipOutcome], None] | None) -> None:
         self.began = time.monotonic()
@@ -166,7 +178,7 @@ def _highs_lp(task: MipTask) -> Any:
 
 
 def _run_in_child(task: MipTask) -> MipOutcome:
-    """The child's last word by the time limit; it is ended if it does not stop by itself."""
+    """Return the last outcome that the child sent within the time limit; then kill the child."""
     deadline = time.monotonic() + (task.time_limit or 0.0) + GRACE_S
     child = subprocess.Popen(
         [sys.executable, "-c", f"from {__name__} import child_main; child_main()"],
@@ -174,49 +186,52 @@ def _run_in_child(task: MipTask) -> MipOutcome:
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
     )
-    words: list[MipOutcome] = []
-    listener = threading.Thread(target=_listen, args=(child.stdout, words), daemon=True)
+    outcomes: list[MipOutcome] = []
+    listener = threading.Thread(target=_listen, args=(child.stdout, outcomes), daemon=True)
     listener.start()
     try:
-        _hand_over(task, child.stdin)
+        _send_task(task, child.stdin)
         listener.join(max(0.0, deadline - time.monotonic()))
     finally:
         child.kill()
         child.wait()
         listener.join(1.0)
-    return words[-1] if words else MipOutcome("Ended from outside", -np.inf, None)
+    return outcomes[-1] if outcomes else MipOutcome("Ended from outside", -np.inf, None)
 
 
-def _hand_over(task: MipTask, stream: IO[bytes] | None) -> None:
+def _send_task(task: MipTask, stream: IO[bytes] | None) -> None:
     if stream is None:
         return
     try:
         with stream:
             pickle.dump((time.time(), task), stream)
     except BrokenPipeError:
-        return  # The child has died; that it said nothing is told by the caller.
+        return  # The child has died; the caller reports that it sent nothing.
 
 
-def _listen(stream: IO[bytes], words: list[MipOutcome]) -> None:
+def _listen(stream: IO[bytes], outcomes: list[MipOutcome]) -> None:
     while True:
         try:
-            words.append(pickle.load(stream))  # noqa: S301 - our own child
+            outcomes.append(pickle.load(stream))  # noqa: S301 - our own child
         except (EOFError, pickle.UnpicklingError, ValueError, OSError):
             return
 
 
 def child_main() -> None:
-    """Read a task from stdin and write outcomes to what was stdout; nothing else may go there."""
-    with os.fdopen(os.dup(1), "wb") as words:
+    """Read a task from stdin and write outcomes to stdout; nothing else is written there.
+
+    Prints of libraries go to stderr.
+    """
+    with os.fdopen(os.dup(1), "wb") as output:
         os.dup2(2, 1)
-        handed_over_at, task = pickle.load(sys.stdin.buffer)  # noqa: S301 - our parent
+        sent_at, task = pickle.load(sys.stdin.buffer)  # noqa: S301 - our parent
         if task.time_limit is not None:
-            # Starting Python took a part of the time.
-            left = task.time_limit - max(0.0, time.time() - handed_over_at)
+            # The start of Python used a part of the time.
+            left = task.time_limit - max(0.0, time.time() - sent_at)
             task.options["time_limit"] = max(0.01, left)
 
-        def say(outcome: MipOutcome) -> None:
-            pickle.dump(outcome, words)
-            words.flush()
+        def send_outcome(outcome: MipOutcome) -> None:
+            pickle.dump(outcome, output)
+            output.flush()
 
-        say(_run_here(task, say))
+        send_outcome(_run_here(task, send_outcome))

@@ -1,9 +1,9 @@
 """The MILP of [ICDE17, 4.3.1], built with PuLP and solved by HiGHS in this process.
 
-Corrections to the print are in docs/papers.md: d_u and d_l are >= 0, constraint (5) is dropped,
-moves into draining nodes do not exist as variables, and "w1 >> w2" is two solves, first of d
-alone and then of the rest with d held, so that no weight can make d worse and the bound of the
-first solve is a bound on load distance itself. Status and bound are HiGHS's own (ADR 4).
+Corrections of the paper are in docs/papers.md: d_u and d_l are >= 0, constraint (5) is dropped,
+moves into draining nodes have no variables, and "w1 >> w2" is two solves, first of d alone and
+then of the rest with d fixed, so that no weight can make d worse and the bound of the first solve
+is a bound on load distance itself. Status and bound are HiGHS's own (ADR 4).
 A weight per resource scales its rows; a resource that is a cap has rows of its own.
 """
 
@@ -39,23 +39,24 @@ from solvers.rebalance.start import (
 NAME = "milp"
 
 FEASIBILITY = 1e-9
-"""HiGHS's tolerance on rows, in units of the mean load."""
+"""HiGHS's tolerance for rows, in units of the mean load."""
 BOUND_MARGIN = 1e-8
-"""Taken off HiGHS's bound, in units of the mean load, for what its tolerances may let through."""
+"""Subtracted from HiGHS's bound because of its tolerances, in units of the mean load."""
 BUILD_S_PER_TERM = 6e-6
 """Seconds to build one coefficient with PuLP on a slow core (measured, bench machine)."""
 BUILD_SHARE = 0.5
 """A model that would take more than this share of the time to build is not built."""
-CORNER_COLUMNS = 8_000
+PART_COLUMNS = 8_000
 """Models with more choices than this are first solved on a part of the nodes of this size."""
-CORNER_SHARE = 0.4
+PART_SHARE = 0.4
+"""Share of the remaining time for that."""
 SECOND_SOLVE_SHARE = 0.15
-"""Share of the time kept for the second solve (spread, drain, fewer moves)."""
+"""Share of the time reserved for the second solve (spread, drain, fewer moves)."""
 SECOND_SOLVE_NODES = 200
-"""The second solve only breaks ties; it is not worth a long proof."""
+"""Most nodes of HiGHS's tree in the second solve: it only breaks ties, so no long proof."""
 SECOND_SOLVE_GAP = 1e-4
 SECOND_SOLVE_SCALE = 1e3
-"""Keeps the cost of one move away from what HiGHS takes for zero."""
+"""Factor of the costs in the second solve: HiGHS treats very small costs as zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +78,21 @@ class MilpParams:
 
 
 def solve(problem: Problem, budget: Budget, stop: Stop, seed: int, params: MilpParams) -> Result:
-    """Minimise load distance exactly, as far as the time allows."""
+    """Minimise load distance exactly, as far as the time allows.
+
+    Arguments and result are described in ``RebalanceMethod``.
+    """
     clock = stop.start()
     reason = why_infeasible(problem, budget)
     if reason is not None:
         return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
     start = _start(problem, budget, params)
     try:
-        answer = _solve_feasible(problem, budget, stop, clock, seed, params, start)
+        run = _MilpRun(problem, budget, seed, params)
+        answer = _solve_feasible(run, stop, clock, start)
     except ModelRefused as error:
         answer = _Answer(reason=str(error))
-    # HiGHS keeps rows within a tolerance; what is over a limit by a hair is still over it.
+    # HiGHS keeps rows within a tolerance, so the budget and the caps are checked exactly here.
     plans = [plan for plan in answer.plans if _keeps_limits(problem, budget, plan)]
     best = best_plan(problem, [start, *plans])
     return make_result(
@@ -104,7 +109,7 @@ def solve(problem: Problem, budget: Budget, stop: Stop, seed: int, params: MilpP
 
 
 def _start(problem: Problem, budget: Budget, options: MilpParams) -> IntArray:
-    """The given start if it keeps the rules, else the plan that does only what it must."""
+    """Return the better of ``params.start`` and the plan with only the necessary moves."""
     necessary = place_must_moves(problem, budget)
     if options.start is None:
         return necessary
@@ -120,7 +125,7 @@ def _keeps_limits(problem: Problem, budget: Budget, plan: IntArray) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """Plans found, and the proven bound on load distance in percent."""
+    """The plans found, and the proven bound on load distance in percent."""
 
     plans: tuple[IntArray, ...] = ()
     bound: float = 0.0
@@ -128,60 +133,60 @@ class _Answer:
     trace: tuple[TraceStep, ...] = ()
 
 
-def _solve_feasible(
-    problem: Problem,
-    budget: Budget,
-    stop: Stop,
-    clock: SolverClock,
-    seed: int,
-    options: MilpParams,
-    start: IntArray,
-) -> _Answer:
-    skipped = _too_large(_count_terms(problem, budget), clock, options)
+@dataclass(frozen=True, eq=False, slots=True)
+class _MilpRun:
+    """What is solved, and with which parameters."""
+
+    problem: Problem
+    budget: Budget
+    seed: int
+    params: MilpParams
+
+    def solve(self, choices: _Choices, stop: Stop, clock: SolverClock, start: IntArray) -> _Answer:
+        """Solve the model of these choices from a start."""
+        model = _Model(self.problem, self.budget, choices)
+        return _TwoSolves(self, model, stop, clock).run(start)
+
+
+def _solve_feasible(run: _MilpRun, stop: Stop, clock: SolverClock, start: IntArray) -> _Answer:
+    """Solve a problem that has a plan; a large model first on its most extreme nodes."""
+    problem, budget = run.problem, run.budget
+    skipped = _too_large(_count_terms(problem, budget), clock, run.params)
     if skipped:
         return _Answer(reason=skipped)
     choices = _Choices.of(problem, budget)
     if not len(choices.group):
         return _Answer(bound=np.inf, reason="nothing may be moved")
-    if len(choices.group) > CORNER_COLUMNS:
-        start = _solve_corner(problem, budget, stop, clock, seed, options, start)
-    model = _Model(problem, budget, choices)
-    answer = _TwoSolves(problem, model, stop, clock, seed, options).run(start)
+    if len(choices.group) > PART_COLUMNS:
+        start = _solve_extreme_nodes(run, stop, clock, start)
+    answer = run.solve(choices, stop, clock, start)
     return replace(answer, plans=(start, *answer.plans))
 
 
-def _solve_corner(
-    problem: Problem,
-    budget: Budget,
-    stop: Stop,
-    clock: SolverClock,
-    seed: int,
-    options: MilpParams,
-    start: IntArray,
+def _solve_extreme_nodes(
+    run: _MilpRun, stop: Stop, clock: SolverClock, start: IntArray
 ) -> IntArray:
-    """A good start for a large model: the same model on the most extreme nodes alone.
+    """Solve the model on the fullest and emptiest nodes alone, as a start for the whole model.
 
-    With few moves only these nodes matter, and HiGHS finds little on the whole model in seconds.
-    What is proven about the corner says nothing about the whole, so its bound is not used.
+    With few moves only these nodes matter, and HiGHS improves the whole model little in seconds.
+    The bound does not hold for the whole problem and is not used.
     """
+    problem, budget = run.problem, run.budget
     choices = _Choices.of(problem, budget, among=_extreme_nodes(problem, budget))
     if not len(choices.group):
         return start
     remaining = clock.remaining()
-    part = Stop(None if remaining is None else max(0.01, CORNER_SHARE * remaining), stop.steps)
-    model = _Model(problem, budget, choices)
-    answer = _TwoSolves(problem, model, part, part.start(), seed, options).run(
-        place_must_moves(problem, budget)
-    )
+    part = Stop(None if remaining is None else max(0.01, PART_SHARE * remaining), stop.steps)
+    answer = run.solve(choices, part, part.start(), place_must_moves(problem, budget))
     plans = [plan for plan in answer.plans if _keeps_limits(problem, budget, plan)]
     return best_plan(problem, [start, *plans])
 
 
 def _extreme_nodes(problem: Problem, budget: Budget) -> BoolArray:
-    """[N]: the fullest and the emptiest nodes in turn, as many as make a small model."""
+    """[N]: the fullest and the emptiest nodes in turn, as many as a small model can have."""
     deviation = metrics.weighted_deviation(problem, problem.current).max(axis=1)
-    # A draining node wants to be empty: all it has is surplus. At half weight, so that many
-    # draining nodes do not crowd out the overloaded ones that decide the load distance.
+    # All load of a draining node is surplus. It counts half, so that many draining nodes do not
+    # displace the overloaded ones that decide the load distance.
     loads = metrics.node_loads(problem, problem.current)
     mean = metrics.mean_load(problem)
     share = np.divide(loads, mean, out=np.zeros_like(loads), where=mean > 0).max(axis=1)
@@ -193,12 +198,12 @@ def _extreme_nodes(problem: Problem, budget: Budget) -> BoolArray:
     groups = np.bincount(problem.current[movable], minlength=problem.n_nodes)[in_turn]
     columns = np.cumsum(groups) * np.arange(1, len(in_turn) + 1)
     chosen = np.zeros(problem.n_nodes, dtype=bool)
-    chosen[in_turn[: max(2, int(np.searchsorted(columns, CORNER_COLUMNS, "right")))]] = True
+    chosen[in_turn[: max(2, int(np.searchsorted(columns, PART_COLUMNS, "right")))]] = True
     return chosen
 
 
 def _count_terms(problem: Problem, budget: Budget) -> int:
-    """How many coefficients the model would have, without laying it out."""
+    """Return the number of coefficients of the model without building it."""
     movable = movable_mask(problem, budget)
     n_movable, n_targets = int(movable.sum()), int(problem.staying.sum())
     pairs = n_movable * (n_targets + 1)
@@ -209,12 +214,15 @@ def _count_terms(problem: Problem, budget: Budget) -> int:
 
 
 def is_too_large(problem: Problem, budget: Budget, stop: Stop) -> bool:
-    """Whether this method would give the problem up at once, for a caller that plans its time."""
+    """Return whether the model is too large to be built in the time limit."""
     return bool(_too_large(_count_terms(problem, budget), stop.start(), MilpParams()))
 
 
 def _too_large(n_terms: int, clock: SolverClock, options: MilpParams) -> str:
-    """Why the model is not built, or nothing: a model must not eat the time for solving it."""
+    """Return why the model is not built; empty if it is.
+
+    Building must leave enough of the time for the solve.
+    """
     if n_terms > options.max_terms:
         return f"milp skipped: {n_terms} coefficients, at most {options.max_terms} are built"
     remaining = clock.remaining()
@@ -229,10 +237,10 @@ def _too_large(n_terms: int, clock: SolverClock, options: MilpParams) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Choices:
-    """The pairs (key group, node) between which the model chooses: the x_{i,k} of the paper.
+    """The pairs (key group, node) that have a variable: the x_{i,k} of the paper.
 
-    Key groups that no plan can move have no variables; moves into draining or dead nodes, and
-    into nodes that are not allowed, do not exist.
+    Key groups that no plan can move have no variables. Moves into draining, dead or forbidden
+    nodes have none either.
     """
 
     group: IntArray
@@ -241,7 +249,7 @@ class _Choices:
 
     @classmethod
     def of(cls, problem: Problem, budget: Budget, among: BoolArray | None = None) -> _Choices:
-        """``among`` restricts the choice to moves between these nodes, and what must move."""
+        """Return the pairs; with ``among`` only necessary moves and moves between these nodes."""
         is_variable = movable_mask(problem, budget)
         must_move = must_move_mask(problem)
         if among is not None:
@@ -260,7 +268,7 @@ class _Choices:
 
 
 def _targets(problem: Problem, groups: IntArray) -> tuple[IntArray, IntArray]:
-    """All pairs of these key groups and the nodes they may be moved to."""
+    """Return all pairs of these key groups and the nodes that they may move to."""
     staying = np.flatnonzero(problem.staying)
     restricted = (
         np.zeros(len(groups), dtype=bool)
@@ -276,7 +284,7 @@ def _targets(problem: Problem, groups: IntArray) -> tuple[IntArray, IntArray]:
 
 
 class _Model:
-    """The PuLP model, with loads in units of the mean so that its numbers are near 1."""
+    """The PuLP model. Loads are in units of the mean, so that its numbers are near 1."""
 
     def __init__(self, problem: Problem, budget: Budget, choices: _Choices) -> None:
         import pulp
@@ -306,7 +314,7 @@ class _Model:
         self.lp.addConstraint(pulp.LpConstraint(pulp.LpAffineExpression(terms), sense, name, right))
 
     def _add_each_group_once(self) -> None:
-        """(1): the choices of a key group sum to one. They are sorted by key group."""
+        """Add (1): the choices of a key group, which are sorted by it, sum to one."""
         import pulp
 
         groups, begins = np.unique(self.choices.group, return_index=True)
@@ -316,14 +324,14 @@ class _Model:
             self._row(terms, pulp.LpConstraintEQ, 1.0, f"once_{k}")
 
     def _add_load_limits(self) -> None:
-        """(3) and (4), for every balanced resource in use on every node that stays.
+        """Add (3) and (4) for every balanced resource in use and every node that stays.
 
         With a weight w, d is the largest w x |share - 1|, and both sides are multiplied by w.
         """
         import pulp
 
         weights = self.problem.weights
-        # Implied by the rows below, and needed where no resource is in use and there are none.
+        # Implied by the rows below, but there are none of those if no resource is in use.
         self._row(
             [(self.d_u, 1.0), (self.d, -1.0)], pulp.LpConstraintLE, float(weights.max()), "d_u"
         )
@@ -339,7 +347,7 @@ class _Model:
             self._row(below, pulp.LpConstraintGE, w - fixed, f"below_{i}_{r}")
 
     def _add_caps(self) -> None:
-        """Resources that are caps: no node that stays above its limit [ICDE17, 4.3.1]."""
+        """Add a row for each capped resource and staying node: its limit [ICDE17, 4.3.1]."""
         import pulp
 
         capped = np.flatnonzero(~self.problem.balanced_mask)
@@ -351,7 +359,7 @@ class _Model:
     def _shares(
         self, resources: IntArray, unit: FloatArray
     ) -> Iterator[tuple[int, int, list[tuple[Any, float]], float]]:
-        """Node, resource, its choices with their loads, and its fixed load, in the node's unit."""
+        """Yield node, resource, terms (choice, load) and fixed load; loads in the node's unit."""
         by_node = np.argsort(self.choices.node, kind="stable")
         ends = np.cumsum(np.bincount(self.choices.node, minlength=self.problem.n_nodes))
         fixed = self._fixed_loads()
@@ -367,18 +375,18 @@ class _Model:
                 yield i, r, terms, float(fixed[i, r] / unit[i, r])
 
     def _fixed_loads(self) -> FloatArray:
-        """[N, R]: load of the key groups that have no variables."""
+        """[N, R]: load of the key groups without variables."""
         fixed = ~self.choices.is_variable_group
         sums = np.zeros((self.problem.n_nodes, self.problem.n_resources))
         np.add.at(sums, self.problem.current[fixed], self.problem.load[fixed])
         return sums
 
     def _add_budget(self, budget: Budget) -> None:
-        """(2), once for each unit of the budget; forced moves are free.
+        """Add (2), once for each unit of the budget; forced moves are free.
 
         A key group that does not stay has moved, so the row needs the x of the current nodes
-        only. Written over all other x, as printed, it has N times the terms, and HiGHS's rounding
-        heuristic took over a minute on it at 60 nodes without looking at the clock.
+        only. Over all other x, as in the paper, the row has N times the terms, and HiGHS's
+        rounding heuristic overran its time limit by a minute at 60 nodes.
         """
         import pulp
 
@@ -394,7 +402,7 @@ class _Model:
             stay_costs = cost[choices.group[at_home]]
             if limit is None or stay_costs.sum() + cost[necessary].sum() <= limit:
                 continue
-            # In units of the limit, so that a budget of terabytes is as exact as one of moves.
+            # In units of the limit, so that terabytes are as exact as moves.
             unit = float(limit) if limit > 0 and name != "moves" else 1.0
             to_save = stay_costs.sum() + cost[necessary].sum() - limit
             terms = [
@@ -405,12 +413,12 @@ class _Model:
             self._row(terms, pulp.LpConstraintGE, to_save / unit, f"budget_{name}")
 
     def values_of(self, assignment: IntArray) -> FloatArray:
-        """[X]: the values of the x of an assignment."""
+        """[X]: the values of the variables x for an assignment."""
         chosen = assignment[self.choices.group] == self.choices.node
         return np.asarray(chosen, dtype=np.float64)
 
     def assignment_of(self, values: FloatArray) -> IntArray:
-        """Round: each key group goes to the choice with the largest value."""
+        """Round the values: each key group takes its choice with the largest value."""
         order = np.lexsort((values, self.choices.group))
         last = np.flatnonzero(np.diff(self.choices.group[order], append=-1))
         assignment = self.problem.current.copy()
@@ -418,11 +426,11 @@ class _Model:
         return assignment
 
     def tie_break_costs(self) -> FloatArray:
-        """[X]: costs of the second solve: load left on draining nodes, then moves.
+        """[X]: costs of the second solve: load on draining nodes, then moves.
 
-        Loads are in units of the mean, as d_u and d_l are; a move weighs so little that all of
-        them together weigh a thousandth of the mean, and half of a key group left on a draining
-        node, so that key groups without load leave as well.
+        Loads are in units of the mean, as d_u and d_l are. All moves together cost a thousandth of
+        the mean, and a key group on a draining node costs two moves more than its load, so that
+        key groups without load leave as well.
         """
         problem, choices = self.problem, self.choices
         left = problem.draining[choices.node]
@@ -431,32 +439,24 @@ class _Model:
         weight = (problem.load[:, used] / mean_node[used]).max(axis=1, initial=0.0)
         per_move = 1e-3 / max(1, self.most_moves)
         stays = choices.node == problem.current[choices.group]
-        # Staying saves a move: the same sum as charging all other x, with far fewer terms.
+        # A negative cost for staying: the same optimum as a cost for all other x, with fewer terms.
         costs = left * (weight[choices.group] + 2 * per_move) - stays * per_move
         return np.asarray(costs, dtype=np.float64)
 
 
 class _TwoSolves:
-    """First d alone, then d held and the rest: HiGHS is asked itself for status and bound."""
+    """First minimises d alone, then the rest with d fixed; status and bound are HiGHS's own."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        model: _Model,
-        stop: Stop,
-        clock: SolverClock,
-        seed: int,
-        options: MilpParams,
-    ) -> None:
-        self.problem = problem
+    def __init__(self, run: _MilpRun, model: _Model, stop: Stop, clock: SolverClock) -> None:
+        self.problem = run.problem
         self.model = model
         self.stop = stop
         self.clock = clock
         self.task = task_of(model.lp)
         self.columns = np.array([x.index for x in model.x], dtype=np.int64)
         self.options: dict[str, Any] = {
-            "threads": options.threads,
-            "random_seed": seed % 2**31,
+            "threads": run.params.threads,
+            "random_seed": run.seed % 2**31,
             "primal_feasibility_tolerance": FEASIBILITY,
             "dual_feasibility_tolerance": FEASIBILITY,
             "mip_feasibility_tolerance": FEASIBILITY,
@@ -486,7 +486,7 @@ class _TwoSolves:
         return run(replace(self.task, start=self._point(start), options=options))
 
     def _second_solve(self, best: IntArray, first_seconds: float) -> IntArray | None:
-        """Hold d, and look for a tighter spread, an emptier drain and fewer moves."""
+        """Fix d, and search for a smaller spread, less load on draining nodes and fewer moves."""
         if self.clock.is_over():
             return None
         d, d_u, d_l = (v.index for v in self._distances())
@@ -512,7 +512,7 @@ class _TwoSolves:
         return self._plan_in(run(task))
 
     def _point(self, assignment: IntArray) -> FloatArray:
-        """A start for HiGHS: the x of the assignment, and the least d that fits them."""
+        """Return a start for HiGHS: the x of the assignment, and the least d for them."""
         deviation = metrics.weighted_deviation(self.problem, assignment)
         point = np.zeros(len(self.task.cost))
         point[self.columns] = self.model.values_of(assignment)
@@ -538,7 +538,7 @@ def _limits(seconds: float | None, nodes: int | None) -> dict[str, Any]:
 
 
 def _percent_bound(outcome: MipOutcome) -> float:
-    """The objective of the first solve is d alone, so its bound is one on load distance."""
+    """Return the bound on load distance: the objective of the first solve is d alone."""
     if not np.isfinite(outcome.dual_bound):
         return 0.0
     return 100.0 * max(0.0, outcome.dual_bound - BOUND_MARGIN)

@@ -1,11 +1,10 @@
-"""Search over relocations, swaps and replacements: the method for every size of cluster.
+"""Local search by relocations, swaps and replacements, for any size of cluster.
 
-Three parts work on plans that are valid at every moment. *Polish* repairs the worst node by the
-best exchange with a node that mirrors its deviation. *Anneal* accepts exchanges that lower the
-excess over a target below the best so far, and some that do not; it pays up to some ten thousand
-key groups, and two walkers do it side by side, each on a plan of its own. In the end, moves that
-the result does not need are undone, and what is left of the budget empties draining nodes. The
-loops are compiled (docs/adr/0014).
+Every intermediate plan is valid. *Polish* repairs the worst node by the best exchange with a node
+of opposite deviation. *Anneal* accepts exchanges that lower the excess over a target below the
+best so far, and some that do not. It is used up to ANNEALED key groups, by two threads with one
+plan each. At the end, moves that the result does not need are undone, and the rest of the budget
+is used to empty draining nodes. The loops are compiled (docs/adr/0014).
 """
 
 from __future__ import annotations
@@ -47,45 +46,47 @@ from solvers.rebalance.start import place_must_moves, why_infeasible, within_bud
 
 NAME = "search"
 
-CHUNKS = (20_000, 40_000, 100_000)
-"""Proposals of one cooling, in turn: one step of the stopping rule, 10 to 50 ms. Short ones suit
-fine loads, long ones coarse loads, where few key groups decide."""
+PROPOSALS = (20_000, 40_000, 100_000)
+"""Proposals of one annealing run, in turn: one step of the stopping rule, 10 to 50 ms. Short runs
+are better for many small loads, long ones for few large loads."""
 REPAIRS = 200
 FEW_REPAIRS = 10
-"""Repairs between two looks at the clock; fewer where items have no order by size."""
+"""Repairs between two checks of the clock; fewer if items are not sorted by size."""
 FALL = 0.8
-"""The target of the next chunk, between the bound (0) and the best so far (1)."""
+"""Target of the next annealing run, as a share of the distance between the bound and the best
+plan."""
 COOLINGS = ((2.0, 0.06), (8.0, 0.05))
-"""Temperature at the start and at the end of a chunk, as deviations in units of the target, one
-pair a walker. Heat finds the better plans where loads are fine, cold where they are coarse."""
+"""Temperatures at the start and the end of a run, as deviations in units of the target; one pair
+for each chain. A high temperature finds better plans for many small loads, a low one for few large
+loads."""
 COOLING_OF_SEVERAL = (1.0, 0.02)
-"""With several resources."""
+"""Temperatures with several resources."""
 COOLING_OF_COSTS = (0.5, 0.005)
-"""Where bytes or pauses are limited: few key groups decide, and each exchange of them counts."""
-IDLE_CHUNKS = 200
-"""Without any limit the search ends after so many chunks without a better plan."""
-WALKERS = len(COOLINGS)
-"""Plans that are annealed side by side, by threads. A constant: were it the number of processors,
-the same seed and steps would give another plan on another machine."""
+"""Temperatures if bytes or pauses are limited: the exchanges of few key groups matter."""
+IDLE_RUNS = 200
+"""Without any limit the search ends after this many runs without a better plan."""
+CHAINS = len(COOLINGS)
+"""Plans annealed in parallel. It is a constant, so that a seed and a number of steps give the same
+plan on every machine."""
 ANNEALED = 30_000
-"""Beyond this many items annealing gains nothing in seconds; polishing alone goes on."""
+"""Most items for annealing: with more it gains nothing in seconds, and only polishing is done."""
 BISECTIONS = 16
 TIGHT = 0.3
 KEPT_BACK = 0.4
-"""Share of the moves that the construction leaves to the exchanges after it."""
+"""Share of the moves that the construction leaves for the exchanges after it."""
 PAIR_FALL = 0.3
-"""Several resources: each aim as a share of the one before. One step to the last aim spends more
+"""Several resources: each aim as a share of the one before. A single step to the last aim uses more
 moves; many small steps do too."""
 PAIR_MARGIN = 0.7
-"""What a pair settles to, as a share of the aim: it will be a partner again."""
+"""Deviation at which a pair stops exchanging, as a share of the aim."""
 PAIR_ROUNDS = 4
-"""Rounds with new partners until every node is within the aim, or it is not to be had."""
+"""Rounds with new partners for each aim."""
 PAIRS = 500
-"""Pairs between two looks at the clock."""
+"""Pairs between two checks of the clock."""
 ORDERS = 4
-"""Orders in which needless moves are looked for; one with very many items."""
+"""Orders in which needless moves are undone; one order with very many items."""
 ENDING_S = 1.5e-6
-"""Seconds a key group that are kept for needless moves and for the result."""
+"""Seconds for each key group that are reserved for undoing needless moves and for the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class SearchParams:
     """Parameters of the search."""
 
     tolerance: float = 1e-4
-    """Percentage points of load distance that a plan with fewer moves may be worse by."""
+    """Percentage points by which the load distance may be larger in a plan with fewer moves."""
 
     def __post_init__(self) -> None:
         if not is_finite_and_not_negative(self.tolerance):
@@ -103,7 +104,10 @@ class SearchParams:
 
 
 def solve(problem: Problem, budget: Budget, stop: Stop, seed: int, params: SearchParams) -> Result:
-    """Minimise load distance as far as the time or the steps allow."""
+    """Minimise load distance as far as the time or the steps allow.
+
+    Arguments and result are described in ``RebalanceMethod``.
+    """
     make_ready(problem.n_resources > 1)
     clock = stop.start()
     reason = why_infeasible(problem, budget)
@@ -115,13 +119,13 @@ def solve(problem: Problem, budget: Budget, stop: Stop, seed: int, params: Searc
     trace: tuple[TraceStep, ...] = ()
     if metrics.load_distance(problem, start) > 0 or problem.draining.any():
         search = _PlanSearch(
-            problem, budget, start, bound, seed, stop, _until_the_end(clock, problem)
+            Layout.of(problem, budget), start, bound, seed, stop, _search_clock(clock, problem)
         )
         search.run()
         found = search.finished_plan(params.tolerance)
         trace = tuple(search.trace)
-        # Running sums round; what is over the budget or a cap by a hair is still over it.
-        plans += [p for p in (search.best_plan(), found) if _is_kept(problem, budget, p)]
+        # Running sums are rounded, so the budget and the caps are checked exactly here.
+        plans += [p for p in (search.best_plan(), found) if _keeps_limits(problem, budget, p)]
     return make_result(
         problem,
         without_useless_moves(problem, _fewest_moves(problem, plans, params.tolerance)),
@@ -129,13 +133,13 @@ def solve(problem: Problem, budget: Budget, stop: Stop, seed: int, params: Searc
     )
 
 
-def _is_kept(problem: Problem, budget: Budget, plan: IntArray) -> bool:
+def _keeps_limits(problem: Problem, budget: Budget, plan: IntArray) -> bool:
     over = metrics.over_cap(problem, plan).any()
     return within_budget(problem, budget, plan) and not over
 
 
-def _until_the_end(clock: SolverClock, problem: Problem) -> SolverClock:
-    """The clock of the search proper: what comes after it takes its time with many key groups."""
+def _search_clock(clock: SolverClock, problem: Problem) -> SolverClock:
+    """Return the clock of the search, less the time that finishing the plan takes."""
     if clock.seconds is None:
         return clock
     ending = min(ENDING_S * problem.n_key_groups, 0.2 * clock.seconds)
@@ -143,7 +147,7 @@ def _until_the_end(clock: SolverClock, problem: Problem) -> SolverClock:
 
 
 def _fewest_moves(problem: Problem, plans: list[IntArray], tolerance: float) -> IntArray:
-    """The last plan is the finished one: it wins unless it lost more than the tolerance."""
+    """Return the last plan, or the best one if the last is worse by more than the tolerance."""
     best = best_plan(problem, plans)
     last = plans[-1]
     allowed = metrics.load_distance(problem, best) + tolerance
@@ -151,8 +155,8 @@ def _fewest_moves(problem: Problem, plans: list[IntArray], tolerance: float) -> 
 
 
 @dataclass(eq=False, slots=True)
-class _Walker:
-    """A plan at hand, its own random numbers, and the best places it has seen."""
+class _AnnealingChain:
+    """A plan that is annealed, with its random numbers and its best placement so far."""
 
     number: int
     plan: PlanArrays
@@ -160,7 +164,7 @@ class _Walker:
     best: BestPlan
 
     @classmethod
-    def at(cls, layout: Layout, place: IntArray, seed: int, number: int) -> _Walker:
+    def at(cls, layout: Layout, place: IntArray, seed: int, number: int) -> _AnnealingChain:
         random = np.array([_scrambled(seed, number)], dtype=np.uint64)
         best = BestPlan(place.copy(), np.array([np.inf]))
         return cls(number, plan_at(layout, place), random, best)
@@ -172,27 +176,26 @@ class _Walker:
 
 
 class _PlanSearch:
-    """One search: the layout, the walkers on it, and the best plan that any of them has seen."""
+    """One search: the layout, the annealing chains, and the best plan of all chains."""
 
     def __init__(
         self,
-        problem: Problem,
-        budget: Budget,
+        layout: Layout,
         start: IntArray,
         bound: float,
         seed: int,
         stop: Stop,
         clock: SolverClock,
     ) -> None:
-        self.problem, self.seed, self.stop, self.clock = problem, seed, stop, clock
+        self.seed, self.stop, self.clock = seed, stop, clock
         self.floor = bound / 100.0
-        self.layout = Layout.of(problem, budget)
+        self.layout = layout
         self.start = self.layout.places_of(start)
         self.fixed = self.layout.fixed
         limits = self.fixed.allowance[1:]
         self.by_size = self.fixed.load.shape[1] == 1 and bool(np.isinf(limits).all())
-        self.lead = _Walker.at(self.layout, self.start, seed, 0)
-        self.best = self._distance(self.lead.plan)
+        self.first_chain = _AnnealingChain.at(self.layout, self.start, seed, 0)
+        self.best = self._distance(self.first_chain.plan)
         self.best_place = self.start.copy()
         self.steps = 0
         self.trace: list[TraceStep] = [(clock.elapsed(), "start", 100.0 * self.best)]
@@ -201,41 +204,41 @@ class _PlanSearch:
         if not len(self.layout.groups) or not self.fixed.n_balanced:
             return
         self._construct()
-        self._polish(self.lead)
-        self._gather([self.lead])
-        self._note("polish")
+        self._polish(self.first_chain)
+        self._keep_best_of([self.first_chain])
+        self._trace_step("polish")
         if len(self.layout.groups) <= ANNEALED:
-            with ThreadPoolExecutor(WALKERS) as threads:
-                self._walk(threads)
+            with ThreadPoolExecutor(CHAINS) as threads:
+                self._anneal_in_parallel(threads)
 
-    def _walk(self, threads: ThreadPoolExecutor) -> None:
-        """Step by step all walkers go on from where they are; the best that any saw is kept."""
-        walkers = [self.lead]
-        for number in range(1, WALKERS):
-            place = self.lead.plan.place
-            walkers.append(_Walker.at(self.layout, place, self.seed, number))
+    def _anneal_in_parallel(self, threads: ThreadPoolExecutor) -> None:
+        """Anneal all plans step by step and keep the best."""
+        chains = [self.first_chain]
+        for number in range(1, CHAINS):
+            place = self.first_chain.plan.place
+            chains.append(_AnnealingChain.at(self.layout, place, self.seed, number))
         idle = 0
         while not self._is_over():
             before = self.best
-            # Read before any of them starts: what one finds must not steer the other by chance.
+            # Read before the threads start, so that the result does not depend on their timing.
             target = max(self.floor, self.floor + FALL * (before - self.floor), FALL * before)
-            for walker in walkers:
-                walker.best.deviation[0] = before
-            list(threads.map(self._step, walkers, [target] * len(walkers)))
-            self._gather(walkers)
+            for chain in chains:
+                chain.best.deviation[0] = before
+            list(threads.map(self._step, chains, [target] * len(chains)))
+            self._keep_best_of(chains)
             self.steps += 1
-            self._note(f"step {self.steps}", before)
+            self._trace_step(f"step {self.steps}", before)
             idle = 0 if self.best < before else idle + 1
-            if self._has_no_limit() and idle >= IDLE_CHUNKS:
+            if self._has_no_limit() and idle >= IDLE_RUNS:
                 return
 
-    def _step(self, walker: _Walker, target: float) -> None:
-        self._anneal(walker, target)
-        self._polish(walker)
+    def _step(self, chain: _AnnealingChain, target: float) -> None:
+        self._anneal(chain, target)
+        self._polish(chain)
 
-    def _gather(self, walkers: Sequence[_Walker]) -> None:
-        """Keep the best plan that one of them saw; of equals that of the first."""
-        ahead = min(walkers, key=lambda walker: float(walker.best.deviation[0]))
+    def _keep_best_of(self, chains: Sequence[_AnnealingChain]) -> None:
+        """Keep the best plan of these chains; the first of equal ones."""
+        ahead = min(chains, key=lambda chain: float(chain.best.deviation[0]))
         if ahead.best.deviation[0] < self.best:
             self.best = float(ahead.best.deviation[0])
             self.best_place[:] = ahead.best.place
@@ -256,31 +259,31 @@ class _PlanSearch:
         worst, _ = worst_node(self.fixed, plan)
         return float(worst)
 
-    def _anneal(self, walker: _Walker, target: float) -> None:
+    def _anneal(self, chain: _AnnealingChain, target: float) -> None:
         from solvers.rebalance.kernels.annealing import anneal
 
         unit = max(target, 1e-12)
-        hot, cold = self._cooling(walker)
-        proposals = CHUNKS[self.steps % len(CHUNKS)]
+        hot, cold = self._cooling(chain)
+        proposals = PROPOSALS[self.steps % len(PROPOSALS)]
         schedule = AnnealingSchedule(
             proposals, self._kinds(proposals), (hot * unit) ** 2, (cold * unit) ** 2
         )
         rule = SearchRule(target, self.by_size)
-        anneal(schedule, rule, walker.random, self.fixed, walker.plan, walker.best)
+        anneal(schedule, rule, chain.random, self.fixed, chain.plan, chain.best)
 
-    def _cooling(self, walker: _Walker) -> tuple[float, float]:
+    def _cooling(self, chain: _AnnealingChain) -> tuple[float, float]:
         if self.by_size:
-            return COOLINGS[walker.number]
+            return COOLINGS[chain.number]
         return COOLING_OF_SEVERAL if self.fixed.n_balanced > 1 else COOLING_OF_COSTS
 
     def _kinds(self, proposals: int) -> int:
-        """Fine exchanges too, but in long coolings and where bytes or pauses are limited."""
+        """Return the number of kinds: coarse ones alone in long runs and for limited bytes."""
         if self.fixed.n_balanced > 1:
             return ALL_KINDS
-        is_coarse = not self.by_size or proposals == max(CHUNKS)
+        is_coarse = not self.by_size or proposals == max(PROPOSALS)
         return COARSE if is_coarse else ALL_KINDS
 
-    def _polish(self, walker: _Walker) -> None:
+    def _polish(self, chain: _AnnealingChain) -> None:
         from solvers.rebalance.kernels.polishing import PolishingPass, polish
 
         is_slow = not self.by_size and len(self.layout.groups) > ANNEALED
@@ -290,14 +293,14 @@ class _PlanSearch:
             task = PolishingPass(repairs, self.floor, min(len(stuck), partners), self.by_size)
             done = 1
             while done and not self.clock.is_over():
-                done = polish(task, stuck, walker.random, self.fixed, walker.plan)
-        walker.keep_if_better(self._distance(walker.plan))
+                done = polish(task, stuck, chain.random, self.fixed, chain.plan)
+        chain.keep_if_better(self._distance(chain.plan))
 
     def _construct(self) -> None:
-        """Start from the least distance that can be built; keep moves back where they pay later.
+        """Start from the least distance that can be built, with moves left for exchanges.
 
-        Where the bound is near what the whole budget reaches, every move counts. Elsewhere the
-        exact fit comes from exchanges, which need moves of their own.
+        If the bound is near the distance that the whole budget reaches, no moves are reserved.
+        Otherwise exchanges improve the fit, and they need moves too.
         """
         if self.fixed.n_balanced > 1 and len(self.layout.groups) > ANNEALED:
             self._pair_off()
@@ -308,10 +311,14 @@ class _PlanSearch:
         reached = self._bisect(1.0, worst)
         if self.floor < TIGHT * reached:
             self._bisect(1.0 - KEPT_BACK, worst)
-        self._note("construct")
+        self._trace_step("construct")
 
     def _pair_off(self) -> None:
-        """Lower an aim step by step; at each, nodes above it settle with nodes that mirror them."""
+        """Lower the aimed deviation in steps.
+
+        In each step, pair every node above it with a node of opposite deviations and exchange key
+        groups.
+        """
         from solvers.rebalance.kernels.pairing import PairingRound, pair_off
 
         aim = self.best
@@ -322,14 +329,19 @@ class _PlanSearch:
                 pairs = PAIRS
                 while pairs == PAIRS and not self.clock.is_over():
                     task = PairingRound(PAIRS, aim, PAIR_MARGIN * aim)
-                    pairs = pair_off(task, todo, self.lead.random, self.fixed, self.lead.plan)
-                self._keep_lead()
+                    pairs = pair_off(
+                        task, todo, self.first_chain.random, self.fixed, self.first_chain.plan
+                    )
+                self._keep_first_chain()
                 if self.best <= aim or self.clock.is_over():
                     break
-            self._note("pairs")
+            self._trace_step("pairs")
 
     def _bisect(self, share: float, high: float) -> float:
-        """The least distance built with this share of the moves; the lead holds that plan."""
+        """Build plans with this share of the budget; return the least distance reached.
+
+        The first chain gets that plan.
+        """
         from solvers.rebalance.kernels.construction import construct
 
         fixed = self.fixed._replace(allowance=self.fixed.allowance * share)
@@ -340,33 +352,33 @@ class _PlanSearch:
             middle = low + (high - low) / 2
             plan = plan_at(self.layout, self.start)
             if construct(middle, fixed, plan):
-                self.lead.plan, high = plan, middle
-                self._keep_lead()
+                self.first_chain.plan, high = plan, middle
+                self._keep_first_chain()
             else:
                 low = middle
         return high
 
-    def _keep_lead(self) -> None:
-        self.lead.keep_if_better(self._distance(self.lead.plan))
-        self._gather([self.lead])
+    def _keep_first_chain(self) -> None:
+        self.first_chain.keep_if_better(self._distance(self.first_chain.plan))
+        self._keep_best_of([self.first_chain])
 
-    def _note(self, step: str, before: float = np.inf) -> None:
+    def _trace_step(self, step: str, before: float = np.inf) -> None:
         if self.best < before:
             self.trace.append((self.clock.elapsed(), step, 100.0 * self.best))
 
     def best_plan(self) -> IntArray:
-        return self.layout.assignment_of(self.problem, self.best_place)
+        return self.layout.assignment_of(self.best_place)
 
     def finished_plan(self, tolerance: float) -> IntArray:
-        """The best plan without the moves it does not need, and with its drains."""
-        from solvers.rebalance.kernels.finishing import drain, send_home
+        """Return the best plan without needless moves, and with draining nodes emptied."""
+        from solvers.rebalance.kernels.finishing import drain, undo_moves
 
         ceiling = self.best + tolerance / 200.0
         best: PlanArrays | None = None
         ways = ORDERS if len(self.layout.groups) <= ANNEALED else 1
         for way in range(ways if self.fixed.n_balanced else 0):
             plan = plan_at(self.layout, self.best_place)
-            send_home(ceiling, self._order(plan, way), self.fixed, plan)
+            undo_moves(ceiling, self._order(plan, way), self.fixed, plan)
             if best is None or plan.used[0] < best.used[0]:
                 best = plan
         plan = plan_at(self.layout, self.best_place) if best is None else best
@@ -375,10 +387,10 @@ class _PlanSearch:
             share = self.fixed.load[left].max(axis=1, initial=0.0)
             order = left[np.argsort(-share, kind="stable")]
             drain(ceiling, order, self.fixed, plan)
-        return self.layout.assignment_of(self.problem, plan.place)
+        return self.layout.assignment_of(plan.place)
 
     def _order(self, plan: PlanArrays, way: int) -> IntArray:
-        """Smallest first, largest bytes first, or at random."""
+        """Return the moved items: smallest first, most bytes first, or in random order."""
         away = np.sort(plan.moved[: int(plan.n_moved[0])])
         if way == 0:
             return away[np.argsort(self.fixed.load[away, 0], kind="stable")]
@@ -388,6 +400,6 @@ class _PlanSearch:
 
 
 def _scrambled(seed: int, number: int) -> int:
-    """Any seed, also 0, as a state of xorshift, which must not be 0; another for each walker."""
-    words = np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)
-    return int(words[0]) | 1
+    """Return a state of xorshift, which must not be 0, from a seed and the number of the chain."""
+    state = np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)
+    return int(state[0]) | 1

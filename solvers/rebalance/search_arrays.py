@@ -1,9 +1,9 @@
 """Makes the flat arrays of the search from a rebalance problem, and an assignment from them.
 
-Nodes are sorted by the key groups on them and not by their index, so that other names of nodes
-change nothing. Loads are divided by the mean and multiplied by the weight of the resource:
-deviations are then in units of load distance. Multiplying all loads by a power of two changes
-nothing, and by another factor only the rounding.
+Nodes are sorted by their key groups and not by their index, so that the result does not depend on
+the names of nodes. Loads are divided by the mean and multiplied by the weight of the resource, so
+deviations are in units of load distance. A factor on all loads changes only the rounding, and a
+power of two changes nothing.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ from solvers.rebalance.kernels.arrays import NOWHERE, FixedArrays, PlanArrays
 from solvers.rebalance.start import Cost, movable_mask, must_move_mask
 
 SPARE = 16
-"""Free slots of every node beside its share. A node without a free slot receives nothing."""
+"""Free slots of a node above its even share of the items. A full node receives no item."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Layout:
     """The items and the nodes of a search, in the order that the loops use."""
 
+    current: IntArray  # [G]: the node index of each key group today
     groups: IntArray  # [K]: the key group of each item
     nodes: IntArray  # [N]: the node index of the problem
-    rank: IntArray  # [N]: the other way round
+    rank: IntArray  # [N]: position in ``nodes`` of each node index
     base: FloatArray  # [N, R]: load of the key groups that can never move
     fixed: FixedArrays
 
     @classmethod
     def of(cls, problem: Problem, budget: Budget) -> Layout:
-        """Lay out the key groups that a plan within the budget can move."""
+        """Arrange the key groups that a plan within the budget can move."""
         nodes = _own_order(problem)
         rank = np.empty_like(nodes)
         rank[nodes] = np.arange(len(nodes))
@@ -69,15 +70,16 @@ class Layout:
             cost=cost,
             allowance=_without_idle_limits(_allowance(problem, budget), cost),
         )
-        return cls(groups, nodes, rank, _base(problem, load, groups, rank), fixed)
+        base = _base(problem, load, groups, rank)
+        return cls(problem.current, groups, nodes, rank, base, fixed)
 
     def places_of(self, assignment: IntArray) -> IntArray:
         """[K]: the node of every item, as a position in ``nodes``."""
         return self.rank[assignment[self.groups]]
 
-    def assignment_of(self, problem: Problem, places: IntArray) -> IntArray:
+    def assignment_of(self, places: IntArray) -> IntArray:
         """[G]: the node index of every key group of the problem."""
-        assignment = problem.current.copy()
+        assignment = self.current.copy()
         assignment[self.groups] = self.nodes[places]
         return assignment
 
@@ -90,7 +92,7 @@ def plan_at(layout: Layout, places: IntArray) -> PlanArrays:
     count = np.bincount(places[away], minlength=n_nodes)
     share = -(-n_items // max(1, int(fixed.takes.sum())))
     room = np.maximum(count, np.minimum(n_items, 4 * share)) + SPARE
-    # One slot beyond the room: during a swap a node holds one more for a moment.
+    # One slot more than the room, because the first move of a swap needs it.
     begin = np.concatenate(([0], np.cumsum(room + 1)))[:-1]
     by_place = away[np.argsort(places[away], kind="stable")]
     first = np.concatenate(([0], np.cumsum(count)))[:-1]
@@ -126,7 +128,7 @@ def sums_of(layout: Layout, places: IntArray) -> FloatArray:
 
 
 def _own_order(problem: Problem) -> IntArray:
-    """Nodes sorted by their first key group, which no renaming changes; empty nodes by capacity."""
+    """Return the nodes sorted by their first key group; empty nodes by capacity."""
     first = np.full(problem.n_nodes, problem.n_key_groups, dtype=np.int64)
     np.minimum.at(first, problem.current, np.arange(problem.n_key_groups))
     keys = [problem.capacity[:, r] for r in range(problem.n_resources)]
@@ -134,7 +136,7 @@ def _own_order(problem: Problem) -> IntArray:
 
 
 def _columns(problem: Problem) -> tuple[IntArray, FloatArray]:
-    """The resources in use, balanced ones first, and the factor of the loads of each."""
+    """Return the resources in use, balanced ones first, and the factor of each one's loads."""
     mean = metrics.mean_load(problem)
     balanced = np.flatnonzero(problem.balanced_mask & (mean > 0))
     caps = np.flatnonzero(~problem.balanced_mask & (mean > 0))
@@ -177,7 +179,7 @@ def _costs(problem: Problem, groups: IntArray, must_move: BoolArray) -> FloatArr
 
 
 def _allowance(problem: Problem, budget: Budget) -> FloatArray:
-    """[3]: what the budget leaves after the moves that ``allowed_nodes`` make necessary."""
+    """[3]: the rest of the budget after the moves that ``allowed_nodes`` make necessary."""
     necessary = Cost.of(problem, must_move_mask(problem) & ~metrics.forced_mask(problem))
     limits = (
         (budget.moves, necessary.moves),
@@ -185,16 +187,13 @@ def _allowance(problem: Problem, budget: Budget) -> FloatArray:
         (budget.pause_s, necessary.pause_s),
     )
     left = np.array([np.inf if limit is None else float(limit - spent) for limit, spent in limits])
-    # The running sum of pauses rounds. The finished plan is checked exactly.
+    # The running sum of pauses is rounded. The finished plan is checked exactly.
     left[2] += budget.pause_slack_s / 2
     return left
 
 
 def _without_idle_limits(allowance: FloatArray, cost: FloatArray) -> FloatArray:
-    """Bytes and pauses that not even the most costly moves can use up are no limit.
-
-    The search is faster without them.
-    """
+    """Drop limits of bytes and pauses that no set of moves can reach: the search is then faster."""
     most_moves = int(min(allowance[0], len(cost)))
     costliest = -np.sort(-cost, axis=0)[: max(0, most_moves)].sum(axis=0)
     idle = costliest <= allowance

@@ -1,8 +1,8 @@
-"""What has to happen in every plan: which key groups must move, whether they can, and a start.
+"""The necessary moves of every plan, the check that they are possible, and the start plan.
 
-A key group must move off a dead node (forced, outside of the budget) and off a node that its
-``allowed_nodes`` do not list (within the budget). Once that is possible, leaving everything else in
-place is a plan; only caps can ask for more (see ``caps``).
+A key group must move off a dead node (forced, without a cost) and off a node that its
+``allowed_nodes`` do not list (within the budget). The start plan makes only these moves. With caps
+it may need further moves (see ``caps``).
 """
 
 from __future__ import annotations
@@ -18,23 +18,28 @@ from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.rebalance.caps import CapRepair
 
 FEW_SIZES = 32
-"""Capacities up to which looking at the emptiest node of each is faster than at every node."""
+"""Number of different capacities up to which one heap per capacity is faster than a look at every
+node."""
 
 _greedy: WeakKeyDictionary[Problem, IntArray] = WeakKeyDictionary()
 
 
 def misplaced_mask(problem: Problem) -> BoolArray:
-    """[G]: on a live node that its allowed nodes do not list."""
+    """[G]: the key group is on a live node that its allowed nodes do not list."""
     groups = np.arange(problem.n_key_groups)
     return ~problem.permits(groups, problem.current) & ~problem.dead[problem.current]
 
 
 def must_move_mask(problem: Problem) -> BoolArray:
+    """[G]: the key group is on a dead or a forbidden node."""
     return metrics.forced_mask(problem) | misplaced_mask(problem)
 
 
 def why_infeasible(problem: Problem, budget: Budget) -> str | None:
-    """The reason why no assignment keeps all the rules, or None."""
+    """Return the reason why no assignment keeps all the rules, or None if one does.
+
+    With caps the search for an assignment is limited; the reason then says that none was found.
+    """
     if not problem.staying.any():
         return "no node is alive and not draining, so nothing can be placed; add a node"
     must_move = must_move_mask(problem)
@@ -85,7 +90,10 @@ def _budget_too_small(problem: Problem, budget: Budget) -> str | None:
 
 
 def _no_room_under_caps(problem: Problem, budget: Budget) -> str | None:
-    """Whether what must move fits under the caps. What already stands may stay as it is."""
+    """Return why the necessary moves do not fit under the caps; None if they do.
+
+    A node that is over its cap now may stay as it is.
+    """
     if problem.balanced_mask.all() or not must_move_mask(problem).any():
         return None
     plan, is_complete = _place_under_caps(problem, budget)
@@ -102,7 +110,7 @@ def _no_room_under_caps(problem: Problem, budget: Budget) -> str | None:
 
 
 class Cost:
-    """What moves cost in each unit of the budget."""
+    """The cost of moves in each unit of the budget."""
 
     __slots__ = ("bytes", "moves", "pause_s")
 
@@ -113,6 +121,7 @@ class Cost:
 
     @classmethod
     def of(cls, problem: Problem, moved: BoolArray) -> Cost:
+        """Return the cost of moving these key groups."""
         return cls(
             int(moved.sum()),
             int(problem.state_bytes[moved].sum()),
@@ -120,6 +129,7 @@ class Cost:
         )
 
     def fits(self, budget: Budget) -> bool:
+        """Return whether the cost is within the budget."""
         return (
             (budget.moves is None or self.moves <= budget.moves)
             and (budget.bytes is None or self.bytes <= budget.bytes)
@@ -128,11 +138,12 @@ class Cost:
 
 
 def within_budget(problem: Problem, budget: Budget, assignment: IntArray) -> bool:
+    """Return whether the voluntary moves of the assignment are within the budget."""
     return Cost.of(problem, metrics.voluntary_mask(problem, assignment)).fits(budget)
 
 
 def movable_mask(problem: Problem, budget: Budget) -> BoolArray:
-    """[G]: some plan within the budget could move this key group."""
+    """[G]: a plan within the budget can move the key group."""
     movable = ~problem.pinned_mask
     affordable = np.full(problem.n_key_groups, budget.moves is None or budget.moves > 0)
     if budget.bytes is not None:
@@ -143,10 +154,14 @@ def movable_mask(problem: Problem, budget: Budget) -> BoolArray:
 
 
 def place_must_moves(problem: Problem, budget: Budget | None = None) -> IntArray:
-    """The plan that does only what it must: largest first, each to where the load stays lowest.
+    """Return the plan with only the necessary moves.
 
-    Under caps it may have to move more to make room, which is why it takes the budget; without
-    one, nothing is moved for that. Valid where ``why_infeasible`` finds nothing.
+    The largest key group is placed first, each on the node where the load stays lowest. With caps,
+    other key groups may be moved to make room.
+
+    Args:
+        problem: A problem for which ``why_infeasible`` is None.
+        budget: Limits of the moves that make room; None allows none of them.
     """
     if problem.balanced_mask.all():
         return _place_greedily(problem)
@@ -154,7 +169,10 @@ def place_must_moves(problem: Problem, budget: Budget | None = None) -> IntArray
 
 
 def _place_under_caps(problem: Problem, budget: Budget) -> tuple[IntArray, bool]:
-    """A plan, and whether its search was complete (so that breaking a cap means: no plan)."""
+    """Return a plan, and whether the search was complete.
+
+    If it was, a plan that breaks a cap means that no plan keeps the caps.
+    """
     greedy = _place_greedily(problem)
     if not metrics.over_cap(problem, greedy).any():
         return greedy, True
@@ -170,9 +188,9 @@ def _place_under_caps(problem: Problem, budget: Budget) -> tuple[IntArray, bool]
 
 
 def _place_greedily(problem: Problem) -> IntArray:
-    """Each to where the weighted load stays lowest, among those where it keeps the caps.
+    """Return the greedy placement, from the cache if it is there.
 
-    Every method starts from it, and ``auto`` runs several on one problem, so it is kept with it.
+    The plan is cached with the problem, because ``auto`` runs several methods on it.
     """
     if problem not in _greedy:
         _greedy[problem] = _placed_greedily(problem)
@@ -180,6 +198,7 @@ def _place_greedily(problem: Problem) -> IntArray:
 
 
 def _placed_greedily(problem: Problem) -> IntArray:
+    """Place each on the node where the weighted load stays lowest, if possible under the caps."""
     assignment = problem.current.copy()
     must_move = np.flatnonzero(must_move_mask(problem))
     if not len(must_move):
@@ -209,8 +228,11 @@ def _placed_greedily(problem: Problem) -> IntArray:
 def _emptiest_nodes(
     shares: FloatArray, room: FloatArray, sums: FloatArray, targets: IntArray
 ) -> IntArray:
-    """Where each goes, one after another. Of nodes of one size only the emptiest can be the best,
-    so that a key group costs a look at a heap for each size and not at every node."""
+    """Return the node of each key group, one after another.
+
+    Among nodes of one capacity only the emptiest can be the best, so a key group needs one look
+    at a heap for each capacity.
+    """
     heaps: list[tuple[float, list[tuple[float, int]]]] = []
     for size in np.unique(room[targets]).tolist():
         nodes = targets[room[targets] == size]
@@ -227,7 +249,7 @@ def _emptiest_nodes(
 
 
 class _CapCheck:
-    """What each node carries of the capped resources while key groups are placed."""
+    """The load of each node in the capped resources while key groups are placed."""
 
     def __init__(self, problem: Problem, left_out: IntArray) -> None:
         capped = ~problem.balanced_mask
@@ -236,7 +258,7 @@ class _CapCheck:
         self.carried = _sums_without(problem, left_out, self.load)
 
     def prefer_room(self, cost: FloatArray, group: int, targets: IntArray) -> FloatArray:
-        """The costs of the targets, infinite where the key group breaks a cap; all if all do."""
+        """Return the costs, infinite for targets over a cap; unchanged if all are over a cap."""
         if not self.load.shape[1]:
             return cost
         fits = (self.carried[targets] + self.load[group] <= self.limit[targets]).all(axis=1)
@@ -244,7 +266,7 @@ class _CapCheck:
 
 
 def normalised_loads(problem: Problem) -> FloatArray:
-    """[G, R]: loads in units of what an average staying node carries; 0 for unused resources."""
+    """[G, R]: loads in units of the mean load of a staying node; 0 for unused resources."""
     mean = metrics.mean_load(problem) * problem.capacity[problem.staying].mean(axis=0)
     shares: FloatArray = np.zeros_like(problem.load)
     np.divide(problem.load, mean, out=shares, where=mean > 0)
@@ -252,7 +274,7 @@ def normalised_loads(problem: Problem) -> FloatArray:
 
 
 def _sums_without(problem: Problem, left_out: IntArray, loads: FloatArray) -> FloatArray:
-    """[N, columns of loads]: what each node carries but for some key groups."""
+    """[N, columns of loads]: the load of each node without some key groups."""
     kept = np.ones(problem.n_key_groups, dtype=bool)
     kept[left_out] = False
     sums = np.zeros((problem.n_nodes, loads.shape[1]))

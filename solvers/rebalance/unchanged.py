@@ -1,4 +1,7 @@
-"""Move only what dead nodes and allowed nodes force to move. Other methods are compared with it."""
+"""Makes only the necessary moves: off dead nodes, and off nodes that are not allowed.
+
+Other methods are compared with it.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ def solve(
     seed: int,  # noqa: ARG001 - every method has the same signature
     params: UnchangedParams,  # noqa: ARG001
 ) -> Result:
-    """Keep every key group where it is, except those that must move."""
+    """Keep every key group where it is, except those that must move.
+
+    Arguments and result are described in ``RebalanceMethod``.
+    """
     clock = stop.start()
     reason = why_infeasible(problem, budget)
     if reason is not None:

@@ -37,11 +37,6 @@ class Boundaries:
             )
 
     @classmethod
-    def from_ideal_ratio(cls, minimum: float, maximum: float, k: float) -> Boundaries:
-        """[DODO, 7.1.1]: ``k`` is the ratio of the ideal load of a node to the maximum."""
-        return cls(lower=minimum, target=k * maximum, upper=maximum)
-
-    @classmethod
     def around_middle(cls, v: float, u: float) -> Boundaries:
         """[AUTODASP17], ELB: load of an instance in [v, u] and close to (u + v) / 2."""
         return cls(lower=v, target=(u + v) / 2, upper=u)

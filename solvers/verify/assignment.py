@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from solvers.verify.assignment_rows import Assignment, check_rows, columns_of, nodes_of_key_groups
 from solvers.verify.improvement import check_improvement
+from solvers.verify.operator_skew import check_levelled_operator, levels_operator
 from solvers.verify.placement_rules import (
     check_budget,
     check_caps,
@@ -66,7 +67,10 @@ def verify(
         *check_figures(promises, figures),
         *check_bound(promises, figures),
         *check_status(promises, figures, is_rerouted=after is not None),
-        *check_improvement(problem, figures, objective),
+        *check_levelled_operator(problem, figures, promises),
+        *check_improvement(
+            problem, figures, objective, levels_operator(problem, figures, promises)
+        ),
     ]
 
 

@@ -27,14 +27,15 @@ Ints = npt.NDArray[np.int64]
 
 
 def check_improvement(
-    problem: Problem, figures: PlanFigures, objective: Objective | None
+    problem: Problem, figures: PlanFigures, objective: Objective | None, levels_operator: bool
 ) -> Iterator[Violation]:
     """The plan is no worse than its necessary moves alone.
 
     Key groups must leave dead nodes and nodes that are not allowed, so a comparison with no moves
     at all would not be fair. If the necessary moves alone break a cap, there is no comparison. A
-    balance plan may not have a higher load distance. A joint plan may have one within its bound if
-    it does not cost traffic. With weights, the weighted sum of both may not be worse.
+    balance plan may not have a higher load distance, unless it levels an operator
+    (``levels_operator``) and stays within the limit for that. A joint plan may have one within its
+    bound if it does not cost traffic. With weights, the weighted sum of both may not be worse.
     """
     necessary = figures.was_dead | ~is_on_allowed_node(problem, figures.before)
     least = np.where(necessary, figures.plan, figures.before)
@@ -46,7 +47,8 @@ def check_improvement(
     distance = figures.number("load_distance")
     is_worse = distance > without and not is_close(distance, without)
     if objective is None or not objective.is_joint:
-        if is_worse:
+        limit = 0.0 if objective is None or not levels_operator else objective.levelling_limit
+        if is_worse and distance > limit and not is_close(distance, limit):
             yield Violation(
                 "better_than_nothing",
                 f"load distance {distance:.9g} % with the plan, {without:.9g} % without",

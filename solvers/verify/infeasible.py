@@ -26,8 +26,8 @@ Ints = npt.NDArray[np.int64]
 def verify_infeasible(problem: Problem, budget: Budget) -> list[Violation]:
     """Check the claim that the problem has no plan.
 
-    The check looks for the simplest plan, which moves only what must move. Under caps that plan
-    may exist and be hard to find. Where the check does not find it, it accepts the claim.
+    The check searches for the plan with only the necessary moves. With caps that plan may exist
+    and be hard to find. If the check does not find it, it accepts the claim.
 
     Returns:
         One violation if a plan exists, else an empty list.
@@ -49,13 +49,13 @@ def verify_infeasible(problem: Problem, budget: Budget) -> list[Violation]:
     )
     if plan is None or any(limit is not None and used > limit for limit, used in costs):
         return []
-    return [Violation("status", "says infeasible, but a plan exists that moves only what it must")]
+    return [Violation("status", "says infeasible, but a plan with only the necessary moves exists")]
 
 
 def _place_first_fit(problem: Problem, groups: Ints) -> Ints | None:
-    """Put each of these key groups on the first node that has room; None if one has no such node.
+    """Put each of these key groups on the first node with room; None if there is none for one.
 
-    This is a loop because of the caps: each placement takes room from the ones after it.
+    It is a loop because with caps each placement reduces the room for the next ones.
     """
     plan = np.array(problem.current)
     alive = np.flatnonzero(np.array(problem.node_state) == "alive")

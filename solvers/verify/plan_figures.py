@@ -15,10 +15,11 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from solvers.model.objective import Objective
     from solvers.model.problem import Problem
+    from solvers.model.traffic_costs import TrafficCosts
 
 ROUNDING = 1e-12
-"""Relative error of the sum of a node. Points of load are a difference of two sums, and may be off
-by this much."""
+"""Relative error of the sum of a node. Points of load are a difference of two sums, and may have
+this error."""
 CAP_TOLERANCE = 2e-9
 """Relative: twice what a plan may use, because the same loads are summed in another order."""
 
@@ -36,12 +37,12 @@ class PlanFigures:
     """
 
     after: Problem
-    """The problem with the loads and the traffic that the plan's routes leave."""
+    """The problem with loads and traffic under the plan's routes."""
     plan: Ints
     before: Ints
     moved: Bools
     was_dead: Bools
-    """The key group was on a dead node: its move is forced and outside of the budget."""
+    """The key group was on a dead node: its move is forced and costs no budget."""
     sums: Floats
     """The load of each node under the plan."""
     cap_limits: Floats
@@ -60,7 +61,7 @@ class PlanFigures:
         before = np.asarray(problem.current)
         was_dead = np.array(problem.node_state)[before] == "dead"
         moved = plan != before
-        # Routes shift load with the keys. That shift is counted apart from what moves change.
+        # Routes move load with the keys. That change is added to the change by moves.
         shift = after.load - problem.load
         load = np.maximum(0.0, load_under(problem, plan, objective) + shift)
         sums_before = sum_by_node(problem, before, problem.load)
@@ -93,7 +94,7 @@ class PlanFigures:
         )
 
     def number(self, name: str) -> float:
-        """The figure of this name, or 0 where there is none."""
+        """Return the figure of this name; 0 if it is None."""
         value = self.values[name]
         return 0.0 if value is None else float(value)
 
@@ -138,16 +139,21 @@ def _rounding(problem: Problem, sums_before: Floats, sums: Floats) -> dict[str, 
 def load_under(problem: Problem, plan: Ints, objective: Objective | None) -> Floats:
     """[G, R]: the loads under the plan.
 
-    The measured loads contain the cost of serialising the records that change nodes today. The
-    plan changes which records do: that cost is taken off and put on, edge by edge. Where the cost
-    is above the measured load of a key group, it is cut to that load.
+    The measured loads contain the cost of serialising the records that change nodes now. The plan
+    changes which records do: for each edge that cost is subtracted and the new one added. A cost
+    above the measured load of a key group is reduced to that load. Only joint plans are made with
+    these costs.
     """
-    source, target, rates = problem.traffic_from, problem.traffic_to, problem.traffic_rate
     if objective is None or not objective.is_joint:
         return problem.load
+    return load_with_costs(problem, plan, objective.costs)
+
+
+def load_with_costs(problem: Problem, plan: Ints, costs: TrafficCosts) -> Floats:
+    """[G, R]: the loads under the plan with the cost of records that change nodes."""
+    source, target, rates = problem.traffic_from, problem.traffic_to, problem.traffic_rate
     if source is None or target is None or rates is None:
         return problem.load
-    costs = objective.costs
     load = np.array(problem.load, dtype=np.float64)
     for r in range(len(problem.resources)):
         charged = [np.zeros(len(plan)), np.zeros(len(plan))]
@@ -172,7 +178,7 @@ def _load_index(problem: Problem, load: Floats) -> float:
 
 
 def sum_by_node(problem: Problem, plan: Ints, load: Floats) -> Floats:
-    """[N, R]: the load of each node. Sums of sorted slices are pairwise, and round little."""
+    """[N, R]: the load of each node. Sums of sorted slices are pairwise, with little rounding."""
     order = np.argsort(plan, kind="stable")
     nodes, cuts = np.unique(plan[order], return_index=True)
     sums = np.zeros((len(problem.node_ids), len(problem.resources)))
@@ -185,7 +191,7 @@ def sum_by_node(problem: Problem, plan: Ints, load: Floats) -> Floats:
 def load_distance(problem: Problem, sums: Floats, load: Floats, *, relative: bool) -> float:
     """100 x the largest |load - m| of a staying node and a balanced resource.
 
-    ``m`` is the mean load. Where ``relative``, the difference is divided by m and multiplied by the
+    ``m`` is the mean load. If ``relative``, the difference is divided by m and multiplied by the
     weight of the resource. Otherwise it is in points of load.
     """
     stays = np.flatnonzero(np.array(problem.node_state) == "alive")
@@ -204,18 +210,18 @@ def load_distance(problem: Problem, sums: Floats, load: Floats, *, relative: boo
 
 
 def state_bytes_of(problem: Problem, which: Bools) -> int:
-    """Bytes of state of these key groups."""
+    """Return the bytes of state of these key groups."""
     return sum(problem.state_bytes[which].tolist())
 
 
 def pause_of(problem: Problem, which: Bools) -> float:
-    """Seconds of pause that moving these key groups costs."""
+    """Return the seconds of pause for moves of these key groups."""
     count = int(np.count_nonzero(which))
     return problem.pause_c0_s * count + problem.pause_s_per_byte * state_bytes_of(problem, which)
 
 
 def _draining_share(problem: Problem, sums: Floats, load: Floats) -> float:
-    """Percent of the load that is still on draining nodes, for the worst resource."""
+    """Return the percentage of the load on draining nodes, for the worst resource."""
     left = sums[np.array(problem.node_state) == "draining"].sum(axis=0)
     totals = load.sum(axis=0)
     return 100.0 * max(
@@ -224,16 +230,16 @@ def _draining_share(problem: Problem, sums: Floats, load: Floats) -> float:
 
 
 def _collocation_factor(problem: Problem, plan: Ints) -> float | None:
-    """Percent of the traffic that stays within nodes; None without traffic."""
+    """Return the percentage of the traffic within nodes; None without traffic."""
     if problem.traffic_rate is None or not float(np.sum(problem.traffic_rate)) > 0:
         return None
-    apart = plan[problem.traffic_from] != plan[problem.traffic_to]
-    crossing = float(np.sum(problem.traffic_rate, where=apart))
+    is_remote = plan[problem.traffic_from] != plan[problem.traffic_to]
+    crossing = float(np.sum(problem.traffic_rate, where=is_remote))
     return 100.0 * (1.0 - crossing / float(np.sum(problem.traffic_rate)))
 
 
 def _traffic_saved(problem: Problem, plan: Ints, objective: Objective) -> float | None:
-    """Percent saved of the price that the traffic has if all of it goes between racks."""
+    """Return the percentage saved of the traffic's price if all of it went between racks."""
     if problem.traffic_rate is None or not float(np.sum(problem.traffic_rate)) > 0:
         return None
     dearest = 100.0 * objective.costs.between_racks
@@ -242,7 +248,7 @@ def _traffic_saved(problem: Problem, plan: Ints, objective: Objective) -> float 
 
 
 def traffic_price(problem: Problem, plan: Ints, objective: Objective) -> float:
-    """The price of a hundred records, on average: it depends on how far they go."""
+    """Return the mean price of a hundred records; the price depends on the distance."""
     if problem.traffic_rate is None or not float(np.sum(problem.traffic_rate)) > 0:
         return 0.0
     ends = plan[problem.traffic_from], plan[problem.traffic_to]
@@ -254,7 +260,7 @@ def traffic_price(problem: Problem, plan: Ints, objective: Objective) -> float:
 
 
 def cap_limits(problem: Problem, sums_before: Floats) -> Floats:
-    """[N, R]: the capacity, or the load before where that was more; infinite without a cap."""
+    """[N, R]: the larger of the capacity and the load before; infinite without a cap."""
     limits = np.maximum(problem.capacity, sums_before) * (1 + CAP_TOLERANCE)
     limits[np.array(problem.node_state) != "alive"] = np.inf
     limits[:, slice(None) if problem.balanced is None else problem.balanced] = np.inf

@@ -1,8 +1,7 @@
-"""Checks a plan's routes against everything they promise, and shares no code with any solver.
+"""Checks the routes of a plan and their promised figures; shares no code with any solver.
 
-Like ``solvers.verify.assignment`` it takes the problem, what was counted and the routes as they
-are, and recomputes loads, traffic, bytes, pause and balance in its own way: whole columns at a
-time.
+Like ``solvers.verify.assignment`` it takes the problem, the counted rates and the routes, and
+recomputes loads, traffic, bytes, pause and balance with code of its own, on whole columns.
 """
 
 from __future__ import annotations
@@ -32,45 +31,45 @@ Routes = Mapping[str, Mapping[str, int]]
 Rates = Mapping[str, float]
 
 TOLERANCE = 1e-6
-"""Relative: sums of the same rates in another order."""
+"""Relative tolerance: sums of the same rates in another order differ by less."""
 ROUNDING_S = 1e-9
 BALANCE = "routes.balance"
 
 
 @dataclass(frozen=True)
 class RouteRules:
-    """What the policy lets a plan do with keys."""
+    """Limits of the policy on routes."""
 
     key_groups: Mapping[str, int]
-    """How many each operator has."""
+    """Number of key groups of each operator."""
     edges: tuple[RoutedEdge, ...] = ()
     max_routes: int = 100_000
     imbalance: float = 1.1
     decays: tuple[float, ...] = (0.0,)
-    """Memories in which the balance holds: what is left of a period's weight a round later."""
+    """Decays under which the balance must hold: the factor of a period's weight per round."""
 
 
 def row_violations(
     rules: RouteRules, before: Routes, routes: Sequence[tuple[str, str, int]]
 ) -> Iterator[Violation]:
-    """A key has one route, to a key group that its operator has.
+    """Check that each key has at most one route, to a key group of its operator.
 
-    Routes in force may stay where the policy now allows fewer, but there may be no more of them.
+    If more routes are in force than the policy allows now, they may stay, but not increase.
     """
     for operator, key, group in routes:
         if not 0 <= group < rules.key_groups.get(operator, 0):
-            yield Violation("routes", f"key {key!r} of {operator!r} goes to key group {group}")
+            yield Violation("routes", f"key {key!r} of {operator!r} is routed to key group {group}")
     for (operator, key), count in Counter((o, k) for o, k, _ in routes).items():
         if count > 1:
             yield Violation("routes", f"key {key!r} of {operator!r} has {count} routes")
     for operator, count in Counter(operator for operator, _, _ in routes).items():
         allowed = max(rules.max_routes, len(before.get(operator, {})))
         if count > allowed:
-            yield Violation("routes", f"{count} keys of {operator!r}, allowed {allowed}")
+            yield Violation("routes", f"{count} routes of {operator!r}, allowed {allowed}")
 
 
 class RoutedFacts:
-    """What routes change, recomputed from the rows alone."""
+    """Loads, traffic and costs under a plan's routes, recomputed from the rows."""
 
     def __init__(
         self, problem: Problem, statistics: KeyStatistics, before: Routes, after: Routes
@@ -84,10 +83,10 @@ class RoutedFacts:
             self._row[operator, number] = row
             self._size[operator] += 1
         self.changes = list(self._changes())
-        """Operator, key, and the rows of the key groups that it leaves and joins."""
+        """Operator, key, and the rows of the key group before and after."""
 
     def row_of(self, routes: Routes, operator: str, key: str) -> int:
-        """The key group that a key belongs to."""
+        """Return the row of the key group that a key belongs to."""
         number = routes.get(operator, {}).get(key, -1)
         if number < 0:
             number = hashed_key_group(key, self._size[operator])
@@ -103,7 +102,7 @@ class RoutedFacts:
 
     @property
     def figures(self) -> dict[str, float | int]:
-        """What the routes are, and what it costs to come to them."""
+        """Number and cost of the routes."""
         n_bytes = math.ceil(math.fsum(self._bytes(o, k, old) for o, k, old, _ in self.changes))
         touched = len({row for change in self.changes for row in change[2:]})
         pause_s = self.problem.pause_c0_s * touched + self.problem.pause_s_per_byte * n_bytes
@@ -115,7 +114,10 @@ class RoutedFacts:
         }
 
     def _bytes(self, operator: str, key: str, row: int) -> float:
-        """A key's part of its key group's state is its part of the records, at the most."""
+        """Return an upper bound of a key's state.
+
+        It is the key's share of the records times the state of its key group.
+        """
         most = self._most_records(operator, key)
         total = self.statistics.group_rate.get(self.problem.key_group_ids[row], 0.0)
         part = 0.0 if most <= 0 else 1.0 if total <= most else most / total
@@ -139,7 +141,7 @@ class RoutedFacts:
 
     @cached_property
     def _in_pairs(self) -> dict[tuple[str, str], float]:
-        """Records of keys by their pairs, on the edge that has most: one may go out on several."""
+        """Records of keys by their pairs, on the edge with most; edges may share a record."""
         most: dict[tuple[str, str], float] = {}
         for ends, pairs in self.statistics.pairs.items():
             for side, operator in enumerate(ends):
@@ -149,7 +151,7 @@ class RoutedFacts:
         return most
 
     def problem_after(self) -> Problem:
-        """Loads and traffic once the keys are where the routes have them."""
+        """Return the problem with loads and traffic under the routes."""
         if not self.changes:
             return self.problem
         source, target, rate = self._traffic()
@@ -159,6 +161,8 @@ class RoutedFacts:
             traffic_from=source,
             traffic_to=target,
             traffic_rate=rate,
+            # Some edges are new: nothing is known of their noise.
+            noise=None if self.problem.noise is None else self.problem.noise.without_traffic(),
         )
 
     def _load(self) -> Floats:
@@ -176,27 +180,31 @@ class RoutedFacts:
         return 0.0 if total <= 0 else min(rate, total) / total
 
     def _traffic(self) -> tuple[Ints, Ints, Floats]:
-        """By codes of two rows; a flow gives at most what it has, in shares of what is asked."""
+        """Return senders, receivers and rates under the routes.
+
+        A flow is coded as sender row x size + receiver row. Pairs that leave a flow share its rate
+        if they ask for more than it has.
+        """
         size = len(self.problem.key_group_ids)
         flow, has = _flows(self.problem, size)
-        left, joined, asked = self._shifted(size)
+        left, joined, wanted_rate = self._shifted(size)
         codes = np.unique(np.concatenate((flow, left, joined)))
         rates = np.zeros(len(codes))
         np.add.at(rates, np.searchsorted(codes, flow), has)
         leaving = np.zeros(len(codes))
-        np.add.at(leaving, np.searchsorted(codes, left), asked)
-        is_asked = leaving > 0
+        np.add.at(leaving, np.searchsorted(codes, left), wanted_rate)
+        is_leaving = leaving > 0
         share = np.zeros(len(codes))
-        share[is_asked] = np.minimum(1.0, rates[is_asked] / leaving[is_asked])
-        given = asked * share[np.searchsorted(codes, left)]
-        np.subtract.at(rates, np.searchsorted(codes, left), given)
-        np.add.at(rates, np.searchsorted(codes, joined), given)
+        share[is_leaving] = np.minimum(1.0, rates[is_leaving] / leaving[is_leaving])
+        moved_rate = wanted_rate * share[np.searchsorted(codes, left)]
+        np.subtract.at(rates, np.searchsorted(codes, left), moved_rate)
+        np.add.at(rates, np.searchsorted(codes, joined), moved_rate)
         return codes // size, codes % size, np.maximum(0.0, rates)
 
     def _shifted(self, size: int) -> tuple[Ints, Ints, Floats]:
-        """Codes of the flows that pairs leave and join, and the rates of the pairs."""
+        """Return the codes of the flows that pairs leave and join, and the rates of the pairs."""
         moved = {(operator, key): (old, new) for operator, key, old, new in self.changes}
-        left, joined, asked = [], [], []
+        left, joined, wanted_rate = [], [], []
         for ends, pairs in self.statistics.pairs.items():
             for pair, rate in pairs.items():
                 found = [moved.get(end) for end in zip(ends, pair, strict=True)]
@@ -208,30 +216,37 @@ class RoutedFacts:
                 ]
                 left.append(rows[0][0] * size + rows[1][0])
                 joined.append(rows[0][1] * size + rows[1][1])
-                asked.append(rate)
-        return np.array(left, dtype=np.int64), np.array(joined, dtype=np.int64), np.array(asked)
+                wanted_rate.append(rate)
+        return (
+            np.array(left, dtype=np.int64),
+            np.array(joined, dtype=np.int64),
+            np.array(wanted_rate),
+        )
 
     def violations(self, nodes: Sequence[str], rules: RouteRules) -> Iterator[Violation]:
-        """``nodes`` are those of the key groups under the plan, in the problem's order."""
-        yield from self._strays(nodes)
+        """Check the nodes of moved keys and the balance of routed operators.
+
+        ``nodes`` has the node of each key group under the plan, in the problem's order.
+        """
+        yield from self._keys_on_leaving_nodes(nodes)
         for edge in rules.edges:
             for side, operator in enumerate(edge.ends):
                 if self.before.get(operator, {}) != self.after.get(operator, {}):
                     yield from self._imbalance(nodes, rules, edge, side)
 
-    def _strays(self, nodes: Sequence[str]) -> Iterator[Violation]:
-        """A key that moves comes onto a node that stays."""
+    def _keys_on_leaving_nodes(self, nodes: Sequence[str]) -> Iterator[Violation]:
+        """Keys may move only to nodes that are alive."""
         state = dict(zip(self.problem.node_ids, self.problem.node_state, strict=True))
         for operator, key, old, new in self.changes:
             was = self.problem.node_ids[self.problem.current[old]]
             if state[nodes[new]] != "alive" and nodes[new] != was:
-                said = f"key {key!r} of {operator!r} comes onto {nodes[new]!r}, which is "
-                yield Violation("routes.nodes", said + state[nodes[new]])
+                message = f"key {key!r} of {operator!r} moves to {nodes[new]!r}, which is "
+                yield Violation("routes.nodes", message + state[nodes[new]])
 
     def _imbalance(
         self, nodes: Sequence[str], rules: RouteRules, edge: RoutedEdge, side: int
     ) -> Iterator[Violation]:
-        """The fullest node of a stage is within the bound, or no fuller than without the routes."""
+        """The fullest node of an operator is within the limit, or no fuller than before."""
         operator = edge.ends[side]
         for decay in rules.decays:
             weights = _weights(self.statistics, edge.ends, side, decay)
@@ -259,24 +274,34 @@ class RoutedFacts:
         return max(math.fsum(of_node) for of_node in on.values())
 
 
-def budget_violations(
-    problem: Problem, plan: Mapping[str, float], budget: Budget
-) -> Iterator[Violation]:
-    """What keys carry comes on top of what key groups do, and both have to fit.
+@dataclass(frozen=True, slots=True)
+class PromisedCosts:
+    """What a plan promises to cost: its moves of key groups, and its new routes of keys."""
 
-    Forced moves are outside of the budget.
-    """
-    if not plan["rerouted_keys"]:
+    bytes: int
+    pause_s: float
+    forced_moves: int
+    forced_bytes: int
+    rerouted_keys: int = 0
+    route_bytes: int = 0
+    route_pause_s: float = 0.0
+
+
+def budget_violations(
+    problem: Problem, costs: PromisedCosts, budget: Budget
+) -> Iterator[Violation]:
+    """Check that key groups and keys together keep the budget; forced moves do not count."""
+    if not costs.rerouted_keys:
         return
-    n_bytes = plan["bytes"] + plan["route_bytes"]
+    n_bytes = costs.bytes + costs.route_bytes
     if budget.bytes is not None and n_bytes > budget.bytes:
         yield Violation("budget.bytes", f"{n_bytes} bytes with routes, allowed {budget.bytes}")
-    forced_s = problem.pause_c0_s * plan["forced_moves"]
-    forced_s += problem.pause_s_per_byte * plan["forced_bytes"]
-    pause_s = plan["pause_s"] - forced_s + plan["route_pause_s"]
+    forced_s = problem.pause_c0_s * costs.forced_moves
+    forced_s += problem.pause_s_per_byte * costs.forced_bytes
+    pause_s = costs.pause_s - forced_s + costs.route_pause_s
     if budget.pause_s is not None and pause_s > budget.pause_s * (1 + TOLERANCE) + ROUNDING_S:
-        said = f"{pause_s:g} s of pause with routes, allowed {budget.pause_s:g}"
-        yield Violation("budget.pause_s", said)
+        message = f"{pause_s:g} s of pause with routes, allowed {budget.pause_s:g}"
+        yield Violation("budget.pause_s", message)
 
 
 def _upper(counted: KeyStatistics, operator: str, key: str) -> float:
@@ -291,18 +316,21 @@ def _flows(problem: Problem, size: int) -> tuple[Ints, Floats]:
 
 
 def _weights(statistics: KeyStatistics, ends: tuple[str, str], side: int, decay: float) -> Rates:
-    """What a memory says of the keys of one end; those counted in pairs alone weigh their pairs."""
+    """Return the records of the keys of one end under a decay.
+
+    A key that was counted only in pairs has the sum of its pairs.
+    """
     periods = [(period.rounds_ago, period.counted) for period in statistics.earlier]
     known = [(ago, c) for ago, c in (*periods, (0.0, statistics)) if c.pairs.get(ends)]
     if not known:
         return {}
     newest = known[-1][0]
     used = known if decay > 0 else known[-1:]
-    faded = [(1.0 if ago == newest else decay ** (ago - newest), c) for ago, c in used]
-    by_key = _summed((w, counted.keys.get(ends[side], {}).items()) for w, counted in faded)
+    decayed = [(1.0 if ago == newest else decay ** (ago - newest), c) for ago, c in used]
+    by_key = _summed((w, counted.keys.get(ends[side], {}).items()) for w, counted in decayed)
     by_pair = _summed(
         (w, ((pair[side], rate) for pair, rate in counted.pairs[ends].items()))
-        for w, counted in faded
+        for w, counted in decayed
     )
     return {**by_pair, **by_key}
 

@@ -1,7 +1,7 @@
-"""Checks what a plan makes of the nodes, and states the problem it is judged by.
+"""Checks the node changes of a plan, and builds the problem with the changed nodes.
 
-Like ``solvers.verify.assignment`` it shares no code with any solver: it takes the problem as it
-was measured and the plan's rows, and imports nothing of ``solvers`` but the problem's own types.
+Like ``solvers.verify.assignment`` it shares no code with any solver: it takes the measured problem
+and the plan's rows, and imports only the types of the problem from ``solvers``.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from ballast.contracts.records import ScalingRow
 from solvers.model.problem import AllowedNodes, Problem
 from solvers.verify.violation import Violation
 
-Row = Mapping[str, Any]
 IN_PROBLEM = ("keep", "drain", "remove")
 OUTSIDE = ("add", "spare")
 
@@ -32,7 +31,7 @@ class Spare:
 
 @dataclass(frozen=True)
 class ScalingRules:
-    """What the policy lets a plan do with nodes."""
+    """Limits of the policy on node changes."""
 
     spares: Mapping[str, Spare]
     clusters: Mapping[str, str]
@@ -46,13 +45,13 @@ class ScalingRules:
 
 
 def scaling_violations(
-    problem: Problem, rules: ScalingRules, rows: Sequence[Row]
+    problem: Problem, rules: ScalingRules, rows: Sequence[ScalingRow]
 ) -> list[Violation]:
-    """Everything that the rows of plans.scaling may not do; empty if they may be carried out."""
-    twice = [n for n, c in Counter((r["subject"], r["subject_id"]) for r in rows).items() if c > 1]
+    """Return every rule that the rows of plans.scaling break."""
+    twice = [n for n, c in Counter((r.subject, r.subject_id) for r in rows).items() if c > 1]
     if twice:
         return [Violation("scaling.exactly_once", f"more than once: {twice[:3]}")]
-    actions = {row["subject_id"]: row["action"] for row in rows if row["subject"] == "node"}
+    actions = {row.subject_id: row.action for row in rows if row.subject == "node"}
     broken = list(_check_names(problem, rules, actions))
     if broken:
         return broken
@@ -64,12 +63,12 @@ def scaling_violations(
     ]
 
 
-def scaled_problem(problem: Problem, rules: ScalingRules, rows: Sequence[Row]) -> Problem:
-    """The problem with the nodes there will be: what the plan's figures are about.
+def scaled_problem(problem: Problem, rules: ScalingRules, rows: Sequence[ScalingRow]) -> Problem:
+    """Return the problem with the nodes under the plan; the plan's figures are computed on it.
 
-    Key groups that had to leave draining nodes in this round may be on nodes that stay only.
+    Key groups that must leave draining nodes in this round are allowed only on nodes that stay.
     """
-    actions = {row["subject_id"]: row["action"] for row in rows if row["subject"] == "node"}
+    actions = {row.subject_id: row.action for row in rows if row.subject == "node"}
     kept = [i for i, name in enumerate(problem.node_ids) if actions[name] != "remove"]
     added = [name for name, action in actions.items() if action == "add"]
     names = (*(problem.node_ids[i] for i in kept), *added)
@@ -93,8 +92,8 @@ def _state(problem: Problem, node: int, actions: Mapping[str, str]) -> str:
     return "draining" if actions[problem.node_ids[node]] == "drain" else "alive"
 
 
-def _due(rows: Sequence[Row]) -> set[str]:
-    return {name for row in rows for name in row["due"] or ()}
+def _due(rows: Sequence[ScalingRow]) -> set[str]:
+    return {name for row in rows for name in row.due or ()}
 
 
 def _allowed(problem: Problem, state: Sequence[str], due: set[str]) -> AllowedNodes | None:
@@ -110,18 +109,22 @@ def _allowed(problem: Problem, state: Sequence[str], due: set[str]) -> AllowedNo
 def _check_names(
     problem: Problem, rules: ScalingRules, actions: Mapping[str, str]
 ) -> Iterator[Violation]:
-    """Every node in use has an action of its own; others are spares that are added or left."""
+    """Every node in use has an action; other nodes are spare nodes that are added or stay spare."""
     for name in problem.node_ids:
         if actions.get(name) not in IN_PROBLEM:
-            said = actions.get(name, "nothing")
-            yield Violation("scaling.nodes", f"node {name!r} is in use, and the plan says {said}")
+            action = actions.get(name, "none")
+            yield Violation(
+                "scaling.nodes", f"node {name!r} is in use; action in the plan: {action}"
+            )
     for name, action in actions.items():
         if name in problem.node_ids:
             continue
         if action not in OUTSIDE:
-            yield Violation("scaling.nodes", f"node {name!r} is not in use, and is to {action}")
+            yield Violation(
+                "scaling.nodes", f"node {name!r} is not in use; action in the plan: {action}"
+            )
         elif action == "add" and name not in rules.spares:
-            yield Violation("scaling.spares", f"node {name!r} is added and is no spare node")
+            yield Violation("scaling.spares", f"node {name!r} is added, but is not a spare node")
 
 
 def _check_states(
@@ -131,19 +134,19 @@ def _check_states(
     for name, was in zip(problem.node_ids, problem.node_state, strict=True):
         action = actions[name]
         if action == "remove" and name in occupied:
-            yield Violation("scaling.remove", f"node {name!r} is removed and has key groups")
+            yield Violation("scaling.remove", f"node {name!r} is removed, but has key groups")
         if action == "remove" and was != "draining":
-            yield Violation("scaling.remove", f"node {name!r} is removed and was {was}")
+            yield Violation("scaling.remove", f"node {name!r} is removed, but was {was}")
         if action == "keep" and name in rules.draining and was != "dead":
-            yield Violation("scaling.keep", f"node {name!r} is kept, and the policy drains it")
+            yield Violation("scaling.keep", f"node {name!r} is kept, but the policy drains it")
         if action == "drain" and was == "dead":
-            yield Violation("scaling.drain", f"node {name!r} is drained and is dead")
+            yield Violation("scaling.drain", f"node {name!r} is drained, but is dead")
 
 
 def _check_counts(
-    problem: Problem, rules: ScalingRules, actions: Mapping[str, str], rows: Sequence[Row]
+    problem: Problem, rules: ScalingRules, actions: Mapping[str, str], rows: Sequence[ScalingRow]
 ) -> Iterator[Violation]:
-    """Within the limits; where the job was outside of them before, no further away."""
+    """The numbers of nodes keep the limits; a count outside of the limits may not get worse."""
     state = dict(zip(problem.node_ids, problem.node_state, strict=True))
     before = Counter(rules.clusters[name] for name, of in state.items() if of == "alive")
     after = Counter(
@@ -159,15 +162,15 @@ def _check_counts(
     most = rules.max_nodes
     if most is not None and after.total() > max(most, before.total()):
         yield Violation("scaling.max_nodes", f"{after.total()} nodes, allowed {most}")
-    said = {row["subject_id"]: row for row in rows if row["subject"] == "cluster"}
-    for name in sorted(names | said.keys()):
-        row = said.get(name)
-        if row is None or (row["before"], row["wanted"]) != (before[name], after[name]):
-            told = "nothing" if row is None else f"{row['before']} to {row['wanted']}"
-            is_so = f"{before[name]} to {after[name]}"
-            yield Violation("scaling.clusters", f"{name}: the plan says {told}, it is {is_so}")
-        elif row["action"] != _direction(after[name] - before[name]):
-            yield Violation("scaling.clusters", f"{name}: the plan says {row['action']}")
+    clusters = {row.subject_id: row for row in rows if row.subject == "cluster"}
+    for name in sorted(names | clusters.keys()):
+        row = clusters.get(name)
+        if row is None or (row.before, row.wanted) != (before[name], after[name]):
+            promised = "nothing" if row is None else f"{row.before} to {row.wanted}"
+            actual = f"{before[name]} to {after[name]}"
+            yield Violation("scaling.clusters", f"{name}: promised {promised}, is {actual}")
+        elif row.action != _direction(after[name] - before[name]):
+            yield Violation("scaling.clusters", f"{name}: wrong action {row.action}")
 
 
 def _direction(change: int) -> str:
@@ -175,23 +178,23 @@ def _direction(change: int) -> str:
 
 
 def _check_due(
-    problem: Problem, actions: Mapping[str, str], rows: Sequence[Row]
+    problem: Problem, actions: Mapping[str, str], rows: Sequence[ScalingRow]
 ) -> Iterator[Violation]:
-    """Only what is on a draining node may be called due: nothing else excuses a worse balance."""
+    """Only key groups on draining nodes may be due, because these may worsen the balance."""
     node_of = dict(zip(problem.key_group_ids, problem.current.tolist(), strict=True))
     for name in sorted(_due(rows)):
         node = node_of.get(name)
         if node is None or actions[problem.node_ids[node]] != "drain":
-            yield Violation("scaling.due", f"key group {name!r} is on no node that drains")
+            yield Violation("scaling.due", f"key group {name!r} is due, but on no draining node")
 
 
-def _check_operators(rules: ScalingRules, rows: Sequence[Row]) -> Iterator[Violation]:
+def _check_operators(rules: ScalingRules, rows: Sequence[ScalingRow]) -> Iterator[Violation]:
     for row in rows:
-        if row["subject"] != "operator":
+        if row.subject != "operator":
             continue
-        most = rules.key_groups.get(row["subject_id"], 0)
-        if row["wanted"] is None or not 1 <= row["wanted"] <= most:
+        most = rules.key_groups.get(row.subject_id, 0)
+        if row.wanted is None or not 1 <= row.wanted <= most:
             yield Violation(
                 "scaling.operators",
-                f"operator {row['subject_id']!r} in {row['wanted']} instances, allowed 1 to {most}",
+                f"operator {row.subject_id!r} in {row.wanted} instances, allowed 1 to {most}",
             )

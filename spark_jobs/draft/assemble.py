@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from ballast.contracts import identity
-from ballast.contracts.records import Draft, ScalingRow
+from ballast.contracts.records import Draft, Promise, ScalingRow
 from solvers.collocate.component_advice import advice_from_traffic
 from solvers.model.amortisation import shortened
 from solvers.model.budget import Budget
@@ -19,11 +19,13 @@ from solvers.planner.plan import Plan
 from solvers.verify.violation import Violation
 from spark_jobs.draft.content import PlanContent, assignment_rows, content_hash_of, routes_of
 from spark_jobs.draft.figures import (
+    levelling_figures,
     route_figures,
     trade_figures,
     weighted_figures,
     wire_figures,
 )
+from spark_jobs.draft.promises import promise_rows
 from spark_jobs.draft.region_weights import RegionPlan, reason_of_regions, weight_rows
 from spark_jobs.draft.round import Round
 from spark_jobs.draft.verification import violations_of
@@ -55,6 +57,8 @@ class AssembledDraft:
     draft: Draft
     content: PlanContent
     violations: Sequence[Violation]
+    promises: Sequence[Promise] = ()
+    """What ``measure`` will find; they are no part of the content."""
 
 
 def assemble_draft(request: DraftRequest) -> AssembledDraft:
@@ -78,7 +82,9 @@ def assemble_draft(request: DraftRequest) -> AssembledDraft:
     plan_id = identity.plan_id(job, request.round.snapshot.snapshot_id, content_hash)
     content = content.with_plan_id(plan_id)
     draft = draft_record(request, plan_id, content_hash)
-    return AssembledDraft(draft, content, violations_of(request.round, draft, content))
+    promises = promise_rows(request.round, plan, draft)
+    violations = violations_of(request.round, draft, content, promises)
+    return AssembledDraft(draft, content, violations, promises)
 
 
 def draft_record(request: DraftRequest, plan_id: str, content_hash: str) -> Draft:
@@ -106,6 +112,7 @@ def draft_record(request: DraftRequest, plan_id: str, content_hash: str) -> Draf
         load_distance_points=result.load_distance_points_after,
         bound_pct=result.bound or 0.0,
         gap_pct=result.gap or 0.0,
+        precision=job_round.policy.solver.precision,
         moves=result.moves,
         bytes=result.bytes,
         forced_moves=result.forced_moves,
@@ -131,6 +138,8 @@ def draft_record(request: DraftRequest, plan_id: str, content_hash: str) -> Draf
         scaling_reason=request.scaling_reason,
         advice="\n".join(advice_from_traffic(job_round.policy, plan.problem)) or None,
         weights_reason=reason_of_regions(request.regions),
+        **levelling_figures(objective, plan),
+        skew_reason=None if plan.skew is None else plan.skew.reason or None,
         created_at=request.created_at,
     )
 

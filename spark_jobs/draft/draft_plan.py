@@ -5,31 +5,74 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from ballast.contracts.errors import Infeasible, VerificationFailed
+from ballast.contracts.log_events import PLANNING_STOPPED
 from ballast.contracts.records import Draft, Snapshot
 from ballast.contracts.settings import Settings
+from ballast.contracts.task_result import write_task_result
+from ballast.store.planning import read_planning_state
+from ballast.store.plans import read_promises
+from solvers.model.budget import Budget
 from solvers.planner.plan import Plan, PlanRequest, plan
 from solvers.planner.round import ScalingRequest
 from spark_jobs.draft.assemble import AssembledDraft, DraftRequest, assemble_draft
 from spark_jobs.draft.lookup import (
     find_draft,
     find_snapshot,
+    has_forced_moves,
     read_round,
     read_scaling_inputs,
     required_draft,
     target_in_force,
 )
 from spark_jobs.draft.region_weights import plan_region
-from spark_jobs.draft.report import actor, drafted_event, report
+from spark_jobs.draft.report import actor, drafted_event, promise_report, report
 from spark_jobs.draft.round import Round
-from spark_jobs.draft.scaling_inputs import scaling_request
+from spark_jobs.draft.scaling_inputs import keeping_nodes, scaling_request
 from spark_jobs.draft.scaling_rows import rows_of_decision, scaling_reason
 from spark_jobs.draft.solve_arguments import SolveOptions
 from spark_jobs.draft.write import write_draft
 from spark_jobs.program.run import progress
 from spark_jobs.warehouse.plan_log import Event, append_event
 
+NOTHING = Budget(moves=0, bytes=0)
+"""The budget of a plan that moves only what must leave dead nodes."""
 
-def draft_plan(settings: Settings, job: str, run_id: str, options: SolveOptions) -> Draft:
+
+def draft_unless_stopped(
+    settings: Settings, job: str, run_id: str, options: SolveOptions
+) -> Draft | None:
+    """Make the draft of a run; none if the job has stopped planning by itself (ADR 60).
+
+    Key groups of dead nodes get new nodes even then: the draft moves them and nothing else.
+
+    Args:
+        settings: where the tables are.
+        job: the job.
+        run_id: the run, whose snapshot is solved.
+        options: what the command line sets instead of the policy.
+
+    Returns:
+        The draft as it is stored; None if the run ends without one.
+
+    Raises:
+        NotFound, Infeasible, VerificationFailed: as for :func:`draft_plan`.
+    """
+    snapshot = find_snapshot(settings, job, run_id)
+    state = read_planning_state(settings, job)
+    if not state.is_stopped or find_draft(settings, snapshot) is not None:
+        return draft_plan(settings, job, run_id, options)
+    if has_forced_moves(settings, snapshot):
+        progress.info("planning is stopped: only key groups of dead nodes move")
+        return draft_plan(settings, job, run_id, options, only_forced=True)
+    text = f"planning is stopped since {state.since:%Y-%m-%d %H:%M} UTC: {state.reason}"
+    progress.info("no plan is made, %s", text)
+    write_task_result(outcome=PLANNING_STOPPED, text=text)
+    return None
+
+
+def draft_plan(
+    settings: Settings, job: str, run_id: str, options: SolveOptions, *, only_forced: bool = False
+) -> Draft:
     """Make the draft of a run, unless the run has one, and report what it promises.
 
     Args:
@@ -37,6 +80,7 @@ def draft_plan(settings: Settings, job: str, run_id: str, options: SolveOptions)
         job: the job.
         run_id: the run, whose snapshot is solved.
         options: what the command line sets instead of the policy.
+        only_forced: whether nothing moves but key groups of dead nodes, and the nodes stay.
 
     Returns:
         The draft as it is stored.
@@ -49,18 +93,21 @@ def draft_plan(settings: Settings, job: str, run_id: str, options: SolveOptions)
     snapshot = find_snapshot(settings, job, run_id)
     draft = find_draft(settings, snapshot)
     if draft is None:
-        made = make_draft(settings, snapshot, options)
-        write_draft(settings, made.draft, made.content)
+        made = make_draft(settings, snapshot, options, only_forced=only_forced)
+        write_draft(settings, made)
         draft = required_draft(settings, snapshot)
     else:
         progress.info("the run has a draft, plan %s; nothing is solved again", draft.plan_id)
     append_event(settings, drafted_event(draft), at=draft.created_at)
-    for line in report(draft):
+    promises = read_promises(settings, job, draft.plan_id)
+    for line in (*report(draft), *promise_report(promises)):
         progress.info("%s", line)
     return draft
 
 
-def make_draft(settings: Settings, snapshot: Snapshot, options: SolveOptions) -> AssembledDraft:
+def make_draft(
+    settings: Settings, snapshot: Snapshot, options: SolveOptions, *, only_forced: bool = False
+) -> AssembledDraft:
     """Solve a snapshot and verify the plan. Nothing is written but the event of a refusal.
 
     Raises:
@@ -77,15 +124,16 @@ def make_draft(settings: Settings, snapshot: Snapshot, options: SolveOptions) ->
         problem=job_round.problem,
         objective=job_round.objective,
         policy=job_round.policy,
-        budget=options.budget(job_round.policy, snapshot.head_version),
+        budget=NOTHING if only_forced else options.budget(job_round.policy, snapshot.head_version),
         stop=options.stop(job_round.policy),
         seed=job_round.policy.solver.seed if options.seed is None else options.seed,
         method=options.method or job_round.policy.solver.method,
         memory=target_in_force(settings, snapshot),
         is_first=job_round.is_first,
         keys=job_round.keys,
-        scaling=_scaling_request(settings, job_round),
+        scaling=_scaling_request(settings, job_round, only_forced=only_forced),
         has_other_change=any(region.is_change for region in regions),
+        unmeasured=job_round.unmeasured_operators,
     )
     found = plan(request)
     _require_solved(settings, job_round, found)
@@ -106,14 +154,17 @@ def make_draft(settings: Settings, snapshot: Snapshot, options: SolveOptions) ->
     return made
 
 
-def _scaling_request(settings: Settings, job_round: Round) -> ScalingRequest | None:
+def _scaling_request(
+    settings: Settings, job_round: Round, *, only_forced: bool
+) -> ScalingRequest | None:
     """How the job's policy scales, after what earlier rounds did; None if it does not scale."""
     if not job_round.is_scaled:
         return None
     inputs = read_scaling_inputs(settings, job_round.snapshot)
-    return scaling_request(
+    request = scaling_request(
         job_round.policy, job_round.problem, inputs, job_round.snapshot.period_end_at
     )
+    return keeping_nodes(request) if only_forced else request
 
 
 def _scaling_reason(job_round: Round, found: Plan) -> str | None:
@@ -126,6 +177,8 @@ def _require_solved(settings: Settings, job_round: Round, found: Plan) -> None:
     if found.nodes is not None:
         progress.info("scaling: %s", _scaling_reason(job_round, found))
     progress.info("solved in %.1f s: %s by %s", result.seconds, result.status, result.method)
+    for line in () if found.skew is None else found.skew.progress:
+        progress.info("skew: %s", line)
     if result.is_solved:
         return
     _log_refusal(settings, job_round.snapshot, None, f"infeasible: {result.reason}")

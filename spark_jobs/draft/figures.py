@@ -7,7 +7,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from solvers.key_routing.routing_effect import moves_between, route_cost
+from solvers.key_routing.routing_effect import key_moves_between, route_cost
 from solvers.model.metrics import saved_traffic
 from solvers.model.objective import Objective
 from solvers.model.problem import Problem
@@ -23,6 +23,15 @@ class TradeFigures(TypedDict):
     max_load_distance_pct: float | None
     traffic_weight: float | None
     load_weight: float | None
+
+
+class LevellingFigures(TypedDict):
+    """What a plan that levels a single operator promises."""
+
+    levelled_operator_id: str | None
+    operator_skew_before_pct: float | None
+    operator_skew_pct: float | None
+    levelling_limit_pct: float | None
 
 
 class RouteFigures(TypedDict):
@@ -47,6 +56,24 @@ class WireFigures(TypedDict):
 
     wire_bytes_before_per_s: float | None
     wire_bytes_per_s: float | None
+
+
+def levelling_figures(objective: Objective, plan: Plan) -> LevellingFigures:
+    """The operator that the plan is made for, and its skew; None for other plans."""
+    levelled = None if plan.skew is None else plan.skew.levelled
+    return {
+        "levelled_operator_id": None if levelled is None else levelled.operator_id,
+        "operator_skew_before_pct": None if levelled is None else levelled.before_pct,
+        "operator_skew_pct": None if levelled is None else levelled.after_pct,
+        "levelling_limit_pct": levelling_limit(
+            objective, None if levelled is None else levelled.operator_id
+        ),
+    }
+
+
+def levelling_limit(objective: Objective, operator_id: str | None) -> float | None:
+    """Load distance up to which a plan may level an operator; None for a plan that levels none."""
+    return None if operator_id is None else objective.levelling_limit
 
 
 def trade_figures(objective: Objective) -> TradeFigures:
@@ -82,7 +109,7 @@ def weighted_figures(objective: Objective, plan: Plan) -> WeightedFigures:
 
 def route_figures(job_round: Round, plan: Plan) -> RouteFigures:
     """Number and cost of the plan's routes, compared with the routes in force."""
-    moves = moves_between(plan.problem, job_round.statistics, job_round.routing, plan.routing)
+    moves = key_moves_between(plan.problem, job_round.statistics, job_round.routing, plan.routing)
     n_bytes, pause_s = route_cost(plan.problem, moves)
     return {
         "routes": sum(map(len, plan.routing.values())),

@@ -12,7 +12,16 @@ import pyarrow.compute as pc
 from ballast.contracts import scaling as words
 from ballast.contracts.errors import NotFound
 from ballast.contracts.policy import ScalingPolicy, policy_from_json
-from ballast.contracts.records import ConnectionWindow, Draft, Snapshot
+from ballast.contracts.problem_columns import RESOURCES
+from ballast.contracts.records import (
+    ConnectionWindow,
+    Draft,
+    DraftSummary,
+    Outcome,
+    Promise,
+    Snapshot,
+    field_names,
+)
 from ballast.contracts.settings import Settings
 from ballast.store.plans import (
     read_acks,
@@ -21,11 +30,15 @@ from ballast.store.plans import (
     read_scaling,
     read_weights,
 )
-from ballast.store.snapshots import PARTS, RESOURCES, snapshot_of_run
-from ballast.store.tables import Filter, ensure_tables, read_rows, table_exists
+from ballast.store.snapshots import PARTS, read_noise, snapshot_of_run
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import Filter, open_table, read_rows, table_exists
 from solvers.collocate.target_memory import TargetMemory
+from solvers.model.problem import DEAD
 from spark_jobs.draft.content import PlanContent, Route
-from spark_jobs.draft.round import RememberedKeyPairs, Round, RoundInputs, round_of
+from spark_jobs.draft.key_statistics import RememberedKeyPairs
+from spark_jobs.draft.past_outcomes import VERSIONS_USED, PastPlans, first_outcomes
+from spark_jobs.draft.round import Round, RoundInputs, round_of
 from spark_jobs.draft.scaling_inputs import EarlierScaling, ScalingInputs
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
@@ -74,6 +87,16 @@ def required_draft(settings: Settings, snapshot: Snapshot) -> Draft:
     return draft
 
 
+def has_forced_moves(settings: Settings, snapshot: Snapshot) -> bool:
+    """Whether a dead node has key groups in the snapshot, which every plan must move."""
+    job, where = snapshot.job, [("snapshot_id", "=", snapshot.snapshot_id)]
+    states = read_rows(settings, "snapshots.nodes", job=job, where=where,
+                       columns=["node_id", "state"]).to_pylist()  # fmt: skip
+    dead = {row["node_id"] for row in states if row["state"] == DEAD}
+    held_by = read_rows(settings, "snapshots.key_groups", job=job, where=where, columns=["node_id"])
+    return not dead.isdisjoint(held_by["node_id"].unique().to_pylist())
+
+
 def read_round(settings: Settings, snapshot: Snapshot) -> Round:
     """Read everything that a plan of the snapshot is made from and verified against."""
     job = snapshot.job
@@ -100,8 +123,45 @@ def read_round(settings: Settings, snapshot: Snapshot) -> Round:
             # Weights of the head: regions follow it even if the operators refused it.
             weights_in_force=read_weights(settings, job, head) if head else [],
             remembered=read_remembered(settings, snapshot),
+            noise=read_noise(settings, snapshot),
+            past=read_past_plans(settings, snapshot),
         )
     )
+
+
+def read_past_plans(settings: Settings, snapshot: Snapshot) -> PastPlans:
+    """Outcomes, promises and figures of the newest versions before the snapshot.
+
+    A version is measured by every run while it is in force. Only its first outcomes are kept.
+    """
+    job, tables = snapshot.job, (Outcome.table, Promise.table)
+    if not all(table_exists(settings, table) for table in tables):
+        return PastPlans()
+    since = snapshot.head_version - VERSIONS_USED
+    rows = read_rows(settings, Outcome.table, job=job, where=[("version", ">", since)])
+    first = rows.group_by("version").aggregate([("measured_at", "min")])
+    of_first = rows.join(
+        first, ["version", "measured_at"], ["version", "measured_at_min"], "left semi"
+    )
+    outcomes = first_outcomes(
+        [Outcome.from_row(row) for row in of_first.to_pylist()], snapshot.created_at
+    )
+    if not outcomes:
+        return PastPlans()
+    where = [("plan_id", "in", sorted({row.plan_id for row in outcomes}))]
+    promises = read_rows(settings, Promise.table, job=job, where=where)
+    columns = [c for c in field_names(DraftSummary) if c in _columns(settings, DraftSummary.table)]
+    plans = read_rows(settings, DraftSummary.table, job=job, where=where, columns=columns)
+    return PastPlans(
+        outcomes,
+        [Promise.from_row(row) for row in promises.to_pylist()],
+        [DraftSummary.from_row(row) for row in plans.to_pylist()],
+    )
+
+
+def _columns(settings: Settings, table: str) -> list[str]:
+    """The columns that the table has in this warehouse; one of an earlier version lacks some."""
+    return [field.name for field in open_table(settings, table).schema().fields]
 
 
 def read_connections(settings: Settings, snapshot: Snapshot) -> list[ConnectionWindow]:

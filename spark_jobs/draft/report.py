@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ballast.contracts import plan_text
-from ballast.contracts.records import Draft
+from ballast.contracts.figure_text import promised_text
+from ballast.contracts.records import Draft, Promise
 from solvers.model.objective import JOINT, WEIGHTED
 from solvers.model.result import Status
 from spark_jobs.warehouse.plan_log import Event
@@ -18,7 +21,7 @@ def drafted_event(draft: Draft) -> Event:
         event="unchanged" if unchanged else "drafted",
         run_id=draft.run_id,
         actor=actor(draft.run_id),
-        reason=" ".join([*summary, *_scaling(draft), *_weights(draft)]),
+        reason=" ".join([*summary, *_scaling(draft), *_weights(draft), *_skew(draft)]),
         plan_id=draft.plan_id,
     )
 
@@ -35,6 +38,7 @@ def report(draft: Draft) -> list[str]:
             f"load distance {before} of the mean, {quality}; {solved}",
             *_scaling(draft),
             *_weights(draft),
+            *_skew(draft),
             *_held_back(draft),
             *_advice(draft),
         ]
@@ -49,9 +53,20 @@ def report(draft: Draft) -> list[str]:
         *_how(draft),
         *_scaling(draft),
         *_weights(draft),
+        *_skew(draft),
         *_path(draft),
         *_held_back(draft),
         *_advice(draft),
+    ]
+
+
+def promise_report(promises: Sequence[Promise]) -> list[str]:
+    """What the next period will measure, one line for each figure; single nodes are left out."""
+    return [
+        f"expected {row.figure}: {promised_text(row.expected, row.low, row.high, row.unit)}"
+        + (f", no interval: {row.reason}" if row.reason else "")
+        for row in promises
+        if "/" not in row.figure
     ]
 
 
@@ -70,6 +85,12 @@ def _weights(draft: Draft) -> list[str]:
     """The weights of the workers of ordered regions, and why."""
     reason = draft.weights_reason
     return [f"weights: {reason}"] if reason else []
+
+
+def _skew(draft: Draft) -> list[str]:
+    """Operators and edges that the load of the whole job hides, and what the plan makes of them."""
+    reason = draft.skew_reason
+    return [f"skew: {reason}"] if reason else []
 
 
 def _traffic(draft: Draft) -> str:

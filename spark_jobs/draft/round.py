@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from itertools import pairwise
-from statistics import median
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ballast.contracts.identity import is_routable
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.problem_columns import noise_columns, noise_reason, problem_columns
 from ballast.contracts.records import (
     ConnectionWindow,
     Outcome,
     ScalingRow,
     Snapshot,
+    SnapshotNoise,
     WorkerWeight,
 )
 from ballast.contracts.scaling import DRAIN, DRAINING, KEEP, SPARE
-from ballast.store.snapshots import key_group_names
 from solvers.key_routing.decayed_statistics import CANDIDATES
 from solvers.key_routing.routed_plan import RoutingOptions
 from solvers.model.amortisation import AmortisationGate
-from solvers.model.key_statistics import EarlierPeriod, Ends, KeyStatistics, RoutedEdge, Routing
+from solvers.model.key_statistics import KeyStatistics, RoutedEdge, Routing
 from solvers.model.objective import Objective, objective_of_policy
 from solvers.model.problem import Problem
 from solvers.model.traffic_costs import TrafficCosts
+from solvers.noise.calibration import PastOutcome
+from solvers.noise.snapshot_noise import noise_of_snapshot
 from solvers.planner.plan import KeyRouting
 from solvers.verify.routes import RouteRules
 from solvers.verify.scaling import ScalingRules, Spare
 from spark_jobs.draft.calibration import Calibration, calibrate
 from spark_jobs.draft.content import Route, routing_of
-from spark_jobs.draft.problem import build_problem
+from spark_jobs.draft.key_statistics import RememberedKeyPairs, earlier_periods, key_statistics
+from spark_jobs.draft.past_outcomes import PastPlans, past_outcomes
 from spark_jobs.draft.region_weights import RegionStatistics, regions_of
 from spark_jobs.draft.scaling_inputs import capacity_of
+from spark_jobs.draft.unmeasured_operators import unmeasured_operators
 from spark_jobs.draft.wire_traffic import Wire, serialise_us, wire_of
 
 
@@ -57,6 +59,14 @@ class Round:
     connections: Sequence[ConnectionWindow] = ()
     weights_in_force: Sequence[WorkerWeight] = ()
     """Weights of the head when the snapshot was taken. Regions follow the head by themselves."""
+    noise_reason: str = ""
+    """Why the noise of the loads is not known; empty if the problem has it."""
+    past_outcomes: Mapping[str, Sequence[PastOutcome]] = field(default_factory=dict)
+    """How the promises of earlier versions came out, by figure."""
+    records_per_s: float = 0.0
+    """Records of all key groups in the snapshot."""
+    unmeasured_operators: Mapping[str, str] = field(default_factory=dict)
+    """Operators that had load in too few windows, and in how many."""
 
     @property
     def keys(self) -> KeyRouting:
@@ -136,14 +146,6 @@ class Round:
         return RoutingOptions(edges, routing.max_routes, routing.max_imbalance)
 
 
-@dataclass(frozen=True)
-class RememberedKeyPairs:
-    """Key pairs of an earlier snapshot."""
-
-    period_end_at: datetime
-    key_pairs: pa.Table
-
-
 @dataclass(frozen=True, kw_only=True)
 class RoundInputs:
     """The rows that a round is made from, as they were read."""
@@ -163,6 +165,8 @@ class RoundInputs:
     weights_in_force: Sequence[WorkerWeight] = ()
     remembered: Sequence[RememberedKeyPairs] = ()
     """Key pairs of earlier periods, oldest first."""
+    noise: Sequence[SnapshotNoise] = ()
+    past: PastPlans = field(default_factory=PastPlans)
 
 
 def round_of(inputs: RoundInputs) -> Round:
@@ -178,7 +182,7 @@ def round_of(inputs: RoundInputs) -> Round:
     return Round(
         snapshot,
         policy,
-        build_problem(policy, inputs.key_groups, inputs.nodes, inputs.traffic),
+        build_problem(policy, inputs.key_groups, inputs.nodes, inputs.traffic, inputs.noise),
         objective_of(policy, calibration, wire.bytes_per_record),
         wire,
         calibration,
@@ -187,7 +191,27 @@ def round_of(inputs: RoundInputs) -> Round:
         inputs.scaling_in_force,
         inputs.connections,
         inputs.weights_in_force,
+        noise_reason(policy, inputs.key_groups, inputs.noise),
+        past_outcomes(inputs.past, snapshot.created_at),
+        float(pc.sum(inputs.key_groups["records_per_s"]).as_py() or 0.0),
+        unmeasured_operators(inputs.key_groups),
     )
+
+
+def build_problem(
+    policy: JobPolicy,
+    key_groups: pa.Table,
+    nodes: pa.Table,
+    traffic: pa.Table,
+    noise: Sequence[SnapshotNoise] = (),
+) -> Problem:
+    """The problem that a snapshot's rows state. The order of the rows does not matter.
+
+    Without rows of ``noise`` nothing is known of the loads but their means.
+    """
+    columns = problem_columns(policy, key_groups, nodes, traffic)
+    stored = noise_columns(policy, key_groups, traffic, noise)
+    return Problem(**vars(columns), noise=noise_of_snapshot(columns.resources, stored))
 
 
 def _statistics(inputs: RoundInputs) -> KeyStatistics:
@@ -198,72 +222,6 @@ def _statistics(inputs: RoundInputs) -> KeyStatistics:
     return replace(key_statistics(inputs.key_groups, inputs.key_pairs), earlier=earlier)
 
 
-def earlier_periods(
-    remembered: Sequence[RememberedKeyPairs], now: datetime
-) -> tuple[EarlierPeriod, ...]:
-    """Statistics of earlier periods, with their age in rounds.
-
-    The length of a round is the median distance of the periods. A round that was skipped therefore
-    still counts in the age of earlier periods.
-    """
-    if not remembered:
-        return ()
-    ends = [*(each.period_end_at for each in remembered), now]
-    round_s = median((later - end).total_seconds() for end, later in pairwise(ends))
-    return tuple(
-        EarlierPeriod(
-            (now - each.period_end_at).total_seconds() / round_s,
-            key_statistics(None, each.key_pairs),
-        )
-        for each in remembered
-    )
-
-
-def key_statistics(key_groups: pa.Table | None, key_pairs: pa.Table) -> KeyStatistics:
-    """Rates of keys, pairs and key groups, from the snapshot's rows.
-
-    Counted rates are never too high, so a key never takes more load with it than it has. The error
-    bounds of the counts are used for bytes. Keys that may not have a route are left out: a
-    collector may count them, but no job would accept the plan.
-    """
-    keys: dict[str, dict[str, float]] = {}
-    errors: dict[str, dict[str, float]] = {}
-    pairs: dict[Ends, dict[tuple[str, str], float]] = {}
-    pair_errors: dict[Ends, dict[tuple[str, str], float]] = {}
-    missed: dict[str | Ends, float] = {}
-    totals: dict[str, float] = {}
-    names = (
-        "kind", "from_operator_id", "from_key", "to_operator_id", "to_key", "records_per_s",
-        "error_records_per_s",
-    )  # fmt: skip
-    columns = (key_pairs[name].to_pylist() for name in names)
-    for kind, from_operator, from_key, to_operator, to_key, rate, error in zip(
-        *columns, strict=True
-    ):
-        if kind in ("key", "other_keys"):
-            totals[from_operator] = totals.get(from_operator, 0.0) + rate
-        if not all(is_routable(key) for key in (from_key, to_key) if key is not None):
-            continue
-        if kind == "key":
-            keys.setdefault(from_operator, {})[from_key] = rate
-            errors.setdefault(from_operator, {})[from_key] = error
-        elif kind == "pair":
-            ends = (from_operator, to_operator)
-            pairs.setdefault(ends, {})[from_key, to_key] = rate
-            pair_errors.setdefault(ends, {})[from_key, to_key] = error
-        elif kind == "other_keys":
-            missed[from_operator] = error
-        elif kind == "other_pairs":
-            missed[from_operator, to_operator] = error
-    rates = {} if key_groups is None else _group_rates(key_groups)
-    return KeyStatistics(keys, pairs, rates, errors, pair_errors, missed, totals)
-
-
-def _group_rates(key_groups: pa.Table) -> dict[str, float]:
-    names = key_group_names(key_groups["operator_id"], key_groups["key_group"]).to_pylist()
-    return dict(zip(names, key_groups["records_per_s"].to_pylist(), strict=True))
-
-
 def objective_of(policy: JobPolicy, calibration: Calibration, bytes_per_record: float) -> Objective:
     """The objective of the job's plans, with calibrated costs."""
     objective = policy.objective
@@ -271,7 +229,7 @@ def objective_of(policy: JobPolicy, calibration: Calibration, bytes_per_record: 
     # A record between nodes costs CPU and network bytes at both ends.
     send = {"cpu": calibration.send_cpu_s, "network": bytes_per_record}
     receive = {"cpu": calibration.receive_cpu_s, "network": bytes_per_record}
-    return objective_of_policy(
+    found = objective_of_policy(
         objective,
         TrafficCosts(
             send=tuple(send.get(name, 0.0) for name in objective.resources),
@@ -286,3 +244,4 @@ def objective_of(policy: JobPolicy, calibration: Calibration, bytes_per_record: 
             trust=calibration.trust,
         ),
     )
+    return replace(found, levelling_limit=policy.thresholds.good_enough_pct)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 
 import numpy as np
@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from ballast.contracts import scaling
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.policy import JobPolicy, NodePolicy, ScalingPolicy
+from ballast.contracts.problem_columns import RESOURCES, key_group_names
 from ballast.contracts.records import ScalingRow, SourceRate
-from ballast.store.snapshots import RESOURCES, key_group_names
 from solvers.model.node_set import NodeSpec
 from solvers.model.problem import DEAD, FloatArray, Problem
 from solvers.model.result import Result
@@ -131,6 +131,12 @@ def scaling_request(
         clusters=Clusters.of(policy).by_node(),
         rules=rules_of(policy),
     )
+
+
+def keeping_nodes(request: ScalingRequest) -> ScalingRequest:
+    """The request of a round that neither adds nor drains nodes, because planning is stopped."""
+    stopped = _held("the nodes stay, because planning is stopped", "planning that goes on")
+    return replace(request, decide=lambda *_: stopped)
 
 
 def scaling_of(

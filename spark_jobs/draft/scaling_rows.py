@@ -26,7 +26,7 @@ CPU = "cpu"
 
 
 def due_of(problem: Problem) -> dict[str, list[str]]:
-    """Key groups that must leave in this job_round, by their node (solvers/planner/drain.py)."""
+    """Key groups that must leave in this round, by their node (solvers/planner/drain.py)."""
     due: dict[str, list[str]] = {}
     if problem.allowed is not None:
         for k in np.flatnonzero(problem.allowed.restricted).tolist():

@@ -14,18 +14,21 @@ import numpy.typing as npt
 from numpy import float64
 
 from ballast.contracts import identity
-from ballast.contracts.records import Draft, ScalingRow
+from ballast.contracts.problem_columns import key_group_names
+from ballast.contracts.records import Draft, Promise, ScalingRow
 from ballast.contracts.scaling import IN_USE, NODE, node_actions, scaled
-from ballast.store.snapshots import key_group_names
 from solvers.model.budget import Budget
 from solvers.model.objective import LEXICOGRAPHIC, Objective
+from solvers.model.problem import Problem
 from solvers.verify.assignment import node_sums, verify
-from solvers.verify.routes import RoutedFacts, budget_violations, row_violations
+from solvers.verify.assignment_rows import Assignment
+from solvers.verify.promises import PromisedFigure, check_promises
+from solvers.verify.routes import PromisedCosts, RoutedFacts, budget_violations, row_violations
 from solvers.verify.scaling import scaled_problem, scaling_violations
 from solvers.verify.violation import Violation
 from solvers.verify.weights import weight_violations
 from spark_jobs.draft.content import PlanContent, content_hash_of, routing_of
-from spark_jobs.draft.figures import trade_figures, wire_figures
+from spark_jobs.draft.figures import levelling_limit, trade_figures, wire_figures
 from spark_jobs.draft.round import Round
 
 # Column of plans.plans -> what solvers.verify.assignment calls the promise.
@@ -45,6 +48,9 @@ PROMISES: dict[str, str] = {
     "collocation_factor_before_pct": "collocation_factor_before",
     "collocation_factor_pct": "collocation_factor",
     "load_index_pct": "load_index",
+    "levelled_operator_id": "levelled_operator",
+    "operator_skew_before_pct": "operator_skew_before",
+    "operator_skew_pct": "operator_skew",
 }
 WEIGHTED_PROMISES: dict[str, str] = {
     "traffic_saved_before_pct": "traffic_saved_before",
@@ -61,7 +67,9 @@ ROUNDING = {"route_bytes": 1.0}
 """Absolute: whole bytes, rounded up from a sum."""
 
 
-def violations_of(job_round: Round, draft: Draft, content: PlanContent) -> list[Violation]:
+def violations_of(
+    job_round: Round, draft: Draft, content: PlanContent, promises: Sequence[Promise] = ()
+) -> list[Violation]:
     """Every promise of a draft that its own rows do not keep.
 
     The objective is that of the policy: a draft cannot choose another one.
@@ -70,6 +78,7 @@ def violations_of(job_round: Round, draft: Draft, content: PlanContent) -> list[
         job_round: the snapshot that the draft was made from.
         draft: the row of plans.plans.
         content: the rows of the plan's content.
+        promises: rows of plans.promises of the plan; a plan of an earlier version has none.
 
     Returns:
         The violations; an empty list if the draft may be published.
@@ -79,19 +88,18 @@ def violations_of(job_round: Round, draft: Draft, content: PlanContent) -> list[
         *_node_violations(job_round, draft, content.scaling),
         *weight_violations(
             [region.rules for region in job_round.regions],
-            [row.to_row() for row in content.weights],
+            content.weights,
             is_unchanged=draft.status == "unchanged",
         ),
     ]
     if strange:
         return strange
     if content.scaling:
-        rows = [row.to_row() for row in content.scaling]
-        problem = scaled_problem(job_round.problem, job_round.scaling_rules, rows)
+        problem = scaled_problem(job_round.problem, job_round.scaling_rules, content.scaling)
         job_round = replace(job_round, problem=problem)
     return [
         *_objective_violations(job_round.objective, draft),
-        *_figure_violations(job_round, draft, content),
+        *_figure_violations(job_round, draft, content, promises),
     ]
 
 
@@ -106,7 +114,9 @@ def _identity_violations(draft: Draft, content: PlanContent) -> list[Violation]:
     return []
 
 
-def _figure_violations(job_round: Round, draft: Draft, content: PlanContent) -> list[Violation]:
+def _figure_violations(
+    job_round: Round, draft: Draft, content: PlanContent, promised: Sequence[Promise]
+) -> list[Violation]:
     """The figures, the budget and the rules, computed from the assignment and the routes."""
     problem, assignment = job_round.problem, content.assignments
     budget = Budget(draft.budget_moves, draft.budget_bytes, draft.budget_pause_s)
@@ -126,18 +136,58 @@ def _figure_violations(job_round: Round, draft: Draft, content: PlanContent) -> 
     return [
         *_inexact_figures(draft, facts.figures),
         *_inexact_figures(draft, wire),
-        *budget_violations(problem, draft.to_row(), budget),
+        *budget_violations(problem, _promised_costs(draft), budget),
         *facts.violations([node_of[name] for name in problem.key_group_ids], job_round.route_rules),
         *_cpu_violations(job_round, sums, content.scaling),
+        *_promise_violations(job_round, draft, promised, (names, nodes), rerouted),
     ]
 
 
+def _promised_costs(draft: Draft) -> PromisedCosts:
+    """The costs that a draft promises; a draft of an earlier version names none of routes."""
+    return PromisedCosts(
+        bytes=draft.bytes,
+        pause_s=draft.pause_s,
+        forced_moves=draft.forced_moves,
+        forced_bytes=draft.forced_bytes,
+        rerouted_keys=draft.rerouted_keys or 0,
+        route_bytes=draft.route_bytes or 0,
+        route_pause_s=draft.route_pause_s or 0.0,
+    )
+
+
+def _promise_violations(
+    job_round: Round,
+    draft: Draft,
+    promised: Sequence[Promise],
+    assignment: Assignment,
+    rerouted: Problem | None,
+) -> list[Violation]:
+    """What the plan promises for the next period; nothing if it is of an earlier version."""
+    if not promised:
+        return []
+    if any(row.plan_id != draft.plan_id for row in promised):
+        return [Violation("promises", "rows of another plan")]
+    by_figure = {
+        row.figure: PromisedFigure(row.expected, row.low, row.high, row.lowest, row.highest)
+        for row in promised
+    }
+    if len(by_figure) < len(promised):
+        return [Violation("promises", "a figure is promised twice")]
+    costs = job_round.objective.costs
+    return check_promises(job_round.problem, assignment, by_figure, costs, rerouted)
+
+
 def _objective_violations(objective: Objective, draft: Draft) -> Iterator[Violation]:
-    """The draft has the objective of the policy, so that the checks of the table apply to it.
+    """The draft has the objective and limits of the policy, which the table's checks apply.
 
     A draft of an earlier version does not name its trade; it is lexicographic.
     """
-    wanted = {"objective": objective.kind, **trade_figures(objective)}
+    wanted = {
+        "objective": objective.kind,
+        **trade_figures(objective),
+        "levelling_limit_pct": levelling_limit(objective, draft.levelled_operator_id),
+    }
     found = {name: getattr(draft, name) for name in wanted}
     if found["trade"] is None and objective.trade == LEXICOGRAPHIC:
         found["trade"] = LEXICOGRAPHIC
@@ -153,8 +203,8 @@ def _node_violations(
     if job_round.is_scaled != bool(scaling):
         has = "no rows" if job_round.is_scaled else "rows"
         return [Violation("scaling", f"the plan has {has} of plans.scaling")]
-    rows = [row.to_row() for row in scaling]
-    found = scaling_violations(job_round.problem, job_round.scaling_rules, rows) if rows else []
+    rules = job_round.scaling_rules
+    found = scaling_violations(job_round.problem, rules, scaling) if scaling else []
     due = sum(len(row.due or ()) for row in scaling)
     if due != (draft.due_moves or 0):
         found.append(Violation("due_moves", f"promised {draft.due_moves}, is {due}"))

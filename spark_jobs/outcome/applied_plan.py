@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import pyarrow as pa
 
 from ballast.contracts.policy import JobPolicy
-from ballast.contracts.records import Ack, ConnectionWindow, Draft, ScalingRow, WorkerWeight
-from spark_jobs.snapshot.window_selection import TakeUp
+from ballast.contracts.records import (
+    Ack,
+    ConnectionWindow,
+    Draft,
+    Promise,
+    ScalingRow,
+    WorkerWeight,
+)
+from spark_jobs.snapshot.window_selection import (
+    TakeUp,
+    WindowSummary,
+    select_windows,
+    windows_needed,
+)
 
 # Statistics periods that are read to find complete windows, however long the history is.
 PERIODS_READ = 2
+# Share of a statistics period that has to be there before a plan is measured.
+MEASURED_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -42,6 +56,8 @@ class AppliedPlan:
     """Weights of workers of ordered regions under the plan."""
     connections: Sequence[ConnectionWindow] = ()
     """Connections of the plan's snapshot: their figures before the plan."""
+    promises: Mapping[str, Promise] = field(default_factory=dict)
+    """What the plan promises by figure; empty for a plan of an earlier version."""
 
     @property
     def staying(self) -> list[str]:
@@ -75,3 +91,25 @@ def not_applied_reason(version: int, last: Ack | None) -> str:
     if last.status == "refused":
         return f"the streaming job refused version {version}: {last.reason}"
     return f"the streaming job accepted version {version} and has not applied it yet"
+
+
+def usable_windows(
+    policy: JobPolicy, windows: Sequence[WindowSummary], take_up: TakeUp
+) -> tuple[WindowSummary, ...]:
+    """The latest windows that count, oldest first, at most one statistics period."""
+    expected = sum(operator.key_groups for operator in policy.operators)
+    return select_windows(windows, expected, take_up).usable[-policy.windows_per_period :]
+
+
+def windows_to_measure(policy: JobPolicy) -> int:
+    """The fewest windows that a measurement may use: half a statistics period."""
+    return windows_needed(policy, MEASURED_SHARE)
+
+
+def measurable_at(
+    policy: JobPolicy, usable: Sequence[WindowSummary], applied_at: datetime, now: datetime
+) -> datetime:
+    """When enough windows will be there if every window from now on is complete."""
+    missing = windows_to_measure(policy) - len(usable)
+    last = usable[-1].end_at if usable else applied_at
+    return max(last, now) + timedelta(seconds=policy.window_s * missing)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ballast.contracts.policy import JobPolicy
-from ballast.contracts.records import Ack, Draft, ScalingRow
+from ballast.contracts.records import Ack, Draft, Promise, ScalingRow
 from ballast.contracts.scaling import NODE
 from ballast.contracts.tables import PLANS_PLANS, PLANS_SCALING
 from solvers.model import metrics
-from spark_jobs.draft.problem import build_problem
+from spark_jobs.draft.past_outcomes import WIRE_PER_RECORD, figures_of_plan
+from spark_jobs.draft.round import build_problem
 from spark_jobs.draft.wire_traffic import serialise_us, wire_of
 
 NODE_CPU = "cpu_load_cores"
-WIRE_PER_RECORD = "wire_bytes_per_record"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def measure_figures(
         load_distance_pct=metrics.load_distance(problem, problem.current),
         load_distance_points=metrics.load_distance_points(problem, problem.current),
         collocation_factor_pct=metrics.collocation_factor(problem, problem.current),
-        load_index_pct=load_index(before, key_groups),
+        load_index_pct=load_index_per_record(before, key_groups),
         wire_bytes_per_s=wire_of(traffic).bytes_per_s if has_traffic else None,
         serialise_us=serialise_us(key_groups, traffic),
         records_before_per_s=_total(before, "records_per_s"),
@@ -82,7 +82,7 @@ def measure_figures(
     )
 
 
-def load_index(before: pa.Table, after: pa.Table) -> float | None:
+def load_index_per_record(before: pa.Table, after: pa.Table) -> float | None:
     """CPU time of a record in percent of its CPU time before; None if either is zero.
 
     The index is of a record, so that it does not change when the input grows or shrinks.
@@ -99,22 +99,42 @@ def _total(rows: pa.Table, column: str) -> float:
 
 
 def node_figures(
-    scaling: Sequence[ScalingRow], before: pa.Table, key_groups: pa.Table
+    scaling: Sequence[ScalingRow],
+    promises: Iterable[Promise],
+    before: pa.Table,
+    key_groups: pa.Table,
 ) -> list[PlanFigure]:
-    """CPU load of each node for which the plan promises one."""
+    """CPU load of each node for which the plan promises one.
+
+    Args:
+        scaling: rows of plans.scaling of the plan; a plan of an earlier version promises loads
+            only there.
+        promises: rows of plans.promises of the plan.
+        before: key groups of the plan's snapshot.
+        key_groups: loads measured since the plan was applied.
+    """
     cpu_before, cpu_after = _cpu_by_node(before), _cpu_by_node(key_groups)
     unit = PLANS_SCALING.column(NODE_CPU).unit or ""
     return [
         PlanFigure(
-            f"{NODE_CPU}/{row.subject_id}",
-            unit,
-            cpu_before.get(row.subject_id, 0.0),
-            row.cpu_load_cores,
-            cpu_after.get(row.subject_id, 0.0),
+            f"{NODE_CPU}/{node}", unit, cpu_before.get(node, 0.0), load, cpu_after.get(node, 0.0)
         )
-        for row in sorted(scaling, key=lambda row: row.subject_id)
-        if row.subject == NODE and row.cpu_load_cores is not None
+        for node, load in sorted(_promised_cpu(scaling, promises).items())
     ]
+
+
+def _promised_cpu(scaling: Sequence[ScalingRow], promises: Iterable[Promise]) -> dict[str, float]:
+    """The promised CPU load by node."""
+    promised = {
+        row.subject_id: row.cpu_load_cores
+        for row in scaling
+        if row.subject == NODE and row.cpu_load_cores is not None
+    }
+    for row in promises:
+        name, _, node = row.figure.partition("/")
+        if name == NODE_CPU:
+            promised[node] = row.expected
+    return promised
 
 
 def _cpu_by_node(key_groups: pa.Table) -> dict[str, float]:
@@ -145,15 +165,11 @@ def _balance(plan: Draft, measured: MeasuredFigures) -> Iterator[PlanFigure]:
 
 
 def _migration(plan: Draft, ack: Ack) -> Iterator[PlanFigure]:
-    """Moves, bytes and pause; the job measures those of rerouted keys with them.
-
-    Plans of versions that could not route keys have NULL for them.
-    """
-    yield _figure("moves", None, plan.moves + plan.forced_moves, ack.moved_key_groups)
-    moved_bytes = plan.bytes + plan.forced_bytes + (plan.route_bytes or 0)
-    yield _figure("bytes", None, moved_bytes, ack.bytes_moved)
-    pause_s = plan.pause_s + (plan.route_pause_s or 0.0)
-    yield _figure("pause_s", None, pause_s, ack.pause_ms / 1000)
+    """Moves, bytes and pause."""
+    promised = figures_of_plan(plan)
+    yield _figure("moves", None, promised["moves"], ack.moved_key_groups)
+    yield _figure("bytes", None, promised["bytes"], ack.bytes_moved)
+    yield _figure("pause_s", None, promised["pause_s"], ack.pause_ms / 1000)
 
 
 def _traffic(plan: Draft, measured: MeasuredFigures) -> Iterator[PlanFigure]:

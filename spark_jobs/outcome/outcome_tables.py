@@ -17,11 +17,13 @@ from ballast.store.plans import (
     read_head,
     read_outcomes,
     read_plan,
+    read_promises,
     read_scaling,
     read_weights,
 )
-from ballast.store.tables import append_once, ensure_tables, read_rows
-from expectations.policy_rules import checked_table
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import append_once, read_rows
+from expectations.row_rules import checked_table
 from spark_jobs.draft.scaling_rows import nodes_under
 from spark_jobs.outcome.applied_plan import AppliedPlan, MeasuredSpan, not_applied_reason
 from spark_jobs.program.run import progress
@@ -67,6 +69,7 @@ def read_applied_plan(settings: Settings, job: str) -> AppliedPlan | None:
         scaling=scaling,
         weights=weights,
         connections=_snapshot_connections(settings, job, plan.snapshot_id) if weights else (),
+        promises={row.figure: row for row in read_promises(settings, job, head.plan_id)},
     )
 
 
@@ -91,7 +94,7 @@ def read_good_rows(
     return with_reasons(with_facts(rows, checked), checked).where(is_good())
 
 
-def read_connections(
+def read_measured_connections(
     spark: SparkSession, settings: Settings, span: MeasuredSpan, ack: Ack
 ) -> list[ConnectionWindow]:
     """A region's connections in the windows wholly after it acknowledged a version."""

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from ballast.contracts.fault_points import fault_point
+from ballast.contracts.log_events import PLANNING_STOPPED, PROMISE_BROKEN
+from ballast.contracts.planning_state import PlanningState
 from ballast.contracts.policy import JobPolicy
-from ballast.contracts.records import Outcome
+from ballast.contracts.records import Outcome, Promise
 from ballast.contracts.settings import Settings
-from ballast.contracts.task_result import write_task_result
-from spark_jobs.outcome.applied_plan import AppliedPlan
-from spark_jobs.outcome.figures import MeasuredLoads, measure_figures, node_figures, plan_figures
-from spark_jobs.outcome.measured_windows import (
+from ballast.contracts.task_result import Notice, write_task_notices, write_task_result
+from spark_jobs.outcome.applied_plan import (
+    AppliedPlan,
     measurable_at,
-    measured_windows,
     usable_windows,
     windows_to_measure,
 )
+from spark_jobs.outcome.figures import MeasuredLoads, measure_figures, node_figures, plan_figures
+from spark_jobs.outcome.likely_reason import likely_reason
 from spark_jobs.outcome.outcome_tables import (
     read_applied_plan,
-    read_connections,
     read_good_rows,
+    read_measured_connections,
     read_region_take_up,
     read_run_outcomes,
     write_outcomes,
@@ -37,10 +41,13 @@ from spark_jobs.outcome.outcomes import (
     outcomes_of,
     report,
 )
+from spark_jobs.outcome.planning_events import NO_CAUSE, PlanningLog, ResumeRequest
 from spark_jobs.outcome.region_figures import region_figures, region_windows
 from spark_jobs.program.run import progress
+from spark_jobs.snapshot.load_noise import key_group_loads_with_noise
 from spark_jobs.snapshot.loads import key_group_loads, traffic_rates
 from spark_jobs.snapshot.window_selection import WindowSummary
+from spark_jobs.snapshot.window_summaries import measured_windows
 from spark_jobs.warehouse.plan_log import Event, append_event
 
 Session = Callable[[], AbstractContextManager[SparkSession]]
@@ -58,9 +65,16 @@ class MeasureRun:
 
 
 def measure_plan(
-    settings: Settings, job: str, run_id: str, session: Session, as_of: datetime
+    settings: Settings,
+    job: str,
+    run_id: str,
+    session: Session,
+    as_of: datetime,
+    resume: ResumeRequest | None = None,
 ) -> list[Outcome]:
     """The outcomes of the version in force as this run measures it; empty if it cannot.
+
+    Also logs and notifies if the job stops planning by itself or goes on (ADR 60).
 
     Args:
         settings: where the tables are.
@@ -68,48 +82,110 @@ def measure_plan(
         run_id: the run; it measures a version once.
         session: opens a Spark session; not called if there is nothing to measure.
         as_of: the time that is now.
+        resume: set if a person lets the job plan again.
     """
+    planning = PlanningLog(settings, job, run_id)
+    if resume is not None:
+        planning.resume(resume)
     applied = read_applied_plan(settings, job)
+    outcomes: list[Outcome] = []
+    notices: list[Notice] = []
     if applied is None:
-        return []
-    outcomes = read_run_outcomes(settings, applied, run_id)
-    if outcomes:
-        progress.info("the run has measured version %d", applied.ack.version)
+        state = planning.update()
     else:
-        with session() as spark:
-            run = MeasureRun(spark, settings, run_id, as_of)
-            outcomes = measure_applied_plan(run, applied)
-        if not outcomes:
-            return []
-        write_outcomes(settings, outcomes)
-        outcomes = read_run_outcomes(settings, applied, run_id)
-    for line in report(outcomes):
-        progress.info("%s", line)
-    report_broken_promise(settings, applied.policy, outcomes, run_id)
+        outcomes, state = _measure_once(planning, applied, session, as_of)
+        notices = _report(settings, applied, outcomes)
+    write_task_notices(*notices, *planning.notices())
+    if state.is_stopped:
+        progress.info("the job makes no plan by itself: %s", state.reason)
+        write_task_result(planning=PLANNING_STOPPED)
     return outcomes
 
 
+def _measure_once(
+    planning: PlanningLog, applied: AppliedPlan, session: Session, as_of: datetime
+) -> tuple[list[Outcome], PlanningState]:
+    """Measure, write the outcomes and log the planning state that follows from them.
+
+    An earlier attempt may have written the outcomes. Only if it was killed before it logged that
+    planning stopped, the loads are read once more.
+    """
+    settings, run_id = planning.settings, planning.run_id
+
+    def cause_in_new_session(state: PlanningState) -> str:
+        with session() as spark:
+            return cause_of(MeasureRun(spark, settings, run_id, as_of), applied, state)
+
+    outcomes = read_run_outcomes(settings, applied, run_id)
+    if outcomes:
+        progress.info("the run has measured version %d", applied.ack.version)
+        return outcomes, planning.update(cause_in_new_session)
+    with session() as spark:
+        run = MeasureRun(spark, settings, run_id, as_of)
+        outcomes = measure_applied_plan(run, applied)
+        if outcomes:
+            write_outcomes(settings, outcomes)
+            fault_point("measure.after_outcomes")
+            outcomes = read_run_outcomes(settings, applied, run_id)
+        return outcomes, planning.update(partial(cause_of, run, applied))
+
+
+def _report(settings: Settings, applied: AppliedPlan, outcomes: Sequence[Outcome]) -> list[Notice]:
+    """Report the outcomes, if there are any; returns the notices of them."""
+    if not outcomes:
+        return []
+    for line in report(outcomes):
+        progress.info("%s", line)
+    return report_broken_promise(settings, applied.policy, outcomes, applied.promises)
+
+
 def report_broken_promise(
-    settings: Settings, policy: JobPolicy, outcomes: Sequence[Outcome], run_id: str
-) -> None:
-    """Log and notify, once for each version, that a plan does worse than it promised."""
-    message = broken_promise(outcomes, policy.thresholds.broken_promise_pct)
+    settings: Settings,
+    policy: JobPolicy,
+    outcomes: Sequence[Outcome],
+    promises: Mapping[str, Promise],
+) -> list[Notice]:
+    """Log, once for each version, that a plan does worse than it promised.
+
+    Returns:
+        The notice, if this call logged it.
+    """
+    message = broken_promise(outcomes, promises, policy.thresholds.broken_promise_pct)
     if message is None:
-        return
+        return []
     first = outcomes[0]
     # Once for each version, however many runs find it.
     event = Event(
-        first.job, "promise_broken", run_id, f"measure of run {run_id}", message, first.version,
-        first.plan_id, unique_by=str(first.version),
+        first.job, PROMISE_BROKEN, first.run_id, f"measure of run {first.run_id}", message,
+        first.version, first.plan_id, unique_by=str(first.version),
     )  # fmt: skip
-    if append_event(settings, event):
-        progress.info("the promise is broken: %s", message)
-        notice = {"kind": "promise_broken", "text": f"job {first.job}: {message}"}
-        write_task_result(notice=notice)
+    if not append_event(settings, event):
+        return []
+    progress.info("the promise is broken: %s", message)
+    return [Notice(PROMISE_BROKEN, f"job {first.job}: {message}")]
 
 
-def measure_applied_plan(run: MeasureRun, applied: AppliedPlan) -> list[Outcome]:
-    """The outcomes of a plan; empty, with a progress line, while there are too few windows."""
+def cause_of(run: MeasureRun, applied: AppliedPlan, state: PlanningState) -> str:
+    """The most likely reason why planning stopped, from the loads under the plan in force."""
+    newest = state.broken[-1]
+    period = read_measured_period(run, applied)
+    if newest.version != applied.ack.version or period is None:
+        return NO_CAUSE
+    found = key_group_loads_with_noise(period.key_groups, period.ends, applied.policy.window_s)
+    return likely_reason(newest, applied.key_groups, found.rows.toArrow()).text
+
+
+@dataclass(frozen=True)
+class MeasuredPeriodRows:
+    """Good rows since a plan was applied, and the ends of the windows that count."""
+
+    key_groups: DataFrame
+    traffic: DataFrame
+    ends: Sequence[datetime]
+
+
+def read_measured_period(run: MeasureRun, applied: AppliedPlan) -> MeasuredPeriodRows | None:
+    """The period that a plan is measured over; None, with a progress line, if it is too short."""
     policy, span = applied.policy, applied.span(run.as_of)
     with ThreadPoolExecutor(len(TABLES_READ)) as pool:
         # In parallel: opening a Delta table is mostly work of one thread in the driver.
@@ -124,20 +200,29 @@ def measure_applied_plan(run: MeasureRun, applied: AppliedPlan) -> list[Outcome]
     progress.info("found %d usable windows", len(usable))
     if len(usable) < windows_to_measure(policy):
         progress.info("%s", _too_few_windows(applied, usable, run.as_of))
+        return None
+    return MeasuredPeriodRows(key_groups, traffic, [window.end_at for window in usable])
+
+
+def measure_applied_plan(run: MeasureRun, applied: AppliedPlan) -> list[Outcome]:
+    """The outcomes of a plan; empty, with a progress line, while there are too few windows."""
+    policy, rows = applied.policy, read_measured_period(run, applied)
+    if rows is None:
         return []
-    ends = [window.end_at for window in usable]
     loads = MeasuredLoads(
-        key_group_loads(key_groups, ends, policy.window_s).toArrow(),
-        traffic_rates(traffic, ends, policy.window_s).toArrow(),
+        key_group_loads(rows.key_groups, rows.ends, policy.window_s).toArrow(),
+        traffic_rates(rows.traffic, rows.ends, policy.window_s).toArrow(),
     )
     measured = measure_figures(policy, applied.key_groups, applied.nodes, loads)
     progress.info("measured")
     figures = plan_figures(applied.plan, applied.ack, measured)
-    figures += node_figures(applied.scaling, applied.key_groups, loads.key_groups)
+    figures += node_figures(
+        applied.scaling, applied.promises.values(), applied.key_groups, loads.key_groups
+    )
     measurement = _measurement(run, applied)
-    period = MeasuredPeriod.of_windows(ends, policy.window_s)
+    period = MeasuredPeriod.of_windows(rows.ends, policy.window_s)
     regions = sorted({row.region_id for row in applied.weights})
-    return outcomes_of(measurement, period, figures) + [
+    return outcomes_of(measurement, period, figures, applied.promises) + [
         outcome
         for region_id in regions
         for outcome in _region_outcomes(run, applied, measurement, region_id)
@@ -160,7 +245,7 @@ def _region_outcomes(
         why = last.reason if last else "it has not answered yet"
         progress.info("region %s does not run under version %d: %s", region_id, version, why)
         return []
-    connections = read_connections(run.spark, run.settings, applied.span(run.as_of), first)
+    connections = read_measured_connections(run.spark, run.settings, applied.span(run.as_of), first)
     windows = region_windows(connections, region_id)
     after = dict(list(windows.items())[-policy.windows_per_period :])
     if len(after) < windows_to_measure(policy):
@@ -171,7 +256,7 @@ def _region_outcomes(
     before = region_windows(applied.connections, region_id)
     figures = region_figures(region_id, weights, before, after, policy.window_s)
     period = MeasuredPeriod.of_windows(list(after), policy.window_s)
-    return outcomes_of(measurement, period, figures)
+    return outcomes_of(measurement, period, figures, applied.promises)
 
 
 def _too_few_windows(applied: AppliedPlan, usable: Sequence[WindowSummary], as_of: datetime) -> str:

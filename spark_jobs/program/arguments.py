@@ -11,6 +11,7 @@ from ballast.contracts.errors import InvalidInput
 from ballast.contracts.settings import Settings, check_job_name
 
 LONGEST_RUN_ID = 250
+LONGEST_TEXT = 2000
 
 
 def add_run_arguments(parser: ArgumentParser) -> None:
@@ -33,7 +34,7 @@ def add_settings_arguments(parser: ArgumentParser) -> None:
 def add_as_of_argument(parser: ArgumentParser) -> None:
     """Add ``--as-of``, the time that a program uses as the present."""
     parser.add_argument(
-        "--as-of", type=utc_time, default=None,
+        "--as-of", type=parse_time, default=None,
         help="ISO time to use as the present, for example 2026-11-16T12:00:00Z (default: now)",
     )  # fmt: skip
 
@@ -67,7 +68,7 @@ def run_id(text: str) -> str:
     return text
 
 
-def utc_time(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """An ISO time; one without a zone is UTC."""
     try:
         time = datetime.fromisoformat(text)
@@ -76,6 +77,20 @@ def utc_time(text: str) -> datetime:
             f"{text!r} is not an ISO time; allowed: for example 2026-11-16T12:00:00Z"
         ) from error
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+
+
+def one_line(text: str) -> str:
+    """A person's text in one line: line breaks and unprintable characters become spaces.
+
+    Some emoji contain an unprintable character; an approval with one must not be lost.
+    """
+    printable = "".join(letter if letter.isprintable() else " " for letter in text)
+    line = " ".join(printable.split())
+    if len(line) > LONGEST_TEXT:
+        raise ArgumentTypeError(
+            f"text {line[:60]!r} cannot be used; allowed: at most {LONGEST_TEXT} characters"
+        )
+    return line
 
 
 def _text(text: str) -> str:

@@ -8,7 +8,7 @@ from ballast.contracts.errors import InvalidInput, PlanStale, PublishConflict, V
 from ballast.contracts.policy import policy_from_json
 from ballast.contracts.records import Draft, Head, Snapshot
 from ballast.contracts.settings import Settings
-from ballast.store.plans import read_head
+from ballast.store.plans import read_head, read_promises
 from spark_jobs.draft.content import content_hash_of
 from spark_jobs.draft.lookup import read_content, read_round
 from spark_jobs.draft.verification import violations_of
@@ -26,7 +26,12 @@ def check_promises(settings: Settings, snapshot: Snapshot, draft: Draft) -> None
     Raises:
         VerificationFailed: the stored rows do not keep what the draft promises.
     """
-    violations = violations_of(read_round(settings, snapshot), draft, read_content(settings, draft))
+    violations = violations_of(
+        read_round(settings, snapshot),
+        draft,
+        read_content(settings, draft),
+        read_promises(settings, draft.job, draft.plan_id),
+    )
     if not violations:
         progress.info("verified plan %s: every promise holds", draft.plan_id)
         return

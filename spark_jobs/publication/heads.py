@@ -12,7 +12,8 @@ from ballast.contracts.errors import PublishConflict
 from ballast.contracts.records import Draft, Head
 from ballast.contracts.settings import Settings
 from ballast.store.plans import head_in, read_head
-from ballast.store.tables import ensure_tables, open_table, replace_if_unmoved, table_exists
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import open_table, replace_if_unmoved, table_exists
 
 HEADS = "plans.heads"
 # An attempt fails only if another publish commits at the same time, which takes 10 ms.

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from ballast.contracts.fault_points import fault_point
+from ballast.contracts.log_events import PLANNING_STOPPED
 from ballast.contracts.policy import policy_from_json
 from ballast.contracts.records import Draft, Head, LogEntry, Snapshot
 from ballast.contracts.review import ReviewVerdict, review_verdict
 from ballast.contracts.settings import Settings
-from ballast.contracts.task_result import write_task_result
+from ballast.contracts.task_result import Notice, write_task_notices, write_task_result
+from ballast.store.planning import read_planning_state
 from ballast.store.plans import read_head
 from spark_jobs.draft.lookup import find_snapshot, required_draft
-from spark_jobs.program.fault_points import fault_point
 from spark_jobs.program.run import progress
 from spark_jobs.publication.draft_checks import (
     check_approved_content,
@@ -50,7 +52,7 @@ def publish_plan(
     """Publish a run's draft.
 
     A plan that a review rejected, or that nobody answered for in time, is not published again
-    without a new approval.
+    without a new approval. A job that has stopped planning by itself publishes forced moves alone.
 
     Args:
         dry_run: check the draft and log the result, but leave the head.
@@ -80,6 +82,8 @@ def publish_plan(
     answered = negative_answer(settings, job, draft.plan_id)
     if answered is not None:
         _report_answered(answered)
+        return None
+    if _is_stopped(settings, draft):
         return None
     check_promises(settings, snapshot, draft)
     check_parent(settings, wanted)
@@ -187,6 +191,20 @@ def _wait_for_review(settings: Settings, wanted: Head, verdict: ReviewVerdict) -
     )  # fmt: skip
 
 
+def _is_stopped(settings: Settings, draft: Draft) -> bool:
+    """Whether planning has stopped since the draft was made, so that nobody publishes it.
+
+    What must leave dead nodes is published even then (ADR 60).
+    """
+    state = read_planning_state(settings, draft.job)
+    if not state.is_stopped or draft.forced_moves:
+        return False
+    text = f"planning has stopped since plan {draft.plan_id} was made: {state.reason}"
+    progress.info("not published, %s", text)
+    write_task_result(outcome=PLANNING_STOPPED, plan_id=draft.plan_id, text=text)
+    return True
+
+
 def _report_answered(answered: LogEntry) -> None:
     """Give the task the result of the review; a repeated run does not change it."""
     text = f"not published, because its review ended with {answered.event}: {answered.reason}"
@@ -199,5 +217,6 @@ def _report_published(head: Head) -> None:
     text = f"plan {head.plan_id} of job {head.job} is in force as version {head.version}"
     write_task_result(
         outcome="published", version=head.version, plan_id=head.plan_id,
-        content_hash=head.content_hash, notice={"kind": "published", "text": text},
+        content_hash=head.content_hash,
     )  # fmt: skip
+    write_task_notices(Notice("published", text))

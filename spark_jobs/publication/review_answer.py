@@ -11,13 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from spark_jobs.program.arguments import run_id, utc_time
+from spark_jobs.program.arguments import one_line, parse_time, run_id
 
 APPROVED, REJECTED, TIMED_OUT = "approved", "rejected", "timed_out"
 ANSWERS = (APPROVED, REJECTED, TIMED_OUT)
 NOBODY = "nobody"
 LONGEST_NAME = 200
-LONGEST_REASON = 2000
 
 
 @dataclass(frozen=True)
@@ -63,9 +62,9 @@ def add_answer_arguments(parser: ArgumentParser) -> None:
     """Add ``--answer`` and the arguments that describe the answer."""
     parser.add_argument("--answer", choices=ANSWERS, help="result of the draft's review")
     parser.add_argument("--answered-by", type=person, default=NOBODY, help="who answered")
-    parser.add_argument("--answered-at", type=utc_time, help="when (default: now)")
+    parser.add_argument("--answered-at", type=parse_time, help="when (default: now)")
     parser.add_argument("--review-run-id", type=run_id, default="by hand", help="run of the review")
-    parser.add_argument("--reason", type=reason, default="", help="why, in the person's words")
+    parser.add_argument("--reason", type=one_line, default="", help="why, in the person's words")
     add_content_arguments(parser, required=False)
 
 
@@ -99,17 +98,3 @@ def person(text: str) -> str:
             f"name {text[:60]!r} cannot be used; allowed: 1 to {LONGEST_NAME} printable characters"
         )
     return text.strip()
-
-
-def reason(text: str) -> str:
-    """A reason in one line: line breaks and unprintable characters become spaces.
-
-    Some emoji contain an unprintable character; an approval with one must not be lost.
-    """
-    printable = "".join(letter if letter.isprintable() else " " for letter in text)
-    line = " ".join(printable.split())
-    if len(line) > LONGEST_REASON:
-        raise ArgumentTypeError(
-            f"reason {line[:60]!r} cannot be used; allowed: at most {LONGEST_REASON} characters"
-        )
-    return line

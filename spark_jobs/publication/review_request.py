@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from ballast.contracts.errors import NotFound
 from ballast.contracts.records import ScalingRow
 from ballast.contracts.settings import Settings
+from ballast.store.planning import read_planning_state
+from ballast.store.plans import read_promises
 from solvers.model.problem import Problem
 from solvers.verify.scaling import scaled_problem
 from spark_jobs.draft.lookup import find_snapshot, read_content, read_round, required_draft
@@ -70,14 +72,22 @@ def prepare_review(
     log_plan_event(settings, "waiting", head_of(draft, datetime.now(UTC)), BY_HAND)
     assignment, _, scaling, _ = read_content(settings, draft)
     problem = _problem_under(read_round(settings, snapshot), scaling)
-    details = DraftDetails(loads_of_nodes(problem, assignment), moves_of(assignment), scaling)
-    reasons = first_waiting_reason(settings, draft)
+    promises = read_promises(settings, job, plan_id)
+    details = DraftDetails(
+        loads_of_nodes(problem, assignment), moves_of(assignment), scaling, promises
+    )
+    reasons = [*_planning_reasons(settings, job), *first_waiting_reason(settings, draft)]
     return ReviewRequest(subject(draft), review_body(draft, details, reasons, page))
+
+
+def _planning_reasons(settings: Settings, job: str) -> list[str]:
+    """What a reviewer must know of a job that has stopped planning by itself."""
+    state = read_planning_state(settings, job)
+    return [f"planning of this job is stopped: {state.reason}"] if state.is_stopped else []
 
 
 def _problem_under(planning_round: Round, scaling: Sequence[ScalingRow]) -> Problem:
     """The problem with the nodes that the job has under the plan."""
     if not scaling:
         return planning_round.problem
-    rows = [row.to_row() for row in scaling]
-    return scaled_problem(planning_round.problem, planning_round.scaling_rules, rows)
+    return scaled_problem(planning_round.problem, planning_round.scaling_rules, scaling)

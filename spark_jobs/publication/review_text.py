@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ballast.contracts import plan_text
-from ballast.contracts.records import AssignedKeyGroup, Draft, ScalingRow
+from ballast.contracts.figure_text import EARLIER_VERSION, PROMISED_SHARE_PCT, promised_text
+from ballast.contracts.records import AssignedKeyGroup, Draft, Promise, ScalingRow
 from ballast.contracts.review import benefit_pct
 from ballast.contracts.scaling import ADD, DRAIN, REMOVE, node_actions, scaled
 from solvers.model.metrics import node_loads
@@ -39,6 +40,8 @@ class DraftDetails:
     nodes: Sequence[NodeLoad] = ()
     moves: Sequence[AssignedKeyGroup] = ()
     scaling: Sequence[ScalingRow] = ()
+    promises: Sequence[Promise] = ()
+    """What the next period will measure; empty for a draft of an earlier version."""
 
 
 def loads_of_nodes(problem: Problem, assignment: pa.Table) -> list[NodeLoad]:
@@ -85,9 +88,10 @@ def review_body(plan: Draft, details: DraftDetails, reasons: Sequence[str], page
     return "\n\n".join(
         part
         for part in (
-            _summary(plan),
+            _summary(plan, details.promises),
             _reasons(reasons),
-            "### Promised\n\n" + _figures(plan),
+            "### Figures of the plan\n\n" + _figures(plan),
+            "### Promised for the next period\n\n" + _promises(details.promises),
             _scaling(plan, details.scaling),
             _weights(plan),
             "### Load of nodes, in percent of capacity\n\n" + _nodes(details.nodes),
@@ -114,16 +118,17 @@ def _what_approval_does(plan: Draft) -> str:
     )
 
 
-def _summary(plan: Draft) -> str:
+def _summary(plan: Draft, promises: Sequence[Promise]) -> str:
+    load_distance = next((row for row in promises if row.figure == "load_distance_pct"), None)
     forced = f" and {plan.forced_moves:,} off dead nodes" if plan.forced_moves else ""
     n_bytes = plan.bytes + plan.forced_bytes + (plan.route_bytes or 0)
-    gain = benefit_pct(plan)
+    gain, why = benefit_pct(plan), escaped(plan_text.plan_reason(plan, load_distance))
     return (
         f"**Plan {plan.plan_id}** moves {plan.moves:,} key groups{forced} with {n_bytes:,} "
         f"bytes, which pauses the job for an estimated {plan.pause_s:.2f} s. It brings the load "
         f"distance from {plan.load_distance_before_pct:.2f} % to "
         f"{plan.load_distance_pct:.2f} % of the mean, a gain of {gain:.2f}. It would replace "
-        f"version {plan.parent_version}.\n\nWhy: {escaped(plan_text.plan_reason(plan))}"
+        f"version {plan.parent_version}.\n\nWhy: {why}"
     )
 
 
@@ -160,6 +165,22 @@ def _figures(plan: Draft) -> str:
             proof,
         )
     )
+
+
+def _promises(promises: Sequence[Promise]) -> str:
+    """Expected values with their 90 % intervals; nodes are left out, their loads follow below."""
+    if not promises:
+        return f"No interval is known: {EARLIER_VERSION}."
+    rows = [
+        [row.figure, promised_text(row.expected, row.low, row.high, row.unit), escaped(row.reason)]
+        for row in promises
+        if "/" not in row.figure
+    ]
+    explained = (
+        f"In brackets: the interval that will contain the measured value in "
+        f"{PROMISED_SHARE_PCT:.0f} of 100 cases."
+    )
+    return "\n\n".join((explained, table(("figure", "promised", "why no interval"), rows)))
 
 
 def _scaling(plan: Draft, rows: Sequence[ScalingRow]) -> str:

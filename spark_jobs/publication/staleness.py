@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from ballast.contracts.problem_columns import RESOURCES, key_group_names
 from ballast.contracts.records import Draft, Head, ScalingRow, WorkerWeight
 from ballast.contracts.scaling import ALIVE, DRAINING, KEEP, node_actions, scaled
-from ballast.store.snapshots import RESOURCES, key_group_names
 from spark_jobs.publication.current_state import CurrentState, NodeState
 from spark_jobs.publication.region_workers import weight_conflicts
 

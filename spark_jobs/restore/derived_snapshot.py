@@ -20,7 +20,8 @@ from ballast.contracts.records import Head, Snapshot
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_acks, read_assignment
 from ballast.store.snapshots import snapshot_of_run
-from ballast.store.tables import append_once, ensure_tables, read_rows
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import append_once, read_rows
 from spark_jobs.program.run import progress
 from spark_jobs.publication.current_state import current_policy, read_node_state
 from spark_jobs.publication.staleness import UnusableNode, unusable_nodes
@@ -28,8 +29,8 @@ from spark_jobs.restore.lookup import source_snapshot
 
 SNAPSHOTS = "snapshots.snapshots"
 WRITTEN = (
-    "snapshots.key_groups", "snapshots.nodes", "snapshots.traffic", "snapshots.key_pairs",
-    "snapshots.connections", SNAPSHOTS,
+    "snapshots.key_groups", "snapshots.nodes", "snapshots.traffic", "snapshots.noise",
+    "snapshots.key_pairs", "snapshots.connections", SNAPSHOTS,
 )  # fmt: skip
 NodeOfKeyGroup = dict[tuple[str, int], str]
 
@@ -74,7 +75,7 @@ def _derive(settings: Settings, source: Snapshot, run_id: str, head: Head) -> Sn
 def _details(
     settings: Settings, policy: JobPolicy, source: Snapshot, head: Head
 ) -> dict[str, pa.Table]:
-    names = ["snapshots.traffic"]
+    names = ["snapshots.traffic", "snapshots.noise"]
     if source.key_pairs_table_version is not None:
         names.append("snapshots.key_pairs")
     if source.connections_table_version is not None:

@@ -6,8 +6,7 @@ import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from dataclasses import dataclass
 
-from spark_jobs.program.arguments import add_run_arguments
-from spark_jobs.publication.review_answer import reason as one_line
+from spark_jobs.program.arguments import add_run_arguments, one_line
 
 LARGEST_VERSION = 10**15
 

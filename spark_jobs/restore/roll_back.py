@@ -13,7 +13,7 @@ from ballast.contracts.records import Draft, Head, Snapshot
 from ballast.contracts.regions import weighted, weights_of
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import ROLLBACK
-from ballast.contracts.task_result import write_task_result
+from ballast.contracts.task_result import Notice, write_task_notices, write_task_result
 from ballast.store.snapshots import snapshot_of_run
 from solvers.model.budget import Budget
 from solvers.planner.plan import ChosenContent, Plan, plan_with_content
@@ -88,7 +88,7 @@ def _write_draft(
     settings: Settings, snapshot: Snapshot, earlier: EarlierVersion, request: RollbackRequest
 ) -> Draft:
     made = make_rollback_draft(read_round(settings, snapshot), earlier, request)
-    write_draft(settings, made.draft, made.content)
+    write_draft(settings, made)
     return required_draft(settings, snapshot)
 
 
@@ -160,5 +160,6 @@ def _log_rolled_back(settings: Settings, head: Head, request: RollbackRequest) -
     text = f"job {head.job}: {reason}"
     write_task_result(
         outcome="published", version=head.version, plan_id=head.plan_id,
-        content_hash=head.content_hash, notice={"kind": "rolled_back", "text": text},
+        content_hash=head.content_hash,
     )  # fmt: skip
+    write_task_notices(Notice("rolled_back", text))

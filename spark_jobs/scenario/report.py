@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from solvers.planner.frontier import FrontierPoint
-from solvers.planner.what_if_figures import move_rows, node_rows, plan_figures
+from solvers.planner.what_if_figures import move_rows, node_rows, result_figures
 from spark_jobs.program.markdown import escaped, table
 from spark_jobs.scenario.comparison import ComparedPlan, PlanComparison
 
@@ -21,7 +21,9 @@ def summary(comparison: PlanComparison) -> dict[str, Any]:
     plans = {"today": comparison.today, "asked": comparison.asked}
     values: dict[str, Any] = {
         "snapshot_at": comparison.snapshot.period_end_at.isoformat(),
-        **{name: _finite(plan_figures(plan.problem, plan.result)) for name, plan in plans.items()},
+        **{
+            name: _finite(result_figures(plan.problem, plan.result)) for name, plan in plans.items()
+        },
         **{f"{name}_nodes": _nodes_of(plan) for name, plan in plans.items()},
         "asked_moves": _moves_of(comparison.asked),
         "frontier": [_finite(point.to_dict()) for point in comparison.frontier],
@@ -72,7 +74,7 @@ def report(comparison: PlanComparison) -> str:
 
 def _figures(comparison: PlanComparison) -> str:
     now, then = (
-        plan_figures(plan.problem, plan.result) for plan in (comparison.today, comparison.asked)
+        result_figures(plan.problem, plan.result) for plan in (comparison.today, comparison.asked)
     )
     rows = [[name.replace("_", " "), now[name], then[name]] for name in now]
     return table(("figure", "today", "asked"), rows)

@@ -8,8 +8,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from ballast.contracts.tables import TABLES
-from expectations.policy_rules import CheckedTable
 from expectations.reasons import DUPLICATE, reasons_sql
+from expectations.row_rules import CheckedTable
 
 
 def with_facts(frame: DataFrame, checked: CheckedTable) -> DataFrame:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as fn
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.regions import RegionPolicy
 from ballast.contracts.tables import CONNECTION_FIGURES
-from spark_jobs.snapshot.message_text import first_names, utc_text
+from spark_jobs.snapshot.message_text import shortened_list, utc_text
 from spark_jobs.snapshot.metric_tables import CONNECTIONS
 from spark_jobs.snapshot.statistics_period import StatisticsPeriod
 
@@ -79,7 +79,7 @@ def silence_messages(
             )
         elif missing:
             messages.append(
-                f"region {region.id}: {first_names(missing)} not measured in the period, so "
+                f"region {region.id}: {shortened_list(missing)} not measured in the period, so "
                 "weights stay"
             )
     return messages

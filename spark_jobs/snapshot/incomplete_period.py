@@ -11,7 +11,7 @@ from pyspark.sql import functions as fn
 
 from ballast.contracts.errors import GateFailed
 from ballast.contracts.policy import JobPolicy
-from spark_jobs.snapshot.message_text import MOST_NAMES, first_names, number_ranges, utc_text
+from spark_jobs.snapshot.message_text import MOST_NAMES, number_ranges, shortened_list, utc_text
 from spark_jobs.snapshot.node_states import NodeStatus
 from spark_jobs.snapshot.statistics_period import StatisticsPeriod
 from spark_jobs.snapshot.window_rows import GROUP, in_windows
@@ -63,11 +63,11 @@ class IncompletePeriod:
         )
 
     def _missing(self) -> list[str]:
-        parts = [f"key groups of {first_names([str(m) for m in self.missing])}"]
+        parts = [f"key groups of {shortened_list([str(m) for m in self.missing])}"]
         parts = (parts if self.missing else []) + self._silent_nodes()
         empty = [utc_text(window.end_at) for window in self.windows if not window.key_groups]
         if empty:
-            ends = first_names(empty)
+            ends = shortened_list(empty)
             parts.append(f"{len(empty)} windows altogether, the ones that end at {ends}")
         mixed = len(self.selected.complete) - len(self.selected.usable)
         if mixed:
@@ -85,7 +85,7 @@ class IncompletePeriod:
             if state.state != "dead"
         }
         names = [f"{node} in {windows} windows" for node, windows in silent.items() if windows]
-        return [f"nodes {first_names(names)}"] if names else []
+        return [f"nodes {shortened_list(names)}"] if names else []
 
 
 def enough_at(period: StatisticsPeriod, usable: Sequence[datetime], needed: int) -> datetime:

@@ -8,21 +8,34 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from ballast.contracts.tables import TABLES
 from spark_jobs.snapshot.window_rows import GROUP, in_windows
 
 ENDS = ("from_operator_id", "from_key_group", "to_operator_id", "to_key_group")
-LOADS = TABLES["snapshots.key_groups"].column_names[2:]
+LOADS = (
+    *GROUP, "node_id", "cpu_load_cores", "wire_load_cores", "memory_load_bytes",
+    "network_load_bytes_per_s", "records_per_s", "state_bytes",
+)  # fmt: skip
+"""The columns of snapshots.key_groups that say where a key group is and what its load is."""
 
 
-def key_group_loads(good: DataFrame, windows: Sequence[datetime], window_s: float) -> DataFrame:
-    """Mean load of each key group over the windows; node and state as of the newest of them."""
+def key_group_loads(
+    good: DataFrame, windows: Sequence[datetime], window_s: float, *more: Column
+) -> DataFrame:
+    """Mean load of each key group over the windows; node and state as of the newest of them.
+
+    ``more`` are further aggregates; they follow the columns ``LOADS``.
+    """
     seconds = fn.lit(len(windows) * window_s)
-    return in_windows(good, windows).groupBy(*GROUP).agg(*load_columns(seconds)).select(*LOADS)
+    return in_windows(good, windows).groupBy(*GROUP).agg(*load_columns(seconds), *more)
 
 
-def traffic_rates(good: DataFrame, windows: Sequence[datetime], window_s: float) -> DataFrame:
-    """Mean rates between key groups over the windows; a pair without rows sent nothing."""
+def traffic_rates(
+    good: DataFrame, windows: Sequence[datetime], window_s: float, *more: Column
+) -> DataFrame:
+    """Mean rates between key groups over the windows; a pair without rows sent nothing.
+
+    ``more`` are further aggregates.
+    """
     seconds = fn.lit(len(windows) * window_s)
     return (
         in_windows(good, windows)
@@ -30,6 +43,7 @@ def traffic_rates(good: DataFrame, windows: Sequence[datetime], window_s: float)
         .agg(
             (fn.sum("records") / seconds).alias("records_per_s"),
             (fn.sum("bytes") / seconds).alias("bytes_per_s"),
+            *more,
         )
     )
 

@@ -14,7 +14,7 @@ def utc_text(time: datetime) -> str:
     return text.replace(".000", "").replace("+00:00", "Z")
 
 
-def first_names(names: Sequence[str]) -> str:
+def shortened_list(names: Sequence[str]) -> str:
     """The first names, and how many more there are."""
     more = len(names) - len(names[:MOST_NAMES])
     return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

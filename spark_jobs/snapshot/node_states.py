@@ -15,7 +15,7 @@ from ballast.contracts.policy import JobPolicy, NodePolicy
 from ballast.contracts.records import SnapshotNode
 from ballast.contracts.scaling import nodes_in_use
 from ballast.contracts.tables import NODE_COLUMNS
-from spark_jobs.snapshot.message_text import first_names, utc_text
+from spark_jobs.snapshot.message_text import shortened_list, utc_text
 from spark_jobs.snapshot.statistics_period import StatisticsPeriod
 
 Value = TypeVar("Value")
@@ -220,7 +220,7 @@ def _silent_error(
     dead_at = since + policy.dead_after_windows * period.window
     return GateFailed(
         f"job {policy.job}: {len(silent)} of {total} nodes silent up to the newest window, which "
-        f"ends at {utc_text(period.end)}: {first_names(names)}; the load of a silent node is "
+        f"ends at {utc_text(period.end)}: {shortened_list(names)}; the load of a silent node is "
         "unknown, so no plan is made. Bring the node back, or wait until "
         f"{utc_text(dead_at)}: then it has been silent for {policy.dead_after_windows} windows "
         "and counts as dead"

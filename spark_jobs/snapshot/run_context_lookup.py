@@ -17,8 +17,9 @@ from ballast.contracts.scaling import scaled
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_acks, read_head, read_scaling
 from ballast.store.snapshots import newest_snapshot
-from ballast.store.tables import ensure_tables, open_table, read_rows
-from expectations.policy_rules import CLOCK_SKEW_S
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import open_table, read_rows
+from expectations.row_rules import CLOCK_SKEW_S
 from spark_jobs.snapshot.metric_tables import (
     CONNECTIONS,
     KEY_GROUPS,
@@ -41,8 +42,9 @@ from spark_jobs.snapshot.window_selection import TakeUp
 
 TABLES_USED = (
     KEY_GROUPS, NODES, TRAFFIC, KEY_PAIRS, SOURCES, CONNECTIONS, "metrics.rejected",
-    "snapshots.key_groups", "snapshots.nodes", "snapshots.traffic", "snapshots.key_pairs",
-    "snapshots.load_series", "snapshots.sources", "snapshots.connections", Snapshot.table,
+    "snapshots.key_groups", "snapshots.nodes", "snapshots.traffic", "snapshots.noise",
+    "snapshots.key_pairs", "snapshots.load_series", "snapshots.sources", "snapshots.connections",
+    Snapshot.table,
 )  # fmt: skip
 
 

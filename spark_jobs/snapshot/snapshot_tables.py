@@ -10,18 +10,18 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from ballast.contracts.records import Snapshot, SnapshotNode
+from ballast.contracts.fault_points import fault_point
+from ballast.contracts.records import Record, Snapshot, SnapshotNode
 from ballast.contracts.schemas import SQL_TYPES
 from ballast.contracts.tables import TABLES
 from ballast.store import tables as store
-from expectations.policy_rules import CheckedTable, checked_table
-from spark_jobs.program.fault_points import fault_point
+from expectations.row_rules import CheckedTable, checked_table
 from spark_jobs.program.run import progress
 from spark_jobs.snapshot.bad_rows import with_facts
 from spark_jobs.snapshot.metric_tables import CONNECTIONS
 from spark_jobs.snapshot.run_context import SnapshotRun
 from spark_jobs.snapshot.window_rows import of_job_since
-from spark_jobs.warehouse.spark_tables import append_once, read_table, retry_on_conflict
+from spark_jobs.warehouse.spark_tables import append_frame_once, read_table, retry_on_conflict
 
 REJECTED = "metrics.rejected"
 
@@ -115,7 +115,7 @@ def write_details(run: SnapshotRun, details: Mapping[str, DataFrame]) -> None:
     for name, frame in details.items():
         # Small: one file each.
         rows = frame.withColumns(ids).coalesce(1)
-        append_once(rows, run.settings, name, write_id=run.snapshot_id)
+        append_frame_once(rows, run.settings, name, write_id=run.snapshot_id)
         progress.info("wrote %s", name)
         fault_point(f"condense.after_{name}")
 
@@ -152,9 +152,13 @@ def write_snapshot(run: SnapshotRun, *, windows: int, rejected_rows: int) -> Non
     )
 
 
-def node_frame(spark: SparkSession, nodes: Sequence[SnapshotNode]) -> DataFrame:
-    """Nodes as a frame with the schema of ``snapshots.nodes``."""
-    columns = TABLES[SnapshotNode.table].columns
+def record_frame(spark: SparkSession, records: Sequence[Record]) -> DataFrame:
+    """Records of one kind as a frame with the schema of their table.
+
+    Raises:
+        IndexError: there are no records.
+    """
+    columns = TABLES[records[0].table].columns
     schema = ", ".join(f"{column.name} {SQL_TYPES[column.type]}" for column in columns)
-    values = [tuple(getattr(node, column.name) for column in columns) for node in nodes]
+    values = [tuple(getattr(record, column.name) for column in columns) for record in records]
     return spark.createDataFrame(values, schema).coalesce(1)

@@ -1,16 +1,26 @@
-"""Take a snapshot with Spark: validate the metrics, select windows, average, write the rows."""
+"""The snapshot of a run, once for each run: validate metrics, select windows, average, write."""
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
+from ballast.contracts.errors import GateFailed
+from ballast.contracts.identity import digest
+from ballast.contracts.records import Snapshot
+from ballast.contracts.settings import Settings
+from ballast.store.snapshots import snapshot_of_run
+from expectations.suites import Suite
+from solvers.noise.snapshot_noise import snapshot_noise_row
 from spark_jobs.program.run import progress
 from spark_jobs.snapshot.bad_rows import is_good, with_reasons
 from spark_jobs.snapshot.connections import (
@@ -26,8 +36,11 @@ from spark_jobs.snapshot.incomplete_period import (
     missing_groups,
 )
 from spark_jobs.snapshot.key_pair_rates import key_pair_rates
+from spark_jobs.snapshot.load_noise import (
+    key_group_loads_with_noise,
+    traffic_rates_with_noise,
+)
 from spark_jobs.snapshot.load_series import load_series, series_reach, source_rates
-from spark_jobs.snapshot.loads import key_group_loads, traffic_rates
 from spark_jobs.snapshot.metric_tables import (
     CONNECTIONS,
     KEY_GROUPS,
@@ -37,15 +50,16 @@ from spark_jobs.snapshot.metric_tables import (
     TRAFFIC,
 )
 from spark_jobs.snapshot.node_states import NodeStatus, node_activity, node_states, nodes_since
-from spark_jobs.snapshot.run_context import SnapshotRun
+from spark_jobs.snapshot.run_context import RunContext, SnapshotRequest, SnapshotRun
+from spark_jobs.snapshot.run_context_lookup import ensure_used_tables, find_run_context
 from spark_jobs.snapshot.snapshot_tables import (
     MetricRows,
-    node_frame,
     read_last_connection_window,
     read_metrics,
     read_planned_placement,
     read_previous_key_groups,
     read_previous_nodes,
+    record_frame,
     write_details,
     write_snapshot,
 )
@@ -56,10 +70,18 @@ from spark_jobs.snapshot.stranded_key_groups import (
     silent_groups,
     stranded_loads,
 )
-from spark_jobs.snapshot.validation import Validate, ValidatedMetrics, validate_metrics
+from spark_jobs.snapshot.validation import (
+    Validate,
+    ValidatedMetrics,
+    require_good_details,
+    validate_metrics,
+)
 from spark_jobs.snapshot.window_rows import GROUP, without_groups
 from spark_jobs.snapshot.window_selection import select_windows, windows_needed
 from spark_jobs.snapshot.window_summaries import period_windows
+from spark_jobs.warehouse.plan_log import Event, append_event
+
+Session = Callable[[], AbstractContextManager[SparkSession]]
 
 
 @dataclass(frozen=True)
@@ -78,6 +100,81 @@ class _ReportingKeyGroups:
         """Number of key groups that report in a complete window."""
         return self.of_policy - (self.stranded.count() if self.stranded is not None else 0)
 
+    def with_stranded(self, loads: DataFrame) -> DataFrame:
+        """The loads of all key groups; nothing is known of the noise of stranded ones."""
+        if self.stranded is None:
+            return loads
+        return loads.unionByName(self.stranded, allowMissingColumns=True)
+
+
+def condense(settings: Settings, request: SnapshotRequest, session: Session) -> Snapshot:
+    """The snapshot of the run, taken now unless the run has one.
+
+    Args:
+        settings: where the tables are.
+        request: which job, for which run, at what time.
+        session: opens a Spark session; not called if the run has a snapshot.
+
+    Raises:
+        GateFailed: metrics are missing or broken. Bad rows are in ``metrics.rejected`` then, and
+            ``plans.log`` has the reason; nothing else is written.
+    """
+    ensure_used_tables(settings)
+    done = snapshot_of_run(settings, request.job, request.run_id)
+    if done is not None:
+        progress.info("run %s has snapshot %s; nothing to do", request.run_id, done.snapshot_id)
+        return done
+    try:
+        context = find_run_context(settings, request)
+        progress.info("period of %d windows up to %s, tables pinned at %s", context.period.windows,
+                      context.period.end.isoformat(), context.pins)  # fmt: skip
+        validate = _validate_imported_in_background()
+        with session() as spark:
+            take_snapshot(SnapshotRun(spark, settings, request, context), validate)
+    except GateFailed as error:
+        append_event(settings, _gate_event(request, str(error)))
+        raise
+    return _snapshot_in_force(settings, request, context)
+
+
+def _snapshot_in_force(
+    settings: Settings, request: SnapshotRequest, context: RunContext
+) -> Snapshot:
+    """The run's snapshot as it was written, by this attempt or by another that was first."""
+    snapshot = snapshot_of_run(settings, request.job, request.run_id)
+    if snapshot is None:
+        raise RuntimeError(f"run {request.run_id} has no snapshot after writing one")
+    is_own = snapshot.snapshot_id == context.snapshot_id(request)
+    progress.info("snapshot %s of %d windows is in force for run %s%s", snapshot.snapshot_id,
+                  snapshot.windows, request.run_id,
+                  "" if is_own else ", taken by another attempt")  # fmt: skip
+    return snapshot
+
+
+def _gate_event(request: SnapshotRequest, reason: str) -> Event:
+    """A failed gate: logged once for a run and a reason, because a retry may fail for another."""
+    run_id = request.run_id
+    return Event(
+        request.job, "gate_failed", run_id, f"condense of run {run_id}", reason,
+        unique_by=f"{run_id}:None:None:{digest(reason)}",
+    )  # fmt: skip
+
+
+def _validate_imported_in_background() -> Validate:
+    """``expectations.runner.validate``, imported in a thread while Spark starts.
+
+    Both take seconds. The modules that both import are imported above, so that the two threads
+    cannot wait for each other.
+    """
+    pool = ThreadPoolExecutor(1, thread_name_prefix="import")
+    runner: Future[Any] = pool.submit(importlib.import_module, "expectations.runner")
+    pool.shutdown(wait=False)
+
+    def validate(frame: DataFrame, suite: Suite, *, count: bool = True) -> Any:
+        return runner.result().validate(frame, suite, count=count)
+
+    return validate
+
 
 def take_snapshot(run: SnapshotRun, validate: Validate) -> None:
     """Take the snapshot of a run and write it.
@@ -89,7 +186,9 @@ def take_snapshot(run: SnapshotRun, validate: Validate) -> None:
     states = _node_states(run, metrics)
     groups = _reporting_key_groups(run, metrics, states)
     windows = _usable_windows(run, groups, states)
-    write_details(run, _details(run, metrics, states, groups, windows))
+    details = _details(run, metrics, states, groups, windows)
+    require_good_details(details, validate)
+    write_details(run, details)
     write_snapshot(run, windows=len(windows), rejected_rows=metrics.rejected_rows)
     progress.info("wrote the snapshot")
 
@@ -192,13 +291,20 @@ def _details(
     windows: Sequence[datetime],
 ) -> dict[str, DataFrame]:
     """The snapshot's rows by table."""
-    window_s, stranded = run.policy.window_s, groups.stranded
-    loads = key_group_loads(groups.good, windows, window_s)
+    window_s = run.policy.window_s
     nodes = [state.record(run.request.job, run.snapshot_id) for state in states]
+    loads = key_group_loads_with_noise(groups.good, windows, window_s)
+    for resource in loads.resources:
+        progress.info("noise of %s: %s, %s", resource.resource, resource.status, resource.reason)
+    noise = [
+        snapshot_noise_row(resource, run.request.job, run.snapshot_id)
+        for resource in loads.resources
+    ]
     details = {
-        "snapshots.key_groups": loads if stranded is None else loads.unionByName(stranded),
-        "snapshots.nodes": node_frame(run.spark, nodes),
-        "snapshots.traffic": traffic_rates(metrics.good(TRAFFIC), windows, window_s),
+        "snapshots.key_groups": groups.with_stranded(loads.rows),
+        "snapshots.nodes": record_frame(run.spark, nodes),
+        "snapshots.traffic": traffic_rates_with_noise(metrics.good(TRAFFIC), windows, window_s),
+        "snapshots.noise": record_frame(run.spark, noise),
     }
     if KEY_PAIRS in metrics.tables:
         good = metrics.good(KEY_PAIRS)

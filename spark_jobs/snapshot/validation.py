@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
 from pyspark.sql import DataFrame
 
 from ballast.contracts.errors import GateFailed
-from expectations.policy_rules import CheckedTable
+from ballast.contracts.fault_points import fault_point
+from ballast.contracts.tables import TABLES, Table
+from expectations.row_rules import CheckedTable
 from expectations.suites import Suite, checked_suite
-from spark_jobs.program.fault_points import fault_point
 from spark_jobs.program.run import progress
 from spark_jobs.snapshot.bad_rows import is_good, rejected_rows, with_reasons
-from spark_jobs.snapshot.message_text import first_names
+from spark_jobs.snapshot.message_text import shortened_list
 from spark_jobs.snapshot.metric_tables import CONNECTIONS, KEY_PAIRS, SOURCES, TRAFFIC
 from spark_jobs.snapshot.run_context import SnapshotRun
 from spark_jobs.snapshot.snapshot_tables import REJECTED, MetricRows, merge_rejected
@@ -26,6 +27,10 @@ if TYPE_CHECKING:  # Importing it for real takes seconds; condense does that whi
 
 MAY_BE_EMPTY = (TRAFFIC, KEY_PAIRS, SOURCES, CONNECTIONS)
 """Traffic, key pairs, sources and connections may be empty; other tables must not."""
+WITH_NOISE = ("snapshots.key_groups", "snapshots.traffic", "snapshots.noise")
+"""Parts of the snapshot that hold estimates, which are checked before they are written."""
+EMPTY_DETAILS = ("snapshots.traffic",)
+IDS = ("job", "snapshot_id")
 
 
 class Validate(Protocol):
@@ -126,9 +131,36 @@ def require_good(table: ValidatedTable, validate: Validate) -> None:
         )
 
 
+def require_good_details(details: Mapping[str, DataFrame], validate: Validate) -> None:
+    """Raise :class:`GateFailed` if loads or noise of the snapshot are no usable numbers.
+
+    The frames have no ids yet, so the definitions are checked without them.
+    """
+    for name in WITH_NOISE:
+        suite = checked_suite(without_ids(TABLES[name]), may_be_empty=name in EMPTY_DETAILS)
+        report = validate(details[name], suite)
+        if not report.success:
+            raise GateFailed(
+                f"the rows for {name} cannot be used: {report}; nothing was written; to fix it: "
+                "look for absurd values in the job's metrics, then start a new run"
+            )
+        progress.info("%s", report)
+
+
+def without_ids(table: Table) -> CheckedTable:
+    """The definition of a snapshot's table without the columns that every row shares."""
+    return CheckedTable(
+        replace(
+            table,
+            columns=tuple(column for column in table.columns if column.name not in IDS),
+            key=tuple(name for name in table.key if name not in IDS),
+        )
+    )
+
+
 def reason_counts(reasons: Counter[str]) -> str:
     """The commonest reasons with their counts, as text."""
-    return first_names([f"{reason} ({count})" for reason, count in reasons.most_common()])
+    return shortened_list([f"{reason} ({count})" for reason, count in reasons.most_common()])
 
 
 def _suite(checked: CheckedTable) -> Suite:

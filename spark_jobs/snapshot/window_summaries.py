@@ -40,3 +40,15 @@ def period_windows(
         replace(reported.get(end, WindowSummary(end)), silent_nodes=silent_nodes(states, end))
         for end in period.ends
     ]
+
+
+def measured_windows(
+    key_groups: DataFrame, nodes: DataFrame, staying: Sequence[str]
+) -> list[WindowSummary]:
+    """A summary of every window of the rows, in no order; ``staying`` are the expected nodes."""
+    reported = nodes.where(fn.col("node_id").isin(list(staying))).groupBy("window_end_at").count()
+    counts = {row["window_end_at"]: row["count"] for row in reported.toArrow().to_pylist()}
+    return [
+        replace(window, silent_nodes=len(staying) - counts.get(end, 0))
+        for end, window in window_summaries(key_groups).items()
+    ]

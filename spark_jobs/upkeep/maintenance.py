@@ -12,10 +12,11 @@ from datetime import date, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ballast.contracts.fault_points import fault_point
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
-from ballast.store.tables import ensure_tables, open_table, table_exists
-from spark_jobs.program.fault_points import fault_point
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import open_table, table_exists
 from spark_jobs.program.run import progress
 from spark_jobs.upkeep import delta_rs_cleanup as delta_rs
 from spark_jobs.upkeep.expired_rows import (

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 
 from ballast.contracts.records import Head, LogEntry
 from ballast.contracts.settings import Settings
-from ballast.store.tables import append_once, ensure_tables, read_rows, table_exists
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import append_once, read_rows, table_exists
 
 LOG = LogEntry.table
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -31,7 +30,6 @@ CONFLICTS = (
     MetadataChangedException,
     ProtocolChangedException,
 )
-ATTEMPTS = 20
 
 Returned = TypeVar("Returned")
 
@@ -46,7 +44,7 @@ def read_table(
     return reader.load(settings.table_uri(name))
 
 
-def append_once(frame: DataFrame, settings: Settings, name: str, write_id: str) -> None:
+def append_frame_once(frame: DataFrame, settings: Settings, name: str, write_id: str) -> None:
     """Append the rows unless there was a write with this id: a retried task adds nothing.
 
     The rows of a stage are few, so they are collected and committed through delta-rs, which takes
@@ -58,10 +56,5 @@ def append_once(frame: DataFrame, settings: Settings, name: str, write_id: str) 
 
 
 def retry_on_conflict(action: Callable[[], Returned]) -> Returned:
-    """Run an action, and again after a conflict with a concurrent commit."""
-    for attempt in range(1, ATTEMPTS):
-        try:
-            return action()
-        except CONFLICTS:
-            time.sleep(0.05 * attempt)
-    return action()
+    """Run an action of Spark, and again after a conflict with a concurrent commit."""
+    return store.retry_on_commit_conflict(action, lambda error: isinstance(error, CONFLICTS))

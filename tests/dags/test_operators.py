@@ -55,11 +55,11 @@ def refusal(is_retryable: bool) -> dict[str, Any]:
 
 
 def test_what_a_program_hands_on_is_the_tasks_xcom(monkeypatch: pytest.MonkeyPatch) -> None:
-    notice = {"kind": "published", "text": "version 3"}
+    notices = [{"kind": "published", "text": "version 3"}, {"kind": "late", "text": "late"}]
     ti = Ti()
-    task = operator(monkeypatch, handing(outcome="waiting", plan_id="p", notice=notice))
+    task = operator(monkeypatch, handing(outcome="waiting", plan_id="p", notices=notices))
     assert task.execute({"ti": ti}) == {"outcome": "waiting", "plan_id": "p"}
-    assert ti.pushed == {"notice": notice}
+    assert ti.pushed == {"notices": notices}
 
 
 @pytest.mark.parametrize(("is_retryable", "is_final"), [(True, False), (False, True)])
@@ -74,7 +74,7 @@ def test_a_refusal_keeps_its_words_and_is_tried_again_only_if_it_may_heal(
         task.execute({"ti": ti})
     assert isinstance(refused.value, AirflowFailException) is is_final
     assert ti.pushed["refusal"] == "GateFailed: node-1 is silent"
-    assert ti.pushed["notice"]["kind"] == "refused"
+    assert [notice["kind"] for notice in ti.pushed["notices"]] == ["refused"]
 
 
 def test_a_question_that_is_refused_is_told_to_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,8 +98,8 @@ def test_a_program_that_died_without_a_word_keeps_its_trace(
         task.execute({"ti": Ti()})
 
 
-@pytest.mark.parametrize("outcome", ["rejected", "timed_out"])
-def test_an_answer_that_is_no_shows_as_skipped(
+@pytest.mark.parametrize("outcome", ["rejected", "timed_out", "planning_stopped"])
+def test_a_program_that_had_nothing_to_do_shows_as_skipped(
     monkeypatch: pytest.MonkeyPatch, outcome: str
 ) -> None:
     from airflow.sdk.exceptions import AirflowSkipException
@@ -108,6 +108,19 @@ def test_an_answer_that_is_no_shows_as_skipped(
         operator(monkeypatch, handing(outcome=outcome, text="the old plan stays")).execute(
             {"ti": Ti()}
         )
+
+
+def test_each_notice_of_a_task_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    from orchestration import notices
+
+    sent: list[dict[str, str]] = []
+    monkeypatch.setattr(notices, "send", sent.append)
+    left = [{"kind": kind, "text": f"{kind} of a job"} for kind in ("broken", "stopped")]
+    ti = Ti(notices=left)
+    notices.PlanNotifier("flights").notify({"ti": ti, "run_id": "r"})
+    assert sent == [{"job": "flights", "run_id": "r", **notice} for notice in left]
+    notices.PlanNotifier("flights").notify({"ti": Ti(), "run_id": "r"})
+    assert len(sent) == 2
 
 
 def test_an_expected_refusal_is_logged_without_a_trace() -> None:

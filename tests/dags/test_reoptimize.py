@@ -21,12 +21,14 @@ TASKS = [*STAGES, "ask"]
 KINDS = ("reoptimize", "review", "rollback", "what_if")
 
 
-def rendered(dag: Any, task_id: str, **params: Any) -> list[str]:
+def rendered(dag: Any, task_id: str, *, user: str | None = None, **params: Any) -> list[str]:
     """The arguments of a task as its program gets them."""
     values = {key: dag.params[key] for key in dag.params} | params
     environment = Environment(autoescape=False)
     return [
-        environment.from_string(argument).render(run_id="manual__1", params=values)
+        environment.from_string(argument).render(
+            run_id="manual__1", params=values, dag_run={"triggering_user_name": user}
+        )
         for argument in dag.get_task(task_id).application_args
     ]
 
@@ -95,9 +97,20 @@ def test_a_dry_run_reaches_publish(load_dags: LoadDags) -> None:
     assert option(rendered(dag, "publish", dry_run=True), "--dry-run") == "true"
 
 
+def test_a_person_who_resumes_planning_is_told_to_measure(load_dags: LoadDags) -> None:
+    dag = load_dags(POLICIES).dags["reoptimize__flights"]
+    assert dag.params["resume"] is None
+    assert {"--resume=", "--by="} <= set(rendered(dag, "measure"))
+    said = rendered(dag, "measure", user="ada", resume="node-2's disk is new")
+    assert {"--resume=node-2's disk is new", "--by=ada"} <= set(said)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
+        ("resume", ""),
+        ("resume", "x" * 2001),
+        ("resume", True),
         ("budget_moves", -1),
         ("budget_moves", "many"),
         ("budget_bytes", 1.5),

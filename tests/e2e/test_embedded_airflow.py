@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from ballast.airflow.rest import AirflowClient
 from ballast.cli.main import main as ballast
 from ballast.contracts.records import Draft, Head
 from ballast.contracts.settings import Settings, load_settings
@@ -24,7 +25,6 @@ from ballast.store.plans import read_head
 from embedded.airflow import ADMIN, ROOT, EmbeddedAirflow
 from embedded.errors import AlreadyRunning, ApiError, PreflightFailed
 from embedded.processes import is_alive, marked_processes
-from embedded.rest import AirflowClient
 from tests.support import reviews
 from tests.support.limits import limit_s
 from tests.support.live_job import first_version

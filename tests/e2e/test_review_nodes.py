@@ -18,20 +18,22 @@ import uvicorn
 from fastapi import FastAPI
 from playwright.sync_api import Page, Route, expect, sync_playwright
 
+from ballast.airflow.rest import wait_until
 from ballast.contracts.settings import Settings, load_settings
 from ballast.contracts.task_result import RESULT_FILE_VARIABLE, read_task_result
 from ballast.store.cache import TableCache
 from ballast.store.plans import read_head, read_log, versions_of
-from ballast.store.tables import append, ensure_tables
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import append
 from bench.review_page.__main__ import Everyone
 from bench.review_page.warehouse import SampleJob, job_policy, write_job
-from embedded.rest import wait_until
 from plugins.review.app import build_app
 from spark_jobs.what_if import main as what_if
 from tests.e2e.test_embedded_airflow import free_port
+from tests.support.browser import ADVICE, ensure_chromium
 from tests.support.limits import limit_ms, limit_s
 from tests.support.streaming_plans import weight_row
-from tools.browser import ADVICE, FLAGS, ensure_chromium
+from tools.browser import FLAGS
 
 PICTURES = Path(__file__).parents[2] / ".ballast" / "screenshots"
 JOB = "clicks"

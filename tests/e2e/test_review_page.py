@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +28,28 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from ballast.airflow.rest import AirflowClient, wait_until
+from ballast.contracts.figure_text import EARLIER_VERSION
 from ballast.contracts.records import Draft, Head
 from ballast.contracts.settings import Settings, load_settings
+from ballast.readmodel.job_history import JobHistory
+from ballast.readmodel.plans import plan_detail
+from ballast.readmodel.promises import promise_counts
+from ballast.store.cache import TableCache
 from ballast.store.plans import read_head, read_log, read_plan, read_plans, versions_of
 from ballast.store.tables import append
+from bench.review_page.promises import TREND_REASON, TREND_VERSION
 from bench.review_page.warehouse import START, SampleJob, ids_of, job_policy, write_job
 from embedded.airflow import ADMIN, EmbeddedAirflow
 from embedded.processes import write_private
-from embedded.rest import AirflowClient, wait_until
 from tests.e2e.test_embedded_airflow import free_port
+from tests.support.browser import ADVICE, ensure_chromium
 from tests.support.http_script import Script, serving
 from tests.support.limits import limit_ms, limit_s
 from tests.support.live_job import first_version, take_up, windows_that_do_not_fit
 from tests.support.policies import small_policy, write_policy
 from tests.support.reviews import wait_for_question
-from tools.browser import ADVICE, FLAGS, ensure_chromium
+from tools.browser import FLAGS
 from tools.screenshots import log_in
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +57,12 @@ PICTURES = ROOT / ".ballast" / "screenshots"
 LAPTOP = {"width": 1366, "height": 768}
 JOB = "clicks"
 VERSIONS = 12
+# Of these, the made-up job measures a load distance outside of its interval.
+ABOVE, BELOW = 7, 11
+NO_CHANGE = (
+    "the difference of 2.1 points is within the noise of 3.4 of these 12 windows; "
+    "40 more windows would tell"
+)
 LIVE = "payments"
 # A run of the pipeline is always late by this policy, and every plan of it is seen by a person.
 LIVE_POLICY = small_policy(
@@ -68,7 +82,7 @@ pytestmark = pytest.mark.timeout(limit_s(300))
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     home = tmp_path_factory.mktemp("browser")
     made = load_settings({"BALLAST_HOME": str(home), "BALLAST_POLICIES": str(home / "policies")})
-    world = SampleJob(job_policy(JOB, 3, 40, 6), per_version=8)
+    world = SampleJob(job_policy(JOB, 3, 40, 6), per_version=8, has_promises=True)
     write_job(made, world, VERSIONS)
     write_policy(made.policies, world.policy)
     write_policy(made.policies, job_policy("orders", 1, 4, 2))
@@ -197,7 +211,7 @@ def picture(page: Page, name: str, *, whole: bool = False) -> None:
     page.screenshot(path=str(PICTURES / f"{name}.png"), full_page=whole)
 
 
-def row_of(inside: FrameLocator, link: str) -> Locator:
+def row_of(inside: FrameLocator | Page, link: str) -> Locator:
     """The row of a table that has this link."""
     return inside.get_by_role("row").filter(has=inside.get_by_role("link", name=link, exact=True))
 
@@ -226,9 +240,92 @@ def test_a_dag_has_a_tab_with_its_versions(page: Page, stack: EmbeddedAirflow) -
     page.get_by_role("link", name="Plans").first.click()
     inside = frame(page)
     expect(inside.get_by_role("heading", name=JOB, exact=True)).to_be_visible()
-    expect(inside.locator(".uplot")).to_be_visible()
+    expect(inside.locator(".uplot")).to_have_count(2)
     expect(inside.get_by_text("in force").first).to_be_visible()
     picture(page, "job-in-airflow")
+
+
+def test_a_job_shows_promised_intervals_and_measured_values_over_its_versions(
+    page: Page, stack: EmbeddedAirflow, settings: Settings
+) -> None:
+    page.goto(f"{stack.url}/ballast/?job={JOB}")
+    drawn = page.locator(".promises .uplot")
+    expect(drawn).to_be_visible()
+    counts = promise_counts(JobHistory(TableCache(settings), JOB))
+    assert (counts.above, counts.below) == (1, 1)
+    expect(page.get_by_text(counts.text)).to_be_visible()
+    colours = page.evaluate(COLOURS_OF_MARKS)
+    assert colours["inside"] > colours["outside"] > 0, "circles and triangles are drawn"
+    for version, words in ((ABOVE, "(above)"), (BELOW, "(below)"), (12, "(inside)")):
+        row = row_of(page, str(version))
+        expect(row).to_contain_text(words)
+        expect(row).to_contain_text(promised_text_of(settings, version))
+    expect(row_of(page, str(TREND_VERSION))).not_to_contain_text("to ")
+    noise = page.locator("section.noise")
+    expect(noise).to_contain_text("steady over 12 windows")
+    expect(noise).to_contain_text("from period to period")
+    picture(page, "promises", whole=True)
+    over = drawn.locator(".u-over")
+    over.hover()
+    expect(drawn.locator(".u-legend")).to_contain_text("%")
+    over.click()
+    expect(page.get_by_role("heading", name=f"{JOB}, version")).to_be_visible()
+
+
+COLOURS_OF_MARKS = """() => {
+  const canvas = document.querySelector(".promises canvas");
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  const count = (r, g, b) => {
+    let found = 0;
+    for (let i = 0; i < data.length; i += 4) {
+      if (data[i] === r && data[i + 1] === g && data[i + 2] === b) found += 1;
+    }
+    return found;
+  };
+  return { inside: count(0x14, 0x71, 0x3d), outside: count(0xb3, 0x26, 0x1e) };
+}"""
+"""How many pixels of the picture have the colour of a value inside and outside."""
+
+
+def promised_text_of(settings: Settings, version: int) -> str:
+    history = JobHistory(TableCache(settings), JOB)
+    text = plan_detail(history, str(version)).figures[0].promised_text
+    assert text is not None
+    return text
+
+
+def test_a_plan_shows_its_intervals_or_why_it_has_none(
+    page: Page, stack: EmbeddedAirflow, settings: Settings
+) -> None:
+    page.goto(f"{stack.url}/ballast/?job={JOB}&plan={ABOVE}")
+    figures = page.get_by_role("row").filter(has_text="load distance pct")
+    expect(figures).to_contain_text(promised_text_of(settings, ABOVE))
+    expect(figures).to_contain_text("(above)")
+    node = page.get_by_role("row").filter(has_text="cpu load cores/node-00")
+    expect(node).to_contain_text("cores (")
+    page.get_by_text("As a table (cpu)").click()
+    expect(page.get_by_role("row").filter(has_text="node-00").first).to_contain_text("% (")
+    for version, reason in ((1, EARLIER_VERSION), (TREND_VERSION, TREND_REASON)):
+        page.goto(f"{stack.url}/ballast/?job={JOB}&plan={version}")
+        expect(page.get_by_text(f"The promise has no interval: {reason}.")).to_be_visible()
+
+
+def test_a_run_that_changes_nothing_says_why(
+    page: Page, stack: EmbeddedAirflow, settings: Settings
+) -> None:
+    plan = read_plan(settings, JOB, ids_of(JOB, VERSIONS)[2])
+    unchanged = {
+        "plan_id": "e" * 16, "run_id": "quiet", "status": "unchanged", "moves": 0, "bytes": 0,
+        "created_at": plan.created_at + timedelta(hours=1), "reason": NO_CHANGE,
+    }  # fmt: skip
+    append(settings, "plans.plans", [plan.to_row() | unchanged])
+    page.goto(f"{stack.url}/ballast/?job={JOB}")
+    said = page.get_by_text("in the newest run")
+    expect(said).to_contain_text(f"{NO_CHANGE[0].upper()}{NO_CHANGE[1:]}.")
+    expect(said).to_contain_text("No change")
+    picture(page, "no-change")
+    page.goto(f"{stack.url}/ballast/")
+    expect(row_of(page, JOB)).to_contain_text("no change")
 
 
 def test_a_version_shows_loads_moves_traffic_and_outcome(
@@ -279,7 +376,7 @@ def test_the_page_is_dark_where_airflow_is(page: Page, stack: EmbeddedAirflow) -
     page.goto(f"{stack.url}/ballast/?job={JOB}")
     page.evaluate("localStorage.setItem('theme', 'dark')")
     page.reload()
-    expect(page.locator(".uplot")).to_be_visible()
+    expect(page.locator(".uplot")).to_have_count(2)
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 29)"
     picture(page, "job-dark")
     page.evaluate("localStorage.setItem('theme', 'light')")

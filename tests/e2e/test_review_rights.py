@@ -67,6 +67,7 @@ ROUTES = (
     read("/ballast/assets/main.js"),
     read("/ballast/api/jobs"),
     read(JOB, 403),
+    read(f"{JOB}/noise", 403),
     read(f"{JOB}/log", 403),
     read(f"{JOB}/run?run_id=x", 403),
     read(f"{JOB}/plans/2", 403),

@@ -18,15 +18,16 @@ from pathlib import Path
 
 import pytest
 
+from ballast.airflow.rest import wait_until
 from ballast.contracts.errors import NotFound
 from ballast.contracts.policy import JobPolicy, load_policy
 from ballast.contracts.records import Ack, Head
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.plans import read_acks, read_head, read_log
-from ballast.store.tables import ensure_tables, read_rows
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import read_rows
 from ballast.streaming.decisions import DecisionLog
 from ballast.streaming.job_state import job_folder, placement_in_force
-from embedded.rest import wait_until
 from examples.flights.check import SumsReport, check_sums
 from spark_jobs.publication.publisher import publish_plan
 from tests.support.limits import limit_s

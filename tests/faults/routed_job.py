@@ -10,11 +10,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+from ballast.contracts.fault_points import VARIABLE
 from ballast.contracts.settings import Settings, load_settings
-from ballast.streaming import runtime
-from ballast.streaming.fault_points import VARIABLE
+from ballast.streaming import batch_runner
 from ballast.streaming.job_state import job_folder
-from ballast.streaming.node import SOURCE, BatchWork, Delivery, NodeReport, run_node, unpack
+from ballast.streaming.node_task import SOURCE, BatchWork, Delivery, NodeReport, run_node, unpack
 from ballast.streaming.routing import Placement, key_group_of
 from tests.support.streaming_parts import JOB, policy_of, topology_by_key
 
@@ -25,9 +25,9 @@ WORDS = [f"{letter}{number}" for letter in "abcé" for number in range(15)] + ["
 def live(home: str, batches: int, fault: str) -> None:
     """One life: so many batches from the first that is not committed, then the windows."""
     os.environ[VARIABLE] = fault
-    runtime.run_stages, runtime.SentRoutes = run_stages, FakeRoutes  # type: ignore[misc,assignment]
+    batch_runner.run_stages, batch_runner.SentRoutes = run_stages, FakeRoutes  # type: ignore[misc,assignment]
     settings = load_settings({"BALLAST_HOME": home})
-    job = runtime.JobRuntime(
+    job = batch_runner.JobRuntime(
         topology_by_key(POLICY), "value", settings, POLICY, job_folder(settings, JOB)
     )
     first = committed(settings)

@@ -10,13 +10,16 @@ import pytest
 
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.plans import read_log
-from ballast.store.tables import append, ensure_tables, read_rows
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import append, read_rows
 from tests.support.metrics import START, window_rows, write_windows
 from tests.support.policies import small_policy, write_policy
 from tests.support.programs import KILLED, ROOT, submit
 
 POLICY = small_policy("probe")
-DETAILS = {"snapshots.key_groups": 8, "snapshots.nodes": 2, "snapshots.traffic": 4}
+DETAILS = {
+    "snapshots.key_groups": 8, "snapshots.nodes": 2, "snapshots.traffic": 4, "snapshots.noise": 2,
+}  # fmt: skip
 
 
 @pytest.fixture

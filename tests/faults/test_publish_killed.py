@@ -9,7 +9,8 @@ import pytest
 
 from ballast.contracts.settings import load_settings
 from ballast.store.plans import read_head, read_log
-from ballast.store.tables import ensure_tables, open_table
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import open_table
 from tests.support.policies import small_policy
 from tests.support.programs import KILLED, ROOT, submit
 from tests.support.snapshots import uneven, write_draft

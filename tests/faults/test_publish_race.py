@@ -22,7 +22,8 @@ from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.settings import Settings, load_settings
 from ballast.contracts.tables import TABLES
 from ballast.store.plans import read_head
-from ballast.store.tables import append, ensure_tables, read_rows
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import append, read_rows
 from solvers.model.budget import Budget
 from solvers.model.stop import Stop
 from solvers.planner.plan import Plan

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from ballast.contracts.settings import load_settings
-from ballast.store.plans import read_assignment, read_log, read_plans
-from ballast.store.tables import ensure_tables, read_rows
+from ballast.store.plans import read_assignment, read_log, read_plans, read_promises
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import read_rows
 from tests.support.policies import small_policy
 from tests.support.programs import KILLED, ROOT, submit
 from tests.support.snapshots import uneven, write_snapshot
@@ -23,14 +24,15 @@ def settings(tmp_path: Path):
     settings = load_settings({"BALLAST_HOME": str(tmp_path)})
     settings = replace(settings, jars=ROOT / ".ballast" / "jars")
     ensure_tables(settings)
-    write_snapshot(settings, POLICY, "run-1", placement=uneven(POLICY))
+    write_snapshot(settings, POLICY, "run-1", placement=uneven(POLICY), noise_pct=20.0)
     return settings
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    ("fault", "drafts_left"), [("solve.after_assignments", 0), ("solve.after_plan", 1)]
+    ("fault", "drafts_left"),
+    [("solve.after_assignments", 0), ("solve.after_promises", 0), ("solve.after_plan", 1)],
 )
 def test_a_killed_solve_that_is_retried_leaves_one_draft(settings, fault, drafts_left):
     killed = submit(settings, "solve", *ARGUMENTS, fault=fault)
@@ -46,6 +48,10 @@ def test_a_killed_solve_that_is_retried_leaves_one_draft(settings, fault, drafts
     assert [(row.event, row.plan_id) for row in read_log(settings, "probe")] == [
         ("drafted", plan.plan_id)
     ]
+    promises = read_promises(settings, "probe", plan.plan_id)
+    assert len({row.figure for row in promises}) == len(promises)
+    (load_distance,) = (row for row in promises if row.figure == "load_distance_pct")
+    assert load_distance.low < load_distance.high
     # The first attempt's content is the draft's, or rows that no draft names.
     left = read_rows(settings, "plans.assignments", job="probe").num_rows
     assert left % 8 == 0

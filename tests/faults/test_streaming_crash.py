@@ -25,11 +25,12 @@ from pathlib import Path
 
 import pytest
 
+from ballast.contracts.fault_points import JOB_POINTS, VARIABLE
 from ballast.contracts.policy import JobPolicy, load_policy
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.plans import read_acks
-from ballast.store.tables import ensure_tables, read_rows
-from ballast.streaming.fault_points import POINTS, VARIABLE
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import read_rows
 from ballast.streaming.job_state import job_folder, placement_in_force, read_states
 from examples.flights.check import SumsReport, check_sums
 from examples.flights.feed import FlightsFolder
@@ -74,7 +75,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     write_chunks(FlightsFolder(job_folder(settings, JOB)).chunks)
     run_life(settings, *FEW)
     deaths = {}
-    for version, point in enumerate(POINTS, start=1):
+    for version, point in enumerate(JOB_POINTS, start=1):
         node_of, nodes = shifted(policy, version), actions(policy, version)
         publish(settings, policy, version, node_of, routes(policy, version), nodes)
         code = run_life(settings, *FEW, fault=f"{point}@{version}")
@@ -185,7 +186,7 @@ def death(settings: Settings, code: int, version: int) -> Death:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("version", "point"), list(enumerate(POINTS, start=1)))
+@pytest.mark.parametrize(("version", "point"), list(enumerate(JOB_POINTS, start=1)))
 def test_a_kill_between_reading_a_plan_and_acknowledging_it_is_survived(story, version, point):
     died = story.deaths[point]
     assert died.exit_code == -signal.SIGKILL, "the life ended at the fault point"
@@ -204,8 +205,8 @@ def test_a_kill_between_reading_a_plan_and_acknowledging_it_is_survived(story, v
 @pytest.mark.timeout(600)
 def test_after_all_kills_every_sum_is_that_of_the_input(story):
     assert story.report.equal, story.report.text()
-    assert story.report.flights > 2 * LINES * len(POINTS)
-    assert placement_in_force(story.settings, JOB).version == len(POINTS)
+    assert story.report.flights > 2 * LINES * len(JOB_POINTS)
+    assert placement_in_force(story.settings, JOB).version == len(JOB_POINTS)
 
 
 @pytest.mark.slow

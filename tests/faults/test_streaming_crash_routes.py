@@ -16,10 +16,11 @@ from dataclasses import dataclass
 
 import pytest
 
+from ballast.contracts.fault_points import JOB_POINTS
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.plans import read_acks
-from ballast.store.tables import ensure_tables, read_rows
-from ballast.streaming.fault_points import POINTS
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import read_rows
 from ballast.streaming.job_state import placement_in_force, read_states
 from tests.faults.routed_job import POLICY, WORDS, committed, live
 from tests.support.streaming_parts import JOB
@@ -83,7 +84,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     publish(settings, POLICY, 1, nodes(0))
     assert run(2, "") == 0
     codes, version = {}, 1
-    for point in POINTS:
+    for point in JOB_POINTS:
         for kind, content in CONTENTS.items():
             version += 1
             publish(settings, POLICY, version, *content)
@@ -94,7 +95,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", JOB_POINTS)
 def test_each_life_died_at_its_point(story: Story, point: str) -> None:
     codes = {kind: story.exit_codes[kind, point] for kind in CONTENTS}
     assert codes == dict.fromkeys(CONTENTS, -signal.SIGKILL)
@@ -103,7 +104,7 @@ def test_each_life_died_at_its_point(story: Story, point: str) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_after_all_kills_every_count_is_that_of_the_input(story: Story) -> None:
-    assert story.batches == len(POINTS) * len(CONTENTS) + 3
+    assert story.batches == len(JOB_POINTS) * len(CONTENTS) + 3
     counted, totals = states(story, "count"), states(story, "total")
     assert counted == {word: n * story.batches for word, n in Counter(WORDS).items()}
     letters = Counter(word[0] for word in WORDS)
@@ -127,7 +128,7 @@ def states(story: Story, operator: str) -> dict[str, object]:
 @pytest.mark.timeout(600)
 def test_after_all_kills_each_version_was_applied_once_with_its_bytes(story: Story) -> None:
     acks = read_acks(story.settings, JOB)
-    last = 1 + len(POINTS) * len(CONTENTS)
+    last = 1 + len(JOB_POINTS) * len(CONTENTS)
     said = Counter((ack.version, ack.status) for ack in acks)
     assert said == {(v, s): 1 for v in range(1, last + 1) for s in ("accepted", "applied")}
     applied = [ack for ack in acks if ack.status == "applied" and ack.version > 1]

@@ -40,7 +40,7 @@ def run_job(home: Path) -> dict[str, int]:
 
     from ballast.contracts.settings import load_settings
     from ballast.contracts.spark import SHORT_LIVED_JVM, spark_conf
-    from ballast.store.tables import ensure_tables
+    from ballast.store.table_schema import ensure_tables
     from ballast.streaming import Operator, QueryOptions, StreamingJob, read_states
     from tests.support.streaming_parts import JOB, OPERATORS, policy_of
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from ballast.contracts.settings import Settings, load_settings
 from ballast.contracts.spark import SHORT_LIVED_JVM
-from ballast.store.tables import ensure_tables
+from ballast.store.table_schema import ensure_tables
 from spark_jobs.program.session import build_session
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,7 +15,8 @@ from ballast.contracts.records import Head
 from ballast.contracts.review import ReviewPolicy
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_assignment
-from ballast.store.tables import append, ensure_tables
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import append
 from spark_jobs.publication.publisher import publish_plan
 from tests.support.metrics import write_windows
 from tests.support.snapshots import uneven, write_draft

@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ballast.contracts.fault_points import VARIABLE
 from ballast.contracts.settings import Settings
 from ballast.contracts.spark import JARS, SHORT_LIVED_JVM
-from spark_jobs.program.fault_points import VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLED = 137

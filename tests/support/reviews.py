@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ballast.airflow.rest import AirflowClient, wait_until
 from ballast.cli.approve import WAITING, unsettled_s
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Draft, Head
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_assignment, read_log
 from ballast.store.tables import append
-from embedded.rest import AirflowClient, wait_until
 from spark_jobs.publication.publisher import publish_plan
 from tests.support.limits import limit_s
 from tests.support.policies import small_policy, write_policy

@@ -5,6 +5,7 @@ snapshot = write_snapshot(settings, policy, "run-1", placement={...}, loads={...
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,6 +15,7 @@ from ballast.contracts.policy import JobPolicy, NodePolicy
 from ballast.contracts.records import Draft, Head, Snapshot
 from ballast.contracts.scaling import nodes_in_use
 from ballast.contracts.settings import Settings
+from ballast.contracts.tables import NOISE_RESOURCES, STEADY
 from ballast.store.plans import read_plan
 from ballast.store.tables import append
 from spark_jobs.draft import draft_plan, write
@@ -43,6 +45,7 @@ def snapshot_rows(
     states: Mapping[str, str] | None = None,
     head: Head | None = None,
     traffic: bool = True,
+    noise_pct: float | None = None,
     steps: int = 0,
     backlog: int | None = 0,
     at: datetime = END,
@@ -52,7 +55,8 @@ def snapshot_rows(
 
     Nodes are those with a state, and those that the policy does not spare. With ``steps`` there
     are load series of so many steps of a minute, and sources with this ``backlog``; ``own`` are
-    columns of the snapshot's own row.
+    columns of the snapshot's own row. With ``noise_pct`` every load varies by so many percent of
+    itself from window to window; without it the snapshot is one of an earlier version.
     """
     used = states if policy.scaling and states else {**nodes_in_use(policy), **(states or {})}
     placed = {**round_robin(policy), **(placement or {})}
@@ -65,7 +69,13 @@ def snapshot_rows(
     return {
         "snapshots.key_groups": [
             _key_group_row(ids, group, node, (loads or {}).get(group, 0.1))
+            | _noise_columns(policy, (loads or {}).get(group, 0.1), noise_pct)
             for group, node in placed.items()
+        ],
+        "snapshots.noise": [
+            noise_row(ids, resource, policy.windows_per_period)
+            for resource in NOISE_RESOURCES
+            if noise_pct is not None
         ],
         "snapshots.nodes": [
             _node_row(ids, node, used[node.id]) for node in policy.nodes if node.id in used
@@ -144,6 +154,36 @@ def _key_group_row(ids: Row, group: Group, node: str, load: float) -> Row:
     }
 
 
+def _noise_columns(policy: JobPolicy, cpu: float, noise_pct: float | None) -> Row:
+    if noise_pct is None:
+        return {}
+    share, windows = noise_pct / 100, policy.windows_per_period
+    return {
+        "cpu_window_sd_cores": share * cpu,
+        "cpu_mean_error_cores": share * cpu / math.sqrt(windows),
+        "network_window_sd_bytes_per_s": share * 100.0,
+        "network_mean_error_bytes_per_s": share * 100.0 / math.sqrt(windows),
+        "busy_windows": windows,
+    }
+
+
+def noise_row(ids: Row, resource: str, windows: int, **columns: Any) -> Row:
+    """A row of snapshots.noise: key groups vary on their own, and windows too."""
+    return {
+        **ids,
+        "resource": resource,
+        "status": STEADY,
+        "reason": "the two halves of the period differ by 0.1 % of the mean, within the noise",
+        "windows": windows,
+        "wild_windows": 0,
+        "common_sd_pct": 0.0,
+        "node_variance_ratio": 1.0,
+        "period_variance_ratio": 1.0,
+        "trend_pct": None,
+        **columns,
+    }
+
+
 def _node_row(ids: Row, node: NodePolicy, state: str) -> Row:
     return {
         **ids,
@@ -177,5 +217,5 @@ def write_draft(
     """A snapshot and the draft that ``solve`` makes of it, written without a JVM."""
     snapshot = write_snapshot(settings, policy, run_id, **rows)
     made = draft_plan.make_draft(settings, snapshot, SolveOptions(solver_seconds=seconds))
-    write.write_draft(settings, made.draft, made.content)
+    write.write_draft(settings, made)
     return read_plan(settings, policy.job, made.draft.plan_id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ballast.streaming.region.clock import ForwardClock
+from ballast.streaming.clock import ForwardClock
 
 
 class BusyTimes:

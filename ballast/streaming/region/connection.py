@@ -9,7 +9,7 @@ import select
 import socket
 import threading
 
-from ballast.streaming.region.clock import ForwardClock
+from ballast.streaming.clock import ForwardClock
 
 SLICE_MS = 50
 """Waits are counted in slices, so that a long wait is counted in every window it covers."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ballast.streaming.clock import ForwardClock
 from ballast.streaming.region.busy_times import BusyTimes
-from ballast.streaming.region.clock import ForwardClock
 from ballast.streaming.region.weights import Turns, Units, among_alive, checked
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ballast.contracts.errors import BallastError
-from ballast.streaming.region.clock import ForwardClock
+from ballast.streaming.clock import ForwardClock
 from ballast.streaming.region.in_flight import InFlight
 from ballast.streaming.region.measurement import Reading, RegionMeasurement, window_between
 from ballast.streaming.region.settings import RegionSettings

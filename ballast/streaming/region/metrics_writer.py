@@ -15,7 +15,8 @@ from typing import Any
 
 from ballast.contracts.regions import ALIVE, DEAD
 from ballast.contracts.settings import Settings
-from ballast.store.tables import append_once, ensure_tables
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import append_once
 from ballast.streaming.region.measurement import RegionMeasurement
 
 Row = dict[str, Any]

@@ -17,10 +17,10 @@ from ballast.contracts.records import Head
 from ballast.contracts.regions import UNITS, RegionPolicy, Weighted, weights_of
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_acks, read_head
-from ballast.store.tables import ensure_tables
+from ballast.store.table_schema import ensure_tables
 from ballast.streaming.acks import AckBook
 from ballast.streaming.job_state import job_folder
-from ballast.streaming.plan_content import read_content
+from ballast.streaming.plan_content import read_published_content
 from ballast.streaming.region.measurement import RegionMeasurement
 from ballast.streaming.region.meter import Control
 from ballast.streaming.region.settings import RegionSettings
@@ -155,7 +155,7 @@ class PlanFollower:
         Raises:
             PlanRefused: the plan's content is not what was published.
         """
-        content = read_content(self.settings, self.job, head.plan_id)
+        content = read_published_content(self.settings, self.job, head.plan_id)
         content.check_hash(head)
         return content.weights
 

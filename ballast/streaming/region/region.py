@@ -18,7 +18,7 @@ import numpy as np
 
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.regions import UNITS, worker_names
-from ballast.streaming.region.clock import ForwardClock
+from ballast.streaming.clock import ForwardClock
 from ballast.streaming.region.connection import SLICE_MS, Connection
 from ballast.streaming.region.frames import FAILURE, RECORD, FrameReader, packed
 from ballast.streaming.region.in_flight import InFlight

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ballast.contracts.errors import InvalidInput
-from ballast.contracts.regions import UNITS
+from ballast.contracts.regions import UNITS, even_units
 
 Units = NDArray[np.int64]
 
 
 def even_weights(workers: int) -> list[int]:
     """Weights as even as whole units can be."""
-    return [int(w) for w in rounded([1.0] * workers)]
+    return list(even_units([str(worker) for worker in range(workers)]).values())
 
 
 def checked(weights: Sequence[int], workers: int) -> Units:

@@ -99,6 +99,23 @@ export function rollbackButton(job, version) {
   }, `Roll back to version ${version}`);
 }
 
+/** Lets a job that has stopped planning by itself go on: a run that plans, with the reason. */
+export function resumeButton(job) {
+  const dag = `reoptimize__${job}`;
+  return h("button", {
+    class: "main",
+    onclick: async () => {
+      const given = await ask("Resume planning?", `Starts a run of ${dag} that resumes planning and plans. Broken promises so far are no longer counted.`,
+        [{ name: "reason", title: "Why (goes into the log)", required: true }], "Resume planning");
+      if (!given) return;
+      let note = "";
+      const started = `Started a run of ${dag} that resumes planning.`;
+      await attempt(started, async () => { note = await start(dag, { resume: given.reason }); });
+      if (note) tell(`${started}${note}`);
+    },
+  }, "Resume planning");
+}
+
 /** Approve and reject, for a review that waits for the plan on this page. */
 export function reviewButtons(item, plan) {
   if (item.content !== plan.content_hash) {

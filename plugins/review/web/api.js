@@ -40,6 +40,7 @@ function query(values) {
 export const ballast = {
   jobs: () => answer("api/jobs"),
   job: (job) => answer(`api/jobs/${part(job)}`),
+  noise: (job) => answer(`api/jobs/${part(job)}/noise`),
   log: (job, values) => answer(`api/jobs/${part(job)}/log${query(values)}`),
   run: (job, run) => answer(`api/jobs/${part(job)}/run${query({ run_id: run })}`),
   plan: (job, plan, what = "", values = {}) =>

@@ -5,18 +5,19 @@ import { bytes, count, percent, round } from "./format.js";
 import { label, link } from "./main.js";
 import { differenceSection } from "./moves.js";
 import { nodeCount, nodeDifference, routeDifference } from "./nodes.js";
+import { before, measured, promised, promisedOf } from "./promises.js";
 import { explain } from "./trouble.js";
 import { weightDifference } from "./weights.js";
 
 const FIGURES = [
-  ["load distance before", (d) => percent(d.plan.load_distance_before_pct)],
-  ["load distance promised", (d) => percent(d.plan.load_distance_pct)],
-  ["load distance measured", (d) => percent(d.outcomes.find((row) => row.figure === "load_distance_pct")?.measured)],
+  ["load distance before", (d) => before(d.load_distance)],
+  ["load distance promised", (d) => promised(d.load_distance)],
+  ["load distance measured", (d) => measured(d.load_distance)],
   ["nodes that stay", (d) => (d.scaling ? nodeCount(d.scaling) : "–")],
   ["moves", (d) => count(d.plan.moves + d.plan.forced_moves)],
   ["state moved", (d) => bytes(d.plan.bytes + d.plan.forced_bytes)],
-  ["pause predicted", (d) => `${round(d.plan.pause_s)} s`],
-  ["collocation factor", (d) => percent(d.plan.collocation_factor_pct)],
+  ["pause predicted", (d) => promisedOf(d, "pause_s", `${round(d.plan.pause_s)} s`)],
+  ["collocation factor", (d) => promisedOf(d, "collocation_factor_pct", percent(d.plan.collocation_factor_pct))],
   ["keys with a route", (d) => count(d.plan.routes)],
   ["approved by", (d) => d.approved_by ?? "–"],
 ];

@@ -3,40 +3,55 @@ import { rollbackButton, triggerButton, whatIfButton } from "./actions.js";
 import { airflow, ballast } from "./api.js";
 import { distances } from "./charts.js";
 import { card, fill, h, table } from "./dom.js";
-import { bytes, count, percent, time, word } from "./format.js";
-import { kept, lastRun, refusal } from "./jobs.js";
+import { bytes, count, time, word } from "./format.js";
+import { lastRun, refusal } from "./jobs.js";
 import { go, link } from "./main.js";
 import { pager } from "./moves.js";
-import { withoutPlans } from "./trouble.js";
+import { before, lastMeasured, laterMeasured, measured, noiseSection, promised, promiseSection, withoutInterval } from "./promises.js";
+import { explain, planningStopped, withoutPlans } from "./trouble.js";
 
 const LOG_ROWS = 50;
 
 export async function jobPage(name) {
-  const [{ job, versions, drafts }, waiting, run, log] = await Promise.all([
+  const [{ job, versions, drafts, promises }, waiting, run, log, noise] = await Promise.all([
     ballast.job(name), airflow.waiting(name), airflow.lastRun(`reoptimize__${name}`), ballast.log(name, { limit: LOG_ROWS }),
+    ballast.noise(name).then(noiseSection, (error) => explain(error, {})),
   ]);
+  const open = (version) => go({ job: name, plan: version });
   const holder = h("div", { class: "chart", "aria-hidden": "true" });
+  const section = promiseSection(versions, promises, open);
   const newestFirst = [...versions].reverse();
   const asked = await Promise.all(waiting.map((item) => airflow.asked(item)));
   const node = h("section", {},
     h("div", { class: "row" }, h("h1", {}, name), triggerButton(name), job.plans ? whatIfButton(name) : null),
+    planningStopped(name, job.planning),
     asked.map((item) => waitingPanel(name, item)),
     job.version ? cards(job, run) : withoutPlans(name, job.last_refusal),
+    withoutInterval(job.load_distance), noChange(name, job.no_change),
     job.version && job.last_refusal ? h("p", {}, "Last refusal: ", refusal(job.last_refusal)) : null,
-    versions.length ? h("h2", {}, "Versions") : null, versions.length ? holder : null,
+    versions.length ? h("h2", {}, "Versions") : null,
+    versions.length ? h("div", { class: "two" }, h("div", {}, h("h3", {}, "Load distance"), holder), section.node) : null,
     versions.length ? table("Versions, newest first", versionColumns(name), newestFirst) : null,
+    noise,
     drafts.length ? h("h2", {}, "Plans that did not come into force") : null,
     drafts.length ? table("Drafts, newest first", draftColumns(name), drafts) : null,
     h("h2", {}, "Who did what"), pagedLog(log, (offset) => ballast.log(name, { limit: LOG_ROWS, offset })));
-  return { node, after: () => { if (versions.length) distances(holder, versions, (version) => go({ job: name, plan: version })); } };
+  const draw = () => { distances(holder, versions, open); section.draw(); };
+  return { node, after: () => { if (versions.length) draw(); } };
+}
+
+/** The verdict of the newest run, if it is that nothing changes. */
+function noChange(name, verdict) {
+  return verdict ? h("p", {}, h("strong", {}, "No change"), ` in the newest run (${time(verdict.at)}): ${verdict.reason} `,
+    link({ job: name, plan: verdict.plan_id }, "Look at its draft")) : null;
 }
 
 function cards(job, run) {
   return h("div", { class: "cards" },
     card("version in force", link({ job: job.job, plan: job.version }, String(job.version))),
-    card("load distance before", percent(job.load_distance_before_pct)),
-    card("promised", percent(job.load_distance_promised_pct)),
-    card("measured", kept(job.load_distance_promised_pct, job.load_distance_measured_pct)),
+    card("load distance before", before(job.load_distance)),
+    card("promised, 90 % interval", promised(job.load_distance)),
+    card("measured last", lastMeasured(job.load_distance)),
     card("taken up by the job", job.take_up ? word(job.take_up) : "not yet"),
     card("last run", lastRun(run)));
 }
@@ -57,9 +72,10 @@ function versionColumns(job) {
     { title: "when", of: (row) => time(row.at) },
     { title: "how", of: (row) => word(row.event) },
     { title: "approved by", of: (row) => row.approved_by },
-    { title: "before", number: true, of: (row) => percent(row.load_distance_before_pct) },
-    { title: "promised", number: true, of: (row) => percent(row.load_distance_promised_pct) },
-    { title: "measured", number: true, of: (row) => kept(row.load_distance_promised_pct, row.load_distance_measured_pct) },
+    { title: "before", number: true, of: (row) => before(row.load_distance) },
+    { title: "promised", number: true, of: (row) => promised(row.load_distance) },
+    { title: "measured", number: true, of: (row) => measured(row.load_distance) },
+    { title: "measured last", number: true, of: (row) => laterMeasured(row.load_distance) },
     { title: "moves", number: true, of: (row) => count(row.moves) },
     { title: "state", number: true, of: (row) => bytes(row.bytes) },
     { title: "taken up", of: (row) => word(row.take_up) },
@@ -73,8 +89,8 @@ function draftColumns(job) {
     { title: "drafted", of: (row) => time(row.created_at) },
     { title: "last event", of: (row) => word(row.last_event) },
     { title: "why", of: (row) => row.last_reason, long: true },
-    { title: "before", number: true, of: (row) => percent(row.load_distance_before_pct) },
-    { title: "promised", number: true, of: (row) => percent(row.load_distance_pct) },
+    { title: "before", number: true, of: (row) => before(row.load_distance) },
+    { title: "promised", number: true, of: (row) => promised(row.load_distance) },
     { title: "moves", number: true, of: (row) => count(row.moves) },
   ];
 }

@@ -1,15 +1,10 @@
 // All jobs at a glance.
 import { airflow, ballast } from "./api.js";
 import { h, table } from "./dom.js";
-import { percent, time, word } from "./format.js";
+import { time, word } from "./format.js";
 import { link } from "./main.js";
+import { lastMeasured, promised } from "./promises.js";
 import { emptyWarehouse } from "./trouble.js";
-
-/** Promised beside measured, with a word where the promise was not kept. */
-export function kept(promised, measured) {
-  if (measured === null || measured === undefined) return "not measured yet";
-  return measured > promised + 5 ? h("span", { class: "bad" }, `${percent(measured)} (worse)`) : percent(measured);
-}
 
 export async function jobsPage() {
   const [{ jobs }, waiting] = await Promise.all([ballast.jobs(), airflow.waiting()]);
@@ -19,11 +14,11 @@ export async function jobsPage() {
   const waits = (job) => waiting.filter((item) => item.dag === `review__${job}`).length;
   return {
     node: h("section", {}, h("h1", {}, "Streaming jobs"), table("Jobs at a glance", [
-      { title: "job", of: (row) => link({ job: row.job }, row.job) },
+      { title: "job", of: (row) => h("span", {}, link({ job: row.job }, row.job), row.planning.is_stopped ? h("span", { class: "tag bad after", title: row.planning.reason }, "planning stopped") : null) },
       { title: "version in force", number: true, of: (row) => (row.version ? link({ job: row.job, plan: row.version }, String(row.version)) : "none") },
-      { title: "load distance promised", number: true, of: (row) => percent(row.load_distance_promised_pct) },
-      { title: "measured", number: true, of: (row) => (row.version ? kept(row.load_distance_promised_pct, row.load_distance_measured_pct) : "–") },
-      { title: "last run", of: (row) => lastRun(run.get(row.job)) },
+      { title: "load distance promised", number: true, of: (row) => promised(row.load_distance) },
+      { title: "measured last", number: true, of: (row) => (row.version ? lastMeasured(row.load_distance) : "–") },
+      { title: "last run", of: (row) => h("span", {}, lastRun(run.get(row.job)), row.no_change ? ", no change" : null) },
       { title: "waiting", of: (row) => (waits(row.job) ? h("span", { class: "tag bad" }, `${waits(row.job)} for approval`) : "–") },
       { title: "last refusal", long: true, of: (row) => (row.last_refusal ? refusal(row.last_refusal) : "–") },
     ], jobs)),

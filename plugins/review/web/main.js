@@ -69,7 +69,7 @@ async function fromAirflow(dag, run) {
   const asked = dag.startsWith("review__") ? await airflow.asked({ dag, run }) : null;
   if (asked?.plan) return { job, plan: asked.plan };
   const found = await ballast.run(job, run);
-  return found.plan_id ? { job, plan: found.plan_id } : { job, page: runWithoutPlan(job, run, found.log) };
+  return found.plan_id ? { job, plan: found.plan_id } : { job, page: runWithoutPlan(job, run, found) };
 }
 
 async function pageOf(values) {

@@ -8,6 +8,7 @@ import { logTable } from "./job.js";
 import { go, label, link } from "./main.js";
 import { movesSection } from "./moves.js";
 import { nodeCount, scalingSection, stateTag } from "./nodes.js";
+import { before, laterMeasured, measured, promised, promisedOf, withoutInterval } from "./promises.js";
 import { trafficSection } from "./traffic.js";
 import { explain } from "./trouble.js";
 import { weightsSection } from "./weights.js";
@@ -38,13 +39,16 @@ export async function planPage(job, name) {
       waiting.map((item) => reviewButtons(item, plan))),
     h("p", {}, `${detail.why} This plan is ${detail.quality}.`.trim()),
     h("div", { class: "cards" },
-      card("load distance before", percent(plan.load_distance_before_pct)),
-      card("promised", percent(plan.load_distance_pct)),
+      card("load distance before", before(detail.load_distance)),
+      card("promised, 90 % interval", promised(detail.load_distance)),
+      detail.version ? card("measured", measured(detail.load_distance)) : null,
+      plan.gain_chance_pct === null ? null : card("chance of a measurable gain", percent(plan.gain_chance_pct), "that the plan is measurably better than the placement in force"),
       detail.scaling ? card("nodes", nodeCount(detail.scaling), "that stay, before and with the plan") : null,
       card("moves", count(moved), "by choice and forced"),
       card("state moved", bytes(plan.bytes + plan.forced_bytes)),
-      card("pause predicted", `${round(plan.pause_s)} s`),
+      card("pause predicted", promisedOf(detail, "pause_s", `${round(plan.pause_s)} s`)),
       card("approved by", detail.approved_by ?? (detail.version ? "nobody, by rule" : "nobody"))),
+    withoutInterval(detail.load_distance),
     compareForm(job, name, detail),
     scalingSection(detail.scaling),
     nodes.node,
@@ -81,8 +85,8 @@ function nodesSection(found) {
     { title: "node", of: (row) => row.node_id },
     { title: "state", of: (row) => stateTag(row.state) },
     { title: "before", number: true, of: (row) => percent(row.before) },
-    { title: "promised", number: true, of: (row) => percent(row.promised) },
-    { title: "measured", number: true, of: (row) => percent(row.measured) },
+    { title: "promised", number: true, of: (row) => row.promised_text },
+    { title: "measured", number: true, of: (row) => row.measured_text },
   ];
   return {
     node: h("section", {}, h("h2", {}, "Load per node"),
@@ -96,15 +100,17 @@ function nodesSection(found) {
 }
 
 function outcomeTable(detail) {
+  const reasons = detail.figures.some((row) => row.reason);
   return table("Figures", [
     { title: "figure", of: (row) => row.figure.replaceAll("_", " ") },
-    { title: "unit", of: (row) => row.unit },
-    { title: "before", number: true, of: (row) => round(row.before) },
-    { title: "promised", number: true, of: (row) => round(row.promised) },
-    { title: "measured", number: true, of: (row) => round(row.measured) },
-    { title: "windows", number: true, of: (row) => String(row.windows) },
+    { title: "before", number: true, of: before },
+    { title: "promised, 90 % interval", number: true, of: promised },
+    { title: "measured", number: true, of: (row) => (detail.version ? measured(row) : "not in force") },
+    { title: "windows", number: true, of: (row) => count(row.windows) },
     { title: "measured at", of: (row) => time(row.measured_at) },
-  ], detail.outcomes, detail.version ? "the next run measures them" : "only a version in force is measured");
+    { title: "measured last", number: true, of: laterMeasured },
+    ...(reasons ? [{ title: "why no interval", long: true, of: (row) => row.reason }] : []),
+  ], detail.figures);
 }
 
 function acksTable(rows) {
@@ -133,9 +139,9 @@ function details(detail) {
     ["plan id", plan.plan_id], ["content hash", plan.content_hash], ["run", plan.run_id],
     ["snapshot", plan.snapshot_id], ["made against", plan.parent_version ? link({ job: detail.job, plan: plan.parent_version }, label(String(plan.parent_version))) : "the placement by hash"],
     ["objective", objective(plan)], ["account of the solvers", plan.reason], ["solver", `${plan.method}, ${plan.status}, ${round(plan.solver_seconds)} s`],
-    ["bound", percent(plan.bound_pct)], ["gap", percent(plan.gap_pct)], ["on the way", detail.progress],
-    ["collocation factor", plan.collocation_factor_pct === null ? null : `${percent(plan.collocation_factor_before_pct)} to ${percent(plan.collocation_factor_pct)}`],
-    ["bytes between nodes", plan.wire_bytes_per_s === null ? null : `${bytes(plan.wire_bytes_before_per_s)}/s to ${bytes(plan.wire_bytes_per_s)}/s`],
+    ["precision", plan.precision], ["bound", percent(plan.bound_pct)], ["gap", percent(plan.gap_pct)], ["on the way", detail.progress],
+    ["collocation factor", plan.collocation_factor_pct === null ? null : `${percent(plan.collocation_factor_before_pct)} to ${promisedOf(detail, "collocation_factor_pct", percent(plan.collocation_factor_pct))}`],
+    ["bytes between nodes", plan.wire_bytes_per_s === null ? null : `${bytes(plan.wire_bytes_before_per_s)}/s to ${promisedOf(detail, "wire_bytes_per_s", `${bytes(plan.wire_bytes_per_s)}/s`)}`],
     ["keys with a route", plan.routes ? count(plan.routes) : null],
     ["budget", [plan.budget_moves !== null && `${count(plan.budget_moves)} moves`, plan.budget_bytes !== null && bytes(plan.budget_bytes), plan.budget_pause_s !== null && `${plan.budget_pause_s} s pause`].filter(Boolean).join(", ") || "not limited"],
     ...detail.held_back.map((line) => ["held back", line]),

@@ -1,4 +1,5 @@
 // Pages for when there is nothing to show: each says what to do.
+import { resumeButton } from "./actions.js";
 import { h, table } from "./dom.js";
 import { time, word } from "./format.js";
 
@@ -30,10 +31,21 @@ export function notOurs(dag) {
   return { node: page("This is not one of Ballast's DAGs", h("p", {}, `${dag} keeps no streaming job level. Plans are on the DAGs reoptimize__<job>, review__<job> and rollback__<job>.`)) };
 }
 
-export function runWithoutPlan(job, run, log) {
+/** A job that makes no plan by itself: since when, why, and the button that lets it go on. */
+export function planningStopped(job, planning) {
+  if (!planning.is_stopped) return null;
+  return h("div", { class: "panel trouble", role: "status", "aria-label": "planning is stopped" },
+    h("h2", {}, `Planning is stopped since ${time(planning.since)}`),
+    h("p", {}, `${planning.reason}.`),
+    h("p", { class: "quiet" }, "The plan in force stays. Runs go on measuring; only key groups of dead nodes still move."),
+    resumeButton(job));
+}
+
+export function runWithoutPlan(job, run, { log, planning }) {
   return {
     node: h("section", {},
       h("h1", {}, "This run made no plan"),
+      planningStopped(job, planning),
       h("p", {}, log.length ? "What it wrote down:" : `Run ${run} has written nothing down yet: it is still at work, or its task log says why it stopped.`),
       log.length ? table("Log of the run", [
         { title: "when", of: (row) => time(row.at) },

@@ -17,15 +17,24 @@ from solvers.rebalance.kernels.arrays import (
 from solvers.rebalance.kernels.compiled import compiled, compiled_without_allocation, inlined
 from solvers.rebalance.kernels.deviation import energy_at, energy_now, peak, worst_node
 from solvers.rebalance.kernels.item_choice import best_item, fitting_item, pick_item
-from solvers.rebalance.kernels.moves import fee, has_room, may_go, put
+from solvers.rebalance.kernels.moves import cost_on_node, has_room, may_go, put
 from solvers.rebalance.kernels.random_numbers import random_below, random_unit
 
 
 @compiled
 def anneal(schedule, rule, random, fixed, plan, best):  # type: ignore[no-untyped-def]
-    """Anneal the plan; stop when the target is met. Returns the number of proposals made.
+    """Anneal the plan until the target is met or the proposals are used up.
 
-    ``best`` is overwritten by each plan with a smaller largest deviation.
+    Args:
+        schedule: Number and kinds of proposals, and temperatures.
+        rule: Target of the deviations, and whether items are chosen by size.
+        random: State of the random numbers.
+        fixed: The arrays that no move changes.
+        plan: The current plan; it is changed.
+        best: Overwritten by each plan with a smaller largest deviation.
+
+    Returns:
+        The number of proposals made.
     """
     n_nodes, n_resources = plan.sums.shape
     if fixed.load.shape[0] == 0 or n_nodes < 2:
@@ -66,14 +75,17 @@ def anneal(schedule, rule, random, fixed, plan, best):  # type: ignore[no-untype
 
 @compiled_without_allocation
 def keep(deviation, plan, best):  # type: ignore[no-untyped-def]
-    """Overwrite the best plan by the plan at hand."""
+    """Overwrite the best plan by the current plan."""
     best.deviation[0] = deviation
     copy(plan.place, best.place)
 
 
 @inlined
 def is_accepted(delta, temperature, random):  # type: ignore[no-untyped-def]
-    """Metropolis: what lowers the energy always, what raises it with a falling probability."""
+    """Metropolis rule: accept every decrease of the energy, and some increases.
+
+    The probability of an increase falls with its size.
+    """
     return delta <= 0.0 or random_unit(random) < np.exp(-delta / temperature)
 
 
@@ -89,7 +101,7 @@ def apply(proposal, fixed, plan):  # type: ignore[no-untyped-def]
 
 @inlined
 def nothing():  # type: ignore[no-untyped-def]
-    """The proposal without any move."""
+    """Return the proposal without a move."""
     return Proposal(NOWHERE, 0, NOWHERE, 0, NOWHERE, 0, np.inf)
 
 
@@ -109,7 +121,7 @@ def propose(kinds, rule, scratch, fixed, plan):  # type: ignore[no-untyped-def]
 
 @inlined
 def worst_of_a_few(random, fixed, plan):  # type: ignore[no-untyped-def]
-    """Of 1 to 16 random nodes the one with the largest deviation."""
+    """Return the node with the largest deviation among 1 to 16 random nodes."""
     n_nodes = plan.sums.shape[0]
     i = random_below(random, n_nodes)
     worst = peak(i, fixed, plan)
@@ -123,7 +135,7 @@ def worst_of_a_few(random, fixed, plan):  # type: ignore[no-untyped-def]
 
 @inlined
 def exchange_of(kind, i, random, fixed, plan):  # type: ignore[no-untyped-def]
-    """An item, its node and the node that it is to go to. Kinds 0 and 1 prefer moved items."""
+    """Return an item, its node and its target. Kinds 0 and 1 prefer moved items."""
     j = random_below(random, plan.sums.shape[0])
     if kind < 2 and plan.n_moved[0] > 0:
         first = plan.moved[random_below(random, plan.n_moved[0])]
@@ -152,7 +164,7 @@ def propose_exchange(kind, i, rule, scratch, fixed, plan):  # type: ignore[no-un
     before += energy_now(j, fixed, plan, rule.target)
     fits = has_room(first, j, fixed, plan)
     for u in range(UNITS):
-        left[u] -= fee(first, j, u, fixed) - fee(first, i, u, fixed)
+        left[u] -= cost_on_node(first, j, u, fixed) - cost_on_node(first, i, u, fixed)
         fits = fits and left[u] >= 0.0
     for r in range(plan.sums.shape[1]):
         value_i[r] = plan.sums[i, r] - fixed.load[first, r]
@@ -170,7 +182,7 @@ def propose_exchange(kind, i, rule, scratch, fixed, plan):  # type: ignore[no-un
 
 @inlined
 def moved_item(prefer_visitor, i, random, plan):  # type: ignore[no-untyped-def]
-    """A random visitor of i if one is preferred and there is one, else any moved item."""
+    """Return a random visitor of i if one is preferred and exists, otherwise any moved item."""
     if prefer_visitor and plan.n_visitors[i] > 0:
         return plan.visitors[plan.begin[i] + random_below(random, plan.n_visitors[i])]
     return plan.moved[random_below(random, plan.n_moved[0])]
@@ -178,7 +190,7 @@ def moved_item(prefer_visitor, i, random, plan):  # type: ignore[no-untyped-def]
 
 @inlined
 def is_ring(first, h, j, fixed, plan):  # type: ignore[no-untyped-def]
-    """Whether h, j and the node of the item are three nodes that can take an item each."""
+    """Return whether h, j and the node of the item are three nodes that can each receive an item."""
     x = plan.place[first]
     if h == x or j == h or j == x or plan.n_visitors[j] >= plan.room[j]:
         return False
@@ -189,7 +201,7 @@ def is_ring(first, h, j, fixed, plan):  # type: ignore[no-untyped-def]
 
 @inlined
 def propose_ring(kind, i, rule, scratch, fixed, plan):  # type: ignore[no-untyped-def]
-    """Three nodes in a ring: each of them gives about as much as it gets."""
+    """Three nodes in a ring: each gives and receives items of about the same load."""
     random = scratch.random
     n_nodes, n_resources = plan.sums.shape
     if plan.n_moved[0] == 0:
@@ -210,8 +222,8 @@ def propose_ring(kind, i, rule, scratch, fixed, plan):  # type: ignore[no-untype
     if second == NOWHERE or not may_go(second, j, fixed):
         return nothing()
     for u in range(UNITS):
-        left[u] -= fee(first, h, u, fixed) - fixed.cost[first, u]
-        left[u] -= fee(second, j, u, fixed) - fee(second, h, u, fixed)
+        left[u] -= cost_on_node(first, h, u, fixed) - fixed.cost[first, u]
+        left[u] -= cost_on_node(second, j, u, fixed) - cost_on_node(second, h, u, fixed)
     for r in range(n_resources):
         value_h[r] -= fixed.load[second, r]
         value_j[r] = plan.sums[j, r] + fixed.load[second, r]
@@ -227,7 +239,7 @@ def propose_ring(kind, i, rule, scratch, fixed, plan):  # type: ignore[no-untype
 
 @inlined
 def ends_of_replacement(kind, i, h, x, random, plan):  # type: ignore[no-untyped-def]
-    """The nodes between which the second item of a replacement moves."""
+    """Return the nodes between which the second item of a replacement moves."""
     if kind == 6:
         return i, x
     if kind >= COARSE:
@@ -242,7 +254,7 @@ def ends_of_replacement(kind, i, h, x, random, plan):  # type: ignore[no-untyped
 
 @inlined
 def propose_replacement(kind, i, rule, scratch, fixed, plan):  # type: ignore[no-untyped-def]
-    """A moved item goes home, or to another node, and another item leaves instead of it."""
+    """Move a moved item to its home node or elsewhere, and another item instead of it."""
     random = scratch.random
     if plan.n_moved[0] == 0:
         return nothing()
@@ -257,7 +269,7 @@ def propose_replacement(kind, i, rule, scratch, fixed, plan):  # type: ignore[no
     if giver == taker or h == x:
         return nothing()
     for u in range(UNITS):
-        scratch.left[u] -= fee(first, h, u, fixed) - fixed.cost[first, u]
+        scratch.left[u] -= cost_on_node(first, h, u, fixed) - fixed.cost[first, u]
     before, still = replacement_energies(
         first, (h, x, giver, taker), scratch, rule.target, fixed, plan
     )
@@ -277,7 +289,7 @@ def copy(source, target):  # type: ignore[no-untyped-def]
 
 @inlined
 def replacement_energies(first, nodes, scratch, target, fixed, plan):  # type: ignore[no-untyped-def]
-    """The energy of all nodes before, and after the first move of those that only it changes.
+    """Return two energies: of all nodes now, and after the first move of those that only it changes.
 
     Writes the sums of giver and taker after the first move to ``value_i`` and ``value_j``.
     """

@@ -31,12 +31,12 @@ UNITS = 3
 EXCHANGES = 5
 """Kinds of proposals below this one relocate or swap."""
 COARSE = 8
-"""Kinds below this one change loads by much: coarse loads and byte budgets need these."""
+"""Kinds below this one make large changes, for large loads and byte budgets."""
 PAIRED = 12
 """Kinds below this one include a replacement between the same two nodes."""
 ALL_KINDS = 18
-"""All kinds, with rings of three nodes. Where the budget is spent, only replacements between two
-nodes and rings still change loads finely."""
+"""All kinds, with rings of three nodes. If the budget is used up, only replacements between two
+nodes and rings still make small changes."""
 
 
 class FixedArrays(NamedTuple):
@@ -58,7 +58,7 @@ class FixedArrays(NamedTuple):
 
 
 class PlanArrays(NamedTuple):
-    """The arrays of a plan at hand: where every item is, and what follows from that."""
+    """The arrays of the current plan: the node of every item, and values computed from that."""
 
     place: IntArray  # [K]: the node of each item
     sums: FloatArray  # [N, R]: the load of each node
@@ -67,7 +67,7 @@ class PlanArrays(NamedTuple):
     room: IntArray  # [N]: the most visitors of the node
     n_visitors: IntArray  # [N]: the visitors of the node
     slot: IntArray  # [K]: the slot of a visitor, counted from the first of its node
-    used: FloatArray  # [3]: what the plan uses of the budget
+    used: FloatArray  # [3]: the part of the budget that the plan uses
     moved: IntArray  # [K + 1]: the items that are not at home
     moved_slot: IntArray  # [K]: the position of the item in ``moved``, or -1
     n_moved: IntArray  # [1]
@@ -81,12 +81,12 @@ class BestPlan(NamedTuple):
 
 
 class SearchRule(NamedTuple):
-    """What an exchange of items aims at."""
+    """The target of exchanges, and how items are chosen for them."""
 
     target: float
     """Deviations up to this cost nothing."""
     by_size: bool
-    """One resource, and a budget in moves alone: only items near the best size are tried."""
+    """True for one resource with a budget of moves only: items near the best size are tried."""
 
 
 class AnnealingSchedule(NamedTuple):
@@ -100,19 +100,19 @@ class AnnealingSchedule(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """An item is wanted that goes from one node to another."""
+    """The two nodes for which an item is wanted that moves from the giver to the taker."""
 
     giver: int
     taker: int
     give: FloatArray  # [R]: the sums of the giver before that move
     take: FloatArray  # [R]: the sums of the taker before that move
-    left: FloatArray  # [3]: what is left of the budget for that move
+    left: FloatArray  # [3]: the rest of the budget for that move
     skip: int
     """An item that may not go, or NOWHERE."""
 
 
 class Proposal(NamedTuple):
-    """Up to three moves, and by how much they change the energy. Without a first item: none."""
+    """Up to three moves and their change of the energy. Without a first item there is no move."""
 
     first: int
     first_to: int

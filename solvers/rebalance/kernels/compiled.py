@@ -34,5 +34,5 @@ def _jit(function: Callable[..., Any], **more: Any) -> Any:
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", **more}
     try:
         return numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # There is no place for a cache: every process compiles for itself.
+    except RuntimeError:  # There is no folder for a cache, so every process compiles.
         return numba.njit(**options)(function)

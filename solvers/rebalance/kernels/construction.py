@@ -1,9 +1,9 @@
 """A first plan for one resource, built for a given load distance.
 
-Overloaded nodes give away their largest key groups until they are inside the band. The largest of
-those go to the nodes that lack most, in absolute load, so that large key groups meet large nodes.
-What is still lacking comes from the nodes with most to spare. The search bisects the distance: it
-starts from the least one that the budget pays for.
+Items leave overloaded nodes, largest first, until the nodes are inside the band. The largest of
+these items move to the nodes that lack most, in absolute load, so that large key groups are placed
+on large nodes. The rest of the lacking load comes from the nodes with the most load above their
+lower limit. The search bisects the distance and starts from the least one within the budget.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from solvers.rebalance.kernels.moves import put
 
 
 class Band(NamedTuple):
-    """The loads between which each node has to be: [N] each."""
+    """The lowest and highest load of each node: [N] each."""
 
     lowest: FloatArray
     highest: FloatArray
 
 
 class Departures(NamedTuple):
-    """The items that have to leave, and the load that each node loses by them."""
+    """The items that must leave, and the load that each node loses by them."""
 
     items: IntArray
     load: FloatArray  # [N]
@@ -35,9 +35,15 @@ class Departures(NamedTuple):
 
 @compiled
 def construct(distance, fixed, plan):  # type: ignore[no-untyped-def]
-    """Build the plan. Returns whether every node is within the distance and the budget is kept.
+    """Build the plan for one resource without caps or allowed nodes.
 
-    For one resource without caps or allowed nodes. It starts from the plan as it is.
+    Args:
+        distance: The largest deviation that a node may have.
+        fixed: The arrays that no move changes.
+        plan: The plan to start from; it is changed.
+
+    Returns:
+        Whether every node is within the distance and the budget is kept.
     """
     band = band_of(distance, fixed)
     is_possible, departures = departures_of(band, fixed, plan)
@@ -55,7 +61,7 @@ def construct(distance, fixed, plan):  # type: ignore[no-untyped-def]
 
 @compiled
 def band_of(distance, fixed):  # type: ignore[no-untyped-def]
-    """The band of each node; 0 to 0 for nodes that do not count."""
+    """Return the band of each node; 0 to 0 for nodes that do not count."""
     n_nodes = fixed.inverse.shape[0]
     lowest, highest = np.zeros(n_nodes), np.zeros(n_nodes)
     for i in range(n_nodes):
@@ -69,7 +75,7 @@ def band_of(distance, fixed):  # type: ignore[no-untyped-def]
 
 @compiled
 def departures_of(band, fixed, plan):  # type: ignore[no-untyped-def]
-    """Whether every overloaded node can come down into the band, and the items that leave."""
+    """Return whether every overloaded node can reach the band, and the items that leave."""
     n_nodes = plan.sums.shape[0]
     leaving = np.empty(fixed.load.shape[0], dtype=np.int64)
     n_leaving = 0
@@ -98,9 +104,9 @@ def departures_of(band, fixed, plan):  # type: ignore[no-untyped-def]
 
 @compiled
 def fill_needy_nodes(departures, band, lack, fixed, plan):  # type: ignore[no-untyped-def]
-    """Give the departures, largest first, to the nodes that lack most. Returns the others.
+    """Move the departures, largest first, to the nodes that lack most; return the others.
 
-    Writes to ``lack`` what each node lacks of its lowest load.
+    Writes to ``lack`` the load that each node needs to reach its lowest load.
     """
     n_nodes = plan.sums.shape[0]
     n_leaving = len(departures.items)
@@ -135,13 +141,13 @@ def fill_needy_nodes(departures, band, lack, fixed, plan):  # type: ignore[no-un
 
 @compiled
 def place_rest(rest, band, lack, fixed, plan):  # type: ignore[no-untyped-def]
-    """Give the other departures to the nodes with most room. Returns whether all found a place."""
+    """Move the other departures to the nodes with most room; return whether all are placed."""
     n_nodes = plan.sums.shape[0]
     headroom = np.zeros(n_nodes)
     roomy = np.empty(n_nodes, dtype=np.int64)
     n_roomy = 0
     for i in range(n_nodes):
-        # What an overloaded node still has to give does not count against its room.
+        # ``lack`` contains the departures, so an overloaded node counts without them.
         headroom[i] = lack[i] + band.highest[i] - band.lowest[i]
         if fixed.takes[i]:
             n_roomy = push(roomy, headroom, n_roomy, i)
@@ -162,7 +168,10 @@ def place_rest(rest, band, lack, fixed, plan):  # type: ignore[no-untyped-def]
 
 @compiled
 def fill_from_spare(band, lack, fixed, plan):  # type: ignore[no-untyped-def]
-    """Give items of the nodes with most to spare to those still below the band, if possible."""
+    """Move items from the nodes with most spare load to nodes below the band.
+
+    Returns whether every node is in the band.
+    """
     n_nodes = plan.sums.shape[0]
     spare = np.zeros(n_nodes)
     needy, givers = np.empty(n_nodes, dtype=np.int64), np.empty(n_nodes, dtype=np.int64)
@@ -199,7 +208,7 @@ def fill_from_spare(band, lack, fixed, plan):  # type: ignore[no-untyped-def]
 
 @compiled_without_allocation
 def largest_up_to(most, node, fixed, plan):  # type: ignore[no-untyped-def]
-    """The largest item that is still at home on the node and not larger than ``most``, or -1."""
+    """Return the largest item up to ``most`` that is on the node as its home, or -1."""
     begin = fixed.home_begin[node]
     a, b = begin, fixed.home_begin[node + 1]
     while a < b:
@@ -216,7 +225,7 @@ def largest_up_to(most, node, fixed, plan):  # type: ignore[no-untyped-def]
 
 @compiled_without_allocation
 def is_within_budget(item, fixed, plan):  # type: ignore[no-untyped-def]
-    """Whether the budget pays for one more move, of this item."""
+    """Return whether a move of this item is within the budget."""
     for u in range(UNITS):
         if plan.used[u] + fixed.cost[item, u] > fixed.allowance[u]:
             return False

@@ -1,4 +1,4 @@
-"""Deviations of nodes, and the energy that the search lowers: squares of what is above a target."""
+"""Deviations of nodes, and the energy that the search lowers: squared excess over a target."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from solvers.rebalance.kernels.compiled import compiled_without_allocation, inli
 
 @inlined
 def excess(value, target):  # type: ignore[no-untyped-def]
-    """The energy of a deviation: 0 within the target, then the square of what is above."""
+    """Return the energy of a deviation: the square of its excess over the target."""
     over = abs(value) - target
     return over * over if over > 0.0 else 0.0
 
 
 @inlined
 def peak(node, fixed, plan):  # type: ignore[no-untyped-def]
-    """The largest deviation of a node over the balanced resources."""
+    """Return the largest deviation of a node over the balanced resources."""
     worst = 0.0
     for r in range(fixed.n_balanced):
         d = abs(plan.sums[node, r] * fixed.inverse[node, r] - fixed.centre[node, r])
@@ -27,7 +27,7 @@ def peak(node, fixed, plan):  # type: ignore[no-untyped-def]
 
 @compiled_without_allocation
 def worst_node(fixed, plan):  # type: ignore[no-untyped-def]
-    """The largest deviation of all nodes, and its node."""
+    """Return the largest deviation of all nodes, and its node."""
     worst, at = 0.0, 0
     for i in range(plan.sums.shape[0]):
         d = peak(i, fixed, plan)
@@ -38,7 +38,10 @@ def worst_node(fixed, plan):  # type: ignore[no-untyped-def]
 
 @inlined
 def energy_at(node, values, fixed, plan, target):  # type: ignore[no-untyped-def]
-    """The energy of a node with these sums; infinite over a cap, unless it is no worse than now."""
+    """Return the energy of a node with these sums.
+
+    It is infinite if a sum exceeds a cap and is larger than now.
+    """
     total = 0.0
     for r in range(values.shape[0]):
         if r < fixed.n_balanced:
@@ -50,15 +53,16 @@ def energy_at(node, values, fixed, plan, target):  # type: ignore[no-untyped-def
 
 @inlined
 def energy_now(node, fixed, plan, target):  # type: ignore[no-untyped-def]
-    """The energy of a node as it is."""
+    """Return the energy of a node in the current plan."""
     return energy_at(node, plan.sums[node], fixed, plan, target)
 
 
 @inlined
 def energy_with(item, gap, fixed, plan, target, cutoff):  # type: ignore[no-untyped-def]
-    """The energy of both nodes of the gap if the item goes from the giver to the taker.
+    """Return the energy of both nodes of the gap if the item moves from the giver to the taker.
 
-    Infinite over a cap, and as soon as it is above the cutoff: most items fail by one resource.
+    It is infinite over a cap, and as soon as it exceeds the cutoff: for most items one resource
+    is enough.
     """
     giver, taker = gap.giver, gap.taker
     total = 0.0

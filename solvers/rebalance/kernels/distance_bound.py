@@ -1,6 +1,6 @@
-"""Loops of the bound on load distance: what nodes have to lose and gain at the least.
+"""Loops of the bound on load distance: the fewest key groups that nodes must lose and gain.
 
-Loads of the key groups that may leave a node are sorted, largest first, end to end in node order.
+The loads of the key groups that may leave are in one array, by node, largest first in each node.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import numpy as np
 from solvers.rebalance.kernels.compiled import compiled_without_allocation
 
 LONGEST_PAIRS = 20_000
-"""With more key groups than this, two arrivals are taken to be possible without a test."""
+"""With more key groups than this, two arrivals count as possible without a test."""
 IMPOSSIBLE = 1 << 40
 
 
 @compiled_without_allocation
 def first_at_least(values, begin, end, threshold):  # type: ignore[no-untyped-def]
-    """The first position of an ascending slice whose value is >= the threshold."""
+    """Return the first position of an ascending slice whose value is >= the threshold."""
     while begin < end:
         middle = (begin + end) // 2
         if values[middle] < threshold:
@@ -28,7 +28,7 @@ def first_at_least(values, begin, end, threshold):  # type: ignore[no-untyped-de
 
 @compiled_without_allocation
 def fewest(prefix, begin, end, amount):  # type: ignore[no-untyped-def]
-    """How many of the largest, from ``begin`` on, add up to the amount at least."""
+    """Return how many of the largest, from ``begin`` on, have at least this sum."""
     if amount <= 0.0:
         return 0
     at = first_at_least(prefix, begin, end + 1, prefix[begin] + amount)
@@ -37,7 +37,7 @@ def fewest(prefix, begin, end, amount):  # type: ignore[no-untyped-def]
 
 @compiled_without_allocation
 def one_leaves(loads, begin, end, least, most):  # type: ignore[no-untyped-def]
-    """Whether a slice, largest first, has one whose load is in [least, most]."""
+    """Return whether one load of a slice, largest first, is in [least, most]."""
     for at in range(begin, end):
         if loads[at] < least:
             return False
@@ -48,7 +48,7 @@ def one_leaves(loads, begin, end, least, most):  # type: ignore[no-untyped-def]
 
 @compiled_without_allocation
 def two_leave(loads, begin, end, least, most):  # type: ignore[no-untyped-def]
-    """Whether a slice, largest first, has two whose sum is in [least, most]."""
+    """Return whether two loads of a slice, largest first, have a sum in [least, most]."""
     low, high = begin, end - 1
     while low < high:
         total = loads[low] + loads[high]
@@ -63,7 +63,7 @@ def two_leave(loads, begin, end, least, most):  # type: ignore[no-untyped-def]
 
 @compiled_without_allocation
 def one_arrives(pool, pool_home, node, least, most):  # type: ignore[no-untyped-def]
-    """Whether the pool, smallest first, has one of another node with a load in [least, most]."""
+    """Return whether the pool, smallest first, has a load of another node in [least, most]."""
     at = first_at_least(pool, 0, len(pool), least)
     while at < len(pool) and pool[at] <= most:
         if pool_home[at] != node:
@@ -74,10 +74,10 @@ def one_arrives(pool, pool_home, node, least, most):  # type: ignore[no-untyped-
 
 @compiled_without_allocation
 def two_arrive(pool, least, most):  # type: ignore[no-untyped-def]
-    """Whether two of the pool have a sum in [least, most].
+    """Return whether two loads of the pool have a sum in [least, most].
 
-    They may be of the node itself: the answer is then too often "possible", which keeps the bound
-    valid.
+    Loads of the node itself count too. That makes the answer "possible" too often, and the bound
+    stays valid.
     """
     if len(pool) > LONGEST_PAIRS:
         return True
@@ -95,7 +95,7 @@ def two_arrive(pool, least, most):  # type: ignore[no-untyped-def]
 
 @compiled_without_allocation
 def one_each(node, column, least, most):  # type: ignore[no-untyped-def]
-    """Whether the load can change by something in [least, most] if one leaves and one arrives."""
+    """Return whether one departure and one arrival can change the load by [least, most]."""
     for at in range(column.begin[node], column.end[node]):
         leaves = column.loads[at]
         if one_arrives(column.pool, column.pool_home, node, leaves + least, leaves + most):
@@ -105,7 +105,7 @@ def one_each(node, column, least, most):  # type: ignore[no-untyped-def]
 
 @compiled_without_allocation
 def events_of_node(node, column, lowest, highest):  # type: ignore[no-untyped-def]
-    """(departures, arrivals, events): the fewest that bring the load into [lowest, highest]."""
+    """Return the fewest departures, arrivals and events that bring a node into its band."""
     load = column.sums[node]
     if load > highest:
         return events_of_overload(node, column, load - highest, load - lowest)
@@ -116,7 +116,7 @@ def events_of_node(node, column, lowest, highest):  # type: ignore[no-untyped-de
 
 @compiled_without_allocation
 def events_of_overload(node, column, least, most):  # type: ignore[no-untyped-def]
-    """The events of a node that has to lose a load in [least, most]."""
+    """Return the events of a node that must lose a load in [least, most]."""
     begin, end = column.begin[node], column.end[node]
     leave = fewest(column.prefix, begin, end, least)
     if leave > 2:
@@ -132,7 +132,7 @@ def events_of_overload(node, column, least, most):  # type: ignore[no-untyped-de
 
 @compiled_without_allocation
 def events_of_lack(node, column, least, most):  # type: ignore[no-untyped-def]
-    """The events of a node that has to gain a load in [least, most]."""
+    """Return the events of a node that must gain a load in [least, most]."""
     come = fewest(column.pool_prefix, 0, len(column.pool), least)
     if come > 2:
         return 0, come, come
@@ -147,7 +147,7 @@ def events_of_lack(node, column, least, most):  # type: ignore[no-untyped-def]
 
 @compiled_without_allocation
 def count_events(column, lowest, highest, counts):  # type: ignore[no-untyped-def]
-    """Raise the counts of each node to what this resource needs."""
+    """Raise the counts of each node to the events that this resource needs."""
     for i in range(len(column.sums)):
         leave, come, both = events_of_node(i, column, lowest[i], highest[i])
         counts.departures[i] = max(counts.departures[i], leave)
@@ -157,7 +157,7 @@ def count_events(column, lowest, highest, counts):  # type: ignore[no-untyped-de
 
 @compiled_without_allocation
 def largest_volume(moves, departures, column):  # type: ignore[no-untyped-def]
-    """The most load that ``moves`` moves can carry if nodes have to lose ``departures`` each."""
+    """Return the most load of ``moves`` moves if each node loses its ``departures``."""
     volume = 0.0
     needed = 0
     for i in range(len(departures)):
@@ -175,11 +175,11 @@ def largest_volume(moves, departures, column):  # type: ignore[no-untyped-def]
 
 @compiled_without_allocation
 def least_cost(surplus, deficit, prices):  # type: ignore[no-untyped-def]
-    """The least cost of carrying away each node's surplus, and in all at least the deficit.
+    """Return the least cost of moving each node's surplus, and in total at least the deficit.
 
-    Key groups may be cut into parts here. Each node gives its cheapest first. What is lacking
+    Key groups may be cut into parts here. Each node's cheapest move first. Load that is needed
     beyond the surpluses is taken where it is cheapest. This is a separable convex problem, so the
-    greedy choice is its optimum.
+    greedy choice is optimal.
     """
     load, price, home, before = prices.load, prices.price, prices.home, prices.before
     total = 0.0

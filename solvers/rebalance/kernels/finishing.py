@@ -1,4 +1,4 @@
-"""The end of a search: moves that are not needed are undone, and draining nodes are emptied."""
+"""The end of a search: needless moves are undone, and draining nodes are emptied."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from solvers.rebalance.kernels.moves import may_go, put
 
 
 @compiled_without_allocation
-def send_home(ceiling, order, fixed, plan):  # type: ignore[no-untyped-def]
-    """Undo moves, in this order, while no deviation gets above the ceiling. Returns how many."""
+def undo_moves(ceiling, order, fixed, plan):  # type: ignore[no-untyped-def]
+    """Undo moves, in this order, if no deviation gets above the ceiling. Returns how many."""
     undone = 0
     for at in range(len(order)):
         item = order[at]
@@ -25,7 +25,7 @@ def send_home(ceiling, order, fixed, plan):  # type: ignore[no-untyped-def]
 
 @compiled_without_allocation
 def may_return(item, ceiling, fixed, plan):  # type: ignore[no-untyped-def]
-    """Whether the item may go home: both deviations within the ceiling, and caps kept."""
+    """Return whether the item may return: both deviations within the ceiling, and caps kept."""
     h, x = fixed.home[item], plan.place[item]
     for r in range(plan.sums.shape[1]):
         more = plan.sums[h, r] + fixed.load[item, r]
@@ -42,11 +42,12 @@ def may_return(item, ceiling, fixed, plan):  # type: ignore[no-untyped-def]
 
 @compiled_without_allocation
 def drain(ceiling, order, fixed, plan):  # type: ignore[no-untyped-def]
-    """Take these items off their nodes, each to where the largest deviation stays least.
+    """Move these items, each to the node where the largest deviation stays smallest.
 
-    As long as the budget lasts, and no node gets above the ceiling. Returns how many were taken.
+    Only moves within the budget are made, and no node may get above the ceiling. Returns the
+    number of moves.
     """
-    taken = 0
+    drained = 0
     for at in range(len(order)):
         item = order[at]
         fits = True
@@ -63,13 +64,13 @@ def drain(ceiling, order, fixed, plan):  # type: ignore[no-untyped-def]
                 best, least = j, worst
         if best >= 0:
             put(item, best, fixed, plan)
-            taken += 1
-    return taken
+            drained += 1
+    return drained
 
 
 @compiled_without_allocation
 def deviation_with(item, node, fixed, plan):  # type: ignore[no-untyped-def]
-    """The largest deviation of the node with the item; infinite over a cap."""
+    """Return the largest deviation of the node with the item; infinite over a cap."""
     worst = -np.inf if fixed.n_balanced > 0 else 0.0
     for r in range(plan.sums.shape[1]):
         value = plan.sums[node, r] + fixed.load[item, r]

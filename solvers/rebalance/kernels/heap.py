@@ -7,7 +7,7 @@ from solvers.rebalance.kernels.compiled import compiled_without_allocation
 
 @compiled_without_allocation
 def push(heap, keys, size, node):  # type: ignore[no-untyped-def]
-    """Put a node into the heap. Returns the new size."""
+    """Add a node to the heap. Returns the new size."""
     at = size
     heap[at] = node
     while at > 0:
@@ -37,7 +37,7 @@ def settle(heap, keys, size):  # type: ignore[no-untyped-def]
 
 @compiled_without_allocation
 def pop(heap, keys, size):  # type: ignore[no-untyped-def]
-    """Take the node on top off the heap. Returns the new size."""
+    """Remove the node on top of the heap. Returns the new size."""
     heap[0] = heap[size - 1]
     settle(heap, keys, size - 1)
     return size - 1

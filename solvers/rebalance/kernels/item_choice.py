@@ -1,4 +1,4 @@
-"""The choice of an item: the best one for a gap, one of about the right size, or any."""
+"""The choice of an item: the best one for a gap, one of about the right size, or a random one."""
 
 from __future__ import annotations
 
@@ -7,25 +7,28 @@ import numpy as np
 from solvers.rebalance.kernels.arrays import NOWHERE, UNITS
 from solvers.rebalance.kernels.compiled import compiled_without_allocation, inlined
 from solvers.rebalance.kernels.deviation import energy_with
-from solvers.rebalance.kernels.moves import fee, may_go
+from solvers.rebalance.kernels.moves import cost_on_node, may_go
 from solvers.rebalance.kernels.random_numbers import random_below
 
 LONGEST_SCAN = 128
-"""Members of a node that one proposal looks at: its work does not grow with the key groups."""
+"""Most items of a node that one proposal tries, so that its work does not grow with the problem."""
 SAMPLES = 8
-"""Items of which one is chosen to leave a node, where sizes do not help."""
+"""Random items of which the best one leaves a node, if items are not sorted by size."""
 NEAREST = 6
-"""Items looked at on either side of the size that fits best."""
+"""Items tried on either side of the size that fits best."""
 
 
 @compiled_without_allocation
 def best_item(gap, rule, random, fixed, plan):  # type: ignore[no-untyped-def]
-    """The best item for the gap, and the energy of both nodes with it; NOWHERE and infinity if none."""
+    """Return the best item for the gap and the energy of both nodes with it.
+
+    Without an item: NOWHERE and infinity.
+    """
     if not fixed.takes[gap.taker]:
         return NOWHERE, np.inf
     full = plan.n_visitors[gap.taker] >= plan.room[gap.taker]
     best, energy = best_visitor(gap, full, rule, random, fixed, plan)
-    # Items at home: one more move.
+    # An item that is at home needs one more move.
     if full or gap.left[0] < 1.0:
         return best, energy
     other, other_energy = best_at_home(gap, energy, rule, random, fixed, plan)
@@ -36,7 +39,7 @@ def best_item(gap, rule, random, fixed, plan):  # type: ignore[no-untyped-def]
 
 @inlined
 def best_visitor(gap, full, rule, random, fixed, plan):  # type: ignore[no-untyped-def]
-    """The best visitor of the giver: its move is one of those already made, or leads home."""
+    """Return the best visitor of the giver: it has moved already, so it needs no further move."""
     best, energy = NOWHERE, np.inf
     count, begin = plan.n_visitors[gap.giver], plan.begin[gap.giver]
     length = min(count, LONGEST_SCAN)
@@ -54,7 +57,7 @@ def best_visitor(gap, full, rule, random, fixed, plan):  # type: ignore[no-untyp
             continue
         fits = True
         for u in range(UNITS):
-            if fee(item, gap.taker, u, fixed) - fixed.cost[item, u] > gap.left[u]:
+            if cost_on_node(item, gap.taker, u, fixed) - fixed.cost[item, u] > gap.left[u]:
                 fits = False
         if fits:
             e = energy_with(item, gap, fixed, plan, rule.target, energy)
@@ -65,7 +68,7 @@ def best_visitor(gap, full, rule, random, fixed, plan):  # type: ignore[no-untyp
 
 @inlined
 def best_at_home(gap, cutoff, rule, random, fixed, plan):  # type: ignore[no-untyped-def]
-    """The best item that is at home on the giver, if its energy is below the cutoff."""
+    """Return the best item that is at home on the giver, if its energy is below the cutoff."""
     best, energy = NOWHERE, cutoff
     low, high = fixed.home_begin[gap.giver], fixed.home_begin[gap.giver + 1]
     if low == high:
@@ -95,7 +98,7 @@ def best_at_home(gap, cutoff, rule, random, fixed, plan):  # type: ignore[no-unt
 
 @inlined
 def is_affordable(item, left, fixed):  # type: ignore[no-untyped-def]
-    """Whether what is left of the budget pays for a move of the item."""
+    """Return whether a move of the item is within the rest of the budget."""
     return not (
         fixed.cost[item, 0] > left[0]
         or fixed.cost[item, 1] > left[1]
@@ -105,7 +108,7 @@ def is_affordable(item, left, fixed):  # type: ignore[no-untyped-def]
 
 @inlined
 def wanted_size(gap, fixed):  # type: ignore[no-untyped-def]
-    """The load of the item that levels both nodes of the gap best, with one resource."""
+    """Return the best load for an item of the gap, with one resource."""
     x, y = fixed.inverse[gap.giver, 0], fixed.inverse[gap.taker, 0]
     if not x * x + y * y > 0.0:
         return 0.0
@@ -117,7 +120,7 @@ def wanted_size(gap, fixed):  # type: ignore[no-untyped-def]
 
 @inlined
 def first_of_size(wanted, low, high, fixed):  # type: ignore[no-untyped-def]
-    """The first item from ``low`` up to ``high`` that has at least this load; ``high`` if none."""
+    """Return the first item of [low, high) with at least this load; ``high`` if there is none."""
     a, b = low, high
     while a < b:
         middle = (a + b) // 2
@@ -130,7 +133,7 @@ def first_of_size(wanted, low, high, fixed):  # type: ignore[no-untyped-def]
 
 @compiled_without_allocation
 def pick_item(node, random, fixed, plan):  # type: ignore[no-untyped-def]
-    """A random item on the node, or NOWHERE."""
+    """Return a random item on the node, or NOWHERE."""
     at_home = fixed.home_begin[node + 1] - fixed.home_begin[node]
     if at_home + plan.n_visitors[node] == 0:
         return NOWHERE
@@ -145,7 +148,10 @@ def pick_item(node, random, fixed, plan):  # type: ignore[no-untyped-def]
 
 @compiled_without_allocation
 def fitting_item(node, values, by_size, random, fixed, plan):  # type: ignore[no-untyped-def]
-    """An item whose departure brings a node with these sums near its fair load, or NOWHERE."""
+    """Return an item whose departure brings a node with these sums near its fair load.
+
+    NOWHERE if none was found.
+    """
     if not by_size or fixed.inverse[node, 0] <= 0.0:
         return best_of_samples(node, values, random, fixed, plan)
     wanted = values[0] - fixed.centre[node, 0] / fixed.inverse[node, 0]
@@ -162,7 +168,7 @@ def fitting_item(node, values, by_size, random, fixed, plan):  # type: ignore[no
 
 @compiled_without_allocation
 def best_of_samples(node, values, random, fixed, plan):  # type: ignore[no-untyped-def]
-    """Of a few random items the one whose departure leaves the smallest deviation."""
+    """Return the best of a few random items: its departure leaves the smallest deviation."""
     best, least = NOWHERE, np.inf
     for _ in range(SAMPLES):
         item = pick_item(node, random, fixed, plan)
@@ -179,7 +185,7 @@ def best_of_samples(node, values, random, fixed, plan):  # type: ignore[no-untyp
 
 @inlined
 def nearest_visitor(node, wanted, fixed, plan):  # type: ignore[no-untyped-def]
-    """The visitor whose load is nearest to the wanted one."""
+    """Return the visitor whose load is nearest to the wanted one."""
     best, least = NOWHERE, np.inf
     for at in range(min(plan.n_visitors[node], LONGEST_SCAN)):
         item = plan.visitors[plan.begin[node] + at]

@@ -1,4 +1,4 @@
-"""Moves of single items: whether one is allowed, what it costs, and the move itself."""
+"""Moves of single items: whether a move is allowed, its cost, and the update of the arrays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from solvers.rebalance.kernels.compiled import compiled_without_allocation, inli
 
 @inlined
 def may_go(item, node, fixed):  # type: ignore[no-untyped-def]
-    """Whether the node receives items and the item is allowed there."""
+    """Return whether the node receives items and the item is allowed there."""
     if not fixed.takes[node]:
         return False
     if not fixed.limited[item]:
@@ -21,13 +21,13 @@ def may_go(item, node, fixed):  # type: ignore[no-untyped-def]
 
 @inlined
 def has_room(item, node, fixed, plan):  # type: ignore[no-untyped-def]
-    """Whether the node has a free slot for the item. An item at home needs none."""
+    """Return whether the node has a free slot for the item. At its home an item needs none."""
     return node == fixed.home[item] or plan.n_visitors[node] < plan.room[node]
 
 
 @inlined
-def fee(item, node, unit, fixed):  # type: ignore[no-untyped-def]
-    """What it costs in this unit of the budget that the item is on this node."""
+def cost_on_node(item, node, unit, fixed):  # type: ignore[no-untyped-def]
+    """Return the cost of the item on this node, in this unit of the budget; 0 at its home."""
     return 0.0 if node == fixed.home[item] else fixed.cost[item, unit]
 
 
@@ -39,7 +39,7 @@ def put(item, node, fixed, plan):  # type: ignore[no-untyped-def]
         plan.sums[old, r] -= fixed.load[item, r]
         plan.sums[node, r] += fixed.load[item, r]
     for u in range(UNITS):
-        plan.used[u] += fee(item, node, u, fixed) - fee(item, old, u, fixed)
+        plan.used[u] += cost_on_node(item, node, u, fixed) - cost_on_node(item, old, u, fixed)
     plan.place[item] = node
     if old != home:
         remove_visitor(item, old, plan)
@@ -61,7 +61,7 @@ def put(item, node, fixed, plan):  # type: ignore[no-untyped-def]
 
 @inlined
 def remove_visitor(item, node, plan):  # type: ignore[no-untyped-def]
-    """Take an item out of the list of a node's visitors; the last visitor takes its slot."""
+    """Remove an item from a node's visitors; the last visitor gets its slot."""
     plan.n_visitors[node] -= 1
     last = plan.visitors[plan.begin[node] + plan.n_visitors[node]]
     plan.visitors[plan.begin[node] + plan.slot[item]] = last

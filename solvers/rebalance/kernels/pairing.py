@@ -1,10 +1,10 @@
-"""A first plan for several resources: nodes that mirror each other settle between themselves.
+"""A first plan for several resources: pairs of nodes with opposite deviations exchange items.
 
-With several resources no order of key groups by size helps, and the repair of one node at a time is
+With several resources key groups cannot be sorted by size, and the repair of one node at a time is
 too slow for thousands of nodes. So every node above the aim is matched with the node whose
-deviation, as a vector, makes up for its own best. The two exchange key groups, best exchange first,
-until both are within the aim. What a pair cannot settle goes into the next round, with other
-partners.
+deviation vector is most nearly the opposite of its own. The two exchange key groups, best exchange
+first, until both are within the aim. A node that stays above it gets another partner in the next
+round.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from solvers.model.problem import FloatArray, IntArray
 from solvers.rebalance.kernels.arrays import NOWHERE, UNITS, RandomState
 from solvers.rebalance.kernels.compiled import compiled, compiled_without_allocation, inlined
 from solvers.rebalance.kernels.deviation import energy_now, peak
-from solvers.rebalance.kernels.moves import fee, put
+from solvers.rebalance.kernels.moves import cost_on_node, put
 from solvers.rebalance.kernels.random_numbers import random_below
 
 MEMBERS = 256
-"""Members of a node that are looked at; beyond this many, a random stretch of them."""
+"""Most items of a node that are tried; of more items, a random range."""
 WINDOW = 10_000
-"""Nodes looked at for a partner: matching grows no faster than nodes times this."""
+"""Most nodes tried as partner of a node, so the work is at most nodes x WINDOW."""
 TRADES = 24
 """Exchanges of one pair in one round."""
 SWAP_GAIN = 1.3
-"""A swap is two moves: it has to gain this many times what the best single move gains."""
+"""A swap is two moves, so its gain must be this many times that of the best single move."""
 
 
 class PairingRound(NamedTuple):
-    """How much one call of the pairing does."""
+    """The limits of one call of the pairing."""
 
     most: int
     """Pairs at most."""
     above: float
-    """The round is over when no node without a partner has a larger deviation."""
+    """The round ends when no node without a partner has a larger deviation."""
     aim: float
     """A pair exchanges key groups until both deviations are at most this."""
 
@@ -53,16 +53,20 @@ class TradeScratch(NamedTuple):
 
 
 class Traders(NamedTuple):
-    """Two nodes that exchange items, the deviation they aim at, and their energy as they are."""
+    """Two nodes that exchange items."""
 
     i: int
     j: int
     aim: float
+    """The deviation that both should have at most."""
     before: float
+    """Their energy as they are."""
+    n_yours: int
+    """How many items of the second node are looked at; the place after them stands for no item."""
 
 
 class Trades(NamedTuple):
-    """The best single move and the best swap so far, each with what it gains."""
+    """The best single move and the best swap so far, each with its gain."""
 
     single: float
     alone_first: int
@@ -74,9 +78,17 @@ class Trades(NamedTuple):
 
 @compiled
 def pair_off(task, todo, random, fixed, plan):  # type: ignore[no-untyped-def]
-    """Match and settle pairs, worst node first. Returns how many pairs there were.
+    """Match nodes, worst first, and exchange items in each pair.
 
-    ``todo`` has True for every node that has had no partner in this round.
+    Args:
+        task: The limits of this call.
+        todo: True for every node without a partner in this round; it is updated.
+        random: State of the random numbers.
+        fixed: The arrays that no move changes.
+        plan: The current plan; it is changed.
+
+    Returns:
+        The number of pairs.
     """
     free = np.flatnonzero(todo)
     n_free = len(free)
@@ -111,7 +123,7 @@ def pair_off(task, todo, random, fixed, plan):  # type: ignore[no-untyped-def]
 
 @compiled
 def new_scratch(random, n_resources):  # type: ignore[no-untyped-def]
-    """Memory for exchanges."""
+    """Return memory for exchanges."""
     return TradeScratch(
         random,
         np.empty(MEMBERS + 1, dtype=np.int64),
@@ -124,7 +136,7 @@ def new_scratch(random, n_resources):  # type: ignore[no-untyped-def]
 
 @compiled
 def worst_first(nodes, fixed, plan):  # type: ignore[no-untyped-def]
-    """The nodes by deviation, the largest first."""
+    """Return the nodes sorted by deviation, the largest first."""
     worst = np.empty(len(nodes))
     for at in range(len(nodes)):
         worst[at] = -peak(nodes[at], fixed, plan)
@@ -133,7 +145,7 @@ def worst_first(nodes, fixed, plan):  # type: ignore[no-untyped-def]
 
 @compiled_without_allocation
 def take_out(at, free, n_free, where):  # type: ignore[no-untyped-def]
-    """Take the node at this position out of the free nodes. Returns how many are left."""
+    """Remove the node at this position from the free nodes. Returns how many are left."""
     n_free -= 1
     free[at] = free[n_free]
     where[free[n_free]] = at
@@ -142,7 +154,7 @@ def take_out(at, free, n_free, where):  # type: ignore[no-untyped-def]
 
 @compiled_without_allocation
 def best_mirror(node, free, start, fixed, plan):  # type: ignore[no-untyped-def]
-    """The position in ``free`` of the node whose deviation makes up for this one's best, or -1."""
+    """Return the position in ``free`` of the node with the most opposite deviation, or -1."""
     found, least = -1, np.inf
     at = start
     for _ in range(min(len(free), WINDOW)):
@@ -183,16 +195,16 @@ def trade(i, j, aim, scratch, fixed, plan):  # type: ignore[no-untyped-def]
     n_yours = members(j, scratch.random, scratch.yours, fixed, plan)
     before = energy_now(i, fixed, plan, aim)
     before += energy_now(j, fixed, plan, aim)
-    pair = Traders(i, j, aim, before)
+    pair = Traders(i, j, aim, before, n_yours)
     best = Trades(0.0, NOWHERE, NOWHERE, 0.0, NOWHERE, NOWHERE)
-    # The last place of either list stands for no item.
+    # The last entry of each list means no item.
     scratch.yours[n_yours] = NOWHERE
     for a in range(n_mine + 1):
         p = scratch.mine[a] if a < n_mine else NOWHERE
         if p >= 0 and not may_come(p, j, fixed, plan):
             continue
-        give(p, pair, scratch, fixed, plan)
-        best = best_trades(p, pair, scratch.yours[: n_yours + 1], best, scratch, fixed, plan)
+        sums_after_move(p, pair, scratch, fixed, plan)
+        best = best_trades(p, pair, best, scratch, fixed, plan)
     first, second = best.first, best.second
     if best.single > 0.0 and best.double < SWAP_GAIN * best.single:
         first, second = best.alone_first, best.alone_second
@@ -207,7 +219,7 @@ def trade(i, j, aim, scratch, fixed, plan):  # type: ignore[no-untyped-def]
 
 @compiled_without_allocation
 def members(node, random, out, fixed, plan):  # type: ignore[no-untyped-def]
-    """Write the items of the node that may go anywhere to ``out``. Returns how many."""
+    """Write the items of the node that have no list of allowed nodes to ``out``. Returns how many."""
     found = 0
     for at in range(plan.n_visitors[node]):
         item = plan.visitors[plan.begin[node] + at]
@@ -232,30 +244,30 @@ def members(node, random, out, fixed, plan):  # type: ignore[no-untyped-def]
 
 @inlined
 def may_come(item, node, fixed, plan):  # type: ignore[no-untyped-def]
-    """Whether the node receives items and has a free slot for this one, or is its home."""
+    """Return whether the node receives items and is the item's home or has a free slot."""
     return fixed.takes[node] and (
         plan.n_visitors[node] < plan.room[node] or fixed.home[item] == node
     )
 
 
 @inlined
-def give(p, pair, scratch, fixed, plan):  # type: ignore[no-untyped-def]
-    """Write the sums of both nodes, and what is left of the budget, after p goes from i to j."""
+def sums_after_move(p, pair, scratch, fixed, plan):  # type: ignore[no-untyped-def]
+    """Write the sums of both nodes and the rest of the budget after the move of p from i to j."""
     i, j = pair.i, pair.j
     for u in range(UNITS):
         scratch.left[u] = fixed.allowance[u] - plan.used[u]
         if p >= 0:
-            scratch.left[u] -= fee(p, j, u, fixed) - fee(p, i, u, fixed)
+            scratch.left[u] -= cost_on_node(p, j, u, fixed) - cost_on_node(p, i, u, fixed)
     for r in range(plan.sums.shape[1]):
         scratch.value_i[r] = plan.sums[i, r] - (fixed.load[p, r] if p >= 0 else 0.0)
         scratch.value_j[r] = plan.sums[j, r] + (fixed.load[p, r] if p >= 0 else 0.0)
 
 
 @inlined
-def best_trades(p, pair, yours, best, scratch, fixed, plan):  # type: ignore[no-untyped-def]
-    """The best trades with p going from i to j, or those given where they are better."""
-    for b in range(len(yours)):
-        q = yours[b]
+def best_trades(p, pair, best, scratch, fixed, plan):  # type: ignore[no-untyped-def]
+    """Return the better of the given trades and those in which p moves from i to j."""
+    for b in range(pair.n_yours + 1):
+        q = scratch.yours[b]
         if p == NOWHERE and q == NOWHERE:
             continue
         is_single = p == NOWHERE or q == NOWHERE
@@ -273,7 +285,7 @@ def best_trades(p, pair, yours, best, scratch, fixed, plan):  # type: ignore[no-
 
 @inlined
 def energy_after(q, pair, cutoff, scratch, fixed):  # type: ignore[no-untyped-def]
-    """The energy of both nodes after q comes back from j to i; it may stop at the cutoff."""
+    """Return the energy of both nodes after q moves from j to i; a partial sum above the cutoff."""
     i, j = pair.i, pair.j
     total = 0.0
     for r in range(fixed.n_balanced):
@@ -291,13 +303,13 @@ def energy_after(q, pair, cutoff, scratch, fixed):  # type: ignore[no-untyped-de
 
 @inlined
 def is_allowed(q, pair, scratch, fixed, plan):  # type: ignore[no-untyped-def]
-    """Whether q may come from j to i: a free slot, the budget and the caps."""
+    """Return whether q may move from j to i: a free slot, the budget and the caps."""
     i, j = pair.i, pair.j
     fits = q == NOWHERE or may_come(q, i, fixed, plan)
     for u in range(UNITS):
         spent = 0.0
         if q >= 0:
-            spent = fee(q, i, u, fixed) - fee(q, j, u, fixed)
+            spent = cost_on_node(q, i, u, fixed) - cost_on_node(q, j, u, fixed)
         fits = fits and spent <= scratch.left[u]
     for r in range(fixed.n_balanced, plan.sums.shape[1]):
         w = fixed.load[q, r] if q >= 0 else 0.0

@@ -1,4 +1,4 @@
-"""Polishing: the worst nodes are repaired by exchanges with nodes that mirror their deviation."""
+"""Polishing: exchanges between the worst nodes and nodes of opposite deviation."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from solvers.rebalance.kernels.arrays import NOWHERE, UNITS, Gap, RandomState, S
 from solvers.rebalance.kernels.compiled import compiled, compiled_without_allocation, inlined
 from solvers.rebalance.kernels.deviation import energy_at, energy_now, peak
 from solvers.rebalance.kernels.item_choice import LONGEST_SCAN, best_item
-from solvers.rebalance.kernels.moves import fee, has_room, may_go, put
+from solvers.rebalance.kernels.moves import cost_on_node, has_room, may_go, put
 from solvers.rebalance.kernels.random_numbers import random_below
 
 MANY_NODES = 500
-"""Beyond this many nodes the first good partner is taken: time is better spent on other nodes."""
+"""With more nodes than this the first good partner is used: the time is better used for others."""
 AIM = 0.3
-"""With several resources: a repaired node is to come down to this share of its peak."""
+"""With several resources: the aim of a repair, as a share of the node's largest deviation."""
 
 
 class PolishingPass(NamedTuple):
-    """How much one pass of polishing does."""
+    """The limits of one pass of polishing."""
 
     repairs: int
-    """Nodes that are repaired at most, the worst first."""
+    """Most nodes that are repaired, the worst first."""
     floor: float
-    """Nodes with a smaller deviation are left alone."""
+    """Nodes with a smaller deviation are not repaired."""
     partners: int
-    """Nodes that are tried as partners of each."""
+    """Number of nodes that are tried as partners of each."""
     by_size: bool
     """As in ``SearchRule``."""
 
@@ -37,8 +37,8 @@ class PolishScratch(NamedTuple):
     """Random numbers and memory for one repair at a time."""
 
     random: RandomState
-    left: FloatArray  # [3]: what is left of the budget
-    spare: FloatArray  # [3]: what is left of the budget after the first item
+    left: FloatArray  # [3]: the rest of the budget
+    spare: FloatArray  # [3]: the rest of the budget after the first item
     value_i: FloatArray  # [R]
     value_j: FloatArray  # [R]
     chosen: IntArray  # [partners]: the nodes to try
@@ -46,7 +46,7 @@ class PolishScratch(NamedTuple):
 
 
 class NodePair(NamedTuple):
-    """Two nodes, and the energy of both as they are."""
+    """Two nodes, and the energy of both now."""
 
     i: int
     j: int
@@ -54,7 +54,7 @@ class NodePair(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """The best exchange so far: ``first`` goes to the partner, ``second`` comes from it."""
+    """The best exchange so far: ``first`` moves to the partner, ``second`` comes from it."""
 
     energy: float
     first: int
@@ -64,10 +64,20 @@ class Exchange(NamedTuple):
 
 @compiled
 def polish(task, stuck, random, fixed, plan):  # type: ignore[no-untyped-def]
-    """Make one pass over the worst nodes, worst first. Returns how many were repaired.
+    """Make one pass over the worst nodes, worst first.
 
-    The pass ends early at a node that is marked in ``stuck``: that node found no partner since it
-    last changed, so the largest deviation cannot be improved.
+    The pass ends early at a node that is marked in ``stuck``: no exchange of that node helped
+    since it last changed, so the largest deviation cannot be improved.
+
+    Args:
+        task: The limits of the pass.
+        stuck: True for nodes without a useful exchange; it is updated.
+        random: State of the random numbers.
+        fixed: The arrays that no move changes.
+        plan: The current plan; it is changed.
+
+    Returns:
+        The number of repaired nodes.
     """
     n_nodes, n_resources = plan.sums.shape
     scratch = PolishScratch(
@@ -88,7 +98,7 @@ def polish(task, stuck, random, fixed, plan):  # type: ignore[no-untyped-def]
         i = worst_first[position]
         worst = peak(i, fixed, plan)
         if worst <= task.floor or worst < -0.5 * peaks[i]:
-            continue  # It has been the partner of a worse node.
+            continue  # It was the partner of a worse node in this pass.
         if stuck[i]:
             return repaired
         best = best_exchange(i, worst, task.by_size, scratch, fixed, plan)
@@ -105,19 +115,19 @@ def polish(task, stuck, random, fixed, plan):  # type: ignore[no-untyped-def]
 
 @compiled_without_allocation
 def best_exchange(i, worst, by_size, scratch, fixed, plan):  # type: ignore[no-untyped-def]
-    """The exchange of node i with one of its mirrors that lowers the energy of both the most."""
+    """Return the exchange of node i with a node of opposite deviation that lowers the energy most."""
     n_nodes = plan.sums.shape[0]
     for u in range(UNITS):
         scratch.left[u] = fixed.allowance[u] - plan.used[u]
     found = closest_mirrors(i, fixed, plan, scratch.chosen, scratch.scores)
-    # Squares spread the effort over the resources. With several resources, what is far below the
-    # peak does not matter.
+    # The energy is a sum of squares over the resources. With several resources, deviations far
+    # below the largest one do not matter.
     rule = SearchRule(0.0 if fixed.n_balanced == 1 else AIM * worst, by_size)
     best = Exchange(np.inf, NOWHERE, NOWHERE, NOWHERE)
     enough = -np.inf
     for p in range(found):
         if n_nodes > MANY_NODES and best.energy < enough:
-            break  # Both deviations fell to a tenth: time is better spent on other nodes.
+            break  # Both deviations fell to a tenth: the time is better used for other nodes.
         j = scratch.chosen[p]
         before = energy_now(i, fixed, plan, rule.target)
         before += energy_now(j, fixed, plan, rule.target)
@@ -128,9 +138,9 @@ def best_exchange(i, worst, by_size, scratch, fixed, plan):  # type: ignore[no-u
 
 @inlined
 def exchange_with(pair, best, rule, scratch, fixed, plan):  # type: ignore[no-untyped-def]
-    """The best exchange of the pair, or the one given if that is better."""
+    """Return the better of the given exchange and the best one of the pair."""
     i, j, random = pair.i, pair.j, scratch.random
-    # No item goes from i to j, only one the other way.
+    # No item moves from i to j, only one from j to i.
     gap = Gap(j, i, plan.sums[j], plan.sums[i], scratch.left, NOWHERE)
     second, e = best_item(gap, rule, random, fixed, plan)
     if e - pair.before < best.energy:
@@ -159,13 +169,15 @@ def exchange_with(pair, best, rule, scratch, fixed, plan):  # type: ignore[no-un
 
 @inlined
 def exchange_of_item(first, pair, rule, scratch, fixed, plan):  # type: ignore[no-untyped-def]
-    """The best exchange in which this item goes from i to j."""
+    """Return the best exchange in which this item moves from i to j."""
     i, j, before = pair.i, pair.j, pair.before
     best = Exchange(np.inf, NOWHERE, NOWHERE, j)
     spare, value_i, value_j = scratch.spare, scratch.value_i, scratch.value_j
     fits = has_room(first, j, fixed, plan)
     for u in range(UNITS):
-        spare[u] = scratch.left[u] - fee(first, j, u, fixed) + fee(first, i, u, fixed)
+        spare[u] = (
+            scratch.left[u] - cost_on_node(first, j, u, fixed) + cost_on_node(first, i, u, fixed)
+        )
         fits = fits and spare[u] >= 0.0
     for r in range(plan.sums.shape[1]):
         value_i[r] = plan.sums[i, r] - fixed.load[first, r]
@@ -185,9 +197,9 @@ def exchange_of_item(first, pair, rule, scratch, fixed, plan):  # type: ignore[n
 
 @compiled_without_allocation
 def is_exchanged(i, worst, best, fixed, plan):  # type: ignore[no-untyped-def]
-    """Make the exchange; undo it, and return False, if it does not lower the larger deviation.
+    """Make the exchange; undo it and return False if it does not lower the larger deviation.
 
-    The sum of squares fell. If the larger deviation did not fall too, polishing would never end.
+    The sum of squares falls in any case. If the larger deviation did not, polishing would not end.
     """
     j = best.partner
     old = max(worst, peak(j, fixed, plan))
@@ -207,7 +219,7 @@ def is_exchanged(i, worst, best, fixed, plan):  # type: ignore[no-untyped-def]
 
 @compiled_without_allocation
 def closest_mirrors(node, fixed, plan, chosen, scores):  # type: ignore[no-untyped-def]
-    """Fill ``chosen`` with the nodes whose deviation makes up for this one's best; how many."""
+    """Write the nodes with the most opposite deviations to ``chosen``; return how many."""
     found, partners = 0, len(chosen)
     for j in range(plan.sums.shape[0]):
         if j == node or not (fixed.takes[j] or fixed.takes[node]):
@@ -228,7 +240,7 @@ def closest_mirrors(node, fixed, plan, chosen, scores):  # type: ignore[no-untyp
 
 @inlined
 def mirror_score(node, j, fixed, plan):  # type: ignore[no-untyped-def]
-    """The sum of squares of what is left if both nodes share their deviations: 0 is perfect."""
+    """Return the sum of squares of the deviations if both nodes share their load; 0 is best."""
     score = 0.0
     for r in range(fixed.n_balanced):
         x, y = fixed.inverse[node, r], fixed.inverse[j, r]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ballast.streaming.node import GroupUse, NodeReport, pack, unpack
+from ballast.streaming.node_task import GroupUse, NodeReport, pack, unpack
 from ballast.streaming.operators import build_topology
 from bench import serialise
 from bench.real_jobs import report

@@ -7,7 +7,8 @@ from itertools import count
 import pytest
 
 from embedded.errors import WaitedTooLong
-from embedded.machine_speed import MachineSpeed, measured_slowdown, wait_while_progressing
+from embedded.machine_speed import MachineSpeed, wait_while_progressing
+from tests.support.limits import measured_slowdown
 
 
 def test_a_machine_of_usual_speed_gets_the_usual_limits() -> None:

@@ -6,11 +6,17 @@ from dataclasses import replace
 
 import pytest
 
+from ballast.contracts.records import Promise
 from embedded.report import Findings, Traffic, report_lines, shortcomings
 
+PROMISE = Promise(
+    job="flights", plan_id="abc", figure="load_distance_pct", unit="% of mean", expected=3.1,
+    low=2.0, high=4.5, lowest=1.0, highest=6.5, reason="",
+)  # fmt: skip
 GOOD = Findings(
-    job="flights", version=1, plan_id="abc", before_pct=40.0, promised_pct=1.0, measured_pct=3.0,
-    bound_pct=0.5, method="milp", status="feasible", moves=12, moved_key_groups=12,
+    job="flights", version=1, plan_id="abc", before_pct=40.0, promised=PROMISE,
+    measured_pct=3.0, bound_pct=0.5, method="milp", status="feasible", moves=12,
+    moved_key_groups=12,
     state_bytes=1000, bytes_moved=1010, pause_ms=4.2, batch_id=31, windows=12,
     stage_seconds={"measure": 5.0, "condense": 30.0}, peak_memory_bytes=3 * 2**30,
     sums_equal=True, sums_text="all equal",
@@ -24,7 +30,8 @@ def test_a_plan_that_kept_its_promise_passes() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"measured_pct": 20.1, "promised_pct": 19.0}, "more than half"),
+        ({"measured_pct": 20.1, "promised": replace(PROMISE, high=20.0, highest=25.0)}, "half of"),
+        ({"measured_pct": 6.6}, "above 6.50 %, the end of the promised 99.9 % interval"),
         ({"sums_equal": False, "sums_text": "N14228 differs"}, "N14228 differs"),
     ],
 )
@@ -33,12 +40,34 @@ def test_each_shortcoming_is_named(change: dict[str, object], said: str) -> None
     assert said in problem
 
 
-def test_a_missed_promise_is_printed_and_is_no_shortcoming() -> None:
-    missed = replace(GOOD, promised_pct=0.0, measured_pct=6.7)
-    assert shortcomings(missed) == []
-    assert "MISSED by 6.70 points" in "\n".join(report_lines(missed))
-    kept = replace(GOOD, promised_pct=3.0, measured_pct=3.0)
-    assert "MISSED" not in "\n".join(report_lines(kept))
+@pytest.mark.parametrize(
+    ("measured_pct", "said"),
+    [
+        (3.0, "inside the 90 % interval"),
+        (6.4, "OUTSIDE, 1.90 above the 90 % interval"),
+        (0.5, "OUTSIDE, 1.50 below the 90 % interval"),
+    ],
+)
+def test_the_side_of_the_90_pct_interval_is_printed_and_is_no_shortcoming(
+    measured_pct: float, said: str
+) -> None:
+    findings = replace(GOOD, measured_pct=measured_pct)
+    assert shortcomings(findings) == []
+    text = "\n".join(report_lines(findings))
+    assert said in text
+    assert "3.10 % of the mean, 2.00 to 4.50 with 90 % probability" in text
+
+
+def test_a_plan_without_an_interval_says_why_and_is_judged_by_the_hash_placement_alone() -> None:
+    promise = Promise(
+        job="flights", plan_id="abc", figure="load_distance_pct", unit="% of mean", expected=0.0,
+        reason="3 of 12 windows have a load",
+    )  # fmt: skip
+    findings = replace(GOOD, promised=promise, measured_pct=19.0)
+    assert shortcomings(findings) == []
+    text = "\n".join(report_lines(findings))
+    assert "no interval: 3 of 12 windows have a load" in text
+    assert "no interval was promised" in text
 
 
 def test_sums_that_were_not_compared_are_no_shortcoming() -> None:
@@ -49,7 +78,7 @@ def test_the_table_has_every_figure_and_straight_edges() -> None:
     lines = report_lines(GOOD)
     assert len({len(line) for line in lines}) == 1
     text = "\n".join(lines)
-    for figure in ("40.00 %", "1.00 %", "3.00 %", "12 made", "1,010 moved", "31", "condense 30"):
+    for figure in ("40.00 %", "3.10 %", "3.00 %", "12 made", "1,010 moved", "31", "condense 30"):
         assert figure in text
 
 
@@ -63,7 +92,9 @@ TRAFFIC = Traffic(
 
 def test_a_joint_plan_is_judged_by_the_bytes_it_saved() -> None:
     """Half the load distance by hash is no aim of its own, nor within its bound a failure."""
-    joint = replace(GOOD, measured_pct=25.0, promised_pct=21.0, traffic=TRAFFIC)
+    joint = replace(
+        GOOD, measured_pct=25.0, promised=replace(PROMISE, high=30.0, highest=40.0), traffic=TRAFFIC
+    )
     assert shortcomings(joint) == []
     missed = replace(TRAFFIC, wire_bytes_per_record=(1000.0, 600.0, 641.0))
     (problem,) = shortcomings(replace(joint, traffic=missed))

@@ -9,7 +9,7 @@ from unittest.mock import ANY
 import pytest
 
 from ballast.contracts.errors import NotFound
-from ballast.streaming.node import SOURCE, BatchWork, Delivery, run_node, unpack
+from ballast.streaming.node_task import SOURCE, BatchWork, Delivery, run_node, unpack
 from ballast.streaming.operators import build_topology
 from ballast.streaming.routing import first_placement, key_group_of, node_indexes
 from ballast.streaming.state import StateStore

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ballast.contracts.tables import TABLES, Column, Table
-from expectations.policy_rules import CheckedTable, checked_table
 from expectations.reasons import reasons_sql
+from expectations.row_rules import CheckedTable, checked_table
 from expectations.suites import Expectation, checked_suite, table_suite
 from tests.support.policies import small_policy
 
@@ -102,7 +102,7 @@ def test_suites_and_reasons_need_no_great_expectations() -> None:
     import sys
 
     code = (
-        "import sys, expectations.suites, expectations.reasons, expectations.policy_rules; "
+        "import sys, expectations.suites, expectations.reasons, expectations.row_rules; "
         "sys.exit('great_expectations' in sys.modules or 'pyspark' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ballast.contracts.settings import Settings, load_settings
-from ballast.store.tables import ensure_tables
+from ballast.store.table_schema import ensure_tables
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,8 @@ from spark_jobs.check_invariants import main
 from spark_jobs.publication.heads import compare_and_set, head_of
 from spark_jobs.publication.plan_events import log_published
 from spark_jobs.publication.publisher import publish_plan
-from spark_jobs.upkeep.invariant_check import check_jobs
 from spark_jobs.upkeep.job_state import jobs_with_plans
+from spark_jobs.upkeep.log_repair import check_jobs
 from tests.support.policies import small_policy
 from tests.support.snapshots import uneven, write_draft
 

@@ -30,7 +30,8 @@ import pytest
 from ballast.contracts.identity import hashed_key_group
 from ballast.contracts.policy import parse_policy
 from ballast.contracts.settings import Settings, load_settings
-from ballast.store.tables import append, ensure_tables, read_rows
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import append, read_rows
 from spark_jobs.draft.draft_plan import draft_plan
 from spark_jobs.draft.solve_arguments import SolveOptions
 from spark_jobs.publication.publisher import publish_plan

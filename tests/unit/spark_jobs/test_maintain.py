@@ -13,19 +13,13 @@ from ballast.contracts.identity import digest
 from ballast.contracts.records import Head
 from ballast.contracts.tables import TABLES
 from ballast.store.plans import read_assignment, read_head, read_log, read_plans
-from ballast.store.tables import (
-    append,
-    append_once,
-    ensure_tables,
-    open_table,
-    read_rows,
-    table_exists,
-)
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import append, append_once, open_table, read_rows, table_exists
 from spark_jobs.publication.heads import compare_and_set, is_same
 from spark_jobs.publication.plan_events import log_published
 from spark_jobs.publication.publisher import publish_plan
 from spark_jobs.upkeep import maintenance as program
-from spark_jobs.upkeep.invariant_check import check_jobs
+from spark_jobs.upkeep.log_repair import check_jobs
 from spark_jobs.upkeep.maintenance import maintain
 from spark_jobs.upkeep.maintenance_steps import MaintenanceFailed
 from tests.support.earlier import without_columns

@@ -13,7 +13,15 @@ from ballast.contracts.identity import content_hash
 from ballast.contracts.records import Head
 from ballast.contracts.scaling import node_actions, scaled
 from ballast.contracts.settings import Settings
-from ballast.store.plans import read_assignment, read_head, read_log, read_plan, read_scaling
+from ballast.store.plans import (
+    read_assignment,
+    read_head,
+    read_log,
+    read_plan,
+    read_promises,
+    read_scaling,
+)
+from ballast.store.snapshots import read_noise, snapshot_of_run
 from ballast.store.tables import append
 from spark_jobs.publication.publisher import publish_plan
 from spark_jobs.restore.derived_snapshot import derived_snapshot
@@ -64,6 +72,25 @@ def later(settings: Settings, **changes: Any) -> None:
 def placed(settings: Settings, head: Head) -> dict[tuple[str, int], str]:
     rows = read_assignment(settings, JOB, head.plan_id)
     return {(row.operator_id, row.key_group): row.node_id for row in rows}
+
+
+def test_a_rollback_promises_an_interval_from_the_noise_of_the_newest_snapshot(settings):
+    versions(settings)
+    later(settings, noise_pct=20.0)
+    head = roll_back(settings, JOB, "back-1", WISH)
+    promises = {row.figure: row for row in read_promises(settings, JOB, head.plan_id)}
+    load = promises["load_distance_pct"]
+    assert load.low < load.expected < load.high
+    derived = snapshot_of_run(settings, JOB, "back-1")
+    assert {row.resource for row in read_noise(settings, derived)} == {"cpu", "network"}
+
+
+def test_a_rollback_without_noise_says_why_there_is_no_interval(settings):
+    versions(settings)
+    head = roll_back(settings, JOB, "back-1", WISH)
+    promises = {row.figure: row for row in read_promises(settings, JOB, head.plan_id)}
+    assert promises["load_distance_pct"].low is None
+    assert "taken by an earlier version" in promises["load_distance_pct"].reason
 
 
 def test_the_old_content_is_in_force_as_a_new_version_and_the_log_says_why(settings):

@@ -75,7 +75,7 @@ def test_two_attempts_at_once_leave_one_draft_with_each_row_once(settings, polic
     same = [make_draft(settings, snapshot, SolveOptions()) for _ in range(2)]
     other = make_draft(settings, snapshot, SolveOptions(budget_moves=2))
     for made in (*same, other):
-        write_draft(settings, made.draft, made.content)
+        write_draft(settings, made)
     plans = read_plans(settings, JOB)
     assert [plan.plan_id for plan in plans] == [same[0].draft.plan_id]
     assert len(read_assignment(settings, JOB, plans[0].plan_id)) == 8
@@ -247,10 +247,10 @@ def test_the_table_refuses_a_plan_that_loses_by_its_weights(settings):
     made = make_draft(settings, snapshot, SolveOptions())
     loses = replace(made.draft, traffic_weight=0.5)
     with pytest.raises(Exception, match="1 rows failed validation check"):
-        write_draft(settings, loses, made.content)
+        write_draft(settings, replace(made, draft=loses))
     assert read_plans(settings, JOB) == []
     better = replace(loses, drained_moves=1, load_distance_pct=0.0)
-    write_draft(settings, better, made.content)
+    write_draft(settings, replace(made, draft=better))
     assert len(read_plans(settings, JOB)) == 1
 
 

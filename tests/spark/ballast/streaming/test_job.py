@@ -185,7 +185,7 @@ def test_a_head_that_cannot_be_read_does_not_stop_the_job(bench, monkeypatch, ca
     def broken(*_):
         raise OSError("storage is away")
 
-    monkeypatch.setattr("ballast.streaming.runtime.read_head", broken)
+    monkeypatch.setattr("ballast.streaming.batch_runner.read_head", broken)
     with bench.start() as running:
         bench.feed()
         running.drain()

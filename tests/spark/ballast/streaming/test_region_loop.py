@@ -31,8 +31,8 @@ from spark_jobs.draft.draft_plan import draft_plan
 from spark_jobs.draft.solve_arguments import SolveOptions
 from spark_jobs.outcome.plan_measurement import measure_plan
 from spark_jobs.publication.publisher import publish_plan
-from spark_jobs.snapshot.condenser import condense
 from spark_jobs.snapshot.run_context import SnapshotRequest
+from spark_jobs.snapshot.take_snapshot import condense
 from tests.support.limits import limit_s
 from tests.support.metrics import write_windows
 from tests.support.policies import small_policy

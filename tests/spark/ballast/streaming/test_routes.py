@@ -11,9 +11,9 @@ from ballast.contracts.errors import BallastError
 from ballast.store.plans import read_acks
 from ballast.streaming import Operator
 from ballast.streaming.job_state import placement_in_force, read_states
-from ballast.streaming.node import BatchWork
+from ballast.streaming.node_task import BatchWork
 from ballast.streaming.routing import first_placement, key_group_of, node_indexes
-from ballast.streaming.stages import SentRoutes, routed_source
+from ballast.streaming.spark_stages import SentRoutes, routed_source
 from tests.support.streaming_bench import POLICY, WORDS, Bench
 from tests.support.streaming_parts import (
     JOB,

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import math
+import shutil
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ballast.store.plans import read_assignment, read_outcomes, read_plans
-from ballast.store.tables import append
+from ballast.store.plans import (
+    read_assignment,
+    read_log,
+    read_outcomes,
+    read_plans,
+    read_promises,
+)
+from ballast.store.tables import address, append
 from spark_jobs.outcome.plan_measurement import measure_plan
 from spark_jobs.publication.heads import head_of
+from tests.support.earlier import without_columns
 from tests.support.metrics import START, write_windows
 from tests.support.policies import small_policy
 from tests.support.snapshots import uneven, write_draft
@@ -42,8 +50,13 @@ def ack(settings, draft, status="applied", **fields):
 
 @pytest.fixture
 def draft(settings):
+    """A plan that is in force as version 1, made without knowing the noise of the loads."""
+    return in_force(settings, POLICY)
+
+
+def in_force(settings, policy, **rows):
     """A plan that is in force as version 1."""
-    write_draft(settings, POLICY, "run-1", placement=uneven(POLICY))
+    write_draft(settings, policy, "run-1", placement=uneven(policy), **rows)
     (draft,) = read_plans(settings, JOB)
     append(settings, "plans.heads", [head_of(draft, datetime.now(UTC)).to_row()])
     return draft
@@ -71,7 +84,7 @@ def write(settings, draft, windows, **rows):
         return other(table, row) if other else row
 
     arguments = {"nodes": placed(settings, draft), **rows, "change": versioned}
-    return write_windows(settings, POLICY, START, windows, **arguments)
+    return write_windows(settings, arguments.pop("policy", POLICY), START, windows, **arguments)
 
 
 def test_a_kept_promise_is_measured_from_the_windows_after_the_plan(settings, sessions, draft):
@@ -96,6 +109,88 @@ def test_a_kept_promise_is_measured_from_the_windows_after_the_plan(settings, se
     # The same run again writes nothing and needs no session.
     assert measure(settings, no_session, end + timedelta(hours=1)) == rows
     assert read_outcomes(settings, JOB) == rows
+
+
+@pytest.mark.parametrize(
+    ("extra", "side", "events"),
+    [
+        (1.3, "inside", []),
+        (1.0, "below", []),
+        (2.6, "above", []),
+        (9.0, "above", ["promise_broken"]),
+    ],
+)
+def test_windows_after_the_take_up_are_inside_below_or_above_the_interval(
+    settings, sessions, extra, side, events, caplog
+):
+    """Windows before the take-up, with quite other loads, are in the period and do not count."""
+    draft = in_force(settings, POLICY, noise_pct=60.0)
+    promises = {row.figure: row for row in read_promises(settings, JOB, draft.plan_id)}
+    load = promises["load_distance_pct"]
+    nodes = placed(settings, draft)
+
+    def loads(operator, group, window):
+        if window < APPLIED_AT_BATCH:
+            return 9999.0 * group
+        return 500.0 * (extra if nodes[operator, group] == "node-0" else 1.0)
+
+    ack(settings, draft)
+    end = write(settings, draft, 8, loads=loads)
+    with caplog.at_level("INFO", "ballast.progress"):
+        rows = {row.figure: row for row in measure(settings, sessions, end)}
+    found = rows["load_distance_pct"]
+    assert (found.promised, found.low, found.high) == (load.expected, load.low, load.high)
+    assert found.measured == pytest.approx(100 * (extra - 1) / (extra + 1), abs=1e-9)
+    assert (found.side, found.windows) == (side, 5)
+    logged = read_log(settings, JOB)
+    assert [row.event for row in logged] == events
+    assert all(f"interval {load.low:.2f} to {load.high:.2f}" in row.reason for row in logged)
+    assert "(90 % interval" in caplog.text
+    # A job that is not scaled is measured node by node, too.
+    node = rows["cpu_load_cores/node-0"]
+    assert node.promised == pytest.approx(promises["cpu_load_cores/node-0"].expected)
+    assert node.measured == pytest.approx(4 * 0.1 * extra)
+    assert (rows["moves"].low, rows["moves"].high, rows["moves"].side) == (4.0, 4.0, "inside")
+
+
+def test_of_periods_of_one_window_there_is_a_promise_without_an_interval(settings, sessions):
+    policy = small_policy(JOB, statistics_period_s=5)
+    draft = in_force(settings, policy)
+    ack(settings, draft)
+    end = write(settings, draft, 5, policy=policy, loads=500.0)
+    rows = {row.figure: row for row in measure(settings, sessions, end)}
+    found = rows["load_distance_pct"]
+    assert found.windows == 1
+    assert found.promised == pytest.approx(0.0)
+    assert (found.low, found.high, found.side) == (None, None, None)
+
+
+def test_a_key_group_with_load_in_one_window_counts_with_its_mean(settings, sessions):
+    draft = in_force(settings, POLICY, noise_pct=60.0)
+    ack(settings, draft)
+
+    def loads(operator, group, window):
+        if (operator, group) != ("parse", 1):
+            return 500.0
+        return 5 * 500.0 if window == 6 else 0.0
+
+    end = write(settings, draft, 8, loads=loads)
+    rows = {row.figure: row for row in measure(settings, sessions, end)}
+    assert rows["load_distance_pct"].windows == 5
+    assert rows["load_distance_pct"].measured == pytest.approx(0.0, abs=1e-9)
+    assert rows["load_distance_pct"].side == "below"
+
+
+def test_a_plan_of_an_earlier_version_is_measured_as_before(settings, sessions, draft):
+    """Its warehouse has neither the table of promises nor the new columns of outcomes."""
+    shutil.rmtree(address(settings, "plans.promises"))
+    without_columns(settings, "plans.outcomes", ["low", "high", "side"])
+    ack(settings, draft)
+    end = write(settings, draft, 8, loads=500.0)
+    rows = {row.figure: row for row in measure(settings, sessions, end)}
+    assert rows["load_distance_pct"].promised == pytest.approx(draft.load_distance_pct)
+    assert rows["load_distance_pct"].side is None
+    assert read_outcomes(settings, JOB)[0].side is None
 
 
 def test_a_job_that_renumbered_its_batches_is_measured_without_the_first_window(

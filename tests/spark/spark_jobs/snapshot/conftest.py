@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Snapshot
 from ballast.contracts.settings import Settings
-from spark_jobs.snapshot.condenser import condense
 from spark_jobs.snapshot.run_context import SnapshotRequest
+from spark_jobs.snapshot.take_snapshot import condense
 
 Condense = Callable[[Settings, JobPolicy, str, datetime], Snapshot]
 

@@ -12,11 +12,11 @@ from ballast.contracts.errors import GateFailed
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_log
 from ballast.store.tables import append, read_rows
-from spark_jobs.snapshot.condenser import condense
 from spark_jobs.snapshot.incomplete_period import expected_groups
 from spark_jobs.snapshot.loads import LOADS
 from spark_jobs.snapshot.run_context import SnapshotRequest
 from spark_jobs.snapshot.stranded_key_groups import KnownLoads, stranded_loads
+from spark_jobs.snapshot.take_snapshot import condense
 from tests.spark.spark_jobs.snapshot.conftest import Condense
 from tests.support.metrics import START, round_robin, write_windows
 from tests.support.policies import small_policy

@@ -9,7 +9,7 @@ import pytest
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_log
 from spark_jobs.condense import main
-from spark_jobs.program.arguments import utc_time
+from spark_jobs.program.arguments import parse_time
 from tests.support.policies import small_policy, write_policy
 
 
@@ -56,4 +56,4 @@ def test_bad_arguments_are_refused(settings: Settings, changed: dict[str, str]) 
 def test_times_without_a_zone_are_utc() -> None:
     noon = datetime(2026, 11, 16, 12, tzinfo=UTC)
     for text in ("2026-11-16T12:00:00", "2026-11-16T12:00:00Z", "2026-11-16T13:00:00+01:00"):
-        assert utc_time(text) == noon
+        assert parse_time(text) == noon

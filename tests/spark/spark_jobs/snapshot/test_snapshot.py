@@ -15,7 +15,7 @@ from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Snapshot
 from ballast.contracts.settings import Settings
 from ballast.store.tables import append, open_table, read_rows
-from spark_jobs.snapshot import condenser
+from spark_jobs.snapshot import take_snapshot
 from spark_jobs.snapshot.run_context import SnapshotRequest
 from spark_jobs.snapshot.window_rows import of_job_since
 from spark_jobs.warehouse.spark_tables import read_table
@@ -140,7 +140,7 @@ def test_retry_finds_the_snapshot_without_spark(taken: Taken) -> None:
         raise AssertionError("a session was opened")
 
     request = SnapshotRequest(taken.policy, "run-1", taken.end + timedelta(hours=1))
-    assert condenser.condense(taken.settings, request, no_session) == taken.snapshot
+    assert take_snapshot.condense(taken.settings, request, no_session) == taken.snapshot
 
 
 def test_of_two_attempts_that_saw_different_versions_one_is_in_force(
@@ -148,9 +148,9 @@ def test_of_two_attempts_that_saw_different_versions_one_is_in_force(
 ) -> None:
     """The second attempt began before the first had ended, and new windows came in between."""
     end = write_windows(taken.settings, taken.policy, taken.end, 1, plan_version=3)
-    known = condenser.snapshot_of_run
+    known = take_snapshot.snapshot_of_run
     answers = iter([None])
-    monkeypatch.setattr(condenser, "snapshot_of_run", lambda *args: next(answers, known(*args)))
+    monkeypatch.setattr(take_snapshot, "snapshot_of_run", lambda *args: next(answers, known(*args)))
     assert take(taken.settings, taken.policy, "run-1", end) == taken.snapshot
     rows = read_rows(taken.settings, "snapshots.snapshots", job=taken.policy.job)
     assert rows.num_rows == 1

@@ -13,7 +13,8 @@ import pytest
 from ballast.cli.approve import unsettled_s
 from ballast.cli.main import main
 from ballast.contracts.settings import load_settings
-from ballast.store.tables import append, ensure_tables
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import append
 from tests.support.http_script import Script, serving
 from tests.support.rows import row_of
 

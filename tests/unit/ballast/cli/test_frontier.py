@@ -17,7 +17,7 @@ from ballast.cli.convert import to_folder
 from ballast.cli.main import main
 from ballast.contracts.settings import load_settings
 from ballast.problems import write_problem
-from ballast.store.tables import ensure_tables
+from ballast.store.table_schema import ensure_tables
 from solvers.model.budget import Budget
 from solvers.model.objective import Objective
 from tests.support.policies import small_policy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ import pytest
 
 from ballast.cli.main import main
 from ballast.contracts.settings import Settings, load_settings
-from ballast.store.tables import append, ensure_tables
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import address, append
 from tests.support.earlier import without_columns
 from tests.support.policies import small_policy, write_policy
 from tests.support.rows import NOW, row_of
@@ -50,6 +52,7 @@ def warehouse(settings: Settings) -> Settings:
                     bound_pct=1.5,
                     gap_pct=0.0 if number == 1 else 0.5,
                     solver_seconds=2.0,
+                    precision=None if number == 1 else "measured",
                     held_back_json=None,
                     advice="parse, count could be one\nand 2 more components",
                     trace_json='[[0.0, "start", 40.0], [0.5, "search", 2.0], [0.7, "milp", 9.0]]',
@@ -72,7 +75,12 @@ def warehouse(settings: Settings) -> Settings:
         reason="")])  # fmt: skip
     append(settings, "plans.outcomes", [row_of(
         "plans.outcomes", job="clicks", version=2, plan_id="p2", figure="load_distance_pct",
-        promised=2.0, measured=2.5)])  # fmt: skip
+        unit="% of mean", promised=2.0, measured=2.5, low=0.9, high=3.4,
+        side="inside")])  # fmt: skip
+    append(settings, "plans.promises", [row_of(
+        "plans.promises", job="clicks", plan_id="p2", figure="load_distance_pct",
+        unit="% of mean", expected=2.0, low=0.9, high=3.4, lowest=0.2, highest=5.0,
+        reason="")])  # fmt: skip
     return settings
 
 
@@ -86,6 +94,57 @@ def test_list_shows_versions_and_what_became_of_each(capsys: pytest.CaptureFixtu
     rows = run_json(capsys, "plans", "list", "clicks")
     assert [(r["version"], r["in_force"], r["last_event"]) for r in rows] == [
         (1, False, "published"), (2, True, "published"), (None, False, "dry_run")]  # fmt: skip
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_list_has_the_promised_interval_and_the_measured_side(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = run_json(capsys, "plans", "list", "clicks")
+    assert (rows[1]["load_distance"]["low"], rows[1]["load_distance"]["side"]) == (0.9, "inside")
+    assert main(["plans", "list", "clicks"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "2.0 % (0.9 to 3.4)  2.50 % (inside)" in lines[3]
+    assert "4.00 %" in lines[2]
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_promises_are_a_picture_of_intervals_over_the_versions(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["plans", "promises", "clicks"]) == 0
+    text = capsys.readouterr().out
+    (line,) = [line for line in text.splitlines() if line.strip().startswith("2  ")]
+    assert line.index("[") < line.index("|") < line.index("o") < line.index("]")
+    assert line.endswith("2.0 % (0.9 to 3.4)  2.50 % (inside)")
+    assert "1 of 1 version was measured inside (100 %); 90 % are promised" in text
+    assert "No interval for version 1: the plan is of an earlier version of Ballast" in text
+    found = run_json(capsys, "plans", "promises", "clicks", "--limit", "1")
+    assert (found["promised_inside_pct"], found["inside"], found["above"]) == (90.0, 1, 0)
+    assert [(row["version"], row["side"]) for row in found["versions"]] == [(2, "inside")]
+
+
+def test_a_warehouse_of_an_earlier_version_has_no_promises_and_says_so(
+    warehouse: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(address(warehouse, "plans.promises"))
+    shutil.rmtree(address(warehouse, "snapshots.noise"))
+    without_columns(warehouse, "plans.outcomes", ["low", "high", "side"])
+    without_columns(warehouse, "plans.plans", ["precision", "gain_chance_pct"])
+    assert main(["plans", "promises", "clicks"]) == 0
+    text = capsys.readouterr().out
+    assert "No version with an interval was measured yet" in text
+    assert "No interval for versions 1, 2: the plan is of an earlier version of Ballast" in text
+    assert run_json(capsys, "plans", "show", "clicks")["promises"] == []
+    status = run_json(capsys, "status", "clicks")
+    assert (status["load_distance_low_pct"], status["load_distance_side"]) == (None, None)
+    assert "earlier version" in status["no_interval_reason"]
+
+
+@pytest.mark.usefixtures("settings")
+def test_a_job_without_versions_has_no_promises(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plans", "promises", "clicks"]) == 0
+    assert "trigger reoptimize__clicks" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("warehouse")
@@ -103,7 +162,8 @@ def test_show_gives_the_plan_in_force_with_its_outcome(capsys: pytest.CaptureFix
     assert main(["plans", "show", "clicks"]) == 0
     text = capsys.readouterr().out
     assert "version 2, plan p2" in text
-    assert "2.500" in text
+    assert "2.0 % (0.9 to 3.4)" in text
+    assert "2.50 % (inside)" in text
     assert "at most 0.50 points from the best possible" in text
     assert "2.00 % after 0.50 s (search)" in text
     assert "Advice: parse, count could be one.\nAdvice: and 2 more components." in text
@@ -188,6 +248,37 @@ def test_status_says_what_is_in_force_and_how_it_does(capsys: pytest.CaptureFixt
         2.0,
         2.5,
     )
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_status_has_the_interval_the_side_and_the_noise(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status = run_json(capsys, "status", "clicks")
+    assert (status["load_distance_low_pct"], status["load_distance_high_pct"]) == (0.9, 3.4)
+    assert (status["load_distance_side"], status["versions_inside"]) == ("inside", 1)
+    assert status["noise"]["reason"] == "the job has no snapshot yet"
+    assert main(["status", "clicks"]) == 0
+    lines = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines())
+    said = {name: value.strip() for name, value in lines.items()}
+    assert said["load distance promised"] == "2.0 % (0.9 to 3.4)"
+    assert said["load distance measured"] == "2.50 % (inside)"
+    assert said["noise"] == "the job has no snapshot yet"
+    assert said["versions inside"].endswith("90 % are promised")
+
+
+def test_status_says_why_the_newest_run_changed_nothing(
+    warehouse: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_json(capsys, "status", "clicks")["no_change"] is None
+    said = "the difference of 2.1 points is within the noise of 3.4 of these 12 windows"
+    draft = row_of(
+        "plans.plans", job="clicks", plan_id="p4", run_id="r4", status="unchanged", reason=said,
+        moves=0, forced_moves=0, bytes=0, forced_bytes=0, created_at=NOW + timedelta(hours=1),
+        trace_json="[]", held_back_json=None,
+    )  # fmt: skip
+    append(warehouse, "plans.plans", [draft])
+    assert run_json(capsys, "status", "clicks")["no_change"] == f"T{said[1:]}."
 
 
 def test_status_tells_trouble_that_lasts_from_trouble_that_is_over(

@@ -12,7 +12,8 @@ from ballast.cli.main import main
 from ballast.contracts.settings import Settings, load_settings
 from ballast.contracts.tables import TABLES
 from ballast.store.plans import read_head
-from ballast.store.tables import ensure_tables, open_table
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import open_table
 from bench.make_problem import main as make_problem
 from spark_jobs.publication.publisher import publish_plan
 from tests.support.policies import small_policy

@@ -93,6 +93,7 @@ def test_a_policy_may_weigh_resources_and_cap_others() -> None:
         (["edges"], [{"from": "parse", "to": "parse"}], "policy", "cycle"),
         (["budgets"], {"moves": -1}, "budgets.moves", "-1"),
         (["objective"], {"resources": ["memory"]}, "policy", "capacity.memory_bytes"),
+        (["objective"], {"kind": "collocate"}, "objective.kind", "'balance' or 'joint'"),
         (["nodes"], [{"id": "n1", "draining": True}], "policy", "every node is draining"),
         (["dead_after_windows"], 1, "dead_after_windows", "1"),
         (["colour"], "red", "colour", "not a field"),
@@ -133,10 +134,7 @@ def test_a_missing_field_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("path", "value", "field"),
-    [
-        (["objective"], {"kind": "collocate"}, "objective.kind"),
-        (["solver"], {"method": "magic"}, "solver.method"),
-    ],
+    [(["solver"], {"method": "magic"}, "solver.method")],
 )
 def test_a_feature_that_is_not_built_is_refused_not_ignored(
     path: list[Any], value: Any, field: str

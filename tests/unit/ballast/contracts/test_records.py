@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ballast.contracts.records import RECORDS, Head, Record, ScalingRow, field_names
+from ballast.contracts import records
+from ballast.contracts.records import DraftSummary, Head, Record, ScalingRow, field_names
 from ballast.contracts.tables import TABLES
 
 TYPES = {
@@ -17,6 +18,13 @@ TYPES = {
     "timestamp": "datetime",
     "array<string>": "tuple[str, ...]",
 }
+RECORDS = [
+    record
+    for record in vars(records).values()
+    if isinstance(record, type)
+    and issubclass(record, Record)
+    and record not in (Record, DraftSummary)
+]
 AT = datetime(2026, 11, 18, tzinfo=UTC)
 HEAD = Head(job="clicks", version=3, plan_id="p", content_hash="h", run_id="r", published_at=AT)
 

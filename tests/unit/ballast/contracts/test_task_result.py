@@ -9,9 +9,11 @@ import pytest
 from ballast.contracts.errors import GateFailed, NotFound
 from ballast.contracts.task_result import (
     RESULT_FILE_VARIABLE,
+    Notice,
     Refusal,
     read_task_result,
     refusal_of,
+    write_task_notices,
     write_task_refusal,
     write_task_result,
 )
@@ -31,6 +33,18 @@ def test_values_are_added_to_what_was_handed_on_before(handoff: Path) -> None:
     assert list(handoff.parent.iterdir()) == [handoff]
 
 
+def test_notices_take_the_place_of_those_set_before(handoff: Path) -> None:
+    write_task_notices(Notice("published", "version 4"))
+    write_task_result(outcome="published")
+    write_task_notices(Notice("rolled_back", "to version 2"), Notice("late", "late"))
+    assert read_task_result(handoff) == {
+        "outcome": "published",
+        "notices": [
+            {"kind": "rolled_back", "text": "to version 2"}, {"kind": "late", "text": "late"}
+        ],
+    }  # fmt: skip
+
+
 def test_a_refusal_says_whether_waiting_may_cure_it(handoff: Path) -> None:
     write_task_refusal(GateFailed("node-1 is silent"), "node-1 is silent")
     assert refusal_of(read_task_result(handoff)) == Refusal("GateFailed", "node-1 is silent", True)
@@ -41,6 +55,7 @@ def test_a_refusal_says_whether_waiting_may_cure_it(handoff: Path) -> None:
 def test_without_a_task_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(RESULT_FILE_VARIABLE, raising=False)
     write_task_result(outcome="published")
+    write_task_notices(Notice("published", "version 4"))
 
 
 @pytest.mark.parametrize("text", [None, "", "[1]", '{"half'])

@@ -25,7 +25,8 @@ from ballast.readmodel.job_history import JobHistory
 from ballast.readmodel.placement import node_loads
 from ballast.store.cache import TableCache
 from ballast.store.plans import read_routes
-from ballast.store.tables import address, append, ensure_tables, open_table
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import address, append, open_table
 from bench.review_page.warehouse import SampleJob, ids_of, job_policy, write_job
 from tests.support.streaming_plans import weight_row
 

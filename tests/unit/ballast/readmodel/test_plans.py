@@ -46,10 +46,32 @@ def test_a_glance_shows_version_promise_and_what_was_measured(history: JobHistor
     assert line.ack is not None
     assert (line.version, line.ack.status, line.plans) == (VERSIONS, "applied", VERSIONS)
     assert line.plan is not None
-    assert line.load_distance_measured_pct == pytest.approx(1.08 * line.plan.load_distance_pct)
+    assert line.load_distance is not None
+    assert line.load_distance.measured == pytest.approx(1.08 * line.plan.load_distance_pct)
     assert line.last_event is not None
     assert line.last_event.event == "published"
     assert line.last_refusal is None
+
+
+def test_the_newest_draft_that_changes_nothing_is_the_verdict_until_a_later_run_makes_none(
+    copy: Settings,
+) -> None:
+    cache = TableCache(copy)
+    assert job_summary(JobHistory(cache, JOB)).no_change is None
+    plan = cache.read("plans.plans", JOB, [("plan_id", "=", ids_of(JOB, 1)[2])]).to_pylist()[0]
+    at = datetime(2027, 1, 1, tzinfo=UTC)
+    said = "the difference of 2.1 points is within the noise of 3.4"
+    unchanged = {"plan_id": "f" * 16, "run_id": "quiet", "status": "unchanged", "reason": said}
+    append(copy, "plans.plans", [plan | unchanged | {"created_at": at}])
+    found = job_summary(JobHistory(cache, JOB)).no_change
+    assert found is not None
+    assert (found.run_id, found.reason) == ("quiet", said)
+    gate = {
+        "job": JOB, "at": at + timedelta(minutes=10), "event": "gate_failed", "version": None,
+        "plan_id": None, "run_id": "later", "actor": "condense", "reason": "silent",
+    }  # fmt: skip
+    append(copy, "plans.log", [gate])
+    assert job_summary(JobHistory(cache, JOB)).no_change is None
 
 
 def test_the_timeline_has_every_version_with_its_approver(history: JobHistory) -> None:
@@ -162,7 +184,7 @@ def test_loads_per_node_are_those_of_the_problem_before_and_with_the_plan(
 ) -> None:
     snapshot = snapshot_of_run(settings, JOB, ids_of(JOB, 3)[0])
     assert snapshot is not None
-    _, columns = read_snapshot(settings, snapshot)
+    columns = read_snapshot(settings, snapshot).problem
     rows = read_assignment(settings, JOB, ids_of(JOB, 3)[2])
     before = dict.fromkeys(columns.node_ids, 0.0)
     promised = dict(before)

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 
 from ballast.store import paging
-from ballast.store.paging import Order, read_page
+from ballast.store.paging import Order, PageRange, read_page
 
 ORDERS = [Order(("name", "number")), Order(("name", "number"), descending="size")]
 
@@ -47,7 +47,7 @@ def test_pages_of_unordered_files_are_in_order_and_complete(
     after = None
     pages = 0
     while True:
-        page = read_page(table, "a", where=[], order=order, limit=limit, after=after)
+        page = read_page(table, "a", where=[], order=order, span=PageRange(limit, after))
         found += page.rows
         after = page.after
         pages += 1
@@ -71,7 +71,7 @@ def test_rows_in_order_are_read_from_the_groups_of_their_page_alone(
         paging, "_first", lambda rows, *rest: read.append(rows.num_rows) or first(rows, *rest)
     )
     page = read_page(
-        DeltaTable(tmp_path / "t"), "a", where=[], order=ORDERS[0], limit=10, after=("n", 649)
+        DeltaTable(tmp_path / "t"), "a", where=[], order=ORDERS[0], span=PageRange(10, ("n", 649))
     )
     assert [row["number"] for row in page.rows] == list(range(650, 660))
     assert len(read) == 1

@@ -19,14 +19,8 @@ from ballast.contracts.schemas import arrow_schema, check_constraints
 from ballast.contracts.settings import Settings, load_settings
 from ballast.contracts.tables import TABLES
 from ballast.store.plans import read_routes
-from ballast.store.tables import (
-    address,
-    append,
-    append_once,
-    ensure_tables,
-    open_table,
-    read_rows,
-)
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import address, append, append_once, open_table, read_rows
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ import pytest
 
 from ballast.contracts.settings import load_settings
 from ballast.store.plans import read_acks
-from ballast.store.tables import ensure_tables
+from ballast.store.table_schema import ensure_tables
 from ballast.streaming.acks import AckBook
 
 

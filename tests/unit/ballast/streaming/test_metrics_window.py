@@ -11,19 +11,19 @@ import pytest
 from ballast.streaming.batch_figures import BatchFigures, GroupFigures
 from ballast.streaming.heavy_keys import KEPT_IN_WINDOW, Summary, exact
 from ballast.streaming.ledger import Flusher, Ledger
+from ballast.streaming.metrics_rows import (
+    key_group_rows,
+    key_pair_rows,
+    load_distance_pct,
+    node_rows,
+    traffic_rows,
+)
 from ballast.streaming.metrics_window import (
     CountedBatch,
     MetricsWindow,
     covered_windows,
     first_open_window,
     window_start,
-)
-from ballast.streaming.metrics_writer import (
-    key_group_rows,
-    key_pair_rows,
-    load_distance_pct,
-    node_rows,
-    traffic_rows,
 )
 from tests.support.streaming_parts import policy_of
 

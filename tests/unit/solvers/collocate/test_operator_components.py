@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ballast.contracts.errors import InvalidInput
-from solvers.collocate.operator_components import advise, are_compatible, is_component
+from solvers.collocate.clusters import connected_sets
+from solvers.collocate.operator_components import advise, are_compatible
 
 LINEAR_ROAD = {
     "Forwarder": frozenset({"Ts", "Vid", "XWay", "Dir", "Seg", "Spd", "Pos", "Type"}),
@@ -27,6 +29,19 @@ STREAMS = [
     ("SegVolume", "TollCalculator"),
 ]
 EVEN = [(a, b, 1.0) for a, b in STREAMS]
+
+
+def is_component(
+    keys: Mapping[str, frozenset[str]],
+    edges: Sequence[tuple[str, str, float]],
+    operators: Sequence[str],
+) -> bool:
+    """Return whether the operators are compatible, and connected by the edges among them."""
+    index = {name: i for i, name in enumerate(operators)}
+    inside = [(index[a], index[b]) for a, b, _ in edges if a in index and b in index]
+    sets = connected_sets(len(operators), [a for a, _ in inside], [b for _, b in inside])
+    is_connected = len(operators) == 1 or any(len(s) == len(operators) for s in sets)
+    return is_connected and are_compatible(keys, operators)
 
 
 def test_compatibility_is_not_transitive_on_linear_road() -> None:

@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvers.key_routing.feasible_moves import KeyPartners, LoadLimits, MoveEffects, select_feasible
 from solvers.key_routing.key_graph import KeyGraph
+from solvers.key_routing.node_load_limits import (
+    KeyPartners,
+    LoadLimits,
+    MoveEffects,
+    select_feasible,
+)
 
 INF = np.inf
 

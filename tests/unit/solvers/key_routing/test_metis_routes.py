@@ -6,7 +6,7 @@ import pytest
 
 from solvers.key_routing.key_graph import KeyGraph
 from solvers.key_routing.metis_routes import Routes, match_labels, metis_routes
-from solvers.key_routing.route_quality import route_quality
+from solvers.key_routing.route_quality import quality
 
 TWEETS = [
     (b"Asia", b"#java", 30.0),
@@ -31,7 +31,7 @@ def test_a_pair_saves_its_frequency_times_n_minus_1_over_n() -> None:
     """[MW16-LOCALITY, 3.2], against hashing, over many keys."""
     n, pairs = 5, [(f"a{i}".encode(), f"b{i}".encode(), 1.0) for i in range(4000)]
     graph = KeyGraph.from_counts(pairs)
-    hashed = route_quality(graph, Routes.hashed(n)).locality
+    hashed = quality(graph, Routes.hashed(n).servers_of(graph), n).locality
     assert hashed == pytest.approx(100.0 / n, abs=2.0)
 
 

@@ -273,7 +273,7 @@ def test_keys_that_do_not_pay_are_named_with_both_figures() -> None:
     assert {held.what[0] for held in found.held} == wanted
     assert {(held.kind, held.count, held.saved_rate) for held in found.held} == {("key", 1, 10.0)}
     of_left = next(held for held in found.held if held.what[0].endswith("of parse"))
-    assert of_left.reason == "saves 10 remote records over its life, costs the worth of 2000"
+    assert of_left.reason == "saves 10 remote records over its lifetime, costs as much as 2000"
     planned = allocate(Objective("joint", 30.0, gate=dear), problem, Budget(moves=0), Stop(steps=5))
     made = route_keys(
         planned,

@@ -8,26 +8,23 @@ import pytest
 from ballast.contracts.errors import InvalidInput
 from solvers.key_routing.key_bytes import key_bytes
 from solvers.key_routing.routing_table import hash_server
-from solvers.key_routing.two_choices import TwoChoices, run_two_choices, two_choices
+from solvers.key_routing.two_choices import TwoChoices, two_choices
 
 
 def test_two_choices_level_the_load_and_split_the_state() -> None:
-    rng = np.random.default_rng(1)
-    keys = [f"k{i}" for i in rng.zipf(1.6, 20_000) % 500]
-    outcome = run_two_choices([(key, 1.0) for key in keys], 8)
-    hashed = np.bincount([hash_server(key_bytes(k), 8) for k in keys], minlength=8)
-    assert outcome.load.max() < hashed.max()
-    assert outcome.load.sum() == len(keys)
-    assert len(set(keys)) < outcome.partials <= 2 * len(set(keys))
-    assert outcome.merges == outcome.merge_load.sum() > 0
+    keys = np.random.default_rng(1).zipf(1.6, 20_000) % 500
+    names = [key_bytes(f"k{i}") for i in range(500)]
+    sent = TwoChoices.hashed(names, 8).send(keys)
+    hashed = np.bincount([hash_server(names[k], 8) for k in keys], minlength=8)
+    assert np.bincount(sent, minlength=8).max() < hashed.max()
+    n_states = len(np.unique(keys * 8 + sent))
+    assert len(np.unique(keys)) < n_states <= 2 * len(np.unique(keys))
 
 
 def test_a_key_only_ever_goes_to_its_two_servers() -> None:
-    outcome = run_two_choices([("one", 1.0)] * 10, 50, n_sources=3)
-    used = set(np.flatnonzero(outcome.load).tolist())
-    assert used <= set(two_choices(b"one", 50))
-    # Each source knows its own count alone: 4, 3 and 3 records, 2 + 2 + 2 of them to the first.
-    assert outcome.load[two_choices(b"one", 50)[0]] == 6
+    sent = TwoChoices.hashed([b"one"], 50).send(np.zeros(10, dtype=np.int64))
+    first, second = two_choices(b"one", 50)
+    assert np.bincount(sent, minlength=50)[[first, second]].tolist() == [5, 5]
 
 
 @pytest.mark.parametrize("at_once", [1, 50])
@@ -47,6 +44,6 @@ def test_two_choices_of_numbered_keys_are_two_and_the_less_loaded_is_taken(at_on
 
 def test_two_choices_need_servers_to_choose_from() -> None:
     with pytest.raises(InvalidInput, match="n_servers is 0"):
-        run_two_choices([("one", 1.0)], 0)
+        two_choices(b"one", 0)
     with pytest.raises(InvalidInput, match="n_servers is 1"):
         TwoChoices.drawn(1, 1, 3)

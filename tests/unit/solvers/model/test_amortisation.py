@@ -31,24 +31,24 @@ def test_a_plan_is_not_expected_to_outlive_what_was_watched() -> None:
 def test_the_gates_memory_follows_each_plan_as_it_ages() -> None:
     memory = AmortisationMemory(floor=20.0)
     assert (memory.life, memory.trust) == (1.0, 1.0)
-    memory.planned(10.0)
-    memory.served([70.0], realised_gain=5.0)
-    memory.planned(10.0)
-    memory.served([45.0, 70.0], realised_gain=2.0)
+    memory.record_plan(10.0)
+    memory.record_period([70.0], realised_gain=5.0)
+    memory.record_plan(10.0)
+    memory.record_period([45.0, 70.0], realised_gain=2.0)
     # The first plan kept half of its 50 points above the floor; both kept 7 of 20 points, and a
     # point is taken as kept beforehand.
     assert memory.life == pytest.approx(2.0)
     assert memory.trust == pytest.approx(8 / 21)
     assert memory.gate(0.5) == AmortisationGate(0.5, life=memory.life, trust=memory.trust)
     with pytest.raises(InvalidInput):
-        memory.served([1.0], 0.0)
+        memory.record_period([1.0], 0.0)
 
 
 def test_small_disappointments_cost_little_trust_and_large_ones_can_be_earned_back() -> None:
     memory = AmortisationMemory(floor=0.0)
-    memory.planned(0.01)
-    memory.served([50.0], realised_gain=-0.01)
+    memory.record_plan(0.01)
+    memory.record_period([50.0], realised_gain=-0.01)
     assert memory.trust > 0.97
-    memory.planned(20.0)
-    memory.served([50.0, 50.0], realised_gain=-20.0)
+    memory.record_plan(20.0)
+    memory.record_period([50.0, 50.0], realised_gain=-20.0)
     assert memory.trust == LEAST_TRUST

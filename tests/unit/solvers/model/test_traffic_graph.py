@@ -19,7 +19,7 @@ from solvers.model.budget import Budget
 from solvers.model.predicted_load import predicted_load
 from solvers.model.problem import Problem
 from solvers.model.traffic_costs import TrafficCosts
-from solvers.model.traffic_graph import TrafficGraph, edges_from_names
+from solvers.model.traffic_graph import TrafficGraph
 from tests.unit.solvers.collocate.instances import (
     collocated_rate,
     pairs_apart,
@@ -49,26 +49,6 @@ def test_edges_listed_twice_and_both_ways_are_added_up() -> None:
     assert graph.rate_in.tolist() == [1.0, 5.0]
     assert graph.self_rate == 9.0
     assert graph.total_rate == 15.0
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([("k0", "k9", 1.0)], "unknown key group 'k9'"),
-        ([("k0", "k1", float("nan"))], "nan"),
-        ([("k0", "k1", -1.0)], "-1.0"),
-    ],
-)
-def test_bad_traffic_is_refused_with_its_row(
-    rows: list[tuple[str, str, float]], message: str
-) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        edges_from_names(["k0", "k1"], rows)
-
-
-def test_traffic_by_name_becomes_arrays() -> None:
-    source, target, rate = edges_from_names(["x", "y"], [("y", "x", 2.0), ("x", "x", 1.0)])
-    assert (source.tolist(), target.tolist(), rate.tolist()) == ([1, 0], [0, 0], [2.0, 1.0])
 
 
 @given(

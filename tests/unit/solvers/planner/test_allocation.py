@@ -170,7 +170,7 @@ def test_the_gate_holds_back_what_does_not_pay_and_says_so() -> None:
     held = allocate(dear, problem, Budget(), Stop(steps=5), AllocationOptions(seed=1))
     assert held.result.moves == 0
     assert held.held_back
-    assert "costs the worth of 1000" in held.held_back[0].reason
+    assert "costs as much as 1000" in held.held_back[0].reason
     cheap = Objective("joint", 30.0, gate=AmortisationGate(records_per_byte=0.05, life=10.0))
     let_through = allocate(cheap, problem, Budget(), Stop(steps=5), AllocationOptions(seed=1))
     assert let_through.result.collocation_factor == 100.0

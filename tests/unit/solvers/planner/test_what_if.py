@@ -9,6 +9,8 @@ import pytest
 
 from ballast.contracts.errors import InvalidInput
 from solvers.model.budget import Budget
+from solvers.model.noise import LoadNoise
+from solvers.model.problem import Problem
 from solvers.model.stop import Stop
 from solvers.planner.what_if import WhatIfQuestion, apply_question, nodes_that_hold, with_load_of
 from solvers.rebalance.solve import solve
@@ -46,6 +48,25 @@ def test_load_is_scaled_by_operator_or_for_all() -> None:
     assert apply_question(problem, WhatIfQuestion(scaled={"op": 2, "*": 9})).load[
         :, 0
     ].tolist() == [2.0, 4.0]
+
+
+def noisy(load: list[float], current: list[int], **rest: Any) -> Problem:
+    """A problem whose loads vary by a tenth of themselves."""
+    tenth = 0.1 * np.array(load).reshape(-1, 1)
+    return make(load, current, noise=LoadNoise(tenth, tenth, np.ones(1), 12), **rest)
+
+
+def test_scaled_loads_vary_in_proportion_and_those_of_another_time_as_they_did_then() -> None:
+    problem, other = noisy([1.0, 2.0], [0, 1]), noisy([7.0, 8.0, 9.0], [0, 0, 0], nodes=2)
+    scaled = apply_question(problem, WhatIfQuestion(added=2, gone=("n0",), scaled={"*": 3.0}))
+    assert scaled.noise is not None
+    assert scaled.noise.period_sd == pytest.approx(0.1 * scaled.load)
+    then = with_load_of(problem, other)
+    assert then.noise is not None
+    assert then.noise.mean_error == pytest.approx(0.1 * then.load)
+    unknown = make([7.0, 8.0], [0, 0], nodes=2)
+    assert with_load_of(problem, unknown).noise is None
+    assert apply_question(unknown, WhatIfQuestion(scaled={"*": 3.0})).noise is None
 
 
 def test_the_load_of_another_time_is_taken_by_name() -> None:

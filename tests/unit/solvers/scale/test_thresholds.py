@@ -11,8 +11,9 @@ from solvers.scale import Boundaries, Observation, Policy, ScalingAction, Scalin
 from tests.unit.solvers.scale.world import INTERVAL_S, measured, observe
 
 K = 0.75
+"""[DODO, 7.1.1]: the ratio of the ideal load of a node to the maximum."""
 POLICY = Policy(
-    boundaries=Boundaries.from_ideal_ratio(0.3, 0.8, K),
+    boundaries=Boundaries(lower=0.3, target=0.8 * K, upper=0.8),
     stabilisation_rounds=1,
     cool_down_s=0,
     launch_s=0,
@@ -123,4 +124,4 @@ def test_thresholds_that_cross_are_refused() -> None:
     with pytest.raises(InvalidInput, match="cross"):
         Boundaries(lower=0.9, target=0.95, upper=0.8)
     with pytest.raises(InvalidInput, match="not between"):
-        Boundaries.from_ideal_ratio(0.3, 0.8, 1.2)
+        Boundaries(lower=0.3, target=0.96, upper=0.8)

@@ -14,12 +14,13 @@ from ballast.contracts.identity import hashed_key_group
 from solvers.key_routing.decayed_statistics import CANDIDATES
 from solvers.key_routing.key_memory import KeyMemory
 from solvers.key_routing.rerouting import fullest_shares
-from solvers.key_routing.routing_effect import moves_between, problem_after, route_cost
+from solvers.key_routing.routing_effect import key_moves_between, problem_after, route_cost
 from solvers.model.budget import Budget
 from solvers.model.key_statistics import EarlierPeriod, KeyStatistics, RoutedEdge
 from solvers.model.problem import Problem
 from solvers.verify.routes import (
     BALANCE,
+    PromisedCosts,
     RoutedFacts,
     RouteRules,
     budget_violations,
@@ -143,7 +144,7 @@ def test_it_finds_what_the_solver_promises_also_of_statistics_that_are_not_whole
     found = facts.problem_after()
     assert found.load == pytest.approx(promised.load)
     assert _rates(found) == pytest.approx(_rates(promised))
-    n_bytes, pause_s = route_cost(problem, moves_between(problem, told, before, after))
+    n_bytes, pause_s = route_cost(problem, key_moves_between(problem, told, before, after))
     assert facts.figures["route_bytes"] == pytest.approx(n_bytes, abs=1)
     assert facts.figures["route_pause_s"] == pytest.approx(pause_s, abs=2e-3)
 
@@ -214,11 +215,11 @@ def test_a_key_that_comes_onto_a_node_that_drains_is_a_violation() -> None:
 @pytest.mark.parametrize(
     ("routes", "said"),
     [
-        ([("a", "x", GROUPS)], "goes to key group 3"),
-        ([("a", "x", -1)], "goes to key group -1"),
-        ([("nobody", "x", 0)], "goes to key group 0"),
+        ([("a", "x", GROUPS)], "is routed to key group 3"),
+        ([("a", "x", -1)], "is routed to key group -1"),
+        ([("nobody", "x", 0)], "is routed to key group 0"),
         ([("a", "x", 0), ("a", "x", 1)], "has 2 routes"),
-        ([("a", "x", 0), ("a", "y", 1), ("a", "z", 1)], "3 keys of 'a', allowed 2"),
+        ([("a", "x", 0), ("a", "y", 1), ("a", "z", 1)], "3 routes of 'a', allowed 2"),
     ],
 )
 def test_routes_that_cannot_be_are_violations(routes, said) -> None:
@@ -229,11 +230,13 @@ def test_routes_that_cannot_be_are_violations(routes, said) -> None:
 
 def test_what_keys_carry_counts_against_the_budget_on_top_of_what_key_groups_do() -> None:
     problem, _ = world(RECORDS_OF_ALL, {})
-    plan = {"rerouted_keys": 1, "bytes": 60, "route_bytes": 50, "forced_moves": 1,
-            "forced_bytes": 40, "pause_s": 1.1, "route_pause_s": 1.0}  # fmt: skip
+    plan = PromisedCosts(
+        rerouted_keys=1, bytes=60, route_bytes=50, forced_moves=1, forced_bytes=40, pause_s=1.1,
+        route_pause_s=1.0,
+    )  # fmt: skip
     # The forced move has 0.5 s + 40 x 1 ms: 1.56 s are left.
     assert not list(budget_violations(problem, plan, Budget(bytes=110, pause_s=1.56)))
     found = budget_violations(problem, plan, Budget(bytes=109, pause_s=1.55))
     assert [violation.promise for violation in found] == ["budget.bytes", "budget.pause_s"]
-    unrouted = {**plan, "rerouted_keys": 0}
+    unrouted = replace(plan, rerouted_keys=0)
     assert not list(budget_violations(problem, unrouted, Budget(bytes=1, pause_s=0.1)))

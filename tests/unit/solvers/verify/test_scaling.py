@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import pytest
 
+from ballast.contracts.records import ScalingRow
 from solvers.model.node_set import NodeSpec
 from solvers.model.problem import Problem
 from solvers.planner.allocation import Allocation
@@ -23,6 +25,7 @@ RULES = ScalingRules(
     max_nodes=3,
     key_groups={"op": 4},
 )
+AT = datetime(2026, 11, 18, tzinfo=UTC)
 ACTIONS = {"a": "keep", "b": "keep", "c": "drain", "x": "add"}
 
 
@@ -41,19 +44,24 @@ def problem(current: tuple[int, ...] = (0, 0, 1, 2)) -> Problem:
     )
 
 
-def rows(before: int = 2, after: int = 3, action: str = "out", **changes: Any) -> list[Any]:
-    due = {"c": changes.pop("due", [])}
+def row(subject: str, name: str, action: str, **fields: Any) -> ScalingRow:
+    return ScalingRow(
+        job="j", plan_id="p", subject=subject, subject_id=name, action=action, reason="",
+        binding="", would_change="", period_end_at=AT, decided_at=AT, **fields,
+    )  # fmt: skip
+
+
+def rows(before: int = 2, after: int = 3, action: str = "out", **changes: Any) -> list[ScalingRow]:
+    due = {"c": tuple(changes.pop("due", ()))}
     nodes = [
-        {"subject": "node", "subject_id": name, "action": act, "wanted": None, "before": None,
-         "due": due.get(name)}
-        for name, act in (ACTIONS | changes).items() if act
-    ]  # fmt: skip
-    cluster = {"subject": "cluster", "subject_id": "m", "action": action, "wanted": after,
-               "before": before, "due": None}  # fmt: skip
-    return [*nodes, cluster]
+        row("node", name, act, due=due.get(name))
+        for name, act in (ACTIONS | changes).items()
+        if act
+    ]
+    return [*nodes, row("cluster", "m", action, wanted=after, before=before)]
 
 
-def broken(of: Problem, given: list[Any], rules: ScalingRules = RULES) -> set[str]:
+def broken(of: Problem, given: list[ScalingRow], rules: ScalingRules = RULES) -> set[str]:
     return {violation.promise for violation in scaling_violations(of, rules, given)}
 
 
@@ -98,7 +106,7 @@ def test_limits_on_nodes_are_kept_but_a_job_outside_of_them_may_come_nearer() ->
 
 
 def test_operators_have_at_most_as_many_instances_as_key_groups() -> None:
-    sized = {"subject": "operator", "subject_id": "op", "action": "size", "wanted": 5, "due": None}
+    sized = row("operator", "op", "size", wanted=5)
     assert broken(problem(), [*rows(), sized]) == {"scaling.operators"}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ballast.contracts.records import WorkerWeight
 from solvers.verify.weights import RegionRules, weight_violations
 from solvers.weights import (
     BlockingHistory,
@@ -18,18 +19,17 @@ from solvers.weights import (
 NAMES = tuple("abcdefgh")
 
 
-def rows_of(rules: RegionRules, units: dict[str, int]) -> list[dict[str, object]]:
+def rows_of(
+    rules: RegionRules, units: dict[str, int], rate: float | None = None
+) -> list[WorkerWeight]:
     return [
-        {
-            "region_id": rules.region_id,
-            "worker_id": name,
-            "weight": weight,
-            "previous_weight": rules.before.get(name, 0),
-            "state": rules.state.get(name, "alive"),
-            "records_per_s": None,
-        }
+        WorkerWeight(
+            job="j", plan_id="p", region_id=rules.region_id, worker_id=name, weight=weight,
+            previous_weight=rules.before.get(name, 0), state=rules.state.get(name, "alive"),
+            records_per_s=rate, reason="",
+        )
         for name, weight in units.items()
-    ]
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -107,7 +107,5 @@ def test_a_plan_that_says_unchanged_changes_no_weight() -> None:
 
 
 def test_a_rate_must_be_one() -> None:
-    rows = rows_of(RULES, {"a": 500, "b": 300, "c": 200})
-    rows[0]["records_per_s"] = float("nan")
-    (found,) = weight_violations([RULES], rows)
-    assert found.promise == "weights.rate"
+    rows = rows_of(RULES, {"a": 500, "b": 300, "c": 200}, rate=float("nan"))
+    assert {violation.promise for violation in weight_violations([RULES], rows)} == {"weights.rate"}

@@ -43,7 +43,7 @@ from spark_jobs.publication.review_answer import APPROVED, ReviewAnswer
 from spark_jobs.publication.review_request import prepare_review
 from spark_jobs.restore.request import RollbackRequest
 from spark_jobs.restore.roll_back import roll_back
-from spark_jobs.upkeep.invariant_check import check_jobs
+from spark_jobs.upkeep.log_repair import check_jobs
 from tests.support.earlier import without_columns
 from tests.support.policies import small_policy, write_policy
 from tests.support.regions import connection_rows, connection_windows

@@ -41,7 +41,7 @@ from spark_jobs.publication.review_request import prepare_review
 from spark_jobs.publication.staleness import unusable_nodes
 from spark_jobs.restore.request import RollbackRequest
 from spark_jobs.restore.roll_back import roll_back
-from spark_jobs.upkeep.invariant_check import check_jobs
+from spark_jobs.upkeep.log_repair import check_jobs
 from tests.support.metrics import round_robin, write_windows
 from tests.support.policies import small_policy
 from tests.support.snapshots import write_snapshot
@@ -261,7 +261,7 @@ def test_what_nodes_use_is_measured_against_what_was_promised(rounds: Rounds) ->
                      for r in before.to_pylist()])  # fmt: skip
     after = before.set_column(before.schema.get_field_index("node_id"), "node_id", held)
     figures = {f.name: (f.before, f.promised, f.measured)
-               for f in node_figures(rows, before, after)}  # fmt: skip
+               for f in node_figures(rows, (), before, after)}  # fmt: skip
     assert set(figures) == {f"cpu_load_cores/{node}" for node in "abc"}
     for was, promised, measured in figures.values():
         assert promised == pytest.approx(measured)

@@ -8,7 +8,7 @@ import pytest
 
 from ballast.contracts.errors import GateFailed
 from spark_jobs.snapshot.incomplete_period import MissingKeyGroups, enough_at
-from spark_jobs.snapshot.message_text import first_names, number_ranges, utc_text
+from spark_jobs.snapshot.message_text import number_ranges, shortened_list, utc_text
 from spark_jobs.snapshot.node_states import (
     NodeActivity,
     NodeStatus,
@@ -120,7 +120,7 @@ def test_when_enough_windows_will_be_there(complete: list[int], windows_to_wait:
 
 
 def test_long_lists_are_cut() -> None:
-    assert first_names([str(n) for n in range(9)]) == "0, 1, 2, 3, 4, 5 and 3 more"
+    assert shortened_list([str(n) for n in range(9)]) == "0, 1, 2, 3, 4, 5 and 3 more"
     assert number_ranges([7, 1, 2, 3]) == ["1-3", "7"]
     many = MissingKeyGroups("op", tuple(range(0, 48, 2)), 500, 1000)
     assert str(many) == "op 0, 2, 4, 6, 8, 10, ... (500 of 1000)"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ballast.streaming.clock import ForwardClock
 from ballast.streaming.region.busy_times import BusyTimes
-from ballast.streaming.region.clock import ForwardClock
 from ballast.streaming.region.frames import LARGEST, RECORD, FrameReader, packed
 from ballast.streaming.region.in_flight import InFlight
 from ballast.streaming.region.measurement import Reading, window_between

@@ -17,7 +17,8 @@ from ballast.contracts.errors import InvalidInput, PlanRefused
 from ballast.contracts.regions import RegionPolicy
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.plans import read_acks
-from ballast.store.tables import append_once, ensure_tables, read_rows
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import append_once, read_rows
 from ballast.streaming.region import (
     OrderedRegion,
     PlanFollower,

@@ -1,4 +1,4 @@
-"""Writes windows into the metric tables, each exactly once, one commit for each table."""
+"""Rows of the metric tables, made from windows and written exactly once, a commit a table."""
 
 from __future__ import annotations
 

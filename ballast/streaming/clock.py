@@ -27,3 +27,7 @@ class ForwardClock:
             self._now += max(0.0, reading - self._last)
             self._last = reading
             return self._now
+
+    def now_ms(self) -> int:
+        """The time in whole milliseconds."""
+        return int(1000.0 * self.now())

@@ -15,6 +15,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from ballast.contracts.errors import PlanRefused
+from ballast.contracts.fault_points import fault_point
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Head
 from ballast.contracts.scaling import nodes_in_use
@@ -22,21 +23,21 @@ from ballast.contracts.settings import Settings
 from ballast.store.plans import read_head
 from ballast.streaming.acks import AckBook
 from ballast.streaming.batch_figures import BatchFigures, KeyGroup, figures_of_batch
+from ballast.streaming.clock import ForwardClock
 from ballast.streaming.decisions import DecisionLog, MoveFigures, VersionDecision
-from ballast.streaming.fault_points import fault_point
 from ballast.streaming.ledger import Ledger
-from ballast.streaming.metrics_writer import MetricsWriter
-from ballast.streaming.node import BatchWork, NodeReport, no_routes
+from ballast.streaming.metrics_rows import MetricsWriter
+from ballast.streaming.node_task import BatchWork, NodeReport, no_routes
 from ballast.streaming.operators import Topology
 from ballast.streaming.plan_check import check_keeps_routes, checked_placement
-from ballast.streaming.plan_content import read_content
+from ballast.streaming.plan_content import read_published_content
 from ballast.streaming.routing import (
     Placement,
     first_placement,
     node_indexes,
     taking_turns,
 )
-from ballast.streaming.stages import SentRoutes, run_stages
+from ballast.streaming.spark_stages import SentRoutes, run_stages
 from ballast.streaming.state import StateStore
 from ballast.streaming.take_up import (
     Transfer,
@@ -82,7 +83,9 @@ class JobRuntime:
         self.acks = AckBook(folder / "acks", settings, policy.job)
         self.metrics = MetricsWriter(settings, policy, topology.ids[0], self._node_states)
         window_ms = round(policy.window_s * 1000)
-        self.ledger = Ledger(folder / "metrics", window_ms, steady_clock(), self.metrics.write)
+        self.ledger = Ledger(
+            folder / "metrics", window_ms, ForwardClock().now_ms, self.metrics.write
+        )
         self.refused: set[int] = set()
         self.placements: dict[int, Placement] = {}
         self.sent_routes: SentRoutes | None = None
@@ -149,7 +152,7 @@ class JobRuntime:
             head = read_head(self.settings, self.policy.job)
             if head is None or head.version <= current.version or head.version in self.refused:
                 return None
-            content = read_content(self.settings, self.policy.job, head.plan_id)
+            content = read_published_content(self.settings, self.policy.job, head.plan_id)
         except Exception as error:  # noqa: BLE001 - the job continues without the tables
             log.warning("the plan could not be read, keeping v%d: %s", current.version, error)
             return None
@@ -284,19 +287,3 @@ class JobRuntime:
             placement = self._placement(latest.version)
             node_indexes(placement, self.topology, self._nodes(placement))
             check_keeps_routes(placement, self.topology)
-
-
-def steady_clock() -> SteadyClock:
-    """A clock that is set once by the wall clock and then follows a monotonic one."""
-    offset = time.time_ns() - time.monotonic_ns()
-    return SteadyClock(offset)
-
-
-class SteadyClock:
-    """Gives milliseconds since 1970 that never jump."""
-
-    def __init__(self, offset_ns: int) -> None:
-        self.offset_ns = offset_ns
-
-    def __call__(self) -> int:
-        return (time.monotonic_ns() + self.offset_ns) // 1_000_000

@@ -46,7 +46,7 @@ def held_back_keys(
             (_shown(graph.keys[v], ends[0] if v < graph.n_left else ends[1]),),
             float(gain[v]),
             round(float(graph.state[v])),
-            gate.in_words(float(gain[v]), float(graph.state[v])),
+            gate.figures_text(float(gain[v]), float(graph.state[v])),
             KEY,
         )
         for v in stays.tolist()

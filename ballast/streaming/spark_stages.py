@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 
 from ballast.contracts.errors import InvalidInput
-from ballast.streaming.node import (
+from ballast.streaming.node_task import (
     SOURCE,
     BatchWork,
     Block,
@@ -28,7 +28,7 @@ from ballast.streaming.node import (
     Pair,
     run_node,
 )
-from ballast.streaming.node import unpack as unpack_pairs
+from ballast.streaming.node_task import unpack as unpack_pairs
 from ballast.streaming.routing import Placement, Routes
 
 KEY, GROUP, NODE, ORDER = "_ballast_key", "_ballast_group", "_ballast_node", "_ballast_order"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from spark_jobs.outcome.measured_windows import measurable_at, usable_windows, windows_to_measure
+from spark_jobs.outcome.applied_plan import measurable_at, usable_windows, windows_to_measure
 from spark_jobs.snapshot.window_selection import TakeUp, WindowSummary
 from tests.support.policies import small_policy
 

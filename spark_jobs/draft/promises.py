@@ -1,0 +1,76 @@
+"""The promises of a draft: what ``measure`` will find, as rows of plans.promises. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from ballast.contracts.records import DraftSummary, Promise
+from ballast.contracts.tables import PLANS_PLANS
+from solvers.key_routing.routing_effect import problem_under_plan
+from solvers.model.objective import Objective
+from solvers.model.problem import Problem
+from solvers.noise.promise import (
+    NO_NOISE,
+    ExpectedFigure,
+    FigurePromise,
+    PlanPromiseRequest,
+    plan_promises,
+)
+from solvers.planner.plan import Plan
+from spark_jobs.draft.past_outcomes import WIRE_PER_RECORD, figures_of_plan
+from spark_jobs.draft.round import Round
+
+OF_MOVES = ("moves", "bytes", "pause_s")
+
+
+def promise_rows(job_round: Round, plan: Plan, draft: DraftSummary) -> list[Promise]:
+    """What a plan promises, a row for each figure.
+
+    Args:
+        job_round: the snapshot that the plan was made from, and how earlier promises came out.
+        plan: the plan; one that changes nothing promises what the placement in force will have.
+        draft: the row of plans.plans of the plan.
+    """
+    request = PlanPromiseRequest(
+        problem=plan.problem,
+        assignment=plan.result.assignment,
+        after=problem_with_plan(job_round.objective, plan),
+        figures=list(_further_figures(job_round, draft)),
+        outcomes=job_round.past_outcomes,
+    )
+    return [
+        Promise(job=draft.job, plan_id=draft.plan_id, **_columns(job_round, promise))
+        for promise in plan_promises(request)
+    ]
+
+
+def problem_with_plan(objective: Objective, plan: Plan) -> Problem:
+    """The problem with the loads and the traffic that the plan leaves.
+
+    Records that become remote cost CPU and network also under a plan that is for the balance
+    alone: what will be measured contains that cost.
+    """
+    if plan.problem.traffic_rate is None:
+        return plan.rerouted
+    return problem_under_plan(objective, plan.problem, plan.result.assignment, plan.rerouted)
+
+
+def _further_figures(job_round: Round, draft: DraftSummary) -> Iterator[ExpectedFigure]:
+    """Figures without a noise model; how many key groups move is exact."""
+    figures, total_moves = figures_of_plan(draft), draft.moves + draft.forced_moves
+    moves_nothing = total_moves == 0 and not draft.rerouted_keys
+    for name, expected in figures.items():
+        is_exact = name == "moves" or (name in OF_MOVES and moves_nothing)
+        yield ExpectedFigure(name, PLANS_PLANS.column(name).unit or "", expected, is_exact)
+    if draft.wire_bytes_per_s is not None and job_round.records_per_s > 0:
+        expected = draft.wire_bytes_per_s / job_round.records_per_s
+        yield ExpectedFigure(WIRE_PER_RECORD, "bytes/record", expected)
+
+
+def _columns(job_round: Round, promise: FigurePromise) -> dict[str, object]:
+    """The columns of a promise; the reason says why this snapshot has no noise."""
+    columns = asdict(promise)
+    if promise.reason == NO_NOISE and job_round.noise_reason:
+        columns["reason"] = job_round.noise_reason
+    return columns

@@ -1,0 +1,92 @@
+"""Batches of key groups give the noise that all key groups give at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from solvers.noise.noise_estimate import estimate_loads, node_window_loads, noise_model
+from solvers.noise.window_moments import MomentSums, window_factors
+from spark_jobs.snapshot.load_noise import (
+    KEY_GROUP_NOISE,
+    WINDOWS,
+    _Model,
+    _noise_of_batches,
+    _sums_of_batches,
+    loads_of_windows,
+)
+
+G, W, N = 40, 12, 4
+ROWS_OF_A_BATCH = 7
+
+
+def loads_of(seed: int) -> np.ndarray:
+    """Loads of key groups in windows: own noise, and bursts that all have in common."""
+    rng = np.random.default_rng(seed)
+    burst = rng.gamma(5.0, 0.2, W)
+    return rng.pareto(1.5, (G, 1)) * burst * rng.gamma(20.0, 0.05, (G, W))
+
+
+def batches_of(cpu: np.ndarray, network: np.ndarray) -> list[pa.RecordBatch]:
+    """What Spark packs: windows in any order, and none in which a key group has no row."""
+    rng = np.random.default_rng(1)
+    rows = [
+        [
+            {"window": int(w), "cpu": float(cpu[k, w]), "network": float(network[k, w])}
+            for w in rng.permutation(W)
+            if cpu[k, w] > 0
+        ]
+        for k in range(G)
+    ]
+    table = pa.table({"key_group": list(range(G)), WINDOWS: rows})
+    return table.to_batches(max_chunksize=ROWS_OF_A_BATCH)
+
+
+def test_packed_rows_become_loads_in_the_order_of_the_windows() -> None:
+    packed = pa.array(
+        [[{"window": 2, "cpu": 5.0}, {"window": 0, "cpu": 1.0}], [], [{"window": 1, "cpu": 7.0}]]
+    )
+    assert loads_of_windows(packed, "cpu", 3).tolist() == [[1, 0, 5], [0, 0, 0], [0, 7, 0]]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_chunks_give_what_one_call_gives(seed: int) -> None:
+    loads = {"cpu": loads_of(seed), "network": loads_of(seed + 100)}
+    loads["cpu"][3, 2:] = 0.0
+    loads["network"][3, 2:] = 0.0
+    node_of = np.arange(G) % N
+    factors = {
+        name: window_factors(node_window_loads(of, node_of, N)) for name, of in loads.items()
+    }
+    batches = batches_of(loads["cpu"], loads["network"])
+    total = dict.fromkeys(loads, MomentSums())
+    # Two partitions, as Spark has them.
+    for part in (batches[:2], batches[2:]):
+        (sums,) = _sums_of_batches(factors, iter(part))
+        for row in sums.to_pylist():
+            total[row["name"]] += MomentSums(*row["sums"])
+    models = {name: _Model(of, noise_model(total[name], of)) for name, of in factors.items()}
+    found = pa.Table.from_batches(_noise_of_batches(models, KEY_GROUP_NOISE, iter(batches)))
+    assert found["key_group"].to_pylist() == list(range(G))
+    for name, columns in KEY_GROUP_NOISE.items():
+        wanted = estimate_loads(name, loads[name], node_of, N).key_groups
+        assert found[columns.window_sd].to_numpy() == pytest.approx(wanted.window_sd)
+        assert found[columns.mean_error].to_numpy() == pytest.approx(wanted.mean_error)
+
+
+def test_too_few_windows_give_null_and_not_nan() -> None:
+    loads = np.ones((2, 1))
+    factors = window_factors(loads)
+    model = _Model(factors, noise_model(MomentSums(), factors))
+    packed = [[{"window": 0, "cpu": 1.0, "network": 1.0}]] * 2
+    batch = pa.RecordBatch.from_pydict({"key_group": [0, 1], WINDOWS: packed})
+    (found,) = _noise_of_batches({"cpu": model, "network": model}, KEY_GROUP_NOISE, iter([batch]))
+    assert found.column("cpu_window_sd_cores").null_count == 2
+    assert found.column("network_mean_error_bytes_per_s").null_count == 2
+
+
+def test_a_partition_without_rows_adds_nothing() -> None:
+    factors = {"cpu": window_factors(np.ones((2, W)))}
+    (sums,) = _sums_of_batches(factors, iter([]))
+    assert MomentSums(*sums.to_pylist()[0]["sums"]) == MomentSums()
