@@ -198,7 +198,8 @@ def _solved(request: LevellingRequest, targets: list[SkewFinding], attempt: _Att
     limit = max(request.limit_pct, SMALLEST_LIMIT_PCT)
     parts = [*targets, *_watched(request.skew)][:MOST_PARTS]
     problem = _with_parts(request, parts, limit, attempt.aim_share or 0.0)
-    params = {"tolerance": AIM * limit}
+    # Together they leave the load distance within the limit.
+    params = {"tolerance": (1.0 - AIM) * limit, "enough": AIM * limit}
     return solve(problem, attempt.budget, stop, request.seed, search.NAME, params)
 
 
