@@ -1,4 +1,4 @@
-"""``measure`` is killed beside the event that planning stopped: its retry logs it once."""
+"""``measure`` is killed around the event that planning stopped; its retry logs it once."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Whether promised intervals hold, and how few plans and moves noise causes."""
