@@ -1,15 +1,15 @@
 """
-Keeps the tables small and whole, for all streaming jobs together.
+Cleans and checks the tables of all streaming jobs.
 
 | DAG | task | what it does | if it fails |
 |---|---|---|---|
-| `maintenance`, every night | `check_invariants` | as below; nothing is removed while something is broken | see below |
-| | `maintain` | removes rows that outlived their table's retention, makes few files of many (OPTIMIZE), deletes files that no version needs (VACUUM) | its log names the table; the others were maintained. Clear the task |
-| `check_invariants`, every hour | `check_invariants` | checks that each head names a whole plan, that versions have no gaps, that log and heads agree; adds rows that the log lacks | its log says for each job what is broken and what to do |
+| `maintenance`, every night | `check_invariants` | as below; if an invariant is broken, nothing is removed | see below |
+| | `maintain` | removes rows that are older than their table's retention, merges small files (OPTIMIZE), deletes files that no version needs (VACUUM) | its log names the table; the other tables were maintained. Clear the task |
+| `check_invariants`, every hour | `check_invariants` | checks that each head names a complete plan, that versions have no gaps, and that log and heads agree; adds missing rows of the log | its log says for each job which invariant is broken and what to do |
 
-What a plan refers to that is in force, may be rolled back to or may still be solved or reviewed is
-never removed, nor what a running job or run may be reading. Every task may be cleared and run again
-at any time. See `docs/runbook.md`.
+Rows are kept as long as a plan refers to them that is in force, may be rolled back to, or may still
+be solved or reviewed. Files are kept as long as a running job or run may read them. Every task may
+be cleared and run again at any time. See `docs/runbook.md`.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ballast.contracts.spark import submit_conf, submit_jars
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "spark_jobs"
 NIGHTLY, HOURLY = "20 3 * * *", "50 * * * *"
-# It ends what hangs; a first night after a long time may take hours.
+# Time limit for a run that hangs; the first run after a long time may take hours.
 MAINTAIN_TIMEOUT = timedelta(hours=6)
 CHECK_TIMEOUT = timedelta(minutes=30)
 
@@ -36,7 +36,7 @@ SETTINGS = load_settings()
 
 
 def check_invariants() -> BashOperator:
-    """A plain process: it reads a few small tables, and a JVM would be most of what it costs."""
+    """Make the task without Spark: it reads only a few small tables."""
     program = [sys.executable, str(PROGRAMS / "check_invariants.py")]
     return BashOperator(
         task_id="check_invariants",
@@ -47,7 +47,7 @@ def check_invariants() -> BashOperator:
 
 
 def maintain() -> SparkSubmitOperator:
-    """Spark for the table that Spark writes; the rest goes through delta-rs (ADR 45)."""
+    """Make the task with Spark for the table that Spark writes; delta-rs does the rest (ADR 45)."""
     return SparkSubmitOperator(
         task_id="maintain",
         application=str(PROGRAMS / "maintain.py"),
@@ -72,7 +72,7 @@ def _dag(dag_id: str, description: str, schedule: str) -> DAG:
     )
 
 
-with _dag("maintenance", "Keeps the tables small", NIGHTLY) as maintenance:
+with _dag("maintenance", "Cleans the tables", NIGHTLY) as maintenance:
     check_invariants() >> maintain()
 
 with _dag("check_invariants", "Checks that heads, plans and log agree", HOURLY) as checks:

@@ -1,29 +1,29 @@
 """
-Keeps one streaming job level: looks at its metrics, and publishes a better placement if there is one.
+Keeps one streaming job balanced: reads its metrics, and publishes a better placement if there is one.
 
 | task | what it does | if it fails |
 |---|---|---|
-| `measure` | compares what the plan in force promised with what the job's windows show, and writes `plans.outcomes`; stops planning after several broken promises in a row, or lets it go on | nothing is changed |
-| `condense` | validates the windows of the statistics period with Great Expectations, sets bad rows aside in `metrics.rejected`, checks that no node or key group is missing, writes a snapshot | its log says which node, key group or window is missing and when enough will be there; the plan in force stays |
+| `measure` | compares the promised figures of the plan in force with the job's windows, and writes `plans.outcomes`; stops planning after several broken promises in a row, or lets it continue | nothing is changed |
+| `condense` | validates the windows of the statistics period with Great Expectations, moves bad rows to `metrics.rejected`, checks that no node or key group is missing, writes a snapshot | its log says which node, key group or window is missing and when there will be enough windows; the plan in force stays |
 | `solve` | solves the snapshot within the budgets, verifies the result with independent code, writes a draft; skipped while planning is stopped | the plan in force stays |
-| `publish` | puts the draft in force by one compare-and-set on the job's head; says "no change" where the load is already good; leaves it waiting where the policy's `review` wants a person to see it | the plan in force stays, or the other run's plan if that one came first |
-| `ask` | starts the run of `review__JOB` for a draft that waits; skipped where none does | the draft waits; trigger the review by hand |
+| `publish` | puts the draft in force by one compare-and-set on the job's head; says "no change" if no better plan was found; leaves it waiting if the policy's `review` requires a person | the plan in force stays, or that of another run which published first |
+| `ask` | starts the run of `review__JOB` for a waiting draft; skipped if there is none | the draft waits; trigger the review by hand |
 
-The streaming job takes a published plan up at the start of its next micro-batch and acknowledges
-in `plans.acks`. **Nothing is ever half in force.** Every task may be cleared and run again: a run
-never makes a second snapshot, draft or version.
+The streaming job takes up a published plan at the start of its next micro-batch and acknowledges
+it in `plans.acks`. **A plan is never partly in force.** Every task may be cleared and run again: a
+run never makes a second snapshot, draft or version.
 
 **A job whose promises are broken several times in a row stops planning by itself** (the policy's
-`stop_after_broken_promises`). Its runs go on measuring and succeed with `solve` skipped; only key
-groups of dead nodes still move. It goes on when a measurement of the plan in force is inside of its
-promised interval, or when a person triggers a run with `resume` set to a reason
+`stop_after_broken_promises`). Its runs continue to measure and succeed with `solve` skipped; only key
+groups of dead nodes still move. Planning continues when a measurement of the plan in force is inside
+its promised interval, or when a person triggers a run with `resume` set to a reason
 (`ballast resume JOB --reason TEXT`).
 
-A run never waits for a person, and a task that refuses says why in its log and in its XCom
+A run never waits for a person. A task that refuses writes the reason to its log and to its XCom
 `refusal`.
 
-To look closer: `ballast status JOB`, `ballast plans show JOB`, `docs/runbook.md`. To try without
-consequences, trigger with `dry_run` set: the draft is written and nothing is published.
+For details: `ballast status JOB`, `ballast plans show JOB`, `docs/runbook.md`. To test without a
+change, trigger with `dry_run` set: the draft is written and nothing is published.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ KIND = "reoptimize"
 
 
 def reoptimize_dag(policy: JobPolicy, settings: Settings) -> DAG:
-    """The DAG of one job: measure, condense, solve, publish, and ask where a person must see."""
+    """Make the DAG of one job: measure, condense, solve, publish, ask for a review if needed."""
     common = {"job": policy.job, "settings": settings}
     run = ["--job", policy.job, "--run-id", "{{ run_id }}"]
     resume = ["--resume={{ params.resume or '' }}", "--by={{ dag_run.triggering_user_name or '' }}"]
@@ -48,8 +48,8 @@ def reoptimize_dag(policy: JobPolicy, settings: Settings) -> DAG:
         KIND,
         policy,
         __doc__,
-        description=policy.description or f"Keeps {policy.job} level",
-        # Two runs of one job would solve the same problem twice; publish is safe even so.
+        description=policy.description or f"Keeps {policy.job} balanced",
+        # Two runs of one job would solve the same problem twice; publish is safe in any case.
         max_active_runs=1,
         schedule=schedule_of(policy, settings),
         deadline=deadline_of(policy),
@@ -88,7 +88,7 @@ def _params(policy: JobPolicy) -> dict[str, Param]:
         ),
         "budget_pause_s": Param(
             budgets.pause_s, type=["null", "number"], minimum=0, maximum=10**6,
-            description="Predicted pause that may be spent, in seconds; empty: no limit",
+            description="Predicted pause of the moves, in seconds; empty: no limit",
         ),
         "solver_seconds": Param(
             policy.solver.seconds, type="number", exclusiveMinimum=0, maximum=3600,

@@ -1,17 +1,17 @@
 """
-A person looks at one draft and says yes or no. `reoptimize__JOB` starts a run for each draft that the policy's `review` wants seen.
+Asks a person to approve or reject one draft. `reoptimize__JOB` starts a run for each draft for which the policy's `review` requires a person.
 
 | task | what it does | if it fails |
 |---|---|---|
-| `prepare` | puts the draft into words: what and why, before and after per node, moves, promised figures, bound, cost, what was held back | the draft is stale or not the one asked for; nothing is published |
-| `approve` | waits for **Approve** or **Reject** ("Required Actions"), with a reason if you like; nobody answering in time counts as no | nothing is published |
-| `publish` | writes the answer with your name into `plans.log`; if it is yes, publishes **exactly the content that was shown** (by its hash); skipped if it is no | the plan in force stays |
+| `prepare` | writes the text of the review: the change and its reason, load per node before and after, moves, promised figures, bound, cost, moves held back | the draft is stale, or has other content than requested; nothing is published |
+| `approve` | waits for **Approve** or **Reject** ("Required Actions"), with an optional reason; no answer in time counts as a rejection | nothing is published |
+| `publish` | writes the answer with your name to `plans.log`; after an approval publishes **exactly the content that was shown** (by its hash); skipped after a rejection | the plan in force stays |
 
-A draft that has gone stale while it waited (a newer version, a lost node, load that moved) is
-refused with the reason, and the next run of `reoptimize__JOB` plans anew. A newer draft supersedes
-an older one: an answer to the older one publishes nothing.
+A draft that became stale while it waited (a newer version, a lost node, changed load) is refused
+with the reason, and the next run of `reoptimize__JOB` makes a new one. A newer draft replaces an
+older one: an answer to the older one publishes nothing.
 
-To review a draft that was made with `dry_run`: trigger this DAG with its plan id, content hash and
+To review a draft of a run with `dry_run`: trigger this DAG with its plan id, content hash and
 run (`ballast plans show JOB PLAN`).
 """  # noqa: E501
 
@@ -33,7 +33,7 @@ LONGEST_REASON = 2000
 
 
 def review_dag(policy: JobPolicy, settings: Settings) -> DAG:
-    """The DAG of one job: prepare, approve, publish."""
+    """Make the DAG of one job: prepare, approve, publish."""
     common = {"job": policy.job, "settings": settings}
     draft = [
         f"--job={policy.job}",
@@ -45,8 +45,8 @@ def review_dag(policy: JobPolicy, settings: Settings) -> DAG:
         REVIEW,
         policy,
         __doc__,
-        description=f"Waits for a person who lets a plan of {policy.job} through",
-        # An older draft may wait beside a newer one; each answer is checked by itself.
+        description=f"Asks a person to approve or reject a plan of {policy.job}",
+        # An older draft may wait while a newer one does; each answer is checked.
         max_active_runs=100,
         is_paused_upon_creation=False,
         params=_params(),
@@ -80,13 +80,16 @@ def review_dag(policy: JobPolicy, settings: Settings) -> DAG:
 def _params() -> dict[str, Param]:
     return {
         "plan_id": Param(
-            "0" * 16, type="string", pattern="^[0-9a-f]{16}$", description="Plan that is asked for"
+            "0" * 16, type="string", pattern="^[0-9a-f]{16}$", description="Plan to review"
         ),
         "content_hash": Param(
-            "0" * 64, type="string", pattern="^[0-9a-f]{64}$", description="Its content, no other"
+            "0" * 64, type="string", pattern="^[0-9a-f]{64}$", description="Hash of its content"
         ),
         "draft_run_id": Param(
-            "none", type="string", maxLength=250, description="Run of reoptimize that drafted it"
+            "none",
+            type="string",
+            maxLength=250,
+            description="Run of reoptimize that made the draft",
         ),
     }
 

@@ -1,16 +1,16 @@
 """
-Undoes: puts the content of an earlier version in force again, as a new version.
+Puts the content of an earlier version in force again, as a new version.
 
 | task | what it does | if it fails |
 |---|---|---|
-| `rollback` | checks the old content against the nodes of today, publishes it by one compare-and-set on the job's head, writes who and why into `plans.log` | its log says why: the version does not fit any more (lost nodes, other key groups), or another run published first; the plan in force stays |
+| `rollback` | checks the old content against the current nodes, publishes it by one compare-and-set on the job's head, writes person and reason to `plans.log` | its log says why: the version no longer fits (lost nodes, other key groups), or another run published first; the plan in force stays |
 
-Trigger it with the version (`ballast plans list JOB`) and a reason. Where nodes are lost that the
-old version uses, `force_nodes` lets what it has on them be placed anew; nothing else moves. The
-streaming job takes the version up at its next micro-batch, like any other.
+Trigger it with the version (`ballast plans list JOB`) and a reason. If nodes of the old
+version are lost, `force_nodes` allows new places for its key groups on them; nothing else moves.
+The streaming job takes up the version at its next micro-batch, like any other.
 
-**A rollback changes nothing for the next run of `reoptimize__JOB`**, which plans from what it
-measures. To keep a version, pause that DAG, or set `review.mode: person` in the policy.
+**A rollback changes nothing for the next run of `reoptimize__JOB`**, which plans from new
+measurements. To keep a version, pause that DAG, or set `review.mode: person` in the policy.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KIND = "rollback"
 
 
 def rollback_dag(policy: JobPolicy, settings: Settings) -> DAG:
-    """The DAG of one job: one task."""
+    """Make the DAG of one job: one task."""
     with job_dag(
         KIND,
         policy,
@@ -57,15 +57,15 @@ def _params() -> dict[str, Param]:
     return {
         "version": Param(
             1, type="integer", minimum=1, maximum=10**15,
-            description="Version whose content comes into force again",
+            description="Version whose content is put in force again",
         ),
         "reason": Param(
             "rolled back by hand", type="string", minLength=1, maxLength=2000,
-            description="Why; kept in the log of plans",
+            description="Reason, for the log of plans",
         ),
         "force_nodes": Param(
             False, type="boolean",
-            description="Place anew what the version has on nodes that are lost",
+            description="Place key groups on lost nodes anew",
         ),
     }  # fmt: skip
 

@@ -1,9 +1,9 @@
 """
-Answers a question about a cluster or a load that is not there. **Changes nothing**: no table is written.
+Plans for other nodes or another load than measured. **Changes nothing**: no table is written.
 
 | task | what it does | if it fails |
 |---|---|---|
-| `what_if` | plans for today and for what is asked from the job's newest snapshot, verifies both, and shows them side by side in its log in its XCom `return_value` (`report` is Markdown), and as a picture on the run's tab **Plan** | its log says why: an unknown node or operator, no snapshot yet, or what is asked has no plan |
+| `what_if` | plans for the newest snapshot as it is and with the question's changes, verifies both plans, and compares them in its log, in its XCom `return_value` (`report` is Markdown) and on the run's tab **Plan** | its log says why: an unknown node or operator, no snapshot yet, or no plan for the question |
 
 | param | example |
 |---|---|
@@ -13,10 +13,10 @@ Answers a question about a cluster or a load that is not there. **Changes nothin
 | `resize` | `node-1=2,node-2=0.5`: another capacity, as a factor |
 | `racks` | `node-1=rack-2` |
 | `scale` | `*=1.3`, `sum_by_airplane=2`: another load, of all operators or of one |
-| `load_of` | `2026-11-14T18:00`: the load up to then (UTC); or the run id of an earlier run of `reoptimize__JOB`: the load that it saw |
-| `moves`, `bytes`, `pause_s` | another budget; `none` for no limit, empty as the policy says |
-| `hold_pct` | 70: how many nodes would hold the load at 70 %? |
-| `frontier` | what each budget of moves would buy |
+| `load_of` | `2026-11-14T18:00`: the load up to that time (UTC); or the run id of an earlier run of `reoptimize__JOB`: the load of its snapshot |
+| `moves`, `bytes`, `pause_s` | another budget; `none`: no limit; empty: the policy's limit |
+| `hold_pct` | 70: the number of nodes that would keep the load at 70 % |
+| `frontier` | the best load distance for each budget of moves |
 
 The same on a command line: `ballast what-if JOB`, `ballast frontier JOB`.
 """  # noqa: E501
@@ -32,19 +32,19 @@ from orchestration.dag_factory import dags_of_jobs, job_dag
 from orchestration.program_operator import ProgramOperator
 
 KIND = "what_if"
-WORDS = "^[A-Za-z0-9_.,=*: -]{0,2000}$"
+TEXT = "^[A-Za-z0-9_.,=*: -]{0,2000}$"
 LIMIT = r"^(none|[0-9]{1,16}(\.[0-9]{1,6})?)?$"
 
 
 def what_if_dag(policy: JobPolicy, settings: Settings) -> DAG:
-    """The DAG of one job: one task."""
+    """Make the DAG of one job: one task."""
     params = _params(policy)
     with job_dag(
         KIND,
         policy,
         __doc__,
-        description=f"What a plan of {policy.job} would be on other nodes or with another load",
-        # Questions do not hurt each other.
+        description=f"Plans {policy.job} for other nodes or another load",
+        # Several runs may be active.
         max_active_runs=4,
         is_paused_upon_creation=False,
         params=params,
@@ -59,7 +59,7 @@ def what_if_dag(policy: JobPolicy, settings: Settings) -> DAG:
                 "--run-id={{ run_id }}",
                 *(f"--{name.replace('_', '-')}={_value(name)}" for name in params),
             ],
-            tells=False,
+            notifies=False,
         )
     return dag
 
@@ -71,38 +71,40 @@ def _value(param: str) -> str:
 
 
 def _params(policy: JobPolicy) -> dict[str, Param]:
-    def words(description: str) -> Param:
-        return Param("", type="string", pattern=WORDS, description=description)
+    def text(description: str) -> Param:
+        return Param("", type="string", pattern=TEXT, description=description)
 
     def limit(description: str) -> Param:
         return Param("", type="string", pattern=LIMIT, description=description)
 
     return {
-        "without": words("Nodes that are gone at once: node-1,node-2"),
-        "drain": words("Nodes that leave within the budget"),
-        "add": Param(0, type="integer", minimum=0, maximum=100_000, description="Nodes more"),
-        "resize": words("Other capacities: node-1=2,node-2=0.5"),
-        "racks": words("Other racks: node-1=rack-2"),
-        "scale": words("Other load: *=1.3 or operator=2"),
+        "without": text("Nodes that are gone at once: node-1,node-2"),
+        "drain": text("Nodes that leave within the budget"),
+        "add": Param(0, type="integer", minimum=0, maximum=100_000, description="Additional nodes"),
+        "resize": text("Other capacities: node-1=2,node-2=0.5"),
+        "racks": text("Other racks: node-1=rack-2"),
+        "scale": text("Other load: *=1.3 or operator=2"),
         "load_of": Param(
             None, type=["null", "string"], maxLength=250,
-            description="Time or run whose load is taken: 2026-11-14T18:00",
+            description="Time or run whose load is used: 2026-11-14T18:00",
         ),
-        "moves": limit("Key groups that may move; none: no limit; empty: as the policy says"),
+        "moves": limit("Key groups that may move; none: no limit; empty: the policy's limit"),
         "bytes": limit("Bytes that may move"),
         "pause_s": limit("Seconds of pause"),
         "objective": Param(
-            None, enum=[None, *OBJECTIVES], description="Empty: as the policy says"
+            None, enum=[None, *OBJECTIVES], description="Empty: the policy's objective"
         ),
-        "method": Param(None, enum=[None, *BUILT_METHODS], description="Empty: as the policy says"),
+        "method": Param(
+            None, enum=[None, *BUILT_METHODS], description="Empty: the policy's method"
+        ),
         "hold_pct": Param(
             None, type=["null", "number"], exclusiveMinimum=0, maximum=1000,
-            description="How many nodes hold the load at so many percent?",
+            description="Load in percent at which the nodes are counted",
         ),
-        "frontier": Param(False, type="boolean", description="What each budget would buy"),
+        "frontier": Param(False, type="boolean", description="Plan for each budget of moves"),
         "seconds": Param(
             policy.solver.seconds, type="number", exclusiveMinimum=0, maximum=3600,
-            description="Time for each of the plans",
+            description="Time for each plan",
         ),
     }  # fmt: skip
 

@@ -1,8 +1,8 @@
-"""What a job's policy adds to the limits of a table of metrics.
+"""The limits that a job's policy adds to a table of metrics.
 
-The additions are columns like any other: known names become allowed values, and what must hold
-between columns becomes a derived column (a fact) with limits. So the suite that gates the rows
-and the predicate that sets the bad ones aside are both generated from one definition.
+The names of the policy become allowed values of columns, and a rule between columns becomes a
+derived column (a fact) with limits. So the suite that validates the rows and the predicate that
+selects the bad rows are both generated from one definition.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ballast.contracts.tables import Column, Table
 # while its metrics are being pinned.
 CLOCK_SKEW_S = 5
 MICROS = 1_000_000
-# Below any fact: a bound has both ends, or NaN would pass it.
+# Below any fact: a limit needs both ends, because NaN passes a limit with one end.
 FAR_BELOW = -(10**18)
 
 
@@ -29,19 +29,25 @@ class CheckedTable:
     table: Table
     facts: Mapping[str, str] = field(default_factory=dict)
     """SQL of each derived column."""
-    words: Mapping[str, str] = field(default_factory=dict)
-    """What a broken limit of the column means, where its name does not say so."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Reason for a row that breaks a limit of the column, if the column name is not enough."""
 
 
 @dataclass(frozen=True)
 class _Fact:
     column: Column
     sql: str
-    words: str
+    reason: str
 
 
 def checked_table(table: Table, policy: JobPolicy, as_of: datetime) -> CheckedTable:
-    """The table's definition narrowed to what the policy knows, as of a time."""
+    """Return the table's definition with the limits of a job's policy.
+
+    Args:
+        table: The definition of the table.
+        policy: The policy of the job: names, windows and thresholds.
+        as_of: The time of the check; windows that end later are bad.
+    """
     columns = tuple(_narrowed(column, policy) for column in table.columns)
     facts = [
         *_window_facts(policy, as_of),
@@ -51,8 +57,8 @@ def checked_table(table: Table, policy: JobPolicy, as_of: datetime) -> CheckedTa
     return CheckedTable(
         table=replace(table, columns=(*columns, *(fact.column for fact in facts))),
         facts={fact.column.name: fact.sql for fact in facts},
-        words={
-            **{fact.column.name: fact.words for fact in facts},
+        reasons={
+            **{fact.column.name: fact.reason for fact in facts},
             **{c.name: f"unknown {_kind(c.name)} in {c.name}" for c in columns if _kind(c.name)},
         },
     )
@@ -68,7 +74,7 @@ def _narrowed(column: Column, policy: JobPolicy) -> Column:
 
 
 def _kind(column: str) -> str:
-    """What a column of ids names: an operator, a node, a region, or nothing the policy knows."""
+    """Return the kind of a column of ids: operator, node or region; empty for other columns."""
     for kind in ("operator", "node", "region"):
         if column == f"{kind}_id" or column.endswith(f"_{kind}_id"):
             return kind
@@ -106,14 +112,14 @@ def _key_group_facts(table: Table, policy: JobPolicy) -> list[_Fact]:
 
 
 def _connection_facts(table: Table, policy: JobPolicy) -> list[_Fact]:
-    """Workers are those of their region, and no time is longer than there was."""
+    """Return the rules of connections: known workers, and no time longer than the window."""
     if "worker_id" not in table.column_names:
         return []
     cases = " ".join(
         f"WHEN '{region.id}' THEN worker_id IN ({', '.join(map(_quoted, region.worker_ids))})"
         for region in policy.regions
     )
-    # A window is read out within one more, and the reading may lag behind its edge.
+    # A window is read within one more window, and it may be read late.
     longest = 2000 * policy.window_s
     spent = "try_cast(greatest(busy_ms, blocked_ms) AS BIGINT)"
     known = f"CASE region_id {cases} END" if cases else "NULL"
@@ -124,23 +130,23 @@ def _connection_facts(table: Table, policy: JobPolicy) -> list[_Fact]:
 
 
 def _quoted(name: str) -> str:
-    """A name of the policy as SQL; its pattern lets no quote in."""
+    """Return a name of the policy as SQL; the pattern of names allows no quote."""
     return f"'{name}'"
 
 
 def _minus(left: str, right: object) -> str:
-    # A plain minus raises on overflow, and one absurd value would end the whole run.
+    # A plain minus raises on overflow, and one very large value would fail the whole run.
     return f"try_subtract({left}, {right})"
 
 
-def _exact(name: str, sql: str, value: int, words: str) -> _Fact:
-    return _Fact(_column(name, value, value), sql, words)
+def _exact(name: str, sql: str, value: int, reason: str) -> _Fact:
+    return _Fact(_column(name, value, value), sql, reason)
 
 
-def _at_most(name: str, sql: str, value: int, words: str) -> _Fact:
-    return _Fact(_column(name, FAR_BELOW, value), sql, words)
+def _at_most(name: str, sql: str, value: int, reason: str) -> _Fact:
+    return _Fact(_column(name, FAR_BELOW, value), sql, reason)
 
 
 def _column(name: str, minimum: int, maximum: int) -> Column:
-    # NULL where a column it is made of is NULL, which is a reason of its own.
+    # NULL if one of its columns is NULL, and that is a reason of its own.
     return Column(name, "long", "Derived for the check", None, True, minimum, maximum)

@@ -1,7 +1,7 @@
-"""Runs a suite on a Spark frame with Great Expectations: the gate, and the report if it fails.
+"""Runs a suite on a Spark frame with Great Expectations and reports the failures.
 
-Importing this module imports Great Expectations, which takes seconds: import it late, or in a
-thread while Spark starts.
+Importing this module imports Great Expectations, which takes seconds: import it in a function, or
+in a thread while Spark starts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame
 
 from expectations.suites import Expectation, Suite
 
-MOST_FAILURES_IN_WORDS = 8
+MOST_FAILURES_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -30,21 +30,21 @@ class Failure:
 
     expectation: Expectation
     count: int | None
-    """Rows that break it; None where it is not about single rows."""
+    """Number of bad rows; None if the expectation is not about single rows."""
 
     @property
     def column(self) -> str | None:
-        """The column or columns it is about."""
+        """The column or columns of the expectation."""
         return self.expectation.column
 
     def __str__(self) -> str:
         rows = "" if self.count is None else f" ({self.count} row{'s' * (self.count != 1)})"
-        return f"{self.expectation.words}{rows}"
+        return f"{self.expectation.reason}{rows}"
 
 
 @dataclass(frozen=True)
 class ValidationReport:
-    """What became of a suite."""
+    """The result of a suite."""
 
     suite: str
     failures: tuple[Failure, ...] = ()
@@ -57,13 +57,19 @@ class ValidationReport:
     def __str__(self) -> str:
         if self.success:
             return f"{self.suite}: every expectation holds"
-        shown = "; ".join(str(failure) for failure in self.failures[:MOST_FAILURES_IN_WORDS])
-        more = len(self.failures) - MOST_FAILURES_IN_WORDS
+        shown = "; ".join(str(failure) for failure in self.failures[:MOST_FAILURES_SHOWN])
+        more = len(self.failures) - MOST_FAILURES_SHOWN
         return f"{self.suite}: {shown}" + (f"; and {more} more" if more > 0 else "")
 
 
 def validate(frame: DataFrame, suite: Suite, *, count: bool = True) -> ValidationReport:
-    """Check the frame; rows are counted only for what fails, for that costs two jobs each."""
+    """Check a frame.
+
+    Args:
+        frame: The rows.
+        suite: The expectations.
+        count: Count the bad rows of each failure, which takes two Spark jobs for each.
+    """
     batch = _definition().get_batch(batch_parameters={"dataframe": frame})
     failed = _failed(batch, suite.expectations, "BOOLEAN_ONLY")
     if failed and count:
@@ -76,11 +82,11 @@ def validate(frame: DataFrame, suite: Suite, *, count: bool = True) -> Validatio
 
 @cache
 def _definition() -> Any:
-    """A batch definition in an ephemeral context: nothing is kept, no file is written."""
+    """Return a batch definition in an ephemeral context, which writes no file."""
     context = gx.get_context(mode="ephemeral")
     context.enable_analytics(False)
     context.variables.progress_bars = {"globally": False, "metric_calculations": False}
-    # Persisting is left to the caller: Great Expectations never unpersists.
+    # The caller persists the frame, because Great Expectations never unpersists it.
     source = context.data_sources.add_spark(name="frames", persist=False)
     asset = source.add_dataframe_asset(name="frame")
     return asset.add_batch_definition_whole_dataframe("frame")
@@ -89,10 +95,10 @@ def _definition() -> Any:
 def _failed(
     batch: Any, expectations: Iterable[Expectation], result_format: str
 ) -> list[tuple[Expectation, Any]]:
-    """The expectations that do not hold, in the suite's order, with their results.
+    """Return the failed expectations with their results, in the suite's order.
 
-    Results do not come in the suite's order, so each expectation carries its place in ``meta``.
-    One that could not be evaluated (a column is missing, say) has not held either.
+    Great Expectations changes the order, so each expectation has its position in ``meta``. An
+    expectation that could not be evaluated (for instance for a missing column) counts as failed.
     """
     expected = list(expectations)
     suite = gx.ExpectationSuite(name="suite")

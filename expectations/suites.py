@@ -1,7 +1,7 @@
-"""Suites as plain data, generated from table definitions; no Great Expectations is imported here.
+"""Suites as plain data, generated from table definitions, without Great Expectations.
 
-Importing it takes seconds, so only ``expectations.runner`` does, and what a suite holds can be
-looked at and tested without it.
+Importing Great Expectations takes seconds, so only ``expectations.runner`` does. Suites can be
+printed and tested without it.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ LARGEST_ROW_COUNT = 10**12
 
 @dataclass(frozen=True)
 class Expectation:
-    """One expectation: the name of its Great Expectations class, its arguments, and words."""
+    """One expectation: its class in Great Expectations, its arguments, and the reason text."""
 
     kind: str
     arguments: Mapping[str, Any]
-    words: str
-    """What is wrong when it does not hold."""
+    reason: str
+    """The reason to report if it fails."""
 
     @property
     def column(self) -> str | None:
-        """The column or columns it is about."""
+        """The column or columns of the expectation."""
         columns = self.arguments.get("column_list") or [self.arguments.get("column")]
         return ", ".join(columns) if columns[0] else None
 
 
 @dataclass(frozen=True)
 class Suite:
-    """Everything that must hold for the rows of one table."""
+    """The expectations for the rows of one table."""
 
     name: str
     expectations: tuple[Expectation, ...]
@@ -42,28 +42,31 @@ class Suite:
 
 
 def table_suite(table: Table, *, may_be_empty: bool = False) -> Suite:
-    """What the table's definition demands of its rows."""
+    """Return the expectations that follow from the table's definition.
+
+    ``may_be_empty`` leaves out the expectation that there are rows.
+    """
     return checked_suite(CheckedTable(table), may_be_empty=may_be_empty)
 
 
 def checked_suite(checked: CheckedTable, *, may_be_empty: bool = False) -> Suite:
-    """What the definition and the job's policy demand of the table's rows.
+    """Return the expectations that follow from the table's definition and the job's policy.
 
     An empty frame passes every check of values, so the number of rows is an expectation of its
-    own unless the table may be empty.
+    own, unless the table ``may_be_empty``.
     """
     table = checked.table
     of_columns = [
         expectation
         for column in table.columns
-        for expectation in _of_column(column, checked.words.get(column.name))
+        for expectation in _of_column(column, checked.reasons.get(column.name))
     ]
     of_rows = [_unique(table)] if may_be_empty else [_not_empty(table), _unique(table)]
     return Suite(table.name, (*of_rows, *of_columns), may_be_empty)
 
 
 def _of_column(column: Column, meaning: str | None) -> list[Expectation]:
-    """Not-null and limits in pairs: NULL passes every limit."""
+    """Return a not-null expectation and one for the limits: NULL passes every limit."""
     name = column.name
     expected = []
     if not column.nullable:
@@ -74,8 +77,8 @@ def _of_column(column: Column, meaning: str | None) -> list[Expectation]:
         expected.append(_within(column, meaning))
     if column.allowed is not None:
         arguments = {"column": name, "value_set": list(column.allowed)}
-        words = meaning or f"{name} is not one of {', '.join(column.allowed)}"
-        expected.append(Expectation("ExpectColumnValuesToBeInSet", arguments, words))
+        reason = meaning or f"{name} is not one of {', '.join(column.allowed)}"
+        expected.append(Expectation("ExpectColumnValuesToBeInSet", arguments, reason))
     return expected
 
 
@@ -85,9 +88,9 @@ def _within(column: Column, meaning: str | None) -> Expectation:
         raise ValueError(f"column {column.name} has one limit; give it both")
     number = int if column.type == "long" else float
     low, high = number(column.minimum), number(column.maximum)
-    words = meaning or f"{column.name} is NaN, infinite or outside {low:g} to {high:g}"
+    reason = meaning or f"{column.name} is NaN, infinite or outside {low:g} to {high:g}"
     arguments = {"column": column.name, "min_value": low, "max_value": high}
-    return Expectation("ExpectColumnValuesToBeBetween", arguments, words)
+    return Expectation("ExpectColumnValuesToBeBetween", arguments, reason)
 
 
 def _not_empty(table: Table) -> Expectation:
@@ -99,8 +102,8 @@ def _not_empty(table: Table) -> Expectation:
 
 
 def _unique(table: Table) -> Expectation:
-    words = f"several rows share one ({', '.join(table.key)})"
+    reason = f"several rows share one ({', '.join(table.key)})"
     if len(table.key) == 1:
-        return Expectation("ExpectColumnValuesToBeUnique", {"column": table.key[0]}, words)
+        return Expectation("ExpectColumnValuesToBeUnique", {"column": table.key[0]}, reason)
     arguments = {"column_list": list(table.key)}
-    return Expectation("ExpectCompoundColumnsToBeUnique", arguments, words)
+    return Expectation("ExpectCompoundColumnsToBeUnique", arguments, reason)

@@ -1,4 +1,5 @@
-"""What DAG files are made of: operators, notices, assets, and one DAG a job from its policy.
+"""The parts of DAG files: operators, notices, assets, and one DAG for each policy file.
 
-Airflow and ``ballast.contracts`` alone: whatever touches a table is a program of ``spark_jobs``.
+This package imports Airflow and ``ballast.contracts`` only. Programs of ``spark_jobs`` read and
+write the tables.
 """

@@ -1,4 +1,4 @@
-"""One DAG a policy file, of whatever kind a DAG file makes; a broken policy breaks only its own."""
+"""Makes one DAG for each policy file. An invalid policy affects its own job only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ballast.contracts.settings import Settings, check_job_name, load_settings
 from orchestration.assets import metrics_asset
 from orchestration.notices import late_run
 
-# A gate that failed for want of a window may pass a little later; more tries only hide trouble.
+# A gate that failed because a window is missing may pass later; more retries would hide a problem.
 RETRIES = 1
 RETRY_DELAY = timedelta(seconds=30)
 
@@ -28,9 +28,19 @@ MakeDag = Callable[[JobPolicy, Settings], DAG]
 
 
 def dags_of_jobs(kind: str, make: MakeDag) -> Iterator[tuple[str, DAG]]:
-    """A DAG ``<kind>__<job>`` for each policy file, by its id.
+    """Make a DAG ``<kind>__<job>`` for each policy file.
 
-    A policy that cannot be used has a DAG that says so in place of its ``reoptimize`` one.
+    An invalid policy gets a DAG ``reoptimize__<job>`` that shows the error and fails.
+
+    Args:
+        kind: The kind of the DAG file, for instance ``reoptimize``.
+        make: Makes the DAG of one job from its policy and the settings.
+
+    Returns:
+        Pairs of DAG id and DAG.
+
+    Raises:
+        BallastError: The settings are not valid, or the folder of policies cannot be read.
     """
     settings = load_settings()
     for file in policy_files(settings.policies):
@@ -40,7 +50,19 @@ def dags_of_jobs(kind: str, make: MakeDag) -> Iterator[tuple[str, DAG]]:
 
 
 def job_dag(kind: str, policy: JobPolicy, doc: str | None, **fields: Any) -> DAG:
-    """A DAG as all of ours are: named after kind and job, one run at a time, nothing caught up."""
+    """Make a DAG with the settings that all DAGs of Ballast share.
+
+    It is named after kind and job, has one active run and does not catch up on missed runs.
+
+    Args:
+        kind: The kind of the DAG, a part of its id and a tag.
+        policy: The policy of the job.
+        doc: The documentation of the DAG, in Markdown.
+        fields: Other arguments of ``DAG``; they replace the shared ones.
+
+    Returns:
+        The DAG without tasks.
+    """
     return DAG(
         dag_id=f"{kind}__{policy.job}",
         doc_md=doc,
@@ -52,13 +74,17 @@ def job_dag(kind: str, policy: JobPolicy, doc: str | None, **fields: Any) -> DAG
 
 
 def schedule_of(policy: JobPolicy, settings: Settings) -> Any:
-    """By time, by fresh metrics, by both or by people alone, as the policy says."""
+    """Return the schedule of the policy: by time, by new metrics, by both or by hand only.
+
+    Raises:
+        AirflowTimetableInvalid: The cron expression is not valid.
+    """
     if not settings.schedules:
         return None
     timetable = None
     if policy.schedule is not None:
         timetable = CronTriggerTimetable(policy.schedule, timezone="UTC")
-        # Here and not later: a DAG registers itself, right or wrong, as soon as it is used.
+        # Checked here, because a DAG registers itself on first use, even if it is invalid.
         timetable.validate()
     if not policy.schedule_on_metrics:
         return timetable
@@ -67,7 +93,7 @@ def schedule_of(policy: JobPolicy, settings: Settings) -> Any:
 
 
 def deadline_of(policy: JobPolicy) -> DeadlineAlert | None:
-    """The alert that a run is late, where the policy wants one."""
+    """Return the alert for late runs; None if the policy has none."""
     if policy.late_run_s is None:
         return None
     return DeadlineAlert(
@@ -78,7 +104,7 @@ def deadline_of(policy: JobPolicy) -> DeadlineAlert | None:
 
 
 def review_page() -> str:
-    """Path of the review page, below wherever this Airflow is served."""
+    """Return the path of the review page below the path of this Airflow."""
     return f"{urlsplit(conf.get('api', 'base_url', fallback='')).path.rstrip('/')}/ballast/"
 
 
@@ -90,15 +116,15 @@ def _dag_of(kind: str, file: Path, make: MakeDag, settings: Settings) -> DAG | N
     except BallastError as error:
         named: BallastError = error
     except AirflowTimetableInvalid as error:
-        # Only Airflow can tell whether the fields of a cron expression make sense.
+        # Only Airflow validates the fields of a cron expression.
         named = PolicyError(str(file), "schedule", str(error), remedy="write it as cron does")
-    except Exception as error:  # noqa: BLE001 - one job's trouble must not take the others' DAGs
+    except Exception as error:  # noqa: BLE001 - an error of one job must not remove other DAGs
         named = PolicyError(str(file), "policy", f"{type(error).__name__}: {error}")
     return broken_policy_dag(kind, file, named) if kind == "reoptimize" else None
 
 
 def broken_policy_dag(kind: str, file: Path, error: BallastError) -> DAG:
-    """A DAG in the place of one whose policy cannot be read: it says what is wrong, and fails."""
+    """Make a DAG for a policy that cannot be used: its task shows the error and fails."""
     with DAG(
         dag_id=_broken_dag_id(kind, file),
         description="This job's policy cannot be used; see the DAG's documentation",

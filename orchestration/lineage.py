@@ -1,4 +1,4 @@
-"""Which tables each program reads and writes, for OpenLineage where its provider is installed."""
+"""The tables that each program reads and writes, for OpenLineage if its provider is installed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SNAPSHOT = (
 DRAFT = ("plans.plans", "plans.promises", *CONTENT)
 VERIFIED_BY = ("plans.acks", "plans.outcomes")
 IN_FORCE = ("plans.routes", "plans.scaling", "plans.weights", *VERIFIED_BY)
-"""What a round knows beside its snapshot: the plan in force, and what earlier ones taught."""
+"""Tables that a round reads beside its snapshot."""
 TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "measure": (
         (*WINDOWS, *SNAPSHOT, *DRAFT, "plans.heads", "plans.acks"),
@@ -46,11 +46,11 @@ TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "what_if": ((*SNAPSHOT, *IN_FORCE), ()),
 }
-"""What a program reads, and what it writes."""
+"""The tables that each program reads, and those that it writes."""
 
 
 def dataset_name(settings: Settings, table: str) -> tuple[str, str]:
-    """Namespace and name of a table, as OpenLineage names files and objects in a bucket."""
+    """Return namespace and name of a table, as OpenLineage names files and objects in a bucket."""
     parts = urlsplit(settings.table_uri(table))
     if not parts.scheme or parts.scheme == "file":
         return "file", str(PurePosixPath(parts.path))
@@ -59,7 +59,7 @@ def dataset_name(settings: Settings, table: str) -> tuple[str, str]:
 
 
 def lineage_of(program: str, settings: Settings) -> Any:
-    """An ``OperatorLineage``; only the OpenLineage provider asks for it, so it is installed."""
+    """Return an ``OperatorLineage``; called by the OpenLineage provider if it is installed."""
     from airflow.providers.common.compat.openlineage.facet import Dataset
     from airflow.providers.openlineage.extractors import OperatorLineage
 

@@ -1,8 +1,8 @@
-"""Notices of what happened to a job's plans: to the log, as counters, and to a webhook if any.
+"""Notices about a job's plans: a log line, a counter, and a message to a webhook if there is one.
 
-A task leaves its notices in XCom; the notifier is a callback of the task. The webhook is Airflow's
-connection ``ballast_webhook`` (an HTTP address; a password is sent as a bearer token). Only where
-it comes from the environment does it also hear of late runs (ADR 51).
+A task writes its notices to XCom; the notifier is a callback of the task. The webhook is Airflow's
+connection ``ballast_webhook`` (an HTTP address; a password is sent as a bearer token). Notices
+of late runs need the connection in the environment (ADR 51).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SECONDS = 5.0
 
 
 class PlanNotifier(BaseNotifier):
-    """Passes on the notices that the task left."""
+    """Records and sends the notices that the task wrote."""
 
     template_fields = ()
 
@@ -35,13 +35,13 @@ class PlanNotifier(BaseNotifier):
         self.job = job
 
     def notify(self, context: Any) -> None:
-        """Pass the task's notices on; never fails the task."""
+        """Record and send the task's notices; an error does not fail the task."""
         notices = context["ti"].xcom_pull(task_ids=context["ti"].task_id, key=NOTICES)
         for notice in notices or ():
-            self.tell(notice["kind"], notice["text"], context["run_id"])
+            self.record_and_send(notice["kind"], notice["text"], context["run_id"])
 
-    def tell(self, kind: str, text: str, run_id: str) -> None:
-        """Count the notice, log it and send it."""
+    def record_and_send(self, kind: str, text: str, run_id: str) -> None:
+        """Count the notice, log it and send it to the webhook."""
         Stats.incr(f"ballast.{kind}", tags={"job": self.job})
         self.log.info("notice of job %s: %s: %s", self.job, kind, text)
         try:
@@ -51,21 +51,29 @@ class PlanNotifier(BaseNotifier):
 
 
 def late_run(context: Any, job: str) -> None:
-    """What a deadline alert calls: the run has not ended in time."""
+    """Send the notice that a run has not ended in time; the deadline alert calls this."""
     run_id = str(context["dag_run"]["dag_run_id"] if "dag_run" in context else "")
-    PlanNotifier(job).tell(LATE, f"run {run_id} of job {job} has not ended in time", run_id)
+    PlanNotifier(job).record_and_send(
+        LATE, f"run {run_id} of job {job} has not ended in time", run_id
+    )
 
 
 def send(notice: dict[str, str]) -> None:
-    """Post the notice to the webhook; nothing where no connection is configured."""
+    """Post the notice to the webhook; without the connection nothing is sent.
+
+    Raises:
+        PermissionError: The connection may not be read here.
+        OSError: The webhook did not accept the notice.
+        ValueError: The connection has no http or https address.
+    """
     try:
         connection = Connection.get(WEBHOOK)
     except AirflowNotFoundException:
         return
     except PermissionError as error:
         raise PermissionError(
-            f"{error} Airflow lets no alert of a deadline read connections of its database; to "
-            f"fix it: if you want to be told, set {WEBHOOK_VARIABLE} where tasks run"
+            f"{error} A deadline alert cannot read connections from Airflow's database; "
+            f"to fix it: set {WEBHOOK_VARIABLE} where tasks run"
         ) from error
     request = urllib.request.Request(  # noqa: S310 - the scheme is checked by address_of
         address_of(connection), data=json.dumps(notice).encode(), method="POST",
@@ -76,13 +84,17 @@ def send(notice: dict[str, str]) -> None:
 
 
 def address_of(connection: Any) -> str:
-    """The connection's address; only the web's own schemes."""
+    """Return the connection's address.
+
+    Raises:
+        ValueError: It is not an http or https address.
+    """
     host = connection.host or ""
     if "://" not in host:
         host = f"{connection.schema or 'https'}://{host}"
         host += f":{connection.port}" if connection.port else ""
     if not host.startswith(("http://", "https://")):
-        raise ValueError(f"connection {WEBHOOK} is no http or https address")
+        raise ValueError(f"connection {WEBHOOK} is not an http or https address")
     return host
 
 

@@ -1,7 +1,7 @@
-"""One operator for every program of ``spark_jobs``: submits it and takes what it hands on.
+"""An operator that submits a program of ``spark_jobs``.
 
-What a program hands on is the task's XCom. A refusal keeps the program's own words, without a
-trace, and is tried again only where waiting may cure it.
+The program's result becomes the task's XCom. A refusal is logged with the program's message and
+without a stack trace; it is retried only if time may help.
 """
 
 from __future__ import annotations
@@ -28,21 +28,27 @@ from ballast.contracts.task_result import (
 from orchestration.assets import announce, plans_alias
 from orchestration.lineage import lineage_of
 from orchestration.notices import REFUSED, PlanNotifier
-from orchestration.refusals import Refused, RefusedForNow, keep_quiet
+from orchestration.refusals import Refused, RefusedForNow, hide_traces_of_refusals
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "spark_jobs"
 REFUSAL = "refusal"
-# Longer than any solver may take; it ends what hangs.
+# A time limit for programs that hang, longer than any solver may take.
 TASK_TIMEOUT = timedelta(hours=2)
-# Outcomes by which nothing was to be done: the task shows as skipped.
+# Outcomes without a change: the task is skipped.
 NOTHING_DONE = ("rejected", "timed_out", PLANNING_STOPPED)
 
 
 class ProgramOperator(SparkSubmitOperator):
     """Submits ``spark_jobs/<program>.py`` for a job.
 
-    ``publishes`` makes its versions an asset. Who asked a question reads the answer: a program
-    that only answers ``tells`` nobody else where it refuses.
+    Args:
+        program: The name of the program.
+        job: The job that the program runs for.
+        settings: Settings of this installation.
+        arguments: Arguments of the program; they may be templates.
+        publishes: Emit an asset event for a new version.
+        notifies: Send a notice if the program refuses.
+        kwargs: Arguments of ``SparkSubmitOperator``.
     """
 
     def __init__(
@@ -53,7 +59,7 @@ class ProgramOperator(SparkSubmitOperator):
         settings: Settings,
         arguments: Sequence[str],
         publishes: bool = False,
-        tells: bool = True,
+        notifies: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(
@@ -73,41 +79,41 @@ class ProgramOperator(SparkSubmitOperator):
         self.program = program
         self.settings = settings
         self.publishes = publishes
-        self.tells = tells
+        self.notifies = notifies
 
     def execute(self, context: Any) -> dict[str, Any]:
-        """Submit the program; its last words decide what the task ends with."""
+        """Submit the program; its result decides the state of the task."""
         with TemporaryDirectory(prefix="ballast-") as folder:
-            handoff = Path(folder) / "handoff.json"
-            self.env_vars = {RESULT_FILE_VARIABLE: str(handoff)}
+            result_file = Path(folder) / "result.json"
+            self.env_vars = {RESULT_FILE_VARIABLE: str(result_file)}
             try:
                 super().execute(context)
             except AirflowException:
-                refusal = refusal_of(read_task_result(handoff))
+                refusal = refusal_of(read_task_result(result_file))
                 if refusal is None:
                     raise
             else:
-                return self._finished(context, read_task_result(handoff))
+                return self._finished(context, read_task_result(result_file))
         raise self._refused(context, refusal)
 
     def get_openlineage_facets_on_complete(self, _task_instance: Any) -> Any:
-        """The tables that the program reads and writes; asked for by the OpenLineage provider."""
+        """Return the tables of the program; called by the OpenLineage provider."""
         return lineage_of(self.program, self.settings)
 
-    def _finished(self, context: Any, handed: dict[str, Any]) -> dict[str, Any]:
-        if NOTICES in handed:
-            context["ti"].xcom_push(key=NOTICES, value=handed.pop(NOTICES))
-        outcome = handed.get("outcome")
+    def _finished(self, context: Any, result: dict[str, Any]) -> dict[str, Any]:
+        if NOTICES in result:
+            context["ti"].xcom_push(key=NOTICES, value=result.pop(NOTICES))
+        outcome = result.get("outcome")
         if self.publishes and outcome == "published":
-            announce(context, self.job, handed)
+            announce(context, self.job, result)
         if outcome in NOTHING_DONE:
-            raise AirflowSkipException(handed.get("text", outcome))
-        return handed
+            raise AirflowSkipException(result.get("text", outcome))
+        return result
 
     def _refused(self, context: Any, refusal: Refusal) -> AirflowException:
         text = f"{refusal.error}: {refusal.message}"
         context["ti"].xcom_push(key=REFUSAL, value=text)
-        if self.tells:
+        if self.notifies:
             context["ti"].xcom_push(key=NOTICES, value=[{"kind": REFUSED, "text": text}])
-        keep_quiet()
+        hide_traces_of_refusals()
         return RefusedForNow(text) if refusal.is_retryable else Refused(text)

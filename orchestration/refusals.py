@@ -1,7 +1,7 @@
-"""An expected refusal reads as its own words in a task's log, without a stack trace.
+"""Logs an expected refusal without a stack trace.
 
-Airflow logs every exception of a task with its trace. A gate that is closed is no bug, and the
-trace would bury what the engineer on call is to read, so it is taken off those log lines alone.
+Airflow logs every exception of a task with its trace. A failed gate is not a bug, and a trace would
+hide the message from the engineer on call, so it is removed from these log lines only.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 
 class Refused(AirflowFailException):
-    """A program refused, and trying again would not help."""
+    """A program refused; it is not retried."""
 
 
 class RefusedForNow(AirflowException):
-    """A program refused, and what it lacks may come with time."""
+    """A program refused; it is retried, because the reason may pass."""
 
 
 EXPECTED = (Refused, RefusedForNow)
 
 
 def without_trace(_logger: Any, _method: str, event: dict[str, Any]) -> dict[str, Any]:
-    """A structlog processor: the line of an expected refusal is what it says."""
+    """A structlog processor that removes the trace of expected refusals."""
     error = sys.exc_info()[1]
     if event.get("exc_info") and isinstance(error, EXPECTED):
         event = {key: value for key, value in event.items() if key != "exc_info"}
@@ -33,8 +33,8 @@ def without_trace(_logger: Any, _method: str, event: dict[str, Any]) -> dict[str
     return event
 
 
-def keep_quiet() -> None:
-    """Use the processor in this task's process; its loggers share one list of them."""
+def hide_traces_of_refusals() -> None:
+    """Install the processor in this process; all of its loggers share one list."""
     processors = structlog.get_config()["processors"]
     if without_trace not in processors:
         processors.insert(0, without_trace)

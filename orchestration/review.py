@@ -1,4 +1,4 @@
-"""The two steps that bring a person in: ask for a review, and take the answer."""
+"""Operators for reviews: start a review, and wait for the answer."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ ANSWERS = {ApprovalOperator.APPROVE: "approved", ApprovalOperator.REJECT: "rejec
 
 
 class AskForReview(TriggerDagRunOperator):
-    """Starts the review of the draft that ``publish`` left waiting, once a draft.
+    """Starts the review of a waiting draft, once for each draft.
 
-    The run of the review is named by the plan, so that a retry finds it there.
+    The run of the review is named after the plan, so a retry finds it.
     """
 
     def __init__(self, *, job: str, publish: str = "publish", **kwargs: Any) -> None:
@@ -28,37 +28,43 @@ class AskForReview(TriggerDagRunOperator):
         self.publish = publish
 
     def execute(self, context: Any) -> None:
-        """Trigger the review, or skip where nothing waits."""
-        handed = context["ti"].xcom_pull(task_ids=self.publish) or {}
-        if handed.get("outcome") != "waiting":
-            raise AirflowSkipException("nothing waits for a person")
-        self.trigger_run_id = f"{REVIEW}__{handed['plan_id']}"
+        """Trigger the review; skip the task if no draft waits."""
+        result = context["ti"].xcom_pull(task_ids=self.publish) or {}
+        if result.get("outcome") != "waiting":
+            raise AirflowSkipException("no draft waits for a person")
+        self.trigger_run_id = f"{REVIEW}__{result['plan_id']}"
         self.conf = {
-            "plan_id": handed["plan_id"],
-            "content_hash": handed["content_hash"],
-            "draft_run_id": handed["run_id"],
+            "plan_id": result["plan_id"],
+            "content_hash": result["content_hash"],
+            "draft_run_id": result["run_id"],
         }
         super().execute(context)
 
 
 class PlanApproval(ApprovalOperator):
-    """Approve or reject; the answer is handed on either way, so that it comes into the log.
+    """Waits for a person who approves or rejects a draft.
 
-    Nobody answering in time is an answer as well. ``ApprovalOperator`` would skip what follows.
+    Both answers, and no answer in time, are passed to ``publish``, which logs them.
+    ``ApprovalOperator`` would skip the next task after a rejection.
     """
 
     def execute_complete(self, context: Any, event: dict[str, Any]) -> dict[str, str]:
-        """The answer: what, by whom, when and why."""
-        given = HITLOperator.execute_complete(self, context=context, event=event)
-        return answer_of(given, timed_out=bool(event.get("timedout")))
+        """Return the answer: what, by whom, when and why."""
+        response = HITLOperator.execute_complete(self, context=context, event=event)
+        return answer_of(response, timed_out=bool(event.get("timedout")))
 
 
-def answer_of(given: dict[str, Any], *, timed_out: bool) -> dict[str, str]:
-    """Airflow's record of an answer in the words of ``publish``."""
-    user = given["responded_by_user"] or {}
+def answer_of(response: dict[str, Any], *, timed_out: bool) -> dict[str, str]:
+    """Convert Airflow's record of an answer to the arguments of ``publish``.
+
+    Args:
+        response: The result of ``HITLOperator``.
+        timed_out: Whether nobody answered in time.
+    """
+    user = response["responded_by_user"] or {}
     return {
-        "answer": "timed_out" if timed_out else ANSWERS[given["chosen_options"][0]],
+        "answer": "timed_out" if timed_out else ANSWERS[response["chosen_options"][0]],
         "by": str(user.get("name") or user.get("id") or "nobody"),
-        "at": given["responded_at"].isoformat(),
-        "reason": str((given["params_input"] or {}).get("reason") or ""),
+        "at": response["responded_at"].isoformat(),
+        "reason": str((response["params_input"] or {}).get("reason") or ""),
     }

@@ -1,7 +1,6 @@
 """Puts the review page into the Airflow UI: in the navigation, on a DAG and on a DAG run.
 
-Every Airflow process loads this file, so what it needs is imported when the API server asks for
-it.
+Every Airflow process loads this file, so imports are done when the API server uses the plugin.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ def _apps() -> list[dict[str, Any]]:
     return [{"app": app, "url_prefix": PREFIX, "name": "Ballast review page"}]
 
 
-class _MadeWhenAsked:
-    """An attribute that costs nothing in the processes that never ask for it."""
+class _LazyAttribute:
+    """An attribute that is computed on first access."""
 
     def __get__(self, _plugin: object, _of: type | None = None) -> list[dict[str, Any]]:
         return _apps()
 
 
 def _own_origins() -> frozenset[str]:
-    """Pages that may write with a login: Airflow's own, and those that its CORS settings name."""
+    """Return the origins whose pages may write: Airflow's own and those of its CORS settings."""
     named = conf.get("api", "access_control_allow_origins", fallback="").split()
     return origins([conf.get("api", "base_url", fallback=""), *named])
 
@@ -48,7 +47,7 @@ class BallastReview(AirflowPlugin):
     """The review page."""
 
     name = "ballast_review"
-    fastapi_apps = _MadeWhenAsked()
+    fastapi_apps = _LazyAttribute()
     fastapi_root_middlewares = [  # noqa: RUF012 - Airflow's own form
         {
             "middleware": CrossSiteGuard,

@@ -14,7 +14,7 @@ from ballast.contracts.settings import Settings
 from ballast.contracts.task_result import write_task_result
 from spark_jobs.program.arguments import add_run_arguments
 from spark_jobs.program.run import progress, run_program
-from spark_jobs.publication.review_answer import add_content_arguments, matching
+from spark_jobs.publication.review_answer import add_content_arguments, text_matching
 from spark_jobs.publication.review_request import prepare_review
 
 
@@ -23,7 +23,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_run_arguments(parser)
     add_content_arguments(parser)
     parser.add_argument(
-        "--page", type=matching("path", r"/[A-Za-z0-9/_.-]{0,200}"), default="/ballast/",
+        "--page", type=text_matching("path", r"/[A-Za-z0-9/_.-]{0,200}"), default="/ballast/",
         help="path of the review page",
     )  # fmt: skip
 

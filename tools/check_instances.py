@@ -1,9 +1,9 @@
-"""Random clusters of every kind through a method and the verifier; stops at the first violation.
+"""Solves random instances of every kind and verifies the results; stops at the first violation.
 
     python -m tools.check_instances --count 10000
 
-An instance is a function of the seed and its number alone, so that a failure can be looked at
-again: it is written as a problem folder, with the command that repeats it.
+An instance depends only on the seed and its number. A failing instance is written as a problem
+folder, with the command that repeats it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ import numpy.typing as npt
 from ballast.cli.convert import to_folder
 from ballast.problems import write_problem
 from solvers.model.budget import Budget
+from solvers.model.noise import LoadNoise
 from solvers.model.objective import BALANCE, JOINT, OBJECTIVES, WEIGHTED, Objective, TradeWeights
 from solvers.model.problem import AllowedNodes, Problem
 from solvers.model.stop import Stop
@@ -36,11 +37,11 @@ from solvers.verify.assignment import verify
 from solvers.verify.infeasible import verify_infeasible
 
 SIZES = ((4, 10), (12, 80), (40, 400))
-"""Most nodes and most key groups of a tiny, a small and a middling cluster."""
-SILENT = {BALANCE: 0.8, JOINT: 0.1, WEIGHTED: 0.1}
-"""Share of the instances that have no traffic."""
-HANG_S = 20.0
-"""A method that takes this much longer than it was given hangs, as far as a user can tell."""
+"""Most nodes and most key groups of three sizes of clusters."""
+WITHOUT_TRAFFIC = {BALANCE: 0.8, JOINT: 0.1, WEIGHTED: 0.1}
+"""Share of the instances without traffic."""
+HANGS_AFTER_S = 20.0
+"""Seconds over its time limit after which a method counts as hanging."""
 PROGRESS_S = 10.0
 
 Floats = npt.NDArray[np.float64]
@@ -48,7 +49,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class InstanceFinding:
-    """What became of one instance."""
+    """The result of one instance."""
 
     number: int
     status: str
@@ -60,7 +61,7 @@ class InstanceFinding:
 def random_instance(
     seed: int, number: int, kind: str = BALANCE
 ) -> tuple[Problem, Budget, Objective]:
-    """Instance ``number`` of a seed: size, loads, rules, budget and load bound all drawn."""
+    """Return instance ``number`` of a seed: random size, loads, rules, budget and load bound."""
     rng = np.random.default_rng([seed, number])
     most_nodes, most_groups = SIZES[rng.integers(len(SIZES))]
     n_nodes = int(rng.integers(1, most_nodes + 1))
@@ -87,14 +88,35 @@ def random_instance(
         pause_s_per_byte=float(rng.choice([0.0, 1e-8, 1e-3])),
         weight=rng.choice([0.25, 1.0, 3.0], n_resources) if rng.random() < 0.3 else None,
         balanced=balanced,
-        **_traffic(rng, n_groups, SILENT[kind]),
+        **_traffic(rng, n_groups, WITHOUT_TRAFFIC[kind]),
     )
     budget = _budget(rng, problem)
-    return problem, budget, _objective(rng, kind)
+    aim = _objective(rng, kind)
+    # Random numbers of its own, so that an instance without noise is what it was.
+    return with_random_noise(np.random.default_rng([seed, number, 1]), problem), budget, aim
+
+
+def with_random_noise(rng: np.random.Generator, problem: Problem) -> Problem:
+    """The problem with noise of its loads and its traffic, or without, as in an older snapshot."""
+    if rng.random() < 0.5:
+        return problem
+    shape, calm = problem.load.shape, float(rng.choice([0.0, 0.02, 0.2]))
+    relative = np.where(rng.random(shape) < 0.1, rng.choice([0.0, 1.0, 30.0]), calm)
+    edges = problem.traffic_rate
+    noise = LoadNoise(
+        mean_error=problem.load * relative * rng.random(shape),
+        period_sd=problem.load * relative * rng.random(shape),
+        node_variance_ratio=rng.choice([0.5, 1.0, 4.0], problem.n_resources),
+        windows=int(rng.integers(4, 100)),
+        trend=str(rng.choice(["", "cpu: loads rose"])),
+        traffic_error=None if edges is None else calm * edges,
+        traffic_period_sd=None if edges is None else calm * edges,
+    )
+    return replace(problem, noise=noise)
 
 
 def _objective(rng: np.random.Generator, kind: str) -> Objective:
-    """``kind`` is an objective, or that of a joint plan which is weighed."""
+    """Return a random objective of a kind: balance, joint or weighted."""
     bound = float(rng.choice([2.0, 10.0, 50.0]))
     if kind != WEIGHTED:
         return Objective(kind, bound)
@@ -140,7 +162,7 @@ def _balanced(rng: np.random.Generator, n_resources: int) -> npt.NDArray[np.bool
 def _capacities(
     rng: np.random.Generator, load: Floats, n_nodes: int, balanced: npt.NDArray[np.bool_]
 ) -> Floats:
-    """Equal, of a few sizes, or all different; caps near what a node has to carry."""
+    """Return equal capacities, a few sizes, or all different; caps near the mean load."""
     kind = rng.choice(["equal", "sizes", "different"])
     room = np.ones(n_nodes)
     if kind == "sizes":
@@ -177,7 +199,7 @@ def _state_bytes(rng: np.random.Generator, load: Floats) -> npt.NDArray[np.int64
 def _allowed(
     rng: np.random.Generator, current: npt.NDArray[np.int64], n_nodes: int
 ) -> AllowedNodes | None:
-    """Lists for some key groups, nearly always with the node they are on."""
+    """Return lists for some key groups; nearly all contain the current node."""
     if rng.random() < 0.6:
         return None
     restricted = rng.random(len(current)) < float(rng.choice([0.1, 0.5, 1.0]))
@@ -195,8 +217,8 @@ def _allowed(
     return AllowedNodes(np.concatenate(([0], np.cumsum(lengths, dtype=int))), nodes, restricted)
 
 
-def _traffic(rng: np.random.Generator, n_groups: int, silent: float) -> dict[str, Any]:
-    if n_groups < 2 or rng.random() < silent:
+def _traffic(rng: np.random.Generator, n_groups: int, without_traffic: float) -> dict[str, Any]:
+    if n_groups < 2 or rng.random() < without_traffic:
         return {}
     ends = rng.integers(0, n_groups, (2, 2 * n_groups))
     rate = rng.random(2 * n_groups)
@@ -204,7 +226,7 @@ def _traffic(rng: np.random.Generator, n_groups: int, silent: float) -> dict[str
 
 
 def _budget(rng: np.random.Generator, problem: Problem) -> Budget:
-    """Each limit about every second time, from nothing to a quarter of all there is."""
+    """Return random limits, each from nothing to a quarter of the total, or none."""
     share = float(rng.choice([0.0, 0.02, 0.1, 0.25]))
     n_groups, total = problem.n_key_groups, int(problem.state_bytes.sum())
     pause_s = problem.pause_c0_s * n_groups + problem.pause_s_per_byte * total
@@ -217,7 +239,7 @@ def _budget(rng: np.random.Generator, problem: Problem) -> Budget:
 
 
 def kinds_of(problem: Problem, budget: Budget) -> tuple[str, ...]:
-    """What is in the instance, to show that every kind was tried."""
+    """Return the features of an instance, to show that every kind was tried."""
     facts = {
         "capacities": len(np.unique(problem.capacity[:, problem.balanced_mask], axis=0)) > 1,
         "several resources": problem.n_resources > 1,
@@ -227,6 +249,7 @@ def kinds_of(problem: Problem, budget: Budget) -> tuple[str, ...]:
         "dead": bool(problem.dead.any()),
         "pinned": bool(problem.pinned_mask.any()),
         "allowed nodes": problem.allowed is not None,
+        "noise": problem.noise is not None,
         "budget of moves": budget.moves is not None,
         "budget of bytes": budget.bytes is not None,
         "budget of pause": budget.pause_s is not None,
@@ -237,13 +260,13 @@ def kinds_of(problem: Problem, budget: Budget) -> tuple[str, ...]:
 def check(
     number: int, *, seed: int, method: str, stop: Stop, objective: str = BALANCE
 ) -> InstanceFinding:
-    """Solve one instance and verify what came out; whatever is raised is a violation too."""
+    """Solve one instance and verify the result; every exception counts as a violation."""
     problem, budget, aim = random_instance(seed, number, objective)
     kinds = kinds_of(problem, budget)
     began = time.monotonic()
     try:
         result = allocate(aim, problem, budget, stop, AllocationOptions(number, method)).result
-    except Exception as error:  # noqa: BLE001 - an instance is good input: anything raised is a bug
+    except Exception as error:  # noqa: BLE001 - an instance is valid, so an exception is a bug
         return InstanceFinding(
             number, "raised", method, kinds, (f"{type(error).__name__}: {error}",)
         )
@@ -256,17 +279,17 @@ def check(
     violations = [str(violation) for violation in broken]
     bound = counting_bound(problem, budget) if result.is_solved else 0.0
     if bound > result.load_distance * (1 + 1e-9) + 1e-9:
-        # A result never shows this: it clips its bound at its own load distance.
+        # A result cannot show this, because its bound is at most its load distance.
         violations.append(f"bound {bound:.9g} is above a plan with {result.load_distance:.9g}")
     if not result.is_solved and not result.reason:
         violations.append("infeasible without a reason")
-    if stop.seconds is not None and seconds > stop.seconds + HANG_S:
-        violations.append(f"took {seconds:.1f} s, was given {stop.seconds:g} s")
+    if stop.seconds is not None and seconds > stop.seconds + HANGS_AFTER_S:
+        violations.append(f"took {seconds:.1f} s, limit {stop.seconds:g} s")
     return InstanceFinding(number, result.status.value, result.method, kinds, tuple(violations))
 
 
 def check_all(args: argparse.Namespace) -> Iterator[InstanceFinding]:
-    """The findings in order."""
+    """Yield the findings in order."""
     one = partial(
         check,
         seed=args.seed,
@@ -325,12 +348,12 @@ def main(argv: list[str] | None = None) -> int:
     add = parser.add_argument
     add("--count", type=int, default=10_000, help="number of instances (default 10000)")
     add("--start", type=int, default=0, help="number of the first one")
-    add("--seed", type=int, default=0, help="another seed gives other instances")
+    add("--seed", type=int, default=0, help="seed of the instances (default 0)")
     add("--method", default="auto", choices=list(REBALANCE_METHODS))
     add("--objective", default=BALANCE, choices=(*OBJECTIVES, WEIGHTED))
     add("--seconds", type=float, default=0.05, help="time limit of each (default 0.05)")
-    add("--steps", type=int, help="stop each after so many steps instead, which is repeatable")
-    add("--workers", type=int, default=1, help="processes side by side")
+    add("--steps", type=int, help="stop each after this many steps instead")
+    add("--workers", type=int, default=1, help="parallel processes")
     add("--out", type=Path, help="where to write a failing instance (default: a temporary folder)")
     add("--keep-going", action="store_true", help="do not stop at the first violation")
     return run(parser.parse_args(argv))

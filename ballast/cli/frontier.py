@@ -93,7 +93,9 @@ def _sweep_all(
     from solvers.planner.frontier import SweepOptions, sweep
 
     share = Stop(stop.seconds / len(units))
-    options = SweepOptions(args.seed, args.points, target.params, target.objective)
+    options = SweepOptions(
+        args.seed, args.points, target.params, target.objective, target.precision
+    )
     return {
         unit: sweep(
             target.problem,

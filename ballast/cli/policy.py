@@ -6,7 +6,13 @@ import argparse
 from pathlib import Path
 
 from ballast.cli.render import to_json
-from ballast.contracts.policy import JobPolicy, LimitsPolicy, load_policy, policy_schema
+from ballast.contracts.policy import (
+    MEASURING_METHODS,
+    JobPolicy,
+    LimitsPolicy,
+    load_policy,
+    policy_schema,
+)
 
 EXAMPLES = {
     "check": "example: ballast policy check policies/flights.yaml",
@@ -60,10 +66,31 @@ def _summary(policy: JobPolicy) -> str:
 
 
 def _advice(policy: JobPolicy) -> list[str]:
-    """Return advice on operators that could be one component; it needs no metrics."""
+    """Return advice that needs no metrics: on the precision, and on operators that could be one."""
     from solvers.collocate.component_advice import advice_before_metrics
 
-    return advice_before_metrics(policy)
+    precision = _precision_advice(policy)
+    return [*([precision] if precision else []), *advice_before_metrics(policy)]
+
+
+def _precision_advice(policy: JobPolicy) -> str:
+    """Return why plans are not made with the precision of the policy; empty if they are."""
+    from solvers.noise.noise_estimate import FEWEST_WINDOWS
+
+    solver = policy.solver
+    if solver.precision != "measured":
+        return ""
+    if solver.method not in MEASURING_METHODS:
+        return (
+            f"solver.precision is measured, but method {solver.method} looks for the smallest load "
+            f"distance; {' and '.join(MEASURING_METHODS)} stop where that cannot be measured"
+        )
+    if policy.windows_per_period < FEWEST_WINDOWS:
+        return (
+            f"a statistics period has {policy.windows_per_period} windows; an estimate of the "
+            f"noise needs {FEWEST_WINDOWS}, and without it plans have no interval"
+        )
+    return ""
 
 
 def _budgets(policy: JobPolicy) -> str:

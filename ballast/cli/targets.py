@@ -11,6 +11,7 @@ from ballast.cli.convert import method_params, to_objective, to_problem
 from ballast.contracts.errors import NotFound, ProblemError
 from ballast.contracts.records import Snapshot
 from ballast.contracts.settings import check_job_name, load_settings
+from ballast.contracts.tables import MEASURED
 
 if TYPE_CHECKING:
     from solvers.model.budget import Budget
@@ -28,6 +29,8 @@ class Target:
     method: str = "auto"
     params: Mapping[str, Any] = field(default_factory=dict)
     """The parameters of the method; with ``auto``, those of all methods by name."""
+    precision: str = MEASURED
+    """Whether plans stop improving where that cannot be measured; from the policy of a job."""
 
 
 def read_target(target: str, load_of: str | None = None) -> Target:
@@ -81,4 +84,5 @@ def _of_job(job: str, load_of: str | None) -> Target:
         Budget(limits.moves, limits.bytes, limits.pause_s),
         objective_of_policy(policy.objective),
         policy.solver.method,
+        precision=policy.solver.precision,
     )

@@ -151,7 +151,7 @@ def _frontier(target: Target, stop: Stop, seed: int) -> list[FrontierPoint]:
     # A sweep plans by ``auto``, which takes the parameters of each method by name.
     is_named = target.method == AUTO or not target.params
     params = target.params if is_named else {target.method: target.params}
-    options = SweepOptions(seed, FRONTIER_POINTS, params, target.objective)
+    options = SweepOptions(seed, FRONTIER_POINTS, params, target.objective, target.precision)
     return sweep(target.problem, target.budget, "moves", stop, options, SweepProgress())
 
 
@@ -161,7 +161,7 @@ def _planned(name: str, target: Target, stop: Stop, seed: int) -> Result:
     problem = target.problem
     size = f"{problem.n_key_groups} key groups on {problem.n_nodes} nodes"
     _print_progress(f"planning for {name}: {size}, at most {stop.seconds:g} s")
-    options = AllocationOptions(seed, target.method, target.params)
+    options = AllocationOptions(seed, target.method, target.params, precision=target.precision)
     result = allocate(target.objective, problem, target.budget, stop, options).result
     _print_progress(f"{result.status.value} by {result.method} in {result.seconds:.1f} s")
     return result
@@ -196,7 +196,7 @@ def _chosen(target: Target, args: argparse.Namespace) -> Target:
     objective = replace(target.objective, kind=kind)
     method = args.method or ("auto" if args.objective else target.method)
     params = target.params if method == "auto" else target.params.get(method, {})
-    return Target(target.problem, budget, objective, method, params)
+    return replace(target, budget=budget, objective=objective, method=method, params=params)
 
 
 def _as_dict(answer: WhatIfComparison) -> dict[str, Any]:

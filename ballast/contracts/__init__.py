@@ -1,1 +1,1 @@
-"""Words shared by every part: errors, settings, table specs, job policy. No Spark, no Airflow."""
+"""Definitions shared by every part: errors, settings, tables, policies. No Spark, no Airflow."""

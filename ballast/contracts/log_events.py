@@ -1,4 +1,4 @@
-"""Events of ``plans.log`` and statuses of ``plans.acks``, and the groups that readers ask for."""
+"""Events of ``plans.log`` and statuses of ``plans.acks``, and groups of them."""
 
 from __future__ import annotations
 

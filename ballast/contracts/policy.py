@@ -34,7 +34,9 @@ Resource = Literal["cpu", "memory", "network"]
 ScalingMethod = Literal["thresholds", "from_load", "true_rate", "multi_resource", "forecast"]
 Weight = Annotated[float, Field(strict=True, ge=1e-6, le=1e6, allow_inf_nan=False)]
 
-BUILT_METHODS = ("auto", "search", "milp", "flux", "unchanged")
+BUILT_METHODS = ("auto", "search", "milp", "flux", "fewest_moves", "unchanged")
+MEASURING_METHODS = ("auto", "fewest_moves")
+"""Methods that can stop improving a plan where that cannot be measured."""
 JOINT_METHODS = ("auto",)
 RESOURCES = ("cpu", "memory", "network")
 # Parameters of scaling that only some methods use.
@@ -196,7 +198,8 @@ class SolverPolicy(StrictModel):
     seed: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] = 0
     precision: Literal["measured", "exact"] = "measured"
     """measured: a plan stops improving where the improvement could not be measured any more;
-    exact: it goes on to the smallest load distance that its budget allows."""
+    exact: it goes on to the smallest load distance that its budget allows. ``measured`` needs a
+    method of ``MEASURING_METHODS``."""
 
 
 class BoundariesPolicy(StrictModel):

@@ -30,7 +30,7 @@ Units = Annotated[int, Field(strict=True, ge=0, le=UNITS)]
 
 
 def _number_or_names(value: Any) -> str:
-    """The variant that was meant, so that an error is about this variant alone."""
+    """Select the variant by its type, so that an error names one variant."""
     return "names" if isinstance(value, list | tuple) else "number"
 
 

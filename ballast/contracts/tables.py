@@ -1,7 +1,7 @@
-"""The one definition of every table: columns with units, keys, limits, partitions, retention.
+"""Definitions of all tables: columns with units, keys, limits, partitions, retention.
 
 DDL, Delta CHECK constraints, Arrow schemas, Great Expectations suites and ``docs/tables.md``
-are all derived from what stands here; none of them is written by hand anywhere else.
+are generated from these definitions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BALANCE, JOINT = "balance", "joint"
 OBJECTIVES = (BALANCE, JOINT)
 LEXICOGRAPHIC, WEIGHTED = "lexicographic", "weighted"
 TRADES = (LEXICOGRAPHIC, WEIGHTED)
-# The method of a plan that is an earlier one's content: a person's choice, not a solver's.
+# The method of a plan with the content of an earlier one: chosen by a person, not by a solver.
 ROLLBACK = "rollback"
 SCALING_SUBJECTS = ("node", "cluster", "operator")
 SCALING_ACTIONS = ("add", "keep", "drain", "remove", "spare", "out", "in", "hold", "size")
@@ -31,8 +31,8 @@ PROMISE_SIDES = (INSIDE, BELOW, ABOVE)
 MEASURED, EXACT = "measured", "exact"
 PRECISIONS = (MEASURED, EXACT)
 
-# A longer key is never routed by a table nor counted as one of a pair: it goes by its hash, and
-# tables, counters and joins stay of a known size.
+# Longer keys have no route and are not counted in pairs: their hash decides. So tables, counters
+# and joins have a limited size.
 LONGEST_ROUTED_KEY_BYTES = 1024
 
 COLUMN_TYPES = ("string", "long", "double", "timestamp", "date", "array<string>")
@@ -40,7 +40,7 @@ COLUMN_TYPES = ("string", "long", "double", "timestamp", "date", "array<string>"
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its type, unit and what values it may hold."""
+    """A column: its type, unit and allowed values."""
 
     name: str
     type: str
@@ -60,8 +60,8 @@ class Column:
 class Table:
     """A Delta table. ``trusted`` tables refuse bad rows on write (NOT NULL, CHECK).
 
-    Tables of raw metrics are not trusted: a streaming job that writes a bad row must neither
-    fail nor be believed, so their limits are checked by ``condense``, which sets bad rows aside.
+    Tables of raw metrics are not trusted: a streaming job that writes a bad row must not fail, and
+    the row must not be used. So ``condense`` checks their limits and moves bad rows elsewhere.
     """
 
     name: str
@@ -75,10 +75,10 @@ class Table:
     trusted: bool = True
     checks: dict[str, str] = field(default_factory=dict)
     retired_checks: tuple[str, ...] = ()
-    """Constraints of earlier versions, which are taken off a table that has them."""
+    """Constraints of earlier versions, which are removed from a table that has them."""
 
     def column(self, name: str) -> Column:
-        """The column of that name."""
+        """Return the column of this name."""
         for column in self.columns:
             if column.name == name:
                 return column
@@ -143,7 +143,7 @@ WINDOW_COLUMNS = (
 
 METRICS_KEY_GROUPS = Table(
     name="metrics.key_groups",
-    doc="A key group's window: what it processed and what that cost.",
+    doc="A key group's window: records processed, and CPU time and bytes for them.",
     written_by="streaming job",
     columns=(
         JOB,
@@ -161,7 +161,7 @@ METRICS_KEY_GROUPS = Table(
         _count("bytes_out", "Serialised bytes sent to other nodes", "bytes"),
         _figure(
             "wire_ms",
-            "Part of cpu_ms that packed records for other nodes and opened those from them; "
+            "Part of cpu_ms for serialising records to other nodes and reading those from them; "
             "NULL in rows of versions that did not measure it",
             "ms",
             nullable=True,
@@ -176,7 +176,7 @@ METRICS_KEY_GROUPS = Table(
 
 METRICS_TRAFFIC = Table(
     name="metrics.traffic",
-    doc="What one key group sent another in a window; pairs without traffic have no row.",
+    doc="Traffic between two key groups in a window; pairs without traffic have no row.",
     written_by="streaming job",
     columns=(
         JOB,
@@ -186,7 +186,7 @@ METRICS_TRAFFIC = Table(
         _key_group("to_key_group", "Receiving key group"),
         *WINDOW_COLUMNS,
         _count("records", "Records sent", "records"),
-        _count("bytes", "Serialised bytes; 0 where both were on one node", "bytes"),
+        _count("bytes", "Serialised bytes; 0 if both were on one node", "bytes"),
     ),
     key=(
         "job", "from_operator_id", "from_key_group", "to_operator_id", "to_key_group",
@@ -200,7 +200,7 @@ METRICS_TRAFFIC = Table(
 KEY_PAIR_COLUMNS = (
     Column(
         "kind", "string",
-        "pair: records of from_key that went on under to_key. key: records processed under "
+        "pair: records of from_key that were sent under to_key. key: records processed under "
         "from_key. other_pairs, other_keys: those of the edge or operator without a row",
         allowed=KEY_PAIR_KINDS,
     ),
@@ -215,9 +215,9 @@ KEY_PAIR_COLUMNS = (
 METRICS_KEY_PAIRS = Table(
     name="metrics.key_pairs",
     doc="The heaviest keys and pairs of keys of a window, between operators that keep their state "
-    "by key. The true count is at least records and at most records + error_records; a pair or "
-    "key without a row has at most the error_records of the row for the others, whose records "
-    "are all that no other row counts. Keys above 1,024 bytes are only among the others.",
+    "by key. The true count is at least records and at most records + error_records. A pair or "
+    "key without a row has at most the error_records of the row for the others; that row counts "
+    "all records without a row. Keys above 1,024 bytes are counted with the others.",
     written_by="streaming job",
     columns=(
         JOB,
@@ -237,9 +237,9 @@ METRICS_KEY_PAIRS = Table(
 
 NODE_COLUMNS = (
     Column("cluster", "string", "Cluster the node belongs to"),
-    Column("rack", "string", "Rack the node stands in"),
+    Column("rack", "string", "Rack of the node"),
     Column(
-        "cpu_capacity_cores", "double", "CPU time the node can give a second", "cores",
+        "cpu_capacity_cores", "double", "CPU time of the node per second", "cores",
         minimum=1e-9, maximum=LARGEST_LOAD,
     ),
     Column(
@@ -247,20 +247,20 @@ NODE_COLUMNS = (
         nullable=True, minimum=1e-9, maximum=LARGEST_LOAD,
     ),
     Column(
-        "network_capacity_bytes_per_s", "double", "Traffic the node can carry; NULL if not limited",
+        "network_capacity_bytes_per_s", "double", "Most traffic of the node; NULL if not limited",
         "bytes/s", nullable=True, minimum=1e-9, maximum=LARGEST_LOAD,
     ),
 )  # fmt: skip
 
 METRICS_NODES = Table(
     name="metrics.nodes",
-    doc="A node's window: heartbeat, capacity and use at once. No row means silent, never idle.",
+    doc="A node's window: heartbeat, capacity and use. A node without a row is silent, not idle.",
     written_by="streaming job",
     columns=(
         JOB,
         Column("node_id", "string", "The node"),
         *NODE_COLUMNS,
-        Column("state", "string", "What the job knows of the node", allowed=ALIVE_STATES),
+        Column("state", "string", "State of the node", allowed=ALIVE_STATES),
         *WINDOW_COLUMNS,
         _count("heartbeats", "Batches in which the node answered", "batches"),
         _count("records", "Records processed", "records"),
@@ -276,15 +276,15 @@ METRICS_NODES = Table(
 
 METRICS_SOURCES = Table(
     name="metrics.sources",
-    doc="A source's window: what arrived, what was taken, and what still waits. NULL means that "
-    "it was not measured, never that there was none.",
+    doc="A source's window: records that arrived, were read, and wait. NULL means that it was not "
+    "measured, not that there were none.",
     written_by="streaming job",
     columns=(
         JOB,
-        Column("source_id", "string", "The source, named like the operator that it feeds"),
-        Column("operator_id", "string", "Operator that takes its records"),
+        Column("source_id", "string", "The source, with the name of its operator"),
+        Column("operator_id", "string", "Operator that reads its records"),
         *WINDOW_COLUMNS,
-        _count("records", "Records taken by the job", "records"),
+        _count("records", "Records read by the job", "records"),
         _count("arrived_records", "Records that arrived", "records", nullable=True),
         _count("backlog_records", "Records that wait at the window's end", "records",
                nullable=True),
@@ -296,7 +296,7 @@ METRICS_SOURCES = Table(
 )  # fmt: skip
 
 REGION = Column("region_id", "string", "The ordered region")
-WORKER = Column("worker_id", "string", "Worker that the connection leads to")
+WORKER = Column("worker_id", "string", "Worker of the connection")
 
 
 def _weight(name: str, doc: str) -> Column:
@@ -304,19 +304,19 @@ def _weight(name: str, doc: str) -> Column:
 
 
 CONNECTION_FIGURES = (
-    Column("state", "string", "Whether the worker lived at the window's end",
+    Column("state", "string", "Whether the worker was alive at the window's end",
            allowed=CONNECTION_STATES),
-    _weight("weight", "Its weight, mean of the window"),
+    _weight("weight", "Mean weight in the window"),
     _count("sent", "Records sent to it", "records"),
-    _count("done", "Records that came back from it", "records"),
+    _count("done", "Results received from it", "records"),
     _figure("blocked_ms", "Time that the splitter waited for it", "ms", maximum=LARGEST_MS),
     _figure("busy_ms", "Time in which it had at least one record", "ms", maximum=LARGEST_MS),
 )  # fmt: skip
 
 METRICS_CONNECTIONS = Table(
     name="metrics.connections",
-    doc="A connection's window, from the splitter of an ordered region to one of its workers. A "
-    "worker that died has rows that say so; no row means that nothing is known.",
+    doc="A window of a connection from the splitter of an ordered region to a worker. A dead "
+    "worker has rows with that state; without a row nothing is known.",
     written_by="streaming job",
     columns=(JOB, REGION, WORKER, *WINDOW_COLUMNS, *CONNECTION_FIGURES),
     key=("job", "region_id", "worker_id", "window_start_at"),
@@ -327,16 +327,16 @@ METRICS_CONNECTIONS = Table(
 
 METRICS_REJECTED = Table(
     name="metrics.rejected",
-    doc="A bad row as it was written, with the reasons. Nothing is dropped silently.",
+    doc="A bad row as it was written, with the reasons. No row is dropped without a trace.",
     written_by="condense",
     columns=(
         JOB,
-        Column("row_id", "string", "Hash of table and row, so that a row is set aside once"),
+        Column("row_id", "string", "Hash of table and row, so that a row is rejected once"),
         Column("table_name", "string", "Table the row came from"),
         RUN_ID,
         Column("reasons", "array<string>", "Every limit the row breaks"),
         Column("row_json", "string", "The row as it was written"),
-        Column("rejected_at", "timestamp", "When it was set aside"),
+        Column("rejected_at", "timestamp", "When it was rejected"),
     ),
     key=("job", "row_id"),
     retention_days=90,
@@ -345,7 +345,7 @@ METRICS_REJECTED = Table(
 
 SNAPSHOTS_SNAPSHOTS = Table(
     name="snapshots.snapshots",
-    doc="The problem of one run: which period of which table versions it condenses. Written last.",
+    doc="The problem of one run: its period and the versions of the tables read. Written last.",
     written_by="condense",
     columns=(
         JOB,
@@ -354,8 +354,8 @@ SNAPSHOTS_SNAPSHOTS = Table(
         Column("period_start_at", "timestamp", "Start of the statistics period"),
         Column("period_end_at", "timestamp", "End of the statistics period, exclusive"),
         _count("windows", "Complete windows the loads are averaged over", "windows"),
-        _count("head_version", "Plan version in force in the head when it was taken", "versions"),
-        Column("head_plan_id", "string", "Plan in force in the head; NULL before the first",
+        _count("head_version", "Version in force when the snapshot was taken", "versions"),
+        Column("head_plan_id", "string", "Plan in force; NULL before the first",
                nullable=True),
         _count("key_groups_table_version", "Version of metrics.key_groups read", "versions"),
         _count("nodes_table_version", "Version of metrics.nodes read", "versions"),
@@ -366,13 +366,13 @@ SNAPSHOTS_SNAPSHOTS = Table(
                "versions", nullable=True),
         _count("connections_table_version", "Version of metrics.connections read; NULL if none was",
                "versions", nullable=True),
-        Column("applied_plan_id", "string", "Plan that the newest window ran under; NULL if none",
+        Column("applied_plan_id", "string", "Plan of the newest window; NULL if none",
                nullable=True),
         Column("remembered_snapshot_ids", "array<string>",
-               "Earlier snapshots whose key pairs count as well, oldest first; NULL if none",
+               "Earlier snapshots whose key pairs are also used, oldest first; NULL if none",
                nullable=True),
-        _count("rejected_rows", "Rows of the period that were set aside", "rows"),
-        Column("policy_json", "string", "The job's policy as it was"),
+        _count("rejected_rows", "Rejected rows of the period", "rows"),
+        Column("policy_json", "string", "The job's policy at that time"),
         Column("created_at", "timestamp", "When the snapshot was taken"),
     ),
     key=("job", "run_id"),
@@ -380,14 +380,14 @@ SNAPSHOTS_SNAPSHOTS = Table(
 
 SNAPSHOTS_KEY_GROUPS = Table(
     name="snapshots.key_groups",
-    doc="Load, state and present node of each key group of a snapshot.",
+    doc="Load, state and current node of each key group of a snapshot.",
     written_by="condense",
     columns=(
         JOB,
         SNAPSHOT_ID,
         Column("operator_id", "string", "Operator of the key group"),
         _key_group("key_group", "Number of the key group within its operator"),
-        Column("node_id", "string", "Node that holds it now"),
+        Column("node_id", "string", "Current node"),
         _figure("cpu_load_cores", "CPU seconds a second, mean of the period", "cores"),
         _figure(
             "wire_load_cores",
@@ -398,7 +398,7 @@ SNAPSHOTS_KEY_GROUPS = Table(
         _figure("memory_load_bytes", "State, as a load on memory", "bytes"),
         _figure("network_load_bytes_per_s", "Serialised bytes in and out a second", "bytes/s"),
         _figure("records_per_s", "Records processed a second", "records/s"),
-        _count("state_bytes", "State to be copied if it moves", "bytes"),
+        _count("state_bytes", "State that a move copies", "bytes"),
         _figure("cpu_window_sd_cores", "Standard deviation of the CPU load from window to window, "
                 "without what all key groups have in common; NULL if unknown", "cores",
                 nullable=True),
@@ -501,8 +501,8 @@ SNAPSHOTS_KEY_PAIRS = Table(
 
 SNAPSHOTS_LOAD_SERIES = Table(
     name="snapshots.load_series",
-    doc="Loads of each key group of a snapshot step by step, back to the last round: what scaling "
-    "is decided from. A step is some windows long; windows that are not complete are left out.",
+    doc="Loads of each key group of a snapshot in steps, back to the last round, for the decision "
+    "on scaling. A step is some windows long; incomplete windows are left out.",
     written_by="condense",
     columns=(
         JOB,
@@ -523,26 +523,26 @@ SNAPSHOTS_LOAD_SERIES = Table(
 
 SNAPSHOTS_SOURCES = Table(
     name="snapshots.sources",
-    doc="What arrived and waits at each source of a snapshot; a figure that was not measured in "
-    "the period is NULL.",
+    doc="Arrivals and backlog of each source of a snapshot; a figure that was not measured in the "
+    "period is NULL.",
     written_by="condense",
     columns=(
         JOB,
         SNAPSHOT_ID,
         Column("source_id", "string", "The source"),
-        Column("operator_id", "string", "Operator that takes its records"),
+        Column("operator_id", "string", "Operator that reads its records"),
         _figure("arrival_records_per_s", "Records that arrived a second, mean of the period",
                 "records/s", nullable=True),
         _count("backlog_records", "Records that waited at its end", "records", nullable=True),
-        _count("windows", "Windows that have it", "windows"),
+        _count("windows", "Windows with the figure", "windows"),
     ),
     key=("job", "snapshot_id", "source_id"),
 )  # fmt: skip
 
 SNAPSHOTS_CONNECTIONS = Table(
     name="snapshots.connections",
-    doc="The newest good windows of each connection of an ordered region, within the period: what "
-    "weights are decided from. A region that was silent has no row.",
+    doc="The newest good windows of each connection of an ordered region, within the period, for "
+    "the decision on weights. A silent region has no row.",
     written_by="condense",
     columns=(
         JOB,
@@ -557,21 +557,21 @@ SNAPSHOTS_CONNECTIONS = Table(
 
 PLANS_PLANS = Table(
     name="plans.plans",
-    doc="A plan as drafted: what it promises and what it costs. Its life is in plans.log.",
+    doc="A draft: promised figures and costs. Its later events are in plans.log.",
     written_by="solve",
     columns=(
         JOB,
         PLAN_ID,
         RUN_ID,
         SNAPSHOT_ID,
-        _count("parent_version", "Version it was solved against and may replace", "versions"),
+        _count("parent_version", "Version that it was solved against", "versions"),
         Column("parent_plan_id", "string", "Plan of that version; NULL before the first",
                nullable=True),
         Column("content_hash", "string", "Hash of the canonical rows of its content"),
-        Column("objective", "string", "What it is for", allowed=OBJECTIVES),
-        Column("method", "string", "Solver that found it"),
-        Column("status", "string", "What the solver says of it", allowed=SOLVER_STATUSES),
-        Column("reason", "string", "Why it is what it is, in a sentence"),
+        Column("objective", "string", "Objective", allowed=OBJECTIVES),
+        Column("method", "string", "Method that made it"),
+        Column("status", "string", "Status of the result", allowed=SOLVER_STATUSES),
+        Column("reason", "string", "Reason, in a sentence"),
         _figure("load_distance_before_pct", "Load distance without the plan", "% of mean"),
         _figure("load_distance_pct", "Load distance promised", "% of mean"),
         _figure("load_distance_before_points", "The same in points of load", "points"),
@@ -585,21 +585,21 @@ PLANS_PLANS = Table(
                 "in force; NULL if the noise of the loads is not known", "%", nullable=True,
                 maximum=100.000001),
         _count("moves", "Key groups that move by choice", "key groups"),
-        _count("bytes", "State they carry", "bytes"),
+        _count("bytes", "State of these key groups", "bytes"),
         _count("forced_moves", "Key groups that leave dead nodes", "key groups"),
-        _count("forced_bytes", "State they carry", "bytes"),
-        _figure("pause_s", "Pause predicted", "s"),
-        _count("routes", "Keys that do not go by hash", "keys", nullable=True),
-        _count("rerouted_keys", "Keys that come to another key group", "keys", nullable=True),
+        _count("forced_bytes", "State of these key groups", "bytes"),
+        _figure("pause_s", "Predicted pause", "s"),
+        _count("routes", "Keys that have a route", "keys", nullable=True),
+        _count("rerouted_keys", "Keys that change their key group", "keys", nullable=True),
         _count("route_bytes", "Estimated state of the routed keys", "bytes", nullable=True),
-        _figure("route_pause_s", "Pause that they add", "s", nullable=True),
-        _figure("max_load_distance_pct", "Load distance that a joint plan may have; NULL without "
-                "such a bound", "% of mean", nullable=True),
-        Column("trade", "string", "How a joint plan trades load for traffic; else NULL",
+        _figure("route_pause_s", "Additional pause for the routed keys", "s", nullable=True),
+        _figure("max_load_distance_pct", "Largest load distance of a joint plan; NULL without this "
+                "limit", "% of mean", nullable=True),
+        Column("trade", "string", "How a joint plan trades load for traffic; NULL for other plans",
                nullable=True, allowed=TRADES),
-        _figure("traffic_weight", "Worth of a percent of the traffic saved; NULL if not weighted",
+        _figure("traffic_weight", "Weight of a percent of the traffic saved; NULL if not weighted",
                 "1/%", nullable=True),
-        _figure("load_weight", "Worth of a percent of load distance; NULL if not weighted", "1/%",
+        _figure("load_weight", "Weight of a percent of load distance; NULL if not weighted", "1/%",
                 nullable=True),
         _figure("traffic_saved_before_pct", "Traffic saved by its price without the plan; NULL if "
                 "not weighted", "%", nullable=True, maximum=100.000001),
@@ -611,41 +611,42 @@ PLANS_PLANS = Table(
                 nullable=True, maximum=100.000001),
         _figure("collocation_factor_pct", "Traffic within nodes; NULL without traffic", "%",
                 nullable=True, maximum=100.000001),
-        _figure("load_index_pct", "Load under the plan; below 100 where less is serialised",
+        _figure("load_index_pct", "Load under the plan; below 100 if less is serialised",
                 "% of before", nullable=True),
-        _figure("wire_bytes_before_per_s", "Between nodes without the plan; NULL without traffic",
-                "bytes/s", nullable=True),
-        _figure("wire_bytes_per_s", "Between nodes; NULL without traffic", "bytes/s",
+        _figure("wire_bytes_before_per_s", "Traffic between nodes without the plan; NULL if "
+                "unknown", "bytes/s", nullable=True),
+        _figure("wire_bytes_per_s", "Traffic between nodes; NULL if unknown", "bytes/s",
                 nullable=True),
-        _figure("serialise_us", "CPU time of a record between nodes that a joint plan used "
-                "with; else NULL", "us/record", nullable=True),
+        _figure("serialise_us", "CPU time of a record between nodes, used by a joint plan; NULL "
+                "for other plans", "us/record", nullable=True),
         _count("budget_moves", "Moves allowed; NULL if not limited", "key groups", nullable=True),
         _count("budget_bytes", "Bytes allowed; NULL if not limited", "bytes", nullable=True),
         _figure("budget_pause_s", "Pause allowed; NULL if not limited", "s", nullable=True),
-        _figure("solver_seconds", "Time the solver took", "s"),
-        _count("seed", "Seed of whatever is random in the solver", "seed"),
+        _figure("solver_seconds", "Time of the solver", "s"),
+        _count("seed", "Seed of the solver's random numbers", "seed"),
         Column("trace_json", "string", "Best load distance over time, as JSON"),
-        Column("target_json", "string", "Placement that joint plans walk to, for the next round",
+        Column("target_json", "string", "Target placement of joint plans, for the next round",
                nullable=True),
-        Column("held_back_json", "string", "What would have saved traffic and did not pay, as JSON",
+        Column("held_back_json", "string", "Moves held back by the amortisation gate, as JSON",
                nullable=True),
-        _count("due_moves", "Moves that the bound on the rounds of a drain asked for; NULL without "
+        _count("due_moves", "Moves that the limit of rounds for a drain requires; NULL without "
                "scaling", "key groups", nullable=True),
-        Column("scaling_reason", "string", "Number of nodes needed, why, which metric decided "
-               "and what would have changed it; NULL without scaling", nullable=True),
-        Column("advice", "string", "Operators that could be one component, a line each; NULL where "
+        Column("scaling_reason", "string", "Number of nodes needed, with the reason, the metric "
+               "that decided and the change that would alter the decision; NULL without scaling",
+               nullable=True),
+        Column("advice", "string", "Operators that could be one component, a line each; NULL if "
                "there are none or no traffic was measured", nullable=True),
-        Column("weights_reason", "string", "Which worker of an ordered region gets what, and why; "
-               "NULL without regions", nullable=True),
-        Column("levelled_operator_id", "string", "Operator that the plan is made for, because the "
+        Column("weights_reason", "string", "Weights of the workers of ordered regions, and the "
+               "reason; NULL without regions", nullable=True),
+        Column("levelled_operator_id", "string", "Operator that the plan balances, because the "
                "load of the whole job hides its skew; NULL for other plans", nullable=True),
-        _figure("operator_skew_before_pct", "How far the node with most of that operator's load is "
-                "above its fair share, without the plan", "% of fair share", nullable=True),
+        _figure("operator_skew_before_pct", "Most load of that operator on a node above its fair "
+                "share, without the plan", "% of fair share", nullable=True),
         _figure("operator_skew_pct", "The same with the plan", "% of fair share", nullable=True),
-        _figure("levelling_limit_pct", "Load distance up to which a plan may level an operator; "
+        _figure("levelling_limit_pct", "Largest load distance of a plan that balances an operator; "
                 "NULL for other plans", "% of mean", nullable=True),
         Column("skew_reason", "string", "Operators, edges, racks and key groups that are skewed "
-               "or not known, and what the plan makes of them; NULL where there are none",
+               "or not known, and what the plan does about them; NULL if there are none",
                nullable=True),
         Column("created_at", "timestamp", "When it was drafted"),
     ),
@@ -662,7 +663,7 @@ PLANS_PLANS = Table(
         "AND (load_distance_pct <= load_distance_before_pct + 0.000001 "
         "OR (max_load_distance_pct IS NOT NULL "
         "AND load_distance_pct <= max_load_distance_pct + 0.000001))) "
-        # By weights: what the traffic gains is worth the load, or a drain costs no level load.
+        # With weights: the weighted sum is not worse, or a drain does not raise the load distance.
         f"OR (coalesce(trade, '{LEXICOGRAPHIC}') = '{WEIGHTED}' "
         "AND (coalesce(traffic_weight, 0) "
         "* (coalesce(traffic_saved_pct, 0) - coalesce(traffic_saved_before_pct, 0)) "
@@ -681,7 +682,7 @@ PLANS_PLANS = Table(
 
 PLANS_ASSIGNMENTS = Table(
     name="plans.assignments",
-    doc="The content of a plan: where each key group goes. Visible through plans.heads only.",
+    doc="The content of a plan: the node of each key group. Visible through plans.heads only.",
     written_by="solve",
     columns=(
         JOB,
@@ -690,7 +691,7 @@ PLANS_ASSIGNMENTS = Table(
         _key_group("key_group", "Number of the key group within its operator"),
         Column("node_id", "string", "Node it is placed on"),
         Column("previous_node_id", "string", "Node it was on when the plan was made"),
-        _count("state_bytes", "State it had then", "bytes"),
+        _count("state_bytes", "Size of its state at that time", "bytes"),
     ),
     key=("job", "plan_id", "operator_id", "key_group"),
     retention_days=3650,
@@ -699,7 +700,8 @@ PLANS_ASSIGNMENTS = Table(
 PLANS_ROUTES = Table(
     name="plans.routes",
     doc="Content of a plan: keys that belong to another key group than "
-    "the one of their hash. Keys without a row go by hash. Visible through plans.heads only.",
+    "the one of their hash. The hash decides for keys without a row. Visible through plans.heads "
+    "only.",
     written_by="solve",
     columns=(
         JOB,
@@ -714,41 +716,41 @@ PLANS_ROUTES = Table(
 
 PLANS_SCALING = Table(
     name="plans.scaling",
-    doc="Content of a plan, where the job is scaled: the action for "
-    "each node of the policy, the size of each operator, and for each cluster what was "
-    "decided from what, which the next rounds look back at. subject, subject_id, action and wanted "
+    doc="Content of a plan of a job with scaling: the action for "
+    "each node of the policy, the size of each operator, and for each cluster the decision and "
+    "its inputs, which later rounds read. subject, subject_id, action and wanted "
     "are part of the content's hash. Visible to streaming jobs through plans.heads only.",
     written_by="solve",
     columns=(
         JOB,
         PLAN_ID,
-        Column("subject", "string", "What the row is about", allowed=SCALING_SUBJECTS),
+        Column("subject", "string", "Kind of subject of the row", allowed=SCALING_SUBJECTS),
         Column("subject_id", "string", "Its name"),
         Column(
             "action", "string",
-            "Of a node: add, keep, drain (gets nothing new), remove (is empty), spare (not used). "
+            "Of a node: add, keep, drain (gets no key group), remove (is empty), spare (not used). "
             "Of a cluster: out, in, hold. Of an operator: size",
             allowed=SCALING_ACTIONS,
         ),
         _count("wanted", "Nodes of a cluster, or instances of an operator; NULL of a node",
                "instances", nullable=True),
         _count("before", "Nodes that a cluster had", "nodes", nullable=True),
-        _count("needed", "Nodes that the method asked for; NULL where metrics were missing",
+        _count("needed", "Nodes that the method computed; NULL if metrics were missing",
                "nodes", nullable=True),
-        _figure("utilisation", "Of a cluster: what was compared with the boundaries, 1 is full. "
-                "Of a node: CPU promised over its capacity", "share", nullable=True),
-        _figure("cpu_load_cores", "CPU of a node's key groups as promised", "cores",
+        _figure("utilisation", "Of a cluster: the value compared with the boundaries, 1 is full. "
+                "Of a node: promised CPU over its capacity", "share", nullable=True),
+        _figure("cpu_load_cores", "Promised CPU of a node's key groups", "cores",
                 nullable=True),
-        _count("drain_rounds", "Rounds that a node has been draining, this one included", "rounds",
+        _count("drain_rounds", "Rounds that a node has been draining, including this one", "rounds",
                nullable=True),
-        Column("due", "array<string>", "Key groups that had to leave a node in this round",
+        Column("due", "array<string>", "Key groups that must leave a node in this round",
                nullable=True),
         Column("loads_json", "string", "Level of each resource of a cluster, as JSON",
                nullable=True),
-        Column("reason", "string", "Why, in a sentence"),
+        Column("reason", "string", "Reason, in a sentence"),
         Column("binding", "string", "The metric that decided"),
-        Column("would_change", "string", "What would have changed the decision"),
-        Column("period_end_at", "timestamp", "End of the period that it was decided from"),
+        Column("would_change", "string", "Change of a metric that would alter the decision"),
+        Column("period_end_at", "timestamp", "End of the period of the decision"),
         Column("decided_at", "timestamp", "When it was drafted"),
     ),
     key=("job", "plan_id", "subject", "subject_id"),
@@ -757,24 +759,24 @@ PLANS_SCALING = Table(
 
 PLANS_WEIGHTS = Table(
     name="plans.weights",
-    doc="Content of a plan, where the job has ordered regions: the "
-    "weight of every worker. Those of a region add up to 1,000, which a CHECK cannot see: solve, "
-    "publish and the streaming job each make sure. region_id, worker_id and weight are part of the "
-    "content's hash. A region without rows keeps the weights it has.",
+    doc="Content of a plan of a job with ordered regions: the "
+    "weight of every worker. The weights of a region have the sum 1,000. A CHECK cannot test that, "
+    "so solve, publish and the streaming job do. region_id, worker_id and weight are part of the "
+    "content's hash. A region without rows keeps its weights.",
     written_by="solve",
     columns=(
         JOB,
         PLAN_ID,
         REGION,
         WORKER,
-        _weight("weight", "Records out of 1,000 that it gets"),
-        _weight("previous_weight", "What it had when the plan was made"),
-        Column("state", "string", "What was known of it then", allowed=WORKER_STATES),
-        _figure("records_per_s", "What it truly does a second, by method service; NULL if unknown",
-                "records/s", nullable=True),
+        _weight("weight", "Its share of 1,000 records"),
+        _weight("previous_weight", "Its share when the plan was made"),
+        Column("state", "string", "State when the plan was made", allowed=WORKER_STATES),
+        _figure("records_per_s", "True rate, by method service; NULL if unknown", "records/s",
+                nullable=True),
         _figure("blocked_pct", "Time that the splitter is expected to wait for it, by method "
                 "blocking; NULL if unknown", "%", nullable=True),
-        Column("reason", "string", "Why, in a sentence"),
+        Column("reason", "string", "Reason, in a sentence"),
     ),
     key=("job", "plan_id", "region_id", "worker_id"),
     retention_days=3650,
@@ -815,10 +817,10 @@ PLANS_HEADS = Table(
     written_by="publish",
     columns=(
         JOB,
-        Column("version", "long", "Rises by one with every publish", None,
+        Column("version", "long", "One more with every publish", None,
                minimum=1, maximum=LARGEST_COUNT),
         PLAN_ID,
-        Column("content_hash", "string", "Hash of what was published"),
+        Column("content_hash", "string", "Hash of the published content"),
         RUN_ID,
         Column("published_at", "timestamp", "When it came into force"),
     ),
@@ -829,18 +831,18 @@ PLANS_HEADS = Table(
 
 PLANS_LOG = Table(
     name="plans.log",
-    doc="Who did what to which plan, when and why; repaired from the heads if a process died.",
+    doc="Events of plans: actor, time and reason. Missing rows are added from the heads.",
     written_by="measure, condense, solve, publish, rollback",
     columns=(
         JOB,
         Column("at", "timestamp", "When"),
-        Column("event", "string", "What happened", allowed=LOG_EVENTS),
+        Column("event", "string", "The event", allowed=LOG_EVENTS),
         Column("version", "long", "Version it concerns; NULL if none", None, True,
                minimum=1, maximum=LARGEST_COUNT),
         Column("plan_id", "string", "Plan it concerns; NULL if none", nullable=True),
         RUN_ID,
-        Column("actor", "string", "Who: a task of a run, or a person"),
-        Column("reason", "string", "Why, in a sentence"),
+        Column("actor", "string", "A task of a run, or a person"),
+        Column("reason", "string", "Reason, in a sentence"),
     ),
     key=("job", "event", "run_id", "version", "plan_id"),
     retention_days=3650,
@@ -848,8 +850,8 @@ PLANS_LOG = Table(
 
 PLANS_ACKS = Table(
     name="plans.acks",
-    doc="A streaming job's acknowledgement of a version, with measured bytes and pause; a job "
-    "that lost its folder acknowledges again, and the last acknowledgement counts.",
+    doc="A streaming job's acknowledgement of a version, with measured bytes and pause. A job "
+    "that lost its folder acknowledges again; the last acknowledgement counts.",
     written_by="streaming job",
     columns=(
         JOB,
@@ -858,12 +860,12 @@ PLANS_ACKS = Table(
         Column("status", "string", "refused, accepted or applied", allowed=ACK_STATUSES),
         Column("region_id", "string", "The ordered region that acknowledges; NULL for the job's "
                "operators", nullable=True),
-        _count("batch_id", "Batch at whose start it was decided or applied; 0 of a region, which "
-               "has none", "batch"),
-        Column("reason", "string", "Why it was refused; empty otherwise"),
+        _count("batch_id", "Batch at whose start it was decided or applied; 0 for a region, which "
+               "has no batches", "batch"),
+        Column("reason", "string", "Reason of a refusal; empty otherwise"),
         _count("moved_key_groups", "Key groups whose state was moved", "key groups"),
         _count("bytes_moved", "Bytes copied, as counted while copying", "bytes"),
-        _figure("pause_ms", "Wall time the batch waited for the moves", "ms", maximum=LARGEST_MS),
+        _figure("pause_ms", "Wall time of the moves in the batch", "ms", maximum=LARGEST_MS),
         Column("acked_at", "timestamp", "When"),
     ),
     key=("job", "version", "region_id", "status", "acked_at"),
@@ -872,7 +874,7 @@ PLANS_ACKS = Table(
 
 PLANS_OUTCOMES = Table(
     name="plans.outcomes",
-    doc="Promised against measured for one version, a row per figure.",
+    doc="Promised and measured figures of a version, a row for each figure.",
     written_by="measure",
     columns=(
         JOB,
@@ -886,9 +888,9 @@ PLANS_OUTCOMES = Table(
         Column("unit", "string", "Its unit"),
         Column("before", "double", "Its value without the plan; NULL if it has none", None, True,
                minimum=-LARGEST_LOAD, maximum=LARGEST_LOAD),
-        Column("promised", "double", "Its value as promised; NULL if nothing was", None, True,
+        Column("promised", "double", "Its promised value; NULL if there is none", None, True,
                minimum=-LARGEST_LOAD, maximum=LARGEST_LOAD),
-        _signed("measured", "Its value as measured"),
+        _signed("measured", "Its measured value"),
         _signed("low", "Lower end of the promised 90 % interval; NULL if none was promised",
                 nullable=True),
         _signed("high", "Upper end of the promised 90 % interval", nullable=True),

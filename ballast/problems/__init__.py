@@ -1,6 +1,6 @@
-"""Problem folders and result folders: the same problem on disk as a solver sees in memory.
+"""Problem folders and result folders: a rebalance problem and its result as files.
 
-For the command line, for benchmarks and for bug reports; the format is in docs/solvers.md.
+They are used by the command line, benchmarks and bug reports. docs/solvers.md has the format.
 """
 
 from ballast.problems.folder import (

@@ -1,6 +1,6 @@
-"""Reads checked columns out of a Parquet file; every message names file, column and row.
+"""Reads and checks columns of a Parquet file; every error names file, column and row.
 
-Vectorised throughout: a file of a million rows is checked in about a second.
+All checks work on whole columns: a file of a million rows takes about a second.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 class Columns:
-    """The columns of one Parquet file, checked as they are taken."""
+    """The columns of one Parquet file.
+
+    Methods that return a column check it and raise ``ProblemError`` for the first bad value.
+    """
 
     def __init__(self, path: Path) -> None:
         self.file = path.name
@@ -37,35 +40,38 @@ class Columns:
         return name in self.names
 
     def suffixes(self, prefix: str) -> list[str]:
-        """What follows the prefix in the columns that have it, in the file's order."""
+        """Return the column names with this prefix, without it, in the file's order."""
         return [name[len(prefix) :] for name in self.names if name.startswith(prefix)]
 
     def raw(self, name: str) -> pa.Array:
-        """A column as it is, in one chunk."""
+        """Return an unchecked column as one chunk."""
         if not self.has(name):
             raise ProblemError(
                 f"{self.file}: column {name!r} is missing", allowed=f"has {self.names}"
             )
         if self.names.count(name) > 1:
-            raise ProblemError(f"{self.file}: column {name!r} is there more than once")
+            raise ProblemError(f"{self.file}: column {name!r} occurs more than once")
         column = self.table.column(name)
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
     def text(self, name: str) -> pa.Array:
-        """A column of names; whole numbers are taken as names too."""
+        """Return a column of names as text; whole numbers are converted."""
         return self.as_text(name, self._without_nulls(name))
 
     def as_text(self, name: str, values: pa.Array) -> pa.Array:
-        """Values of a column as names, if they are."""
+        """Return the values as text; whole numbers are converted.
+
+        ``name`` is the column for the error if they are neither.
+        """
         kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer)
         if not any(is_kind(values.type) for is_kind in kinds):
             raise self._wrong_type(name, values, "text")
         return values.cast(pa.string())
 
     def ids(self, name: str) -> pa.Array:
-        """A column of names, each of them once and none empty."""
+        """Return a column of names; each must be unique and not empty."""
         column = self.text(name)
         empty = pc.equal(column, "")
         if pc.any(empty).as_py():
@@ -74,11 +80,11 @@ class Columns:
         if len(counts) != len(column):
             repeated = counts.field("counts").to_numpy(zero_copy_only=False) > 1
             twice = counts.field("values")[int(np.argmax(repeated))].as_py()
-            raise ProblemError(f"{self.file}: {name} {twice!r} is there more than once")
+            raise ProblemError(f"{self.file}: {name} {twice!r} occurs more than once")
         return column
 
     def floats(self, name: str, *, above_zero: bool = False) -> FloatArray:
-        """Finite numbers, >= 0 or > 0."""
+        """Return finite numbers >= 0, or > 0 if ``above_zero``."""
         column = self._without_nulls(name)
         if not (
             pa.types.is_integer(column.type)
@@ -92,7 +98,7 @@ class Columns:
         return values
 
     def whole_numbers(self, name: str) -> IntArray:
-        """Whole numbers >= 0; 3.0 is taken as 3."""
+        """Return whole numbers >= 0; 3.0 is converted to 3."""
         column = self._without_nulls(name)
         if pa.types.is_floating(column.type):
             values = column.to_numpy(zero_copy_only=False)
@@ -107,16 +113,21 @@ class Columns:
         return np.asarray(numbers)
 
     def booleans(self, name: str) -> BoolArray:
+        """Return a column of true and false."""
         column = self._without_nulls(name)
         if not pa.types.is_boolean(column.type):
             raise self._wrong_type(name, column, "true or false")
         return np.asarray(column.to_numpy(zero_copy_only=False), dtype=bool)
 
     def index_of(self, name: str, known: pa.Array, what: str) -> IntArray:
-        """For each row, where the name stands in ``known``."""
+        """Return the position in ``known`` of the name in each row.
+
+        ``what`` describes the known names in the error for an unknown one.
+        """
         return self.index_of_values(name, self.text(name), known, what)
 
     def index_of_values(self, name: str, values: pa.Array, known: pa.Array, what: str) -> IntArray:
+        """Return the position in ``known`` of each value of a column."""
         index = pc.index_in(values, value_set=known)
         if index.null_count:
             at = _first(index.is_null())
@@ -130,7 +141,7 @@ class Columns:
         if column.null_count:
             raise ProblemError(
                 f"{self.file}: {name} is missing in row {_first(column.is_null())}",
-                remedy="fill it in; what is not known is never taken as zero",
+                remedy="fill it in; a missing value is not zero",
             )
         return column
 

@@ -1,7 +1,7 @@
 """A problem folder: problem.json, nodes.parquet, key_groups.parquet and traffic.parquet.
 
-Plain columns only; this package knows nothing of solvers. Everything is checked on reading, and
-the first thing that is wrong is named.
+Files have plain columns, and this package does not import the solvers. Reading checks everything;
+the error names the first bad value.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ LONGEST_SHOWN = 60
 
 DEFAULT_PAUSE_C0_S = 0.1
 DEFAULT_PAUSE_S_PER_BYTE = 1e-8
-"""Where problem.json does not say what a move costs: a tenth of a second and 100 MB/s. Not zero,
-or a pause budget would silently mean nothing."""
+"""Default cost of a move: a tenth of a second and 100 MB/s. With zero a pause budget would have no
+effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class BudgetSpec:
 
 @dataclass(frozen=True, slots=True)
 class TradeSpec:
-    """What a percent of the traffic saved is worth beside a percent of load distance."""
+    """The weights of a percent of traffic saved and of a percent of load distance."""
 
     traffic: float = 1.0
     load: float = 1.0
@@ -92,7 +92,7 @@ class TrafficColumns:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ProblemFolder:
-    """The content of a problem folder. ``extra`` is what problem.json says beyond the rest."""
+    """The content of a problem folder. ``extra`` has the other settings of problem.json."""
 
     resources: tuple[str, ...]
     nodes: NodeColumns
@@ -104,13 +104,17 @@ class ProblemFolder:
     pause_s_per_byte: float = DEFAULT_PAUSE_S_PER_BYTE
     weights: Mapping[str, float] = field(default_factory=dict)  # by resource; absent: 1
     caps: tuple[str, ...] = ()  # resources that must fit and are not balanced
-    max_load_distance: float | None = None  # percent; what a joint plan may have
-    trade_weights: TradeSpec | None = None  # of a joint plan that has no such bound
+    max_load_distance: float | None = None  # percent; the limit of a joint plan
+    trade_weights: TradeSpec | None = None  # of a joint plan without that limit
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_problem(folder: str | Path) -> ProblemFolder:
-    """Read and check a problem folder."""
+    """Read and check a problem folder.
+
+    Raises:
+        ProblemError: A file is missing or has a bad value; the error names file, column and row.
+    """
     root = Path(folder)
     if not root.is_dir():
         raise ProblemError(f"{root} is not a folder", remedy="give a problem folder")
@@ -155,14 +159,18 @@ def read_problem(folder: str | Path) -> ProblemFolder:
 
 
 def _check_settings(rest: dict[str, Any]) -> None:
-    """A misspelt name must not turn into no limit."""
+    """Refuse unknown names: a misspelt limit would be ignored."""
     unknown = sorted(set(rest) - {"params"})
     if unknown:
         raise ProblemError(f"problem.json has {unknown}", allowed=", ".join(SETTINGS))
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """One JSON object, or an error that says where it is not one."""
+    """Read one JSON object.
+
+    Raises:
+        ProblemError: The file is missing or not a JSON object.
+    """
     if not path.is_file():
         raise ProblemError(f"{path} is missing", remedy="see docs/solvers.md for the format")
     try:
@@ -179,7 +187,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(content) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twice!r} is there more than once")
+        raise ValueError(f"{twice!r} occurs more than once")
     return content
 
 
@@ -190,7 +198,7 @@ def _budget(content: Any) -> BudgetSpec:
         raise ProblemError(f"problem.json: budget is {content!r}", allowed="an object")
     unknown = sorted(set(content) - set(BUDGETS))
     if unknown:
-        # A misspelt limit must not turn into no limit.
+        # A misspelt limit would be ignored.
         raise ProblemError(f"problem.json: budget has {unknown}", allowed=", ".join(BUDGETS))
     pause_s = content.get("pause_s")
     return BudgetSpec(
@@ -224,16 +232,20 @@ def _number(name: str, value: Any) -> float:
 
 def _shortened(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}... ({len(text)} signs)"
+    return (
+        text
+        if len(text) <= LONGEST_SHOWN
+        else f"{text[:LONGEST_SHOWN]}... ({len(text)} characters)"
+    )
 
 
 def _trade_weights(objective: str, settings: dict[str, Any]) -> TradeSpec | None:
-    """trade, traffic_weight and load_weight; weights where nothing is weighed are refused."""
+    """Read trade, traffic_weight and load_weight; weights are refused unless trade is weighted."""
     trade = settings.pop("trade", LEXICOGRAPHIC)
     if trade not in TRADES or (trade == WEIGHTED and objective != "joint"):
         raise ProblemError(
             f"problem.json: trade is {_shortened(trade)} and the objective {objective!r}",
-            allowed=f"{', '.join(TRADES)}; {WEIGHTED} where the objective is joint",
+            allowed=f"{', '.join(TRADES)}; {WEIGHTED} if the objective is joint",
         )
     names = [name for name in ("traffic_weight", "load_weight") if name in settings]
     given = {name: _number(name, settings.pop(name)) for name in names}
@@ -256,20 +268,20 @@ def _max_load_distance(objective: str, value: Any, *, is_weighted: bool) -> floa
     if is_weighted:
         raise ProblemError(
             f"problem.json: max_load_distance is {_shortened(value)} and trade is {WEIGHTED!r}, "
-            "which knows no bound",
+            "which has no bound",
             remedy=f"leave it out, or set trade to {LEXICOGRAPHIC!r}",
         )
     number = _number("max_load_distance", value)
     if number == 0 or objective != "joint":
         raise ProblemError(
             f"problem.json: max_load_distance is {value!r} and the objective {objective!r}",
-            allowed="a number > 0, where the objective is joint",
+            allowed="a number > 0, if the objective is joint",
         )
     return number
 
 
 def _weights(content: Any, resources: tuple[str, ...]) -> dict[str, float]:
-    """weights: an object of resource and weight, so that a deviation of one counts more."""
+    """Read weights: an object of resource and weight."""
     if not isinstance(content, dict):
         raise ProblemError(f"problem.json: weights is {content!r}", allowed="an object")
     _check_known("weights", list(content), resources)
@@ -280,19 +292,19 @@ def _weights(content: Any, resources: tuple[str, ...]) -> dict[str, float]:
             f"problem.json: weights.{zero} is 0",
             value=0,
             allowed="a number > 0",
-            remedy="to leave the balance of a resource out, name it in caps",
+            remedy="to leave a resource out of the balance, name it in caps",
         )
     return weights
 
 
 def _caps(content: Any, resources: tuple[str, ...]) -> tuple[str, ...]:
-    """caps: the resources that have to fit each node and are not balanced."""
+    """Read caps: the resources that must fit each node and are not balanced."""
     if not isinstance(content, list) or not all(isinstance(name, str) for name in content):
         raise ProblemError(f"problem.json: caps is {content!r}", allowed="a list of resources")
     _check_known("caps", content, resources)
     if set(content) == set(resources):
         raise ProblemError(
-            "problem.json: caps names every resource, so that there is nothing to balance",
+            "problem.json: caps names every resource, so there is nothing to balance",
             remedy="leave at least one resource out of caps",
         )
     return tuple(dict.fromkeys(content))
@@ -307,7 +319,7 @@ def _check_known(field_name: str, names: list[str], resources: tuple[str, ...]) 
 
 
 def _resources(nodes: Columns, groups: Columns) -> tuple[str, ...]:
-    """The resources named by cap_* and load_* columns, which have to be the same."""
+    """Return the resources of the cap_* and load_* columns, which must be the same."""
     capacities, loads = nodes.suffixes("cap_"), groups.suffixes("load_")
     if not capacities:
         raise ProblemError("nodes.parquet: there is no cap_<resource> column")
@@ -336,7 +348,7 @@ def _nodes(file: Columns, resources: tuple[str, ...]) -> NodeColumns:
 
 
 def _rack(file: Columns) -> pa.Array:
-    """Racks may be absent: not every cluster has them."""
+    """Return the racks; empty names if there are none."""
     if not file.has("rack"):
         return pa.array([""] * file.n_rows, pa.string())
     column = file.raw("rack")
@@ -366,7 +378,7 @@ def _key_groups(file: Columns, nodes: NodeColumns, resources: tuple[str, ...]) -
 
 
 def _allowed(file: Columns, node_ids: pa.Array) -> AllowedColumns | None:
-    """allowed_nodes: a list of node ids; null means anywhere, an empty list means nowhere."""
+    """Read allowed_nodes: lists of node ids; null allows every node, an empty list none."""
     if not file.has("allowed_nodes"):
         return None
     column = file.raw("allowed_nodes")
@@ -408,7 +420,7 @@ def _traffic(path: Path, key_groups: KeyGroupColumns) -> TrafficColumns | None:
 
 
 def write_problem(folder: str | Path, problem: ProblemFolder) -> None:
-    """Write a problem folder; files that are there already are replaced."""
+    """Write a problem folder; existing files are replaced."""
     root = Path(folder)
     root.mkdir(parents=True, exist_ok=True)
     (root / "problem.json").write_text(_settings_text(problem), encoding="utf-8")

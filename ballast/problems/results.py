@@ -1,4 +1,4 @@
-"""A result folder: assignment.parquet and result.json, written whole or not at all."""
+"""A result folder: assignment.parquet and result.json, written by one rename."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ FILES = frozenset({ASSIGNMENT, RESULT})
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ResultFolder:
-    """What a result folder says. ``assignment`` is (key_group_id, node_id), or None.
+    """The content of a result folder. ``assignment`` is (key_group_id, node_id), or None.
 
-    The columns are as they came, for a verifier has to see every fault in them.
+    The columns are unchecked, because the verifier reports their faults.
     """
 
     figures: Mapping[str, Any]
@@ -37,9 +37,15 @@ class ResultFolder:
 def write_result(
     out: str | Path, figures: Mapping[str, Any], assignment: tuple[pa.Array, pa.Array] | None
 ) -> None:
-    """Write the folder beside its place and rename it: readers see all of it or nothing.
+    """Write the folder under a temporary name and rename it, so readers see all of it or nothing.
 
-    An older result folder in that place is replaced; anything else there is left alone.
+    Args:
+        out: The folder; an older result folder there is replaced.
+        figures: The content of result.json.
+        assignment: Columns of key groups and nodes; None if there is no plan.
+
+    Raises:
+        ProblemError: ``out`` is something other than a result folder.
     """
     target = Path(out)
     check_target(target)
@@ -59,22 +65,22 @@ def write_result(
 
 
 def check_target(target: str | Path) -> None:
-    """Refuse a place that holds something other than a result folder."""
+    """Raise ``ProblemError`` if the target is something other than a result folder."""
     path = Path(target)
     if not path.exists() and not path.is_symlink():
         return
     if not path.is_dir() or path.is_symlink():
-        raise ProblemError(f"{path} is in the way and not a folder", remedy="choose another --out")
+        raise ProblemError(f"{path} exists and is not a folder", remedy="choose another --out")
     content = {entry.name for entry in path.iterdir()}
     if content and (RESULT not in content or content - FILES):
         raise ProblemError(
-            f"{path} holds something other than a result: {sorted(content - FILES)[:3]}",
+            f"{path} has something other than a result: {sorted(content - FILES)[:3]}",
             remedy="choose another --out, or remove it",
         )
 
 
 def _put_in_place(draft: Path, target: Path) -> None:
-    """rename(2) replaces an empty folder; a full one is put aside first."""
+    """Rename the draft to the target; a target with files is renamed first, and removed."""
     if not target.exists() or not any(target.iterdir()):
         os.replace(draft, target)
         return
@@ -85,7 +91,11 @@ def _put_in_place(draft: Path, target: Path) -> None:
 
 
 def read_result(folder: str | Path) -> ResultFolder:
-    """Read a result folder; what its figures and rows are worth is for the verifier to say."""
+    """Read a result folder. The verifier checks figures and rows.
+
+    Raises:
+        ProblemError: A file is missing or cannot be read.
+    """
     root = Path(folder)
     if not root.is_dir():
         raise ProblemError(f"{root} is not a folder", remedy="give what `ballast solve` wrote")
@@ -104,4 +114,4 @@ def _names(file: Columns, name: str) -> list[str | None]:
     try:
         return list(file.raw(name).cast(pa.string()).to_pylist())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ProblemError(f"{file.file}: column {name!r} does not hold names") from error
+        raise ProblemError(f"{file.file}: column {name!r} has values that are not names") from error

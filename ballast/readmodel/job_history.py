@@ -32,7 +32,7 @@ LOAD_DISTANCE = "load_distance_pct"
 
 @dataclass(frozen=True)
 class JobHistory:
-    """The small tables of one job, each read once, when it is first asked for."""
+    """The small tables of one job, each read once, on first use."""
 
     cache: TableCache
     job: str

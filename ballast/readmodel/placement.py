@@ -425,7 +425,7 @@ def _wanted(names: Names, wanted: MoveFilter, codes: Ints, nodes: list[Ints]) ->
 
 
 def _number(known: pa.Array, name: str) -> int:
-    """The number of a name; one that nothing has where it is not known."""
+    """Return the number of a name, or a number that no name has if the name is unknown."""
     found = pc.index(known, pa.scalar(name, known.type)).as_py()
     return found if found >= 0 else -2
 

@@ -45,7 +45,7 @@ RUNS_WITHOUT_DRAFT = (GATE_FAILED, REFUSED, PLANNING_STOPPED)
 
 
 @dataclass(frozen=True)
-class TroubleEntry:
+class RefusalEntry:
     """An event of the log that stopped a plan, and since when it is over; None while it lasts."""
 
     entry: LogEntry
@@ -72,8 +72,8 @@ class JobSummary:
     waiting: LogEntry | None
     """The newest plan that waits for a person."""
     last_event: LogEntry | None
-    last_refusal: TroubleEntry | None
-    last_trouble: TroubleEntry | None
+    last_refusal: RefusalEntry | None
+    last_trouble: RefusalEntry | None
     planning: PlanningState
     """Whether the job plans by itself."""
 
@@ -102,9 +102,9 @@ def job_summary(history: JobHistory) -> JobSummary:
     )
 
 
-def _last(log: list[LogEntry], events: tuple[str, ...]) -> TroubleEntry | None:
+def _last(log: list[LogEntry], events: tuple[str, ...]) -> RefusalEntry | None:
     found = [entry for entry in log if entry.event in events]
-    return TroubleEntry(found[-1], over_since(log, found[-1])) if found else None
+    return RefusalEntry(found[-1], over_since(log, found[-1])) if found else None
 
 
 def _no_change(history: JobHistory) -> DraftSummary | None:

@@ -20,7 +20,7 @@ together that ALBIC's score would collocate. Load distance is that of the round 
 the next days' flights; a plan's bound is on the loads that it was made from, so it may end above.
 
 **Bytes** are what Spark's shuffles wrote, compressed, as its status store has them. The first
-shuffle brings the source to the nodes and is shown apart: no placement saves it. The rest is
+shuffle brings the source to the nodes and is shown separately: no placement saves it. The rest is
 records between nodes and, with them, each node's report on its key groups, which stays when
 everything is collocated.
 

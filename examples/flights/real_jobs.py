@@ -1,12 +1,12 @@
-"""Real Jobs 2, 3 and 4 of [ICDE17, 5.4] on the flights, each an extension of the one before.
+"""Real Jobs 2, 3 and 4 of [ICDE17, 5.4] on the flights; each extends the one before.
 
 Real Job 2 extracts delays and sums them by airplane and year. Real Job 3 also sums them by route.
-Real Job 4 reads the weather as well, scores its rain, joins each route's flights with the score,
-sums delays by courier and score, and stores the sums (docs/papers.md says how
-the paper's text was read and what three weather stations limit).
+Real Job 4 also reads the weather, scores its rain, joins each route's flights with the score,
+sums delays by courier and score, and stores the sums. docs/papers.md has the interpretation of the
+paper and the limits of three weather stations.
 
-The library has one source, so the two inputs of Real Job 4 are one stream in order of time whose
-weather lines are tagged (weather.py); the first operator tells them apart.
+The library has one source, so the two inputs of Real Job 4 are one stream in order of time. Weather
+lines have a tag (weather.py), by which the first operator separates them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from examples.flights.weather import WEATHER_TAG
 
 NODES = 20
 KEY_GROUPS_PER_NODE = 5
-"""Both as in 5.4: twenty worker nodes, five key groups per operator and node."""
+"""As in 5.4: twenty worker nodes, five key groups per operator and node."""
 
-# The most rain the table has of a station on one day, in hundredths of an inch: the paper scores
+# The largest rain of a station on one day in the table, in hundredths of an inch. The paper scores
 # by the maximum "historically measured", so it is known before the stream begins.
 HIGHEST_RAIN = {"EWR": 371, "JFK": 368, "LGA": 315}
 
@@ -78,7 +78,7 @@ class NewRoute(NamedTuple):
 
 
 class RainScore(NamedTuple):
-    """How much it rained on a route on a day, 0 to 100."""
+    """The rain on a route on a day, 0 to 100."""
 
     route: str
     day: str
@@ -94,7 +94,7 @@ class ScoredFlight(NamedTuple):
 
 
 class CourierSums(NamedTuple):
-    """A courier's present sums for one interval of scores: totals, not differences."""
+    """A courier's current sums for one interval of scores: totals, not differences."""
 
     carrier: str
     interval: str
@@ -104,14 +104,14 @@ class CourierSums(NamedTuple):
 
 
 def extract_flights(_state: dict[str, Any], _key: str, line: dict[str, Any]) -> Iterator[Flight]:
-    """Parses the text of a flight."""
+    """Parse the text of a flight."""
     yield _flight(line["value"])
 
 
 def read_inputs(
     _state: dict[str, Any], _key: str, line: dict[str, Any]
 ) -> Iterator[Flight | Weather]:
-    """Parses a line of the merged stream: a flight, or the weather of a day."""
+    """Parse a line of the merged stream: a flight, or the weather of a day."""
     text = line["value"]
     if text.startswith(WEATHER_TAG):
         _, station, day, inches = text.split(",")
@@ -134,14 +134,14 @@ def _flight(text: str) -> Flight:
 
 
 def sum_by_route(state: dict[str, Any], key: str, flight: Flight) -> None:
-    """Per route: flights, flights that arrived, sum of arrival delays."""
+    """Sum by route: flights, flights that arrived, arrival delays."""
     add_delay(state.setdefault(key, [0, 0, 0]), flight.arrival_delay)
 
 
 def sum_and_send_by_route(
     state: dict[str, Any], key: str, flight: Flight
 ) -> Iterator[Leg | NewRoute]:
-    """Sums as ``sum_by_route``, and sends the flight to the join; a new route is announced."""
+    """Sum as ``sum_by_route``, and send each flight, and each new route, to the join."""
     if key not in state:
         yield NewRoute(key, flight.origin)
     sum_by_route(state, key, flight)
@@ -149,7 +149,7 @@ def sum_and_send_by_route(
 
 
 def score_rain(state: dict[str, Any], key: str, record: Weather | NewRoute) -> Iterator[RainScore]:
-    """Scores the days of a station for each of its routes, in either order of arrival."""
+    """Score the days of a station for each of its routes, in either order of arrival."""
     station = state.setdefault(key, {"scores": {}, "routes": []})
     if isinstance(record, Weather):
         score = station["scores"][record.day] = rain_score(record.rain, HIGHEST_RAIN[key])
@@ -162,14 +162,14 @@ def score_rain(state: dict[str, Any], key: str, record: Weather | NewRoute) -> I
 
 
 def rain_score(rain: int, highest: int) -> int:
-    """Rain in whole percent of the highest measured, so that it is exact everywhere."""
+    """Return the rain in whole percent of the highest measured; whole numbers are exact."""
     return min(100, 100 * rain // highest)
 
 
 def join_rain(state: dict[str, Any], key: str, record: Leg | RainScore) -> Iterator[ScoredFlight]:
-    """Join a route's flights with its scores by day, whichever comes first.
+    """Join a route's flights with its scores by day, in either order of arrival.
 
-    A score that comes again, as in the next pass of a replay, is the same score.
+    The next pass of a replay sends the same scores again.
     """
     route = state.setdefault(key, {"scores": {}, "waiting": {}})
     if isinstance(record, RainScore):
@@ -187,7 +187,7 @@ def join_rain(state: dict[str, Any], key: str, record: Leg | RainScore) -> Itera
 def courier_efficiency(
     state: dict[str, Any], key: str, flight: ScoredFlight
 ) -> Iterator[CourierSums]:
-    """Per courier and interval of ten scores: flights, flights that arrived, sum of delays."""
+    """Sum by courier and interval of ten scores: flights, flights that arrived, delays."""
     interval = interval_of(flight.score)
     sums = state.setdefault(key, {}).setdefault(interval, [0, 0, 0])
     add_delay(sums, flight.arrival_delay)
@@ -195,40 +195,40 @@ def courier_efficiency(
 
 
 def interval_of(score: int) -> str:
-    """Lower end of a score's interval of ten; 100 belongs to the last."""
+    """Return the lower end of a score's interval of ten; 100 is in the last one."""
     return str(min(score // 10, 9) * 10)
 
 
 def store(state: dict[str, Any], key: str, sums: CourierSums) -> None:
     """Keep the newest row of each courier and interval, as results.py writes it to SQLite.
 
-    The rows are totals, so a row that is stored again changes nothing.
+    The rows are totals, so storing a row again changes nothing.
     """
     state.setdefault(key, {})[sums.interval] = [sums.flights, sums.arrived, sums.delay]
 
 
 def flying_airplane_of(record: Flight | Weather) -> str | None:
-    """As ``airplane_of``, but ignores weather."""
+    """Return the airplane of a flight; None for weather."""
     return record.tailnum if isinstance(record, Flight) else None
 
 
 def route_of(record: Flight | Weather) -> str | None:
-    """Origin and destination of a flight."""
+    """Return origin and destination of a flight; None for weather."""
     return f"{record.origin}-{record.dest}" if isinstance(record, Flight) else None
 
 
 def station_of(record: Any) -> str | None:
-    """Weather comes under its station, and so does a route that begins there."""
+    """Return the station of weather, or of a route that begins there; None for flights."""
     return record.station if isinstance(record, Weather | NewRoute) else None
 
 
 def route_to_join(record: Leg | RainScore | NewRoute) -> str | None:
-    """Flights and scores come to the join under their route."""
+    """Return the route of a flight or score, for the join; None for a new route."""
     return None if isinstance(record, NewRoute) else record.route
 
 
 def carrier_of(record: ScoredFlight | CourierSums) -> str:
-    """A courier's flights, and its sums."""
+    """Return the courier of a flight or of sums."""
     return record.carrier
 
 
@@ -291,7 +291,7 @@ EDGES = (
 def real_job_policy(
     job: StreamingJob, nodes: int = NODES, key_groups_per_node: int = KEY_GROUPS_PER_NODE
 ) -> JobPolicy:
-    """A policy of equal nodes, with ``key_groups_per_node`` key groups of each operator."""
+    """Return a policy of equal nodes with this number of key groups per operator and node."""
     operators = [operator.id for operator in job.operators]
     return parse_policy(
         {

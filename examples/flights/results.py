@@ -1,8 +1,8 @@
-"""Writes the results of the real jobs to SQLite, between batches, from the job's states.
+"""Writes the results of the real jobs from their states to SQLite, between batches.
 
-One transaction replaces all rows and stores the id of their batch. A reader therefore sees the
-results of exactly one batch, a batch that is written twice gives the same rows, and an older batch
-never replaces a newer one.
+One transaction replaces all rows and stores the id of their batch. So a reader sees the results of
+exactly one batch, a batch that is written twice gives the same rows, and an older batch never
+replaces a newer one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ States = Mapping[str, Iterable[Mapping[str, Any]]]
 
 
 def rows_of(states: States) -> dict[str, Rows]:
-    """The rows of every table whose operator the job has."""
+    """Return the rows of each table whose operator the job has."""
     tables: dict[str, Rows] = {}
     if "sum_by_airplane" in states:
         tables["airplane_delays"] = _nested(states["sum_by_airplane"])
@@ -67,7 +67,7 @@ def _sums(values: Iterable[int]) -> tuple[int, int, int]:
 
 
 def write_results(path: Path, batch_id: int, tables: Mapping[str, Rows]) -> bool:
-    """Replace the results by those of a batch; False if a newer batch's are there already."""
+    """Replace the results by those of a batch; return False if those of a newer one are stored."""
     with closing(sqlite3.connect(path, isolation_level=None)) as database, _transaction(database):
         database.execute("CREATE TABLE IF NOT EXISTS stored (batch_id INTEGER NOT NULL)")
         newest = database.execute("SELECT max(batch_id) FROM stored").fetchone()[0]
@@ -81,7 +81,11 @@ def write_results(path: Path, batch_id: int, tables: Mapping[str, Rows]) -> bool
 
 
 def read_results(path: Path) -> tuple[int, dict[str, Rows]]:
-    """The batch whose results are stored, and its rows by table."""
+    """Return the id of the stored batch, and its rows by table.
+
+    Raises:
+        NotFound: No results are stored.
+    """
     if not path.is_file():
         raise NotFound(
             f"there are no results in {path}", value=str(path),
@@ -101,7 +105,7 @@ def read_results(path: Path) -> tuple[int, dict[str, Rows]]:
 
 
 def store_results(settings: Settings, job: StreamingJob) -> Path:
-    """Write the results of a job that has stopped into its folder; where they are."""
+    """Write the results of a stopped job to its folder; return the file."""
     folder = job_folder(settings, job.job)
     states = {
         operator.id: list(read_states(settings, job.job, operator.id).values())

@@ -22,22 +22,28 @@ log = logging.getLogger(__name__)
 
 
 class Rights(Protocol):
-    """Who is asking, and what they may see."""
+    """The user of a request and their rights."""
 
     @property
     def login(self) -> Any:
-        """A dependency that refuses a request without a good login."""
+        """A dependency that refuses a request without a valid login."""
 
     def may_see(self, request: Request, job: str) -> bool:
-        """Whether they may see the plans of a job."""
+        """Return whether the user may see the plans of a job."""
 
 
 def build_app(cache: TableCache, rights: Rights) -> FastAPI:
-    """The app, for ``AirflowPlugin.fastapi_apps``, which mounts it bare: nothing guards it but
-    itself."""
+    """Make the app for ``AirflowPlugin.fastapi_apps``.
+
+    Airflow adds no authentication to such an app, so every route checks the login.
+
+    Args:
+        cache: The tables that the page reads.
+        rights: Checks logins, and which jobs a user may see.
+    """
     app = FastAPI(
         title="Ballast review page",
-        # These would answer without a login.
+        # These routes would not require a login.
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
@@ -66,7 +72,7 @@ def build_app(cache: TableCache, rights: Rights) -> FastAPI:
 
 
 def _lifespan(cache: TableCache) -> Any:
-    """Beside the start of the server, which does not wait for it."""
+    """Read the tables in a thread while the server starts."""
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -80,7 +86,7 @@ def _read_ahead(cache: TableCache) -> None:
     try:
         read_ahead(cache)
     except BallastError as error:
-        # The page says the same to whoever opens it.
+        # The page shows the same error.
         log.warning("%s", error)
 
 

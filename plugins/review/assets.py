@@ -16,7 +16,7 @@ TYPES = {
 
 @dataclass(frozen=True)
 class Asset:
-    """A file as it is sent."""
+    """A file with its media type and its tag."""
 
     content: bytes
     type: str
@@ -24,7 +24,7 @@ class Asset:
 
 
 def load_assets(folder: Path = WEB) -> dict[str, Asset]:
-    """Every file that a browser may ask for, by its name; names are unique across folders."""
+    """Return every file of the page by its name; names are unique across folders."""
     files = [file for file in sorted(folder.rglob("*")) if file.suffix in TYPES]
     return {file.name: _asset(file) for file in files}
 

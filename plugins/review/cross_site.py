@@ -1,7 +1,8 @@
-"""Refuses writes that another site makes a person's browser send with their login (ADR 44).
+"""Refuses writes that a page of another site sends with the user's login cookie (ADR 44).
 
-Airflow takes its login cookie from any origin. This guards the whole API server, since the page's
-buttons call Airflow's own API. The rules are those of Go's ``http.CrossOriginProtection``.
+Airflow accepts its login cookie from any origin. The check is applied to the whole API server,
+because the buttons of the page call Airflow's own API. The rules are those of Go's
+``http.CrossOriginProtection``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-# What Airflow calls its login cookie (airflow.api_fastapi.auth.managers.base_auth_manager).
+# Name of Airflow's login cookie (airflow.api_fastapi.auth.managers.base_auth_manager).
 LOGIN_COOKIE = "_token"
 REFUSAL = {
     "detail": "This write came from another site and was refused. To fix it: use the page inside "
@@ -21,7 +22,7 @@ REFUSAL = {
 
 
 class CrossSiteGuard:
-    """ASGI middleware: an unsafe request with the login cookie has to come from an own page."""
+    """ASGI middleware that refuses unsafe requests with the login cookie from other sites."""
 
     def __init__(self, app: Any, allowed: frozenset[str] = frozenset()) -> None:
         self.app = app
@@ -37,31 +38,34 @@ class CrossSiteGuard:
 
 
 def is_cross_site(method: str, headers: dict[str, str], allowed: frozenset[str]) -> bool:
-    """Whether a browser may have been made to send this by a page that is not ours."""
+    """Return whether a page of another site may have sent this request."""
     if method in SAFE_METHODS or not _is_by_cookie(headers):
         return False
     origin = headers.get("origin", "")
     if origin.lower() in allowed:
         return False
-    # Told by the browser itself, whatever proxies did to the addresses.
+    # The browser sets this header, so proxies that change addresses do not matter.
     site = headers.get("sec-fetch-site")
     if site is not None:
         return site not in ("same-origin", "none")
-    # Every browser names the origin of a write; what names none is a program.
+    # Every browser sends the origin of a write, so a request without one is from a program.
     return bool(origin) and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
 
 
 def origins(addresses: Iterable[str]) -> frozenset[str]:
-    """Scheme, host and port of each address that has them."""
+    """Return scheme, host and port of each address that has them."""
     parts = [urlsplit(address) for address in addresses]
     return frozenset(f"{p.scheme}://{p.netloc}".lower() for p in parts if p.scheme and p.netloc)
 
 
 def _is_by_cookie(headers: dict[str, str]) -> bool:
-    """By the cookie alone: no page of another site can add a token, as it can a Basic login."""
+    """Return whether the request is authenticated by the cookie only.
+
+    Another site can send the cookie or a Basic login, but not a token.
+    """
     if headers.get("authorization", "").lower().startswith("bearer "):
         return False
-    # As Starlette reads cookies: http.cookies gives up at the first one that is malformed.
+    # Parsed as Starlette does: http.cookies stops at the first malformed cookie.
     names = (part.partition("=")[0].strip() for part in headers.get("cookie", "").split(";"))
     return LOGIN_COOKIE in names
 
@@ -70,7 +74,7 @@ def _headers(scope: Any) -> dict[str, str]:
     found: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-        # Cookies may come in several headers; of anything else a browser sends one.
+        # A browser may send several cookie headers, but only one of each other header.
         found[name] = f"{found[name]};{value}" if name == "cookie" and name in found else value
     return found
 

@@ -1,4 +1,4 @@
-"""Headers of every answer: nothing but our own scripts, styles and data may be loaded."""
+"""Headers of every response: only scripts, styles and data of this app may be loaded."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
 }
-# Plans are not for a cache that another person may share.
+# Plans must not be in a cache that several users share.
 DEFAULTS = {"cache-control": "no-store"}
 
 
 class SecurityHeaders:
-    """ASGI middleware that adds them, also to refusals."""
+    """ASGI middleware that adds the headers to every response, also to refusals."""
 
     def __init__(self, app: Any) -> None:
         self.app = app

@@ -19,18 +19,20 @@ class ReviewJsonResponse(JSONResponse):
     """A JSON response whose times are in ISO 8601."""
 
     def render(self, content: Any) -> bytes:
-        """The body of the response."""
+        """Return the body of the response."""
         text = json.dumps(content, default=json_value, allow_nan=False, separators=(",", ":"))
         return text.encode()
 
 
 def explain(_request: Request, error: Exception) -> Response:
-    """The response to an error that Ballast raised on purpose, for the page to show."""
+    """Return the response to an error of Ballast; the page shows it."""
     if isinstance(error, BrokenTable):
-        # The cause may name addresses of the storage: for the log, not for the page.
+        # The cause may have addresses of the storage, so it is logged and not shown.
         log.error("%s", error)
-        said = f"table {error.table} cannot be read"
-        return ReviewJsonResponse(_body("broken_table", said, None, error.remedy), status_code=503)
+        problem = f"table {error.table} cannot be read"
+        return ReviewJsonResponse(
+            _body("broken_table", problem, None, error.remedy), status_code=503
+        )
     if isinstance(error, NotFound):
         return ReviewJsonResponse(_body("not_found", *_parts(error)), status_code=404)
     if isinstance(error, InvalidInput):

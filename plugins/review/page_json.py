@@ -16,7 +16,7 @@ from ballast.readmodel.placement import NodeLoads, NodeUtilisation
 from ballast.readmodel.plans import (
     JobSummary,
     PlanSummary,
-    TroubleEntry,
+    RefusalEntry,
     VersionSummary,
     plan_detail,
 )
@@ -28,7 +28,7 @@ DRAFT_COLUMNS = ("plan_id", "run_id", "created_at", "status", "moves", "bytes")
 
 
 def job_json(summary: JobSummary) -> Json:
-    """A job in the list of jobs and at the top of its page."""
+    """Return the JSON of a job for the list of jobs and the top of its page."""
     return {
         "job": summary.job,
         "version": summary.version,
@@ -39,13 +39,13 @@ def job_json(summary: JobSummary) -> Json:
         "plans": summary.plans,
         "no_change": _no_change_json(summary.no_change),
         "last_event": summary.last_event,
-        "last_refusal": _trouble_json(summary.last_refusal),
+        "last_refusal": _refusal_json(summary.last_refusal),
         "planning": planning_json(summary.planning),
     }
 
 
 def planning_json(state: PlanningState) -> Json:
-    """Whether a job plans by itself; if not, since when and why."""
+    """Return whether a job plans by itself; if not, since when and why."""
     return {
         "is_stopped": state.is_stopped,
         "since": state.since,
@@ -54,10 +54,10 @@ def planning_json(state: PlanningState) -> Json:
     }
 
 
-def _trouble_json(trouble: TroubleEntry | None) -> Json | None:
-    if trouble is None:
+def _refusal_json(refusal: RefusalEntry | None) -> Json | None:
+    if refusal is None:
         return None
-    return trouble.entry.to_row() | {"over_since": trouble.over_since}
+    return refusal.entry.to_row() | {"over_since": refusal.over_since}
 
 
 def _no_change_json(draft: DraftSummary | None) -> Json | None:
@@ -113,7 +113,7 @@ def _node_json(node: NodeUtilisation) -> Json:
 
 
 def version_json(summary: VersionSummary) -> Json:
-    """A version in a job's timeline."""
+    """Return the JSON of a version for a job's timeline."""
     event, plan = summary.event, summary.plan
     return {
         "version": summary.version,
@@ -132,7 +132,7 @@ def version_json(summary: VersionSummary) -> Json:
 
 
 def draft_json(summary: PlanSummary) -> Json:
-    """A plan that never came into force."""
+    """Return the JSON of a plan that was never in force."""
     last = summary.last_event
     return {name: getattr(summary.plan, name) for name in DRAFT_COLUMNS} | {
         "load_distance": figure_json(summary.load_distance),
@@ -142,7 +142,7 @@ def draft_json(summary: PlanSummary) -> Json:
 
 
 def plan_json(history: JobHistory, name: str) -> Json:
-    """The page of a plan."""
+    """Return the JSON of a plan's page."""
     detail = plan_detail(history, name)
     plan = detail.plan
     return {
@@ -151,7 +151,7 @@ def plan_json(history: JobHistory, name: str) -> Json:
         "versions": detail.versions,
         "in_force": detail.in_force,
         "approved_by": detail.approved_by,
-        # Without the long texts, which may have megabytes.
+        # Without the long texts, which may be megabytes.
         "plan": {column: getattr(plan, column) for column in field_names(DraftSummary)},
         "why": detail.reason,
         "quality": detail.quality,
@@ -168,5 +168,5 @@ def plan_json(history: JobHistory, name: str) -> Json:
 
 
 def move_json(move: AssignedKeyGroup) -> Json:
-    """A key group that a plan moves."""
+    """Return the JSON of a key group that a plan moves."""
     return {name: getattr(move, name) for name in MOVE_COLUMNS}

@@ -1,4 +1,4 @@
-"""Who may see what, by Airflow's own auth manager; of the page, this alone imports Airflow."""
+"""Rights of users, checked by Airflow's auth manager; only this module imports Airflow."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from fastapi import HTTPException, Request, status
 
 
 class AirflowRights:
-    """Plans of a job are for those who may see runs of the DAG that makes them."""
+    """A user who may see runs of ``reoptimize__<job>`` may see the plans of the job."""
 
     def login(self, request: Request, user: GetUserDep) -> None:
-        """Refuses a request without a good login; a dependency of the whole app."""
+        """Refuse a request without a valid login; a dependency of the whole app."""
         request.state.ballast_user = user
 
     def may_see(self, request: Request, job: str) -> bool:
-        """Whether the user may see a job. Its name has been checked."""
-        # The DAG is fixed here: left open, Airflow would take another one from the query.
+        """Return whether the user may see a job; the name is checked by the caller."""
+        # The DAG is given here. Otherwise Airflow would read it from the query.
         check = requires_access_dag("GET", DagAccessEntity.RUN, f"reoptimize__{job}")
         try:
             check(request, request.state.ballast_user)

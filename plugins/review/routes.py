@@ -1,4 +1,4 @@
-"""The JSON routes: the read model of a job, for people who may see the job."""
+"""The JSON routes: the read model of a job, for users who may see the job."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MAX_DRAFTS = 20
 
 
 def jobs_route(cache: TableCache, may_see: MaySee) -> APIRouter:
-    """All jobs that the person may see."""
+    """Make the route of all jobs that the user may see."""
     router = APIRouter()
 
     @router.get("/api/jobs")
@@ -59,7 +59,7 @@ def jobs_route(cache: TableCache, may_see: MaySee) -> APIRouter:
 
 
 def job_routes(cache: TableCache, may_see: MaySee) -> APIRouter:
-    """One job; its name is checked, and then the person's right to see this very job."""
+    """Make the routes of one job; each checks its name and the user's right to see it."""
 
     def check(request: Request, job: str) -> None:
         if not may_see(request, check_job_name(job)):
@@ -105,7 +105,7 @@ def job_routes(cache: TableCache, may_see: MaySee) -> APIRouter:
 
 
 def _add_plan_routes(router: APIRouter, cache: TableCache) -> None:
-    """One plan of the job, by its version or its id."""
+    """Add the routes of a plan, by its version or its id."""
 
     @router.get("/plans/{plan}")
     def plan_page(job: str, plan: str) -> Any:
@@ -170,13 +170,20 @@ def _add_plan_routes(router: APIRouter, cache: TableCache) -> None:
 
 
 def text_of(place: Key) -> str:
-    """Where a page ended, as a link carries it: numbers first, since an operator may hold a dot."""
+    """Return the end of a page as text for a link.
+
+    Numbers come first, because an operator id may contain a dot.
+    """
     operator, *numbers = sorted(place, key=lambda value: isinstance(value, int))
     return ".".join([*map(str, numbers), str(operator)])
 
 
 def place_of(text: str, order: str) -> Key:
-    """The place that :func:`text_of` wrote for an order."""
+    """Parse the text of :func:`text_of`.
+
+    Raises:
+        InvalidInput: The text does not fit the order.
+    """
     count = 2 if order == "bytes" else 1
     *numbers, operator = text.split(".", count)
     if len(numbers) != count or not all(n.isdecimal() and len(n) <= 15 for n in numbers):

@@ -64,7 +64,7 @@ def propose_target(
     n_units = problem.n_key_groups - clustered
     if not sets or n_units * int(problem.staying.sum()) > MOST_CHOICES:
         return None
-    joined = _sets_apart(problem, sets)
+    joined = _one_node_per_set(problem, sets)
     shares = _mean_shares(problem, predicted_load(problem, graph, costs, joined))
     shares = shares[:, problem.balanced_mask]
     heaviest = shares.max(axis=1)
@@ -82,12 +82,12 @@ def propose_target(
     return packing.target()
 
 
-def _sets_apart(problem: Problem, sets: list[IntArray]) -> IntArray:
+def _one_node_per_set(problem: Problem, sets: list[IntArray]) -> IntArray:
     """Return an assignment with every set on a node of its own: only its inner traffic is local."""
-    apart = np.arange(problem.n_key_groups) + len(sets)
+    assignment = np.arange(problem.n_key_groups) + len(sets)
     for i, members in enumerate(sets):
-        apart[members] = i
-    return apart
+        assignment[members] = i
+    return assignment
 
 
 def _mean_shares(problem: Problem, load: FloatArray) -> FloatArray:

@@ -87,7 +87,7 @@ def _traffic(problem: Problem) -> _Traffic:
         return _Traffic({}, {})
     names, operator_of = np.unique(np.array(problem.operator_ids), return_inverse=True)
     pairs = operator_of[source] * len(names) + operator_of[target]
-    apart = problem.current[source] != problem.current[target]
+    is_remote = problem.current[source] != problem.current[target]
     rates_by_pair = [
         {
             (str(names[pair // len(names)]), str(names[pair % len(names)])): float(sums[pair])
@@ -95,7 +95,7 @@ def _traffic(problem: Problem) -> _Traffic:
         }
         for sums in (
             np.bincount(pairs, weights=rates, minlength=len(names) ** 2),
-            np.bincount(pairs, weights=rates * apart, minlength=len(names) ** 2),
+            np.bincount(pairs, weights=rates * is_remote, minlength=len(names) ** 2),
         )
     ]
     return _Traffic(*rates_by_pair)

@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ballast.contracts.tables import MEASURED
 from solvers.collocate.candidate_choice import best_lexicographic, best_weighted
 from solvers.collocate.candidate_search import CandidateSearch
 from solvers.collocate.cluster_packing import ClusterTarget
 from solvers.collocate.cluster_target import TargetParams, propose_target
 from solvers.collocate.joint_params import JointParams
 from solvers.collocate.joint_round import Candidate, JointRound
+from solvers.collocate.move_elimination import without_idle_moves
 from solvers.collocate.move_objective import make_move_objective
 from solvers.collocate.placement_state import TINY
 from solvers.collocate.plan_gate import held_back_key_groups, hold_back_plan
@@ -26,6 +28,7 @@ from solvers.model.problem import Problem
 from solvers.model.result import Result, SolverRun, infeasible_result, make_result
 from solvers.model.stop import Stop
 from solvers.rebalance.bound import counting_bound
+from solvers.rebalance.fewest_moves import has_noise
 from solvers.rebalance.start import why_infeasible
 
 NAME = "joint"
@@ -82,6 +85,8 @@ def plan(problem: Problem, budget: Budget, stop: Stop, seed: int, params: JointP
         best = best_weighted(round_, fitting, nothing, search.rated, is_stalled=is_stalled)
     else:
         best = best_lexicographic(round_, fitting, nothing, is_stalled=is_stalled)
+    if params.precision == MEASURED and has_noise(problem) and best is not nothing:
+        best = without_idle_moves(round_, search, best, nothing)
     held = held if target is not None else held_myopic
     if nothing in fitting:
         best, held_plan = hold_back_plan(round_, best, nothing)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
+from ballast.contracts.tables import EXACT, PRECISIONS
 from solvers.collocate.target_memory import TargetMemory
 from solvers.model.amortisation import AmortisationGate
 from solvers.model.objective import LEXICOGRAPHIC, TRADES
@@ -32,6 +33,8 @@ class JointParams:
         passes: How often some moves are undone and the budget is filled again.
         target: Target that the last round returned; None in the first round.
         from_scratch: Whether a placement from scratch (COLA) is a candidate too.
+        precision: ``measured``: moves whose gain is within the noise are taken back, where the
+            noise of the loads is known.
     """
 
     max_load_distance: float = 10.0
@@ -47,6 +50,7 @@ class JointParams:
     passes: int = 12
     target: TargetMemory | None = None
     from_scratch: bool = False
+    precision: str = EXACT
 
     def __post_init__(self) -> None:
         self._check_kinds()
@@ -63,6 +67,10 @@ class JointParams:
             raise InvalidInput("joint.propose_every needs >= 1 and joint.passes >= 0")
 
     def _check_kinds(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise InvalidInput(
+                f"joint.precision is {self.precision!r}", allowed=", ".join(PRECISIONS)
+            )
         kinds = (("costs", TrafficCosts), ("gate", AmortisationGate), ("target", TargetMemory))
         for name, kind in kinds:
             value = getattr(self, name)

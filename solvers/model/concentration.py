@@ -12,6 +12,9 @@ import numpy as np
 
 from solvers.model.problem import BoolArray, FloatArray, IntArray
 
+MOST_ITEMS = 50_000
+"""Items that are placed one by one to see how level they can be; more take too long."""
+
 
 @dataclass(frozen=True, slots=True)
 class Concentration:
@@ -86,10 +89,10 @@ def reachable_distance_pct(amount: FloatArray, fair: FloatArray) -> float:
     """Largest distance from the fair share, above or below, in percent of it, of a good placement.
 
     The placement gives each item, the largest first, to the place that is furthest below its fair
-    share then.
+    share then. Many small items are taken for level.
     """
     total = float(amount.sum())
-    if total <= 0 or not (fair > 0).any():
+    if total <= 0 or not (fair > 0).any() or len(amount) > MOST_ITEMS:
         return 0.0
     filled = [(0.0, int(at)) for at in np.flatnonzero(fair > 0)]
     share = np.zeros(len(fair))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ballast.contracts.errors import InvalidInput
+from ballast.contracts.tables import MEASURED
 from solvers.collocate import joint
 from solvers.collocate.joint_params import JointParams
 from solvers.collocate.target_memory import TargetMemory
@@ -59,6 +60,9 @@ class AllocationOptions:
     is_first: bool = False
     """Whether this is the job's first plan, with a budget for it. A joint search may then place
     everything from scratch."""
+    precision: str = MEASURED
+    """``measured``: ``auto`` and ``joint`` make no moves whose gain is within the noise, where the
+    noise of the loads is known; ``exact``: plans go on to the best figures."""
 
 
 def allocate(
@@ -87,7 +91,10 @@ def allocate(
     options = options or AllocationOptions()
     if objective.is_joint:
         return _allocate_jointly(objective, problem, budget, stop, options)
-    return Allocation(solve(problem, budget, stop, options.seed, options.method, options.params))
+    params = options.params
+    if options.method == AUTO:
+        params = {"precision": options.precision, **(params or {})}
+    return Allocation(solve(problem, budget, stop, options.seed, options.method, params))
 
 
 def _allocate_jointly(
@@ -107,10 +114,11 @@ def _allocate_jointly(
     params = dict(options.params or {})
     own = params.get(joint.NAME, {}) if method == AUTO else params
     _refuse_objective(own)
-    joint_params = options_of(JointParams, joint.NAME, own)
+    joint_params = options_of(JointParams, joint.NAME, {"precision": options.precision, **own})
     if problem.traffic_rate is None or not problem.traffic_rate.any():
         others = {name: of for name, of in params.items() if name != joint.NAME}
-        result = solve(problem, budget, stop, seed, AUTO, others if method == AUTO else {})
+        others = {"precision": options.precision, **(others if method == AUTO else {})}
+        result = solve(problem, budget, stop, seed, AUTO, others)
         reason = f"no traffic was measured, so only the load was levelled; {result.reason}"
         return Allocation(replace(result, reason=reason), options.memory)
     found = joint.plan(

@@ -1,8 +1,13 @@
-"""Decide whether a plan is worth its moves, by the thresholds of the job's policy. Pure."""
+"""Decide whether a plan is worth its moves, by the thresholds of the job's policy. Pure.
+
+Where the noise of the loads is known, the gain of a plan must also be real (see ``gain``), and the
+thresholds are compared with the load distance that the next period is expected to measure. A
+balance plan pays for its moves by keeping its budget; a joint plan also by the amortisation gate.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,10 +16,21 @@ from solvers.model import metrics
 from solvers.model.objective import JOINT, WEIGHTED
 from solvers.model.problem import Problem
 from solvers.model.result import Result, SolverRun, Status, make_result
+from solvers.noise.evidence import GainEvidence
+from solvers.planner.gain import (
+    expected_distance,
+    load_evidence,
+    traffic_evidence,
+    without_unproven_moves,
+)
 
 
 def result_or_unchanged(
-    problem: Problem, result: Result, policy: JobPolicy, rerouted: Problem | None = None
+    problem: Problem,
+    result: Result,
+    policy: JobPolicy,
+    rerouted: Problem | None = None,
+    after: Problem | None = None,
 ) -> Result:
     """The result if it is worth its moves; otherwise a result that moves nothing.
 
@@ -24,13 +40,17 @@ def result_or_unchanged(
         policy: its thresholds decide.
         rerouted: the problem with the traffic as the plan's routes change it; ``problem`` if the
             plan changes no route.
+        after: the problem with the loads as the plan changes them; ``problem`` if it does not.
 
     Returns:
-        ``result`` itself, or the current assignment with the reason.
+        ``result`` itself, or the current assignment with the reason. A balance plan that frees a
+        node keeps the moves for that, and other moves only if their gain is real.
     """
-    reason = reason_unchanged(problem, result, policy, rerouted)
+    reason = reason_unchanged(problem, result, policy, rerouted, after)
     if reason is None:
-        return result
+        if policy.objective.kind == JOINT or not frees_a_node(problem, result):
+            return result
+        return without_unproven_moves(problem, result, policy.thresholds.min_gain_chance)
     return make_result(
         problem,
         problem.current.copy(),
@@ -45,7 +65,11 @@ def result_or_unchanged(
 
 
 def reason_unchanged(
-    problem: Problem, result: Result, policy: JobPolicy, rerouted: Problem | None = None
+    problem: Problem,
+    result: Result,
+    policy: JobPolicy,
+    rerouted: Problem | None = None,
+    after: Problem | None = None,
 ) -> str | None:
     """Why the plan is not worth its moves; None if it is. Arguments as above.
 
@@ -53,15 +77,37 @@ def reason_unchanged(
     node often has little load, so a threshold would keep the node for ever.
     """
     if result.status is Status.UNCHANGED:
-        return "no plan within the budget is better than leaving everything where it is"
-    if _frees_a_node(problem, result):
+        better = "better" if problem.noise is None else "measurably better"
+        return f"no plan within the budget is {better} than leaving everything where it is"
+    if frees_a_node(problem, result):
         return None
-    if policy.objective.kind == JOINT:
-        gain = _traffic_gain(problem, rerouted or problem, result, policy.traffic)
-        if policy.objective.trade == WEIGHTED:
-            return _reason_weighted(result, policy, gain)
-        return _reason_joint(result, policy, gain)
-    return _reason_balance(result, policy)
+    if policy.objective.kind != JOINT:
+        return _reason_balance(problem, result, policy, after)
+    gain = _JointGain.of(problem, result, policy, rerouted or problem, after)
+    if policy.objective.trade == WEIGHTED:
+        return _reason_weighted(result, policy, gain)
+    return _reason_joint(result, policy, gain)
+
+
+def evidence_of(
+    problem: Problem,
+    result: Result,
+    policy: JobPolicy,
+    rerouted: Problem | None = None,
+    after: Problem | None = None,
+) -> GainEvidence | None:
+    """The evidence that decides about a plan; of a joint plan the stronger of load and traffic.
+
+    None if the noise of the loads is not known, if nothing moves, or if a node has to be left.
+    """
+    if result.status is Status.UNCHANGED or frees_a_node(problem, result):
+        return None
+    chance = policy.thresholds.min_gain_chance
+    load = load_evidence(problem, result, chance, after)
+    if load is None or policy.objective.kind != JOINT or rerouted not in (None, problem):
+        return load
+    traffic = traffic_evidence(problem, result.assignment, policy.traffic, chance)
+    return load if traffic is None or traffic.chance <= load.chance else traffic
 
 
 def as_change(result: Result) -> Result:
@@ -71,27 +117,90 @@ def as_change(result: Result) -> Result:
     return replace(result, status=Status.FEASIBLE if result.gap else Status.OPTIMAL)
 
 
-def _frees_a_node(problem: Problem, result: Result) -> bool:
+def frees_a_node(problem: Problem, result: Result) -> bool:
+    """Whether the plan takes key groups off dead or draining nodes."""
     before = int(np.count_nonzero(problem.draining[problem.current]))
     after = int(np.count_nonzero(problem.draining[result.assignment]))
     return result.forced_moves > 0 or after < before
 
 
-def _reason_balance(result: Result, policy: JobPolicy) -> str | None:
+def _reason_balance(
+    problem: Problem, result: Result, policy: JobPolicy, after: Problem | None
+) -> str | None:
     """A plan for balance must lower a load distance that is not good enough yet."""
     thresholds = policy.thresholds
-    before, gain = result.load_distance_before, result.load_distance_before - result.load_distance
+    evidence = load_evidence(problem, result, thresholds.min_gain_chance, after)
+    figure, before, behind = "load distance", result.load_distance_before, result.load_distance
+    if evidence is not None:
+        figure = "load distance to be measured"
+        before = expected_distance(problem, problem.current)
+        behind = expected_distance(problem, result.assignment, after)
     if before <= thresholds.good_enough_pct:
         return (
-            f"the load distance, {before:.2f} % of the mean, is good enough "
+            f"the {figure}, {before:.2f} % of the mean, is good enough "
             f"(good_enough_pct is {thresholds.good_enough_pct:g})"
         )
-    if gain < thresholds.min_improvement_pct:
+    if evidence is not None and not evidence.is_real:
+        return with_trend(problem, evidence.text)
+    if before - behind < thresholds.min_improvement_pct:
         return (
-            f"the best plan lowers the load distance by {gain:.2f} points of percent, from "
+            f"the best plan lowers the {figure} by {before - behind:.2f} points of percent, from "
             f"{before:.2f} % (min_improvement_pct is {thresholds.min_improvement_pct:g})"
         )
     return None
+
+
+def with_trend(problem: Problem, reason: str) -> str:
+    """A reason, and that the past is a bad guide, where loads moved during the period.
+
+    The plan is decided on as any other: its gain has to be beyond the noise, which a movement
+    within the period makes larger.
+    """
+    trend = "" if problem.noise is None else problem.noise.trend
+    return f"{reason}; loads moved during the period ({trend})" if trend else reason
+
+
+@dataclass(frozen=True, slots=True)
+class _JointGain:
+    """What a joint plan gains. A gain within the noise is 0, a loss counts in any case."""
+
+    traffic: float
+    """Percent of the traffic, by its price, that the plan saves."""
+    lowered: float
+    """Percentage points by which it lowers the load distance."""
+    doubts: tuple[str, ...] = ()
+    """Gains that are within the noise, in sentences."""
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        result: Result,
+        policy: JobPolicy,
+        rerouted: Problem,
+        after: Problem | None,
+    ) -> _JointGain:
+        chance = policy.thresholds.min_gain_chance
+        traffic = _traffic_gain(problem, rerouted, result, policy.traffic)
+        lowered = result.load_distance_before - result.load_distance
+        load = load_evidence(problem, result, chance, after)
+        if load is not None:
+            lowered = expected_distance(problem, problem.current)
+            lowered -= expected_distance(problem, result.assignment, after)
+        doubts: list[str] = []
+        if load is not None and not load.is_real and lowered > 0:
+            lowered, doubts = 0.0, [load.text]
+        # Nothing is known of the noise of edges that routes make.
+        saved = None
+        if rerouted is problem:
+            saved = traffic_evidence(problem, result.assignment, policy.traffic, chance)
+        if saved is not None and not saved.is_real and traffic > 0:
+            traffic, doubts = 0.0, [*doubts, saved.text]
+        return cls(traffic, lowered, tuple(with_trend(problem, doubt) for doubt in doubts))
+
+    def with_doubts(self, reason: str) -> str:
+        """A reason, and the gains that do not count."""
+        return "; ".join((reason, *self.doubts))
 
 
 def _traffic_gain(
@@ -104,20 +213,21 @@ def _traffic_gain(
     return 0.0 if before is None or after is None else after - before
 
 
-def _reason_joint(result: Result, policy: JobPolicy, gain: float) -> str | None:
+def _reason_joint(result: Result, policy: JobPolicy, gain: _JointGain) -> str | None:
     """A joint plan must level a load above the bound, or save enough traffic."""
     allowed, thresholds = policy.objective.max_load_distance_pct, policy.thresholds
     before = result.load_distance_before
-    lowered = before - result.load_distance
-    if before > allowed and lowered >= thresholds.min_improvement_pct:
+    if before > allowed and gain.lowered >= thresholds.min_improvement_pct:
         return None
-    if gain >= thresholds.min_collocation_gain_pct:
+    if gain.traffic >= thresholds.min_collocation_gain_pct:
         return None
     prices = policy.traffic
-    saves = f"brings {gain:.2f} percent more of the traffic within nodes"
+    saves = f"brings {gain.traffic:.2f} percent more of the traffic within nodes"
     if prices.within_rack_price < prices.between_racks_price:
-        saves = f"saves {gain:.2f} percent of the traffic by its price within and between racks"
-    return (
+        saves = (
+            f"saves {gain.traffic:.2f} percent of the traffic by its price within and between racks"
+        )
+    return gain.with_doubts(
         f"the best plan {saves} "
         f"(min_collocation_gain_pct is {thresholds.min_collocation_gain_pct:g}) and the load "
         f"distance from {before:.2f} % to {result.load_distance:.2f} % (max_load_distance_pct is "
@@ -125,16 +235,15 @@ def _reason_joint(result: Result, policy: JobPolicy, gain: float) -> str | None:
     )
 
 
-def _reason_weighted(result: Result, policy: JobPolicy, gain: float) -> str | None:
+def _reason_weighted(result: Result, policy: JobPolicy, gain: _JointGain) -> str | None:
     """A weighted plan must gain enough by the weights of load and traffic together."""
     objective, least = policy.objective, policy.thresholds.min_weighted_gain
-    lowered = result.load_distance_before - result.load_distance
-    total = objective.traffic_weight * gain + objective.load_weight * lowered
+    total = objective.traffic_weight * gain.traffic + objective.load_weight * gain.lowered
     if total >= least:
         return None
-    return (
+    return gain.with_doubts(
         f"the best plan gains {total:.2f} by the weights (min_weighted_gain is {least:g}): "
-        f"traffic saved {gain:+.2f} percent at {objective.traffic_weight:g} each, load distance "
-        f"from {result.load_distance_before:.2f} % to {result.load_distance:.2f} % at "
+        f"traffic saved {gain.traffic:+.2f} percent at {objective.traffic_weight:g} each, load "
+        f"distance from {result.load_distance_before:.2f} % to {result.load_distance:.2f} % at "
         f"{objective.load_weight:g} a percent"
     )

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
+from ballast.contracts.tables import MEASURED
 from solvers.collocate import joint
 from solvers.model.budget import Budget
 from solvers.model.objective import Objective
@@ -78,6 +79,8 @@ class SweepOptions:
     params: Mapping[str, Any] | None = None
     """Parameters of each method, by its name."""
     objective: Objective = field(default_factory=Objective)
+    precision: str = MEASURED
+    """How far each plan goes on improving, as in ``AllocationOptions``."""
 
     def __post_init__(self) -> None:
         if not MIN_POINTS <= self.points <= MAX_POINTS:
@@ -113,7 +116,7 @@ def sweep(
     make_ready(problem.n_resources > 1)  # Compile before the clock starts.
     clock = stop.start()
     free = replace(budget, **{unit: None})
-    how = AllocationOptions(options.seed, params=options.params)
+    how = AllocationOptions(options.seed, params=options.params, precision=options.precision)
 
     def solve(limit: int | None, left: int) -> FrontierPoint:
         remaining = clock.remaining()

@@ -101,7 +101,7 @@ class LevelledPlan:
     excess_pct: float
     """Of the operator or edge that is furthest from level, of those that were skewed."""
     seconds: float
-    """Time of the search that found it."""
+    """Time of all searches until it was found."""
     operator: LevelledOperator | None
     """None if the plan levels edges alone."""
 
@@ -119,6 +119,7 @@ def levelled_plan(request: LevellingRequest) -> LevelledPlan | None:
     targets = _targets(request.skew)
     if not targets or request.budget.moves == 0:
         return None
+    clock = request.stop.start()
     before = max(finding.excess_pct for finding in targets)
     best: LevelledPlan | None = None
     for attempt in _attempts(request, targets):
@@ -126,12 +127,13 @@ def levelled_plan(request: LevellingRequest) -> LevelledPlan | None:
         if found is None or found.excess_pct > (1.0 - LEAST_GAIN) * before:
             continue
         if found.excess_pct <= LEVELLED * request.rules.threshold_pct:
-            return found
+            best = found
+            break
         if best is None or found.excess_pct < best.excess_pct:
             best = found
         if attempt.aim_share is not None:
             break  # Later attempts aim at less.
-    return best
+    return None if best is None else replace(best, seconds=clock.elapsed())
 
 
 def _levelled_operator(skew: LocalSkew) -> str | None:
@@ -196,7 +198,8 @@ def _solved(request: LevellingRequest, targets: list[SkewFinding], attempt: _Att
     limit = max(request.limit_pct, SMALLEST_LIMIT_PCT)
     parts = [*targets, *_watched(request.skew)][:MOST_PARTS]
     problem = _with_parts(request, parts, limit, attempt.aim_share or 0.0)
-    params = {"tolerance": AIM * limit}
+    # Together they leave the load distance within the limit.
+    params = {"tolerance": (1.0 - AIM) * limit, "enough": AIM * limit}
     return solve(problem, attempt.budget, stop, request.seed, search.NAME, params)
 
 

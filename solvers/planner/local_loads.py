@@ -84,12 +84,12 @@ def operator_skew_pct(problem: Problem, assignment: IntArray, operator_id: str) 
 
     The largest over the nodes that stay and the balanced resources; at least 0.
     """
+    groups = np.flatnonzero([name == operator_id for name in problem.operator_ids])
     worst = 0.0
-    for load in operator_loads(problem):
-        if load.name == operator_id:
-            fair = fair_shares(problem.capacity[:, load.resource], problem.staying)
-            found = concentration(load.amount, assignment[load.key_groups], fair)
-            worst = worst if found is None else max(worst, found.above_pct)
+    for r in np.flatnonzero(problem.balanced_mask).tolist():
+        fair = fair_shares(problem.capacity[:, r], problem.staying)
+        found = concentration(problem.load[groups, r], assignment[groups], fair)
+        worst = worst if found is None else max(worst, found.above_pct)
     return worst
 
 
@@ -107,13 +107,13 @@ def edges_with_traffic(problem: Problem) -> list[EdgeTraffic]:
     source, target, rate = problem.traffic_from, problem.traffic_to, problem.traffic_rate
     if source is None or target is None or rate is None or not rate.any():
         return []
-    names, operator_of = np.unique(np.array(problem.operator_ids), return_inverse=True)
+    names, operator_of = _operators(problem)
     pairs, rows_of = _grouped(operator_of[source] * len(names) + operator_of[target])
     total = float(rate.sum())
     found = [
         EdgeTraffic(
-            str(names[pair // len(names)]),
-            str(names[pair % len(names)]),
+            names[pair // len(names)],
+            names[pair % len(names)],
             rows,
             float(rate[rows].sum()) / total,
         )
@@ -140,17 +140,28 @@ def _edge_load(
         operator_id=edge.source if kind is LocalLoadKind.SENT else edge.target,
         resource=int(np.argmax(problem.balanced_mask)),
         key_groups=groups,
-        amount=np.bincount(at, weights=rates),
-        variance=None if variance is None else np.bincount(at, weights=variance),
+        amount=_sums(at, rates),
+        variance=None if variance is None else _sums(at, variance),
         job_share=edge.job_share,
     )
 
 
+def _sums(at: IntArray, values: FloatArray) -> FloatArray:
+    return np.asarray(np.bincount(at, weights=values), dtype=np.float64)
+
+
 def _by_operator(problem: Problem) -> tuple[list[str], list[IntArray]]:
     """Operators by name, and the key groups of each."""
-    names, operator_of = np.unique(np.array(problem.operator_ids, dtype=str), return_inverse=True)
+    names, operator_of = _operators(problem)
     _, groups_of = _grouped(operator_of)
-    return [str(name) for name in names], groups_of
+    return names, groups_of
+
+
+def _operators(problem: Problem) -> tuple[list[str], IntArray]:
+    """Operators by name, and the index of each key group's operator among them."""
+    names = sorted(set(problem.operator_ids))
+    index = {name: i for i, name in enumerate(names)}
+    return names, np.array([index[name] for name in problem.operator_ids], dtype=np.int64)
 
 
 def _grouped(codes: IntArray) -> tuple[IntArray, list[IntArray]]:

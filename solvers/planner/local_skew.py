@@ -238,7 +238,7 @@ class _SkewJudge:
         nodes = self.assignment[load.key_groups]
         yield self._finding(load, SkewScope.NODE, nodes, fair)
         if self.has_racks:
-            by_rack = np.bincount(self.rack_of, weights=fair, minlength=len(self.racks))
+            by_rack = self._fair_by_rack(fair)
             yield self._finding(load, SkewScope.RACK, self.rack_of[nodes], by_rack)
 
     def between_racks(self, edge: EdgeTraffic) -> SkewFinding:
@@ -246,7 +246,7 @@ class _SkewJudge:
         problem, racks = self.problem, len(self.racks)
         resource = int(np.argmax(problem.balanced_mask))
         fair = fair_shares(problem.capacity[:, resource], problem.staying)
-        of_rack = np.bincount(self.rack_of, weights=fair, minlength=racks)
+        of_rack = self._fair_by_rack(fair)
         pairs, at = np.unique(self._rack_pairs(edge), return_inverse=True)
         one, other = pairs // racks, pairs % racks
         fair_of_pair = np.where(one == other, 0.0, 2.0 * of_rack[one] * of_rack[other])
@@ -261,6 +261,11 @@ class _SkewJudge:
             return blank
         names = self.racks[one[found.place]], self.racks[other[found.place]]
         return self._judged(replace(blank, place=f"{names[0]} and {names[1]}"), found, 0.0)
+
+    def _fair_by_rack(self, fair: FloatArray) -> FloatArray:
+        """Fair share of each rack, from those of its nodes."""
+        sums = np.bincount(self.rack_of, weights=fair, minlength=len(self.racks))
+        return np.asarray(sums, dtype=np.float64)
 
     def _rack_pairs(self, edge: EdgeTraffic) -> IntArray:
         """The two racks of each row of an edge's traffic, as one number."""

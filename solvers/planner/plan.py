@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.tables import EXACT, MEASURED
+from solvers.collocate import joint
 from solvers.collocate.target_memory import TargetMemory
 from solvers.key_routing.routed_plan import RoutingOptions, RoutingRequest
 from solvers.key_routing.routing_effect import problem_after, problem_under_plan
@@ -23,10 +25,16 @@ from solvers.model.objective import Objective
 from solvers.model.problem import IntArray, Problem
 from solvers.model.result import Result, SolverRun, make_result
 from solvers.model.stop import Stop
+from solvers.noise.evidence import GainEvidence
 from solvers.planner.allocation import AUTO, Allocation, AllocationOptions, allocate, route_keys
-from solvers.planner.decision import as_change, result_or_unchanged
+from solvers.planner.decision import as_change, evidence_of, result_or_unchanged, with_trend
+from solvers.planner.gain import without_unproven_moves
 from solvers.planner.round import RoundPlan, ScalingRequest, plan_round
 from solvers.planner.skew_check import SkewCheck, SkewCheckRequest, check_local_skew
+from solvers.rebalance import fewest_moves
+
+MEASURING_METHODS = (AUTO, joint.NAME, fewest_moves.NAME)
+"""Methods that use the noise of the loads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +61,8 @@ class PlanRequest:
     """When the solver stops."""
     seed: int = 0
     method: str = AUTO
+    precision: str = MEASURED
+    """How far plans go on improving: ``measured`` or ``exact``, from the policy."""
     memory: TargetMemory | None = None
     """The target that earlier rounds of a joint search moved to."""
     is_first: bool = False
@@ -84,6 +94,11 @@ class Plan:
     """Moves that would save traffic and do not pay for their cost."""
     nodes: RoundPlan | None = None
     """What the plan does with nodes; None if the job is not scaled."""
+    precision: str = EXACT
+    """``measured`` if moves whose gain is within the noise were not made, else ``exact``."""
+    gain: GainEvidence | None = None
+    """The evidence that the plan is better than the placement in force; None if the noise of the
+    loads is not known, or if the plan was not decided by it."""
     skew: SkewCheck | None = None
     """Skew of single operators and edges; None if nothing was solved or decided."""
 
@@ -92,12 +107,20 @@ class Plan:
         problem, assignment = self.problem, self.result.assignment
         if resource not in problem.resources:
             return {}
-        after = problem
-        if objective.is_joint and problem.traffic_rate is not None:
-            after = problem_under_plan(objective, problem, assignment, self.rerouted)
+        after = self.after(objective) if objective.is_joint else problem
         load = after.load[:, problem.resources.index(resource)]
         sums = np.bincount(assignment, weights=load, minlength=problem.n_nodes)
         return dict(zip(problem.node_ids, sums.tolist(), strict=True))
+
+    def after(self, objective: Objective) -> Problem:
+        """The problem with the loads and the traffic that the plan leaves.
+
+        Records that become remote cost CPU and network also under a plan that is for the balance
+        alone: what will be measured contains that cost.
+        """
+        if self.problem.traffic_rate is None:
+            return self.rerouted
+        return problem_under_plan(objective, self.problem, self.result.assignment, self.rerouted)
 
 
 def plan(request: PlanRequest) -> Plan:
@@ -170,7 +193,11 @@ def plan_with_content(
 
 def _allocate(request: PlanRequest, problem: Problem, budget: Budget) -> Allocation:
     options = AllocationOptions(
-        request.seed, request.method, memory=request.memory, is_first=request.is_first
+        request.seed,
+        request.method,
+        memory=request.memory,
+        is_first=request.is_first,
+        precision=request.precision,
     )
     return allocate(request.objective, problem, budget, request.stop, options)
 
@@ -200,7 +227,15 @@ def _with_routes(
         memory=routed.memory,
         held_back=routed.held_back,
         nodes=nodes,
+        precision=_precision(request),
     )
+
+
+def _precision(request: PlanRequest) -> str:
+    """The precision that the method can keep: without noise every plan is exact."""
+    knows_noise = request.method in MEASURING_METHODS and fewest_moves.has_noise(request.problem)
+    is_asked = request.precision == MEASURED or request.method == fewest_moves.NAME
+    return MEASURED if is_asked and knows_noise else EXACT
 
 
 def _decided(request: PlanRequest, found: Plan) -> Plan:
@@ -209,11 +244,20 @@ def _decided(request: PlanRequest, found: Plan) -> Plan:
     A plan that adds, marks or takes back nodes is carried out in any case. So is a plan that ends
     drained nodes, but it need not move key groups.
     """
-    nodes = found.nodes
+    nodes, policy = found.nodes, request.policy
     if nodes is not None and (nodes.added or nodes.marked or nodes.revived):
-        return replace(found, result=as_change(found.result))
-    result = result_or_unchanged(found.problem, found.result, request.policy, found.rerouted)
+        result = found.result
+        if not request.objective.is_joint:
+            min_chance = policy.thresholds.min_gain_chance
+            result = without_unproven_moves(found.problem, result, min_chance)
+        return replace(found, result=as_change(result))
+    figures = found.problem, found.result, policy, found.rerouted, found.after(request.objective)
+    result = result_or_unchanged(*figures)
     is_kept = result is found.result
+    if is_kept:
+        gain = evidence_of(*figures)
+        result = replace(result, reason=with_trend(found.problem, result.reason))
+        found = replace(found, gain=gain)
     if request.has_other_change or (nodes is not None and nodes.ended):
         result = as_change(result)
     if is_kept:

@@ -14,7 +14,7 @@ from solvers.model.budget import Budget
 from solvers.model.problem import Problem
 from solvers.model.result import Result
 from solvers.model.stop import Stop
-from solvers.rebalance import auto, flux, milp, search, unchanged
+from solvers.rebalance import auto, fewest_moves, flux, milp, search, unchanged
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,5 +53,6 @@ METHODS: Mapping[str, RebalanceMethod] = {
     search.NAME: RebalanceMethod(search.solve, search.SearchParams),
     milp.NAME: RebalanceMethod(milp.solve, milp.MilpParams),
     flux.NAME: RebalanceMethod(flux.solve, flux.FluxParams),
+    fewest_moves.NAME: RebalanceMethod(fewest_moves.solve, fewest_moves.FewestMovesParams),
     unchanged.NAME: RebalanceMethod(unchanged.solve, unchanged.UnchangedParams),
 }

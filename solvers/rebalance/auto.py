@@ -3,6 +3,9 @@
 Order: unchanged (the reference), Flux (fast at any size), the search, and the MILP of
 [ICDE17, 4.3.1] if a gap is left and the model is small enough; it starts from the best plan so far
 and may prove it optimal. The result is that of ``unchanged`` if no other plan is better.
+
+Where the noise of the loads is known and the precision is ``measured``, the plan is the one with
+the fewest moves within the noise of the best (fewest_moves.py). The bound stays the same.
 """
 
 from __future__ import annotations
@@ -10,13 +13,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 
 from ballast.contracts.errors import InvalidInput
+from ballast.contracts.tables import EXACT, PRECISIONS
 from solvers.model.budget import Budget
 from solvers.model.problem import Problem
 from solvers.model.result import PROOF_TOLERANCE, Result, SolverRun, TraceStep, make_result
 from solvers.model.stop import SolverClock, Stop
-from solvers.rebalance import flux, milp, search, unchanged
+from solvers.rebalance import fewest_moves, flux, milp, search, unchanged
 from solvers.rebalance.compare import Score, best_index
 from solvers.rebalance.compile_kernels import make_ready
+from solvers.rebalance.fewest_moves import FewestMovesParams
 from solvers.rebalance.flux import FluxParams
 from solvers.rebalance.milp import MilpParams
 from solvers.rebalance.search import SearchParams
@@ -30,6 +35,8 @@ LONG_S = 5.0
 LONG_SEARCH_SHARE = 0.5
 """Share for the search if more than ``LONG_S`` remain: by then it rarely improves any more, and
 the MILP may close the gap."""
+BEST_SHARE = 0.6
+"""Share of the time for the best plan, where the fewest moves within its noise are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +46,17 @@ class AutoParams:
     flux: FluxParams = field(default_factory=FluxParams)
     search: SearchParams = field(default_factory=SearchParams)
     milp: MilpParams = field(default_factory=MilpParams)
+    fewest_moves: FewestMovesParams = field(default_factory=FewestMovesParams)
+    precision: str = EXACT
+    """One of ``PRECISIONS``: whether the plan stops improving where that cannot be measured."""
 
     def __post_init__(self) -> None:
-        kinds = (FluxParams, SearchParams, MilpParams)
-        for one, kind in zip(fields(self), kinds, strict=True):
+        if self.precision not in PRECISIONS:
+            raise InvalidInput(
+                f"auto.precision is {self.precision!r}", allowed=", ".join(PRECISIONS)
+            )
+        kinds = (FluxParams, SearchParams, MilpParams, FewestMovesParams)
+        for one, kind in zip(fields(self), kinds, strict=False):
             value = getattr(self, one.name)
             if not isinstance(value, kind):
                 raise InvalidInput(
@@ -57,9 +71,26 @@ def solve(problem: Problem, budget: Budget, stop: Stop, seed: int, params: AutoP
     """
     make_ready(problem.n_resources > 1)
     clock = stop.start()
+    if params.precision == EXACT or not fewest_moves.has_noise(problem):
+        results = _exact_results(problem, budget, stop, seed, params)
+        return _combine(problem, results, results[_winner(problem, results)], clock)
+    results = _exact_results(problem, budget, _share(stop, clock, BEST_SHARE), seed, params)
+    best = results[_winner(problem, results)]
+    if not best.is_solved:
+        return best
+    rest = replace(params.fewest_moves, start=best.assignment)
+    results.append(fewest_moves.solve(problem, budget, _share(stop, clock, 1.0), seed, rest))
+    return _combine(problem, results, results[-1], clock)
+
+
+def _exact_results(
+    problem: Problem, budget: Budget, stop: Stop, seed: int, params: AutoParams
+) -> list[Result]:
+    """The results of the methods that look for the least load distance."""
+    clock = stop.start()
     first = unchanged.solve(problem, budget, stop, seed, unchanged.UnchangedParams())
     if not first.is_solved:
-        return first
+        return [first]
     results = [first]
     flux_stop = _share(stop, clock, FLUX_SHARE)
     results.append(flux.solve(problem, budget, flux_stop, seed, params.flux))
@@ -71,7 +102,7 @@ def solve(problem: Problem, budget: Budget, stop: Stop, seed: int, params: AutoP
         milp_params = replace(params.milp, start=best.assignment)
         milp_stop = _share(stop, clock, 1.0)
         results.append(milp.solve(problem, budget, milp_stop, seed, milp_params))
-    return _combine(problem, results, clock)
+    return results
 
 
 def _search_share(problem: Problem, budget: Budget, stop: Stop, clock: SolverClock) -> float:
@@ -110,8 +141,9 @@ def _winner(problem: Problem, results: list[Result]) -> int:
     return best_index([Score.of(problem, r.assignment) for r in results])
 
 
-def _combine(problem: Problem, results: list[Result], clock: SolverClock) -> Result:
-    winner = results[_winner(problem, results)]
+def _combine(problem: Problem, results: list[Result], winner: Result, clock: SolverClock) -> Result:
+    if not winner.is_solved:
+        return winner
     bound = max(r.bound for r in results if r.bound is not None)
     return make_result(
         problem,
@@ -127,9 +159,8 @@ def _combine(problem: Problem, results: list[Result], clock: SolverClock) -> Res
 
 
 def _account(result: Result) -> str:
-    note = (
-        f" ({result.reason})" if result.method in (milp.NAME, search.NAME) and result.reason else ""
-    )
+    has_note = result.method in (milp.NAME, search.NAME, fewest_moves.NAME) and result.reason
+    note = f" ({result.reason})" if has_note else ""
     return (
         f"{result.method}: load distance {result.load_distance:.6g} % "
         f"with {result.moves} moves{note}"

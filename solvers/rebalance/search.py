@@ -95,12 +95,14 @@ class SearchParams:
 
     tolerance: float = 1e-4
     """Percentage points by which the load distance may be larger in a plan with fewer moves."""
+    enough: float = 0.0
+    """Load distance in percent of the mean at which the search ends."""
 
     def __post_init__(self) -> None:
-        if not is_finite_and_not_negative(self.tolerance):
-            raise InvalidInput(
-                f"search.tolerance is {self.tolerance!r}", allowed="a finite number >= 0"
-            )
+        for name in ("tolerance", "enough"):
+            value = getattr(self, name)
+            if not is_finite_and_not_negative(value):
+                raise InvalidInput(f"search.{name} is {value!r}", allowed="a finite number >= 0")
 
 
 def solve(problem: Problem, budget: Budget, stop: Stop, seed: int, params: SearchParams) -> Result:
@@ -118,17 +120,18 @@ def solve(problem: Problem, budget: Budget, stop: Stop, seed: int, params: Searc
     plans = [start]
     trace: tuple[TraceStep, ...] = ()
     if metrics.load_distance(problem, start) > 0 or problem.draining.any():
+        floor = max(bound, params.enough)
         search = _PlanSearch(
-            Layout.of(problem, budget), start, bound, seed, stop, _search_clock(clock, problem)
+            Layout.of(problem, budget), start, floor, seed, stop, _search_clock(clock, problem)
         )
         search.run()
-        found = search.finished_plan(params.tolerance)
+        found = search.finished_plan(params)
         trace = tuple(search.trace)
         # Running sums are rounded, so the budget and the caps are checked exactly here.
         plans += [p for p in (search.best_plan(), found) if _keeps_limits(problem, budget, p)]
     return make_result(
         problem,
-        without_useless_moves(problem, _fewest_moves(problem, plans, params.tolerance)),
+        without_useless_moves(problem, _fewest_moves(problem, plans, params)),
         SolverRun(method=NAME, bound=bound, seconds=clock.elapsed(), trace=trace),
     )
 
@@ -146,11 +149,11 @@ def _search_clock(clock: SolverClock, problem: Problem) -> SolverClock:
     return SolverClock(clock.seconds - ending, clock.started)
 
 
-def _fewest_moves(problem: Problem, plans: list[IntArray], tolerance: float) -> IntArray:
+def _fewest_moves(problem: Problem, plans: list[IntArray], params: SearchParams) -> IntArray:
     """Return the last plan, or the best one if the last is worse by more than the tolerance."""
     best = best_plan(problem, plans)
     last = plans[-1]
-    allowed = metrics.load_distance(problem, best) + tolerance
+    allowed = max(metrics.load_distance(problem, best), params.enough) + params.tolerance
     return last if metrics.load_distance(problem, last) <= allowed else best
 
 
@@ -182,13 +185,13 @@ class _PlanSearch:
         self,
         layout: Layout,
         start: IntArray,
-        bound: float,
+        floor: float,
         seed: int,
         stop: Stop,
         clock: SolverClock,
     ) -> None:
         self.seed, self.stop, self.clock = seed, stop, clock
-        self.floor = bound / 100.0
+        self.floor = floor / 100.0
         self.layout = layout
         self.start = self.layout.places_of(start)
         self.fixed = self.layout.fixed
@@ -369,11 +372,11 @@ class _PlanSearch:
     def best_plan(self) -> IntArray:
         return self.layout.assignment_of(self.best_place)
 
-    def finished_plan(self, tolerance: float) -> IntArray:
+    def finished_plan(self, params: SearchParams) -> IntArray:
         """Return the best plan without needless moves, and with draining nodes emptied."""
         from solvers.rebalance.kernels.finishing import drain, undo_moves
 
-        ceiling = self.best + tolerance / 200.0
+        ceiling = max(self.best, params.enough / 100.0) + params.tolerance / 200.0
         best: PlanArrays | None = None
         ways = ORDERS if len(self.layout.groups) <= ANNEALED else 1
         for way in range(ways if self.fixed.n_balanced else 0):

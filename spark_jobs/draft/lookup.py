@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ballast.contracts import scaling as words
 from ballast.contracts.errors import NotFound
 from ballast.contracts.policy import ScalingPolicy, policy_from_json
 from ballast.contracts.problem_columns import RESOURCES
@@ -22,6 +21,7 @@ from ballast.contracts.records import (
     Snapshot,
     field_names,
 )
+from ballast.contracts.scaling import CLUSTER, NODE
 from ballast.contracts.settings import Settings
 from ballast.store.plans import (
     read_acks,
@@ -238,11 +238,11 @@ def _earlier_scaling(
     job, taken_at = snapshot.job, snapshot.created_at
     scaling = policy_from_json(snapshot.policy_json).scaling
     rows, since = pa.table({}), taken_at
-    for since in reaches(scaling, taken_at):
+    for since in memory_starts(scaling, taken_at):
         where = [
             ("decided_at", ">=", since),
             ("decided_at", "<=", taken_at),
-            ("subject", "in", [words.CLUSTER, words.NODE]),
+            ("subject", "in", [CLUSTER, NODE]),
         ]
         rows = read_rows(settings, "plans.scaling", job=job, where=where, columns=SCALING_COLUMNS)
         if scaling and pc.count_distinct(rows["period_end_at"]).as_py() >= scaling.memory_rounds:
@@ -254,7 +254,7 @@ def _earlier_scaling(
     return found, since
 
 
-def reaches(scaling: ScalingPolicy | None, taken_at: datetime) -> Iterator[datetime]:
+def memory_starts(scaling: ScalingPolicy | None, taken_at: datetime) -> Iterator[datetime]:
     """Times back to which rounds are read, the latest first, until enough rounds are found.
 
     If nodes are billed in periods, the start of every node counts, however long ago it was. If the

@@ -7,9 +7,6 @@ from dataclasses import asdict
 
 from ballast.contracts.records import DraftSummary, Promise
 from ballast.contracts.tables import PLANS_PLANS
-from solvers.key_routing.routing_effect import problem_under_plan
-from solvers.model.objective import Objective
-from solvers.model.problem import Problem
 from solvers.noise.promise import (
     NO_NOISE,
     ExpectedFigure,
@@ -35,7 +32,7 @@ def promise_rows(job_round: Round, plan: Plan, draft: DraftSummary) -> list[Prom
     request = PlanPromiseRequest(
         problem=plan.problem,
         assignment=plan.result.assignment,
-        after=problem_with_plan(job_round.objective, plan),
+        after=plan.after(job_round.objective),
         figures=list(_further_figures(job_round, draft)),
         outcomes=job_round.past_outcomes,
     )
@@ -43,17 +40,6 @@ def promise_rows(job_round: Round, plan: Plan, draft: DraftSummary) -> list[Prom
         Promise(job=draft.job, plan_id=draft.plan_id, **_columns(job_round, promise))
         for promise in plan_promises(request)
     ]
-
-
-def problem_with_plan(objective: Objective, plan: Plan) -> Problem:
-    """The problem with the loads and the traffic that the plan leaves.
-
-    Records that become remote cost CPU and network also under a plan that is for the balance
-    alone: what will be measured contains that cost.
-    """
-    if plan.problem.traffic_rate is None:
-        return plan.rerouted
-    return problem_under_plan(objective, plan.problem, plan.result.assignment, plan.rerouted)
 
 
 def _further_figures(job_round: Round, draft: DraftSummary) -> Iterator[ExpectedFigure]:

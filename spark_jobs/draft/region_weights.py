@@ -97,12 +97,12 @@ class RegionStatistics:
         return not self.windows
 
     @property
-    def is_lost(self) -> bool:
+    def all_workers_dead(self) -> bool:
         """Whether every worker is dead."""
         return all(state == DEAD for state in self.state.values())
 
     @property
-    def dead_had_some(self) -> bool:
+    def has_weight_on_dead_worker(self) -> bool:
         """Whether a dead worker has a weight, which other workers must get."""
         return any(self.before[w] for w, state in self.state.items() if state == DEAD)
 
@@ -113,7 +113,8 @@ class RegionStatistics:
             self.policy.id,
             self.before,
             self.state,
-            must_be_weighed=not self.is_lost and (bool(self.planned) or not self.is_silent),
+            must_be_weighed=not self.all_workers_dead
+            and (bool(self.planned) or not self.is_silent),
             min_units=self.policy.min_units,
             max_change=self.policy.max_change_units,
         )
@@ -189,7 +190,7 @@ def regions_of(
 def plan_region(region: RegionStatistics) -> RegionPlan:
     """Plan the weights of a region. Weights that gain too little stay as they are."""
     name = f"region {region.policy.id}"
-    if region.is_lost:
+    if region.all_workers_dead:
         # The plan for the rest of the job must not fail because of this region.
         return RegionPlan(region, {}, f"{name} has no weights, because no worker of it lives")
     if region.is_silent:
@@ -204,7 +205,7 @@ def plan_region(region: RegionStatistics) -> RegionPlan:
         if region.before[w] < units and region.before[w] < region.policy.min_units
     ]
     is_worth_it = found.gain_pct >= region.policy.min_gain_pct and found.units != region.before
-    if region.dead_had_some or let_in or is_worth_it:
+    if region.has_weight_on_dead_worker or let_in or is_worth_it:
         reason = f"{name}: {found.reason}; {_changes(region, found.units)}"
         return RegionPlan(region, found.units, reason, True, found.rates, found.blocked_pct)
     reason = (
@@ -245,7 +246,7 @@ def reason_of_regions(plans: Sequence[RegionPlan]) -> str | None:
 def restored_region(region: RegionStatistics, units: Mapping[str, int], why: str) -> RegionPlan:
     """Weights that a person chose, with today's rates of the workers."""
     reason = f"region {region.policy.id}: {why}"
-    if region.is_silent or region.is_lost or region.policy.method == BLOCKING:
+    if region.is_silent or region.all_workers_dead or region.policy.method == BLOCKING:
         return RegionPlan(region, units, reason, True)
     return RegionPlan(region, units, reason, True, _by_service(region).rates)
 

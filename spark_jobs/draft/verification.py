@@ -22,7 +22,7 @@ from solvers.model.objective import LEXICOGRAPHIC, Objective
 from solvers.model.problem import Problem
 from solvers.verify.assignment import node_sums, verify
 from solvers.verify.assignment_rows import Assignment
-from solvers.verify.promises import PromisedFigure, check_promises
+from solvers.verify.promises import PromisedInterval, check_promises
 from solvers.verify.routes import PromisedCosts, RoutedFacts, budget_violations, row_violations
 from solvers.verify.scaling import scaled_problem, scaling_violations
 from solvers.verify.violation import Violation
@@ -83,7 +83,7 @@ def violations_of(
     Returns:
         The violations; an empty list if the draft may be published.
     """
-    strange = _identity_violations(draft, content) or [
+    violations = _identity_violations(draft, content) or [
         *row_violations(job_round.route_rules, job_round.routing, content.routes),
         *_node_violations(job_round, draft, content.scaling),
         *weight_violations(
@@ -92,8 +92,8 @@ def violations_of(
             is_unchanged=draft.status == "unchanged",
         ),
     ]
-    if strange:
-        return strange
+    if violations:
+        return violations
     if content.scaling:
         problem = scaled_problem(job_round.problem, job_round.scaling_rules, content.scaling)
         job_round = replace(job_round, problem=problem)
@@ -169,7 +169,7 @@ def _promise_violations(
     if any(row.plan_id != draft.plan_id for row in promised):
         return [Violation("promises", "rows of another plan")]
     by_figure = {
-        row.figure: PromisedFigure(row.expected, row.low, row.high, row.lowest, row.highest)
+        row.figure: PromisedInterval(row.expected, row.low, row.high, row.lowest, row.highest)
         for row in promised
     }
     if len(by_figure) < len(promised):

@@ -101,7 +101,7 @@ def _flows(traffic: pa.Table) -> Iterator[Flow]:
 
 def serialise_us(key_groups: pa.Table, traffic: pa.Table) -> float | None:
     """CPU microseconds of a record between nodes, both ends; None without such records."""
-    apart = traffic.filter(pc.greater(traffic["bytes_per_s"], 0.0))
-    records = pc.sum(apart["records_per_s"]).as_py() or 0.0
+    remote = traffic.filter(pc.greater(traffic["bytes_per_s"], 0.0))
+    records = pc.sum(remote["records_per_s"]).as_py() or 0.0
     cores = pc.sum(key_groups["wire_load_cores"]).as_py() or 0.0
     return 1e6 * cores / records if records > 0 else None

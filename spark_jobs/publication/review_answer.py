@@ -61,7 +61,7 @@ class ReviewAnswer:
 def add_answer_arguments(parser: ArgumentParser) -> None:
     """Add ``--answer`` and the arguments that describe the answer."""
     parser.add_argument("--answer", choices=ANSWERS, help="result of the draft's review")
-    parser.add_argument("--answered-by", type=person, default=NOBODY, help="who answered")
+    parser.add_argument("--answered-by", type=person_argument, default=NOBODY, help="who answered")
     parser.add_argument("--answered-at", type=parse_time, help="when (default: now)")
     parser.add_argument("--review-run-id", type=run_id, default="by hand", help="run of the review")
     parser.add_argument("--reason", type=one_line, default="", help="why, in the person's words")
@@ -71,16 +71,16 @@ def add_answer_arguments(parser: ArgumentParser) -> None:
 def add_content_arguments(parser: ArgumentParser, *, required: bool = True) -> None:
     """Add ``--plan-id`` and ``--content-hash``: the content that the review is about."""
     parser.add_argument(
-        "--plan-id", type=matching("plan id", r"[0-9a-f]{16}"), required=required,
+        "--plan-id", type=text_matching("plan id", r"[0-9a-f]{16}"), required=required,
         help="plan of the review",
     )  # fmt: skip
     parser.add_argument(
-        "--content-hash", type=matching("content hash", r"[0-9a-f]{64}"), required=required,
+        "--content-hash", type=text_matching("content hash", r"[0-9a-f]{64}"), required=required,
         help="content hash of that plan",
     )  # fmt: skip
 
 
-def matching(what: str, pattern: str) -> Callable[[str], str]:
+def text_matching(what: str, pattern: str) -> Callable[[str], str]:
     """An argparse type that accepts text if the whole of it matches a pattern."""
 
     def parse(text: str) -> str:
@@ -91,7 +91,7 @@ def matching(what: str, pattern: str) -> Callable[[str], str]:
     return parse
 
 
-def person(text: str) -> str:
+def person_argument(text: str) -> str:
     """A person's name: one line of printable text."""
     if not text.strip() or not text.isprintable() or len(text) > LONGEST_NAME:
         raise ArgumentTypeError(

@@ -51,13 +51,14 @@ def _check_nodes(version: int, stored: StoredVersion, context: RollbackContext) 
             "that used the nodes of today"
         )
     measured = {node.node_id: node.state for node in context.nodes}
-    strange = nodes_not_as_planned(policy, now, measured)
-    if strange or (policy.scaling is None and not context.applied_scaling):
+    differing = nodes_not_as_planned(policy, now, measured)
+    if differing or (policy.scaling is None and not context.applied_scaling):
         raise RollbackRefused(
             f"the newest snapshot of job {head.job} does not have the nodes of version "
-            f"{head.version}, which is in force{': ' if strange else ''}{_listed(strange)}; to fix "
-            f"it: wait until the job has taken the version up, run reoptimize__{head.job}, then "
-            "start the rollback again; where the job refused the version, let the next plan decide"
+            f"{head.version}, which is in force{': ' if differing else ''}{_listed(differing)}; "
+            "to fix it: wait until the job has taken the version up, run "
+            f"reoptimize__{head.job}, then start the rollback again; if the job refused "
+            "the version, let the next plan decide"
         )
 
 

@@ -41,7 +41,7 @@ def version_number(text: str) -> int:
     return int(text)
 
 
-def why(text: str) -> str:
+def reason_argument(text: str) -> str:
     """Parse the reason, which must not be empty."""
     line = one_line(text)
     if not line:
@@ -53,7 +53,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of ``rollback``."""
     add_run_arguments(parser)
     parser.add_argument("--version", type=version_number, required=True, help="version to restore")
-    parser.add_argument("--reason", type=why, required=True, help="why; kept in the log of plans")
+    parser.add_argument(
+        "--reason", type=reason_argument, required=True, help="why; kept in the log of plans"
+    )
     parser.add_argument(
         "--force-nodes", nargs="?", choices=("true", "false"), const="true", default="false",
         help="place key groups that the version has on lost nodes on other nodes",

@@ -56,6 +56,7 @@ class _PlanOptions:
     budget: Budget
     stop: Stop
     method: str
+    precision: str
 
 
 def compare_plans(settings: Settings, job: str, request: WhatIfRequest) -> PlanComparison:
@@ -89,16 +90,17 @@ def _plan(name: str, problem: Problem, options: _PlanOptions) -> ComparedPlan:
     stop = options.stop
     progress.info("planning for %s: %d key groups on %d nodes, at most %g s", name,
                   problem.n_key_groups, problem.n_nodes, stop.seconds)  # fmt: skip
-    found = allocate(
-        options.objective, problem, options.budget, stop, AllocationOptions(method=options.method)
-    )
+    how = AllocationOptions(method=options.method, precision=options.precision)
+    found = allocate(options.objective, problem, options.budget, stop, how)
     plan = ComparedPlan(problem, found.result)
     _check_promises(plan, options)
     return plan
 
 
 def _frontier(problem: Problem, options: _PlanOptions) -> list[FrontierPoint]:
-    how = SweepOptions(points=FRONTIER_POINTS, objective=options.objective)
+    how = SweepOptions(
+        points=FRONTIER_POINTS, objective=options.objective, precision=options.precision
+    )
     return sweep(problem, options.budget, "moves", options.stop, how)
 
 
@@ -121,7 +123,8 @@ def _plan_options(today: Round, request: WhatIfRequest) -> _PlanOptions:
     )
     objective = replace(today.objective, kind=request.objective or today.objective.kind)
     method = request.method or ("auto" if request.objective else today.policy.solver.method)
-    return _PlanOptions(objective, budget, Stop(seconds=request.seconds), method)
+    stop, precision = Stop(seconds=request.seconds), today.policy.solver.precision
+    return _PlanOptions(objective, budget, stop, method, precision)
 
 
 def _check_promises(plan: ComparedPlan, options: _PlanOptions) -> None:

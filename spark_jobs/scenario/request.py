@@ -12,7 +12,7 @@ from solvers.planner.what_if import WhatIfQuestion
 from solvers.planner.what_if_arguments import parse_factors, parse_pairs, split_names
 from solvers.rebalance import METHODS
 from spark_jobs.program.arguments import add_run_arguments, run_id
-from spark_jobs.publication.review_answer import matching
+from spark_jobs.publication.review_answer import text_matching
 
 TEXT = r"[A-Za-z0-9_.,=*: -]{0,2000}"
 LIMIT = r"(none|[0-9]{1,16}(\.[0-9]{1,6})?)?"
@@ -42,13 +42,13 @@ class WhatIfRequest:
 def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of ``what_if``; an empty text means as today."""
     add_run_arguments(parser)
-    text = matching("text", TEXT)
+    text = text_matching("text", TEXT)
     for name in ("without", "drain", "resize", "racks", "scale"):
         parser.add_argument(f"--{name}", type=text, default="", help="names, or NAME=VALUE, ...")
     parser.add_argument("--add", type=_number(0, 100_000, int), default=0, help="nodes to add")
     parser.add_argument("--load-of", type=_or_none(run_id), help="run or time whose load is used")
     for name in ("moves", "bytes", "pause-s"):
-        parser.add_argument(f"--{name}", type=_or_none(matching("limit", LIMIT)))
+        parser.add_argument(f"--{name}", type=_or_none(text_matching("limit", LIMIT)))
     parser.add_argument("--objective", type=_one_of(OBJECTIVES))
     parser.add_argument("--method", type=_one_of(tuple(METHODS)))
     parser.add_argument("--hold-pct", type=_or_none(_number(0.001, 1000, float)))

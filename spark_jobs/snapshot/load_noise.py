@@ -117,7 +117,7 @@ class _Period:
 
 
 @dataclass(frozen=True, eq=False)
-class _Model:
+class _CommonNoise:
     """What all key groups have in common, for one load."""
 
     period: _Period
@@ -247,14 +247,14 @@ def _factors(
     return factors
 
 
-def _models(packed: DataFrame, periods: Mapping[str, _Period]) -> dict[str, _Model]:
+def _models(packed: DataFrame, periods: Mapping[str, _Period]) -> dict[str, _CommonNoise]:
     """The first pass: one row of sums for each load comes from each partition."""
     found = packed.mapInArrow(partial(_sums_of_batches, periods), SUMS_DDL)
     total = dict.fromkeys(periods, MomentSums())
     for row in found.toArrow().to_pylist():
         total[row["name"]] += MomentSums(*row["sums"])
     return {
-        name: _Model(of, noise_model(total[name], of.windows, of.earlier))
+        name: _CommonNoise(of, noise_model(total[name], of.windows, of.earlier))
         for name, of in periods.items()
     }
 
@@ -273,7 +273,7 @@ def _sums_of_batches(periods: Mapping[str, _Period], batches: Batches) -> Batche
 def _with_noise(
     packed: DataFrame,
     columns: Sequence[str],
-    models: Mapping[str, _Model],
+    models: Mapping[str, _CommonNoise],
     names: Mapping[str, NoiseColumnNames],
 ) -> DataFrame:
     """The second pass: the rows with columns of noise in the place of the loads of windows."""
@@ -287,7 +287,7 @@ def _with_noise(
 
 
 def _noise_of_batches(
-    models: Mapping[str, _Model],
+    models: Mapping[str, _CommonNoise],
     names: Mapping[str, NoiseColumnNames],
     columns: Sequence[str],
     batches: Batches,

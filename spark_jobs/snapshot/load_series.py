@@ -24,7 +24,7 @@ MOST_ROWS = 2_000_000
 
 
 @dataclass(frozen=True)
-class SeriesReach:
+class SeriesSpan:
     """The time that a series covers, and the number of windows in a step."""
 
     since: datetime
@@ -38,32 +38,30 @@ class SeriesReach:
         return round(self.step_windows * self.window_s * 1_000_000)
 
 
-def series_reach(
+def series_span(
     policy: JobPolicy, period: StatisticsPeriod, previous: Snapshot | None
-) -> SeriesReach:
+) -> SeriesSpan:
     """From the last round to the period's end: at least the period, at most one interval."""
     interval = timedelta(seconds=policy.scaling.interval_s if policy.scaling else 0.0)
     gap = interval if previous is None else period.end - previous.period_end_at
     windows = max(period.windows, math.ceil(min(gap, interval) / period.window - 1e-9))
     groups = sum(operator.key_groups for operator in policy.operators)
     steps = max(1, min(MOST_STEPS, MOST_ROWS // groups))
-    return SeriesReach(
-        period.back(windows), period.end, math.ceil(windows / steps), policy.window_s
-    )
+    return SeriesSpan(period.back(windows), period.end, math.ceil(windows / steps), policy.window_s)
 
 
-def load_series(good: DataFrame, expected: int, reach: SeriesReach) -> DataFrame:
+def load_series(good: DataFrame, expected: int, span: SeriesSpan) -> DataFrame:
     """Mean loads of each key group in each step.
 
     Only windows count in which ``expected`` key groups reported.
     """
     end = fn.col("window_end_at")
-    rows = good.where((end > fn.lit(reach.since)) & (end <= fn.lit(reach.until)))
+    rows = good.where((end > fn.lit(span.since)) & (end <= fn.lit(span.until)))
     whole = rows.groupBy("window_end_at").count().where(fn.col("count") == expected)
     # Minus one: a window that ends exactly at the end of a step belongs to that step.
-    offset = fn.unix_micros("window_end_at") - fn.lit(micros(reach.since)) - 1
-    step = fn.floor(offset / fn.lit(reach.step_micros)).cast("long")
-    seconds = fn.count("*") * fn.lit(reach.window_s)
+    offset = fn.unix_micros("window_end_at") - fn.lit(micros(span.since)) - 1
+    step = fn.floor(offset / fn.lit(span.step_micros)).cast("long")
+    seconds = fn.count("*") * fn.lit(span.window_s)
     network = fn.sum(fn.col("bytes_in") + fn.col("bytes_out"))
     return (
         rows.join(fn.broadcast(whole.select("window_end_at")), "window_end_at", "left_semi")

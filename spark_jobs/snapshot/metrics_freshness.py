@@ -17,7 +17,7 @@ FRESH_WINDOWS = 3
 FRESH_S = 60.0
 
 
-def fresh_reach(policy: JobPolicy) -> timedelta:
+def longest_age(policy: JobPolicy) -> timedelta:
     """The greatest age of a newest window of a running job."""
     return timedelta(seconds=max(FRESH_WINDOWS * policy.window_s, FRESH_S))
 
@@ -39,7 +39,7 @@ def no_fresh_metrics(request: SnapshotRequest, ends: Sequence[datetime]) -> Gate
     """The error of a job without a fresh window; ``ends`` are the ends of all its windows."""
     policy = request.policy
     last = newest_aligned(ends, policy)
-    if ends and (last is None or max(ends) > request.as_of - fresh_reach(policy)):
+    if ends and (last is None or max(ends) > request.as_of - longest_age(policy)):
         aligned = "none does" if last is None else f"the last that does ends at {utc_text(last)}"
         return GateFailed(
             f"job {request.job} writes windows that do not end at multiples of "

@@ -29,7 +29,7 @@ from spark_jobs.snapshot.metric_tables import (
     TRAFFIC,
 )
 from spark_jobs.snapshot.metrics_freshness import (
-    fresh_reach,
+    longest_age,
     newest_aligned,
     no_fresh_metrics,
     require_taken_up,
@@ -90,7 +90,7 @@ def _newest_fresh_window(
     settings: Settings, request: SnapshotRequest, nodes_version: int
 ) -> datetime | None:
     """End of the newest window that is not too old; the period is searched first."""
-    longest = fresh_reach(request.policy)
+    longest = longest_age(request.policy)
     period = timedelta(seconds=request.policy.statistics_period_s)
     for reach in (min(period, longest), longest):
         since = request.as_of - reach

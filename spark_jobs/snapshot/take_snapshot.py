@@ -41,7 +41,7 @@ from spark_jobs.snapshot.load_noise import (
     key_group_loads_with_noise,
     traffic_rates_with_noise,
 )
-from spark_jobs.snapshot.load_series import load_series, series_reach, source_rates
+from spark_jobs.snapshot.load_series import load_series, series_span, source_rates
 from spark_jobs.snapshot.metric_tables import (
     CONNECTIONS,
     KEY_GROUPS,
@@ -338,11 +338,11 @@ def _earlier_snapshot(run: SnapshotRun, windows: Sequence[datetime]) -> EarlierS
 def _load_series(run: SnapshotRun, groups: _ReportingKeyGroups) -> DataFrame:
     """Loads of key groups back to the last round of scaling."""
     period = run.context.period
-    reach = series_reach(run.policy, period, run.context.previous)
+    span = series_span(run.policy, period, run.context.previous)
     good = groups.good
-    if reach.since < period.start:
-        good = without_groups(_good_key_groups(run, reach.since), groups.stranded)
-    return load_series(good, groups.expected, reach)
+    if span.since < period.start:
+        good = without_groups(_good_key_groups(run, span.since), groups.stranded)
+    return load_series(good, groups.expected, span)
 
 
 def _connections(run: SnapshotRun, good: DataFrame) -> DataFrame:

@@ -82,7 +82,7 @@ def test_a_question_that_is_refused_is_told_to_nobody_else(monkeypatch: pytest.M
 
     ti = Ti()
     task = operator(monkeypatch, handing(fails=True, refusal=refusal(False)))
-    task.tells = False
+    task.notifies = False
     with pytest.raises(AirflowException):
         task.execute({"ti": ti})
     assert set(ti.pushed) == {"refusal"}

@@ -143,7 +143,7 @@ def test_a_comparison_names_nodes_and_counts_keys(page: Page, address: str) -> N
     row = page.get_by_role("row").filter(has_text=LAST).first
     expect(row).to_contain_text("not in use")
     expect(row).to_contain_text("draining")
-    expect(page.get_by_text("keys go to another key group")).to_be_visible()
+    expect(page.get_by_text("keys are in another key group")).to_be_visible()
     page.get_by_text("Keys", exact=True).first.click()
     expect(page.get_by_role("cell", name="key-0").first).to_be_visible()
     picture(page, "compare-nodes")

@@ -424,7 +424,7 @@ def test_a_review_of_another_content_cannot_be_approved_here(
     runs = f"**/dagRuns/review__{draft.plan_id}"
     page.route(runs, with_another_content)
     page.goto(f"{stack.url}/ballast/?job={LIVE}&plan={draft.plan_id}")
-    expect(page.get_by_text("with another content than is shown here")).to_be_visible()
+    expect(page.get_by_text("with other content than is shown here")).to_be_visible()
     expect(page.get_by_role("button", name="Approve")).to_have_count(0)
     page.unroute(runs)
 

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from ballast.airflow.rest import AirflowClient, wait_until
 from ballast.cli.main import main as ballast
 from ballast.contracts.records import Head, LogEntry
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.plans import read_head, read_log, read_plans
-from ballast.store.tables import ensure_tables
+from ballast.store.table_schema import ensure_tables
 from embedded.airflow import ADMIN, EmbeddedAirflow
 from embedded.processes import write_private
-from embedded.rest import AirflowClient, wait_until
 from spark_jobs.publication.publisher import publish_plan
 from tests.e2e.test_embedded_airflow import free_port
 from tests.support.http_script import Script, serving

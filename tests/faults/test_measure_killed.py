@@ -1,4 +1,4 @@
-"""``measure`` is killed beside the event that planning stopped: its retry logs it once."""
+"""``measure`` is killed around the event that planning stopped; its retry logs it once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ballast.contracts.settings import Settings, load_settings
 from ballast.contracts.task_result import RESULT_FILE_VARIABLE, read_task_result
 from ballast.store.planning import read_planning_state
 from ballast.store.plans import read_head, read_log
-from ballast.store.tables import ensure_tables
+from ballast.store.table_schema import ensure_tables
 from spark_jobs.publication.publisher import publish_plan
 from tests.support.live_job import windows_that_do_not_fit
 from tests.support.outcomes import JOB, outcome, write_outcomes

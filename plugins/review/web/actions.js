@@ -1,8 +1,8 @@
-// What a person may start from here. Each asks once more, in a dialog, and is a call of Airflow's
-// own API with the person's own login: Airflow checks their rights and writes down who it was.
+// Buttons that start runs. Each opens a dialog for confirmation and then calls Airflow's API with
+// the user's login: Airflow checks their rights and logs their name.
 import { airflow } from "./api.js";
 import { h } from "./dom.js";
-import { go, show, tell } from "./main.js";
+import { go, show, notify } from "./main.js";
 
 /** A dialog; resolves to the form's values, or null if it was closed. */
 function ask(title, text, fields, verb) {
@@ -16,7 +16,7 @@ function ask(title, text, fields, verb) {
       inputs.map((field) => h("label", { class: "field" }, field.title, " ", field.input)),
       h("div", { class: "row" }, h("button", { class: "main", value: "yes" }, verb), h("button", { value: "no", formnovalidate: true }, "Cancel")));
     const dialog = h("dialog", { "aria-label": title }, form);
-    // form-action 'none' of our policy also stops forms of dialogs, so the answer is taken here.
+    // form-action 'none' of the content policy also blocks forms of dialogs, so submit is handled here.
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       dialog.close(event.submitter?.value ?? "no");
@@ -33,15 +33,15 @@ function ask(title, text, fields, verb) {
 async function attempt(what, call) {
   try {
     await call();
-    tell(what);
+    notify(what);
   } catch (error) {
     const why = error.status === 403 ? "you may not do this: it needs the right to edit the job's DAG" : error.message;
-    tell(`Not done: ${why}`, true);
+    notify(`Not done: ${why}`, true);
   }
   await show();
 }
 
-/** Starts a run of a DAG; one that is paused is said to be, since its runs would never begin. */
+/** Starts a run of a DAG; returns a note if the DAG is paused, because its runs do not begin. */
 async function start(dag, conf) {
   const found = await airflow.dag(dag);
   await airflow.trigger(dag, conf);
@@ -53,28 +53,28 @@ export function triggerButton(job) {
   return h("button", {
     class: "main",
     onclick: async () => {
-      const yes = await ask("Reoptimize now?", `Starts a run of ${dag}: it measures, plans, and publishes what the policy lets through.`,
+      const yes = await ask("Reoptimize now?", `Starts a run of ${dag}: it measures, plans, and publishes if the policy allows it.`,
         [{ name: "dry_run", title: "dry run: publish nothing", type: "checkbox" }], "Start");
       if (!yes) return;
       let note = "";
       await attempt(`Started a run of ${dag}.`, async () => { note = await start(dag, yes.dry_run ? { dry_run: true } : {}); });
-      if (note) tell(`Started a run of ${dag}.${note}`);
+      if (note) notify(`Started a run of ${dag}.${note}`);
     },
   }, "Reoptimize now");
 }
 
-/** Asks what a plan would be; the answer is a run of what_if__<job>, which changes nothing. */
+/** Starts a run of what_if__<job>, which plans for other nodes or another load and changes nothing. */
 export function whatIfButton(job) {
   const dag = `what_if__${job}`;
   return h("button", {
     onclick: async () => {
-      const given = await ask("What if …?", `Starts a run of ${dag}, which plans for other nodes or another load and changes nothing. More can be asked where the DAG is triggered.`,
+      const given = await ask("What if …?", `Starts a run of ${dag}, which plans for other nodes or another load and changes nothing. The DAG has more parameters.`,
         [
           { name: "without", title: "nodes gone at once (node-1,node-2)" }, { name: "drain", title: "nodes that drain (node-3)" },
-          { name: "add", title: "nodes more", type: "number", min: 0 }, { name: "scale", title: "other load (*=1.3)" },
+          { name: "add", title: "additional nodes", type: "number", min: 0 }, { name: "scale", title: "other load (*=1.3)" },
           { name: "load_of", title: "load up to a time, UTC (2026-11-14T18:00)" },
-          { name: "hold_pct", title: "how many nodes hold it at, %", type: "number", min: 1 },
-          { name: "frontier", title: "what each budget would buy", type: "checkbox" },
+          { name: "hold_pct", title: "number of nodes for a load of, %", type: "number", min: 1 },
+          { name: "frontier", title: "plan for each budget", type: "checkbox" },
         ], "Ask");
       if (!given) return;
       const number = (text) => (text === "" ? null : Number(text));
@@ -91,8 +91,8 @@ export function rollbackButton(job, version) {
   const dag = `rollback__${job}`;
   return h("button", {
     onclick: async () => {
-      const given = await ask(`Roll back to version ${version}?`, `The content of version ${version} is checked against today's nodes and published as a new version. The streaming job takes it up at its next micro-batch.`,
-        [{ name: "reason", title: "Why (goes into the log)", required: true }, { name: "force_nodes", title: "place key groups of dead nodes anew", type: "checkbox" }], "Roll back");
+      const given = await ask(`Roll back to version ${version}?`, `The content of version ${version} is checked against the current nodes and published as a new version. The streaming job takes it up at its next micro-batch.`,
+        [{ name: "reason", title: "Reason (for the log)", required: true }, { name: "force_nodes", title: "place key groups of dead nodes anew", type: "checkbox" }], "Roll back");
       if (!given) return;
       await attempt(`Started the rollback to version ${version}.`, () => start(dag, { version, reason: given.reason, force_nodes: given.force_nodes }));
     },
@@ -111,7 +111,7 @@ export function resumeButton(job) {
       let note = "";
       const started = `Started a run of ${dag} that resumes planning.`;
       await attempt(started, async () => { note = await start(dag, { resume: given.reason }); });
-      if (note) tell(`${started}${note}`);
+      if (note) notify(`${started}${note}`);
     },
   }, "Resume planning");
 }
@@ -119,16 +119,16 @@ export function resumeButton(job) {
 /** Approve and reject, for a review that waits for the plan on this page. */
 export function reviewButtons(item, plan) {
   if (item.content !== plan.content_hash) {
-    return h("p", { class: "bad" }, "A review waits for this plan with another content than is shown here: do not approve it, and tell whoever looks after Ballast.");
+    return h("p", { class: "bad" }, "A review waits for this plan with other content than is shown here: do not approve it, and tell the operators of Ballast.");
   }
   const one = (option, text) => h("button", {
     class: option === "Approve" ? "main" : null,
     onclick: async () => {
-      const given = await ask(`${option} this plan?`, text, [{ name: "reason", title: "Why (may be empty)" }], option);
-      if (given) await attempt(`${option === "Approve" ? "Approved" : "Rejected"}. The log will have your name.`, () => airflow.answerReview(item, option, given.reason));
+      const given = await ask(`${option} this plan?`, text, [{ name: "reason", title: "Reason (optional)" }], option);
+      if (given) await attempt(`${option === "Approve" ? "Approved" : "Rejected"}. Your name is in the log.`, () => airflow.answerReview(item, option, given.reason));
     },
   }, option);
   return h("span", { class: "row" },
-    one("Approve", "Exactly the content shown here is published, by its hash; if it has gone stale, it is refused."),
+    one("Approve", "Exactly the content shown here is published, by its hash; a stale plan is refused."),
     one("Reject", "The plan in force stays."));
 }

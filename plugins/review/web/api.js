@@ -1,5 +1,5 @@
-// Two servers behind one login: our own JSON, which only reads, and Airflow's API, which writes.
-// The browser adds the login cookie to both; neither takes anything from another site.
+// Two servers with one login: the JSON of this page, which only reads, and Airflow's API, which writes.
+// The browser sends the login cookie to both; both refuse writes from other sites.
 
 export class Refused extends Error {
   constructor(status, body) {
@@ -24,7 +24,7 @@ async function answer(url, options) {
   return body;
 }
 
-/** Airflow and FastAPI put lists and objects into "detail" as well. */
+/** Converts "detail" to text: Airflow and FastAPI also use lists and objects there. */
 function flat(body) {
   if (!body || typeof body.detail === "string" || body.detail === undefined) return body;
   return { ...body, detail: JSON.stringify(body.detail) };
@@ -55,11 +55,11 @@ function write(method, path, body) {
   });
 }
 
-// A question can be seen a moment before its task waits; an answer in between failed the run.
+// A review is visible shortly before its task waits; an answer in between would fail the run.
 const WAITING = ["awaiting_input", "deferred"];
 
-// A task that is answered before the scheduler has seen its process end is taken for one that was
-// killed, and fails. The process lingers for up to a heartbeat, 5 s, and then the scheduler looks.
+// A task that is answered before the scheduler has seen the end of its process counts as killed and
+// fails. The process may run for another heartbeat, 5 s, before the scheduler checks it.
 const SETTLED_AFTER_MS = 12000;
 
 function settled(since) {
@@ -68,13 +68,13 @@ function settled(since) {
 }
 
 export const airflow = {
-  /** The newest run of a DAG; null without one, or where it may not be seen. */
+  /** The newest run of a DAG; null without one, or if the user may not see it. */
   async lastRun(dag) {
     const runs = await answer(`../api/v2/dags/${part(dag)}/dagRuns?limit=1&order_by=-run_after`).catch(() => null);
     return runs?.dag_runs?.[0] ?? null;
   },
 
-  /** Approvals that wait, of one job or of all. */
+  /** Waiting approvals of one job or of all jobs. */
   async waiting(job) {
     const dag = job ? `review__${part(job)}` : "~";
     const found = await answer(`../api/v2/dags/${dag}/dagRuns/~/hitlDetails?response_received=false&limit=100`).catch(() => null);
@@ -93,7 +93,7 @@ export const airflow = {
 
   trigger: (dag, conf) => write("POST", `dags/${part(dag)}/dagRuns`, { logical_date: null, conf }),
 
-  /** What a review asks for: the plan and the hash of its content that its run was started with. */
+  /** Adds the plan and the content hash that a review's run was started with. */
   async asked(item) {
     const run = await answer(`../api/v2/dags/${part(item.dag)}/dagRuns/${part(item.run)}`).catch(() => null);
     return { ...item, plan: run?.conf?.plan_id ?? null, content: run?.conf?.content_hash ?? null };
@@ -103,8 +103,8 @@ export const airflow = {
     settled(item.since).then(() => write("PATCH", `dags/${part(item.dag)}/dagRuns/${part(item.run)}/taskInstances/${part(item.task)}/${part(item.map)}/hitlDetails`,
       { chosen_options: [option], params_input: { reason } })),
 
-  /** A value that a task handed on; null where it has none, or where it may not be seen. */
-  async handed(dag, run, task, key) {
+  /** An XCom value of a task; null without one, or if the user may not see it. */
+  async result(dag, run, task, key) {
     const found = await answer(`../api/v2/dags/${part(dag)}/dagRuns/${part(run)}/taskInstances/${part(task)}/xcomEntries/${part(key)}`).catch(() => null);
     const value = found?.value ?? null;
     return typeof value === "string" && key === "return_value" ? JSON.parse(value) : value;

@@ -1,4 +1,4 @@
-// Charts by uPlot. Each stands beside a table of the same figures, which a screen reader reads.
+// Charts by uPlot. A table beside each has the same figures, for screen readers.
 /* global uPlot */
 
 function color(name) {
@@ -16,7 +16,7 @@ function draw(holder, options, data) {
   return chart;
 }
 
-// Field of a row, colour, and name where it is another than the field's.
+// Field of a row, colour, and name if it differs from the field's.
 const SERIES = [["before", "--before"], ["promised", "--promised"], ["measured", "--measured"]];
 
 const FIELDS = { before: "before", promised: "expected", measured: "measured" };
@@ -114,10 +114,10 @@ function mark(ctx, side, x, y, size) {
   ctx.stroke();
 }
 
-// Behind the bars of nodes that come or go; the word stands above, so that it is not told by colour alone.
+// Colours behind the bars of nodes that change; the state is also written above, for readers without colour.
 const MARKED = { new: "--new", "taken back": "--new", draining: "--draining", removed: "--removed", dead: "--bad" };
 
-/** Draws something at each node that does not merely stay: its state, left edge and width. */
+/** Calls paint for each node that changes, with its state, left edge and width. */
 function atMarked(nodes, step, paint) {
   return (chart) => {
     chart.ctx.save();
@@ -167,7 +167,7 @@ function whiskers(nodes, step, at) {
   };
 }
 
-/** Load of every node in groups of bars; ``top`` is the same in charts that stand side by side. */
+/** Load of every node in groups of bars; charts side by side have the same ``top``. */
 export function loads(holder, nodes, series = SERIES, top = null) {
   const step = series.length + 1;
   const x = nodes.flatMap((_node, i) => series.map((_s, s) => i * step + s));
@@ -191,7 +191,7 @@ export function loads(holder, nodes, series = SERIES, top = null) {
   }, [x, ...series.map(([name], at) => column(name, at))]);
 }
 
-/** The frontier of a budget: what load distance so many moves buy, and the proven bound. */
+/** The frontier of a budget: load distance and proven bound for each number of moves. */
 export function budgets(holder, points) {
   const solved = points.filter((point) => point.on_front).sort((a, b) => a.moves - b.moves);
   draw(holder, {

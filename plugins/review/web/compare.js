@@ -1,4 +1,4 @@
-// Two plans beside each other.
+// The comparison of two plans.
 import { ballast } from "./api.js";
 import { h, table } from "./dom.js";
 import { bytes, count, percent, round } from "./format.js";

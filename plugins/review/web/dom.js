@@ -1,6 +1,6 @@
-// Builds elements from data. Text goes in as text nodes only: nothing here parses HTML.
+// Makes elements from data. Text is added as text nodes only: no HTML is parsed.
 
-/** An element with properties and children; a child that is no node becomes text. */
+/** An element with properties and children; other values become text. */
 export function h(tag, properties, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties ?? {})) {
@@ -14,7 +14,7 @@ export function h(tag, properties, ...children) {
   return element;
 }
 
-/** Replaces what an element holds. */
+/** Replaces the children of an element. */
 export function fill(element, ...children) {
   element.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
 }

@@ -1,4 +1,4 @@
-// Figures and times as people read them.
+// Figures and times as text.
 
 export function percent(value) {
   return value === null || value === undefined ? "–" : `${round(value)} %`;
@@ -7,7 +7,7 @@ export function percent(value) {
 export function round(value) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
-  if (size < 1e-9) return "0"; // also what sums of fractions leave of nothing
+  if (size < 1e-9) return "0"; // also rounding errors of sums that are 0
   if (size >= 1000) return Math.round(value).toLocaleString("en");
   return size >= 0.1 ? value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2) : value.toPrecision(2);
 }

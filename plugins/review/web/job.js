@@ -1,4 +1,4 @@
-// One job: how it stands, what waits, its versions as a timeline, its log.
+// One job: state, waiting reviews, versions as a timeline, log.
 import { rollbackButton, triggerButton, whatIfButton } from "./actions.js";
 import { airflow, ballast } from "./api.js";
 import { distances } from "./charts.js";
@@ -56,7 +56,7 @@ function cards(job, run) {
     card("last run", lastRun(run)));
 }
 
-/** Answered on the plan's own page: nobody approves what they have not seen. */
+/** A waiting review, with a link to the plan: it is answered on the plan's page only. */
 function waitingPanel(name, item) {
   return h("div", { class: "panel waiting" },
     h("h2", {}, "Waiting for approval"),
@@ -95,7 +95,7 @@ function draftColumns(job) {
   ];
 }
 
-/** The log a page at a time, from the newest events back to the first. */
+/** The log in pages, newest events first. */
 function pagedLog(first, ask) {
   const holder = h("div", {});
   const turn = (page, offset) => {

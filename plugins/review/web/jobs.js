@@ -1,4 +1,4 @@
-// All jobs at a glance.
+// The table of all jobs.
 import { airflow, ballast } from "./api.js";
 import { h, table } from "./dom.js";
 import { time, word } from "./format.js";
@@ -25,7 +25,7 @@ export async function jobsPage() {
   };
 }
 
-/** Why the last run that was refused was, and whether runs have gone through since. */
+/** The last refusal with its reason, and since when runs succeed again. */
 export function refusal(row) {
   const over = row.over_since ? h("span", { class: "quiet" }, ` Over since ${time(row.over_since)}.`) : null;
   return h("span", {}, h("span", { class: over ? "quiet" : "bad" }, `${time(row.at)}, ${word(row.event)}: `), row.reason, over);

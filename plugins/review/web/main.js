@@ -1,4 +1,4 @@
-// Chooses the page by the address: ?job, ?plan, ?against, or ?dag and ?run from the Airflow UI.
+// Selects the page by the address: ?job, ?plan, ?against, or ?dag and ?run from the Airflow UI.
 import { airflow, ballast } from "./api.js";
 import { comparePage } from "./compare.js";
 import { fill, h } from "./dom.js";
@@ -11,7 +11,7 @@ import { whatIfPage } from "./what_if.js";
 const OURS = /^(?:reoptimize|review|rollback|what_if)__([a-z][a-z0-9_]{0,62})$/;
 const main = document.getElementById("main");
 
-/** The Airflow UI keeps its theme in the storage of this origin. */
+/** Applies the theme of the Airflow UI, which is in the storage of this origin. */
 function follow() {
   const chosen = (localStorage.getItem("theme") ?? "").replaceAll('"', "");
   const dark = chosen === "dark" || (chosen !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
@@ -22,13 +22,13 @@ export function address(values) {
   return `?${new URLSearchParams(Object.entries(values).filter(([, value]) => value !== null && value !== undefined))}`;
 }
 
-/** Goes to another page of ours without loading it anew. */
+/** Shows another page without a reload. */
 export function go(values) {
   history.pushState(null, "", address(values));
   show();
 }
 
-/** A link that the keyboard, a new tab and a click all follow. */
+/** A link that works by click, by keyboard and in a new tab. */
 export function link(values, ...children) {
   return h("a", {
     href: address(values),
@@ -40,8 +40,8 @@ export function link(values, ...children) {
   }, ...children);
 }
 
-/** Says what became of an action. */
-export function tell(text, bad = false) {
+/** Shows the result of an action. */
+export function notify(text, bad = false) {
   const notice = document.getElementById("notice");
   notice.className = bad ? "bad" : "";
   notice.textContent = text;
@@ -60,7 +60,7 @@ export function label(plan) {
   return /^\d{1,15}$/.test(plan) ? `version ${plan}` : `draft ${plan}`;
 }
 
-/** The place that the Airflow UI opened the page at. */
+/** The page for a DAG and a run of the Airflow UI. */
 async function fromAirflow(dag, run) {
   const job = OURS.exec(dag)?.[1];
   if (!job) return { page: notOurs(dag) };

@@ -1,9 +1,9 @@
-// Rows of key groups, filtered and a page at a time: moves of a plan, or where two plans differ.
+// Tables of key groups with filters and pages: moves of a plan, and differences of two plans.
 import { fill, h, table } from "./dom.js";
 import { bytes, count } from "./format.js";
 import { explain } from "./trouble.js";
 
-/** Filters above a table that is asked for anew whenever one of them changes. */
+/** Filters above a table that is loaded again when one of them changes. */
 function filtered(title, fields, load) {
   const inputs = fields.map((field) => ({ ...field, input: field.options
     ? h("select", { name: field.name }, field.options.map(([value, text]) => h("option", { value }, text)))
@@ -37,7 +37,7 @@ export function pager(before, after, text, [earlier, later] = ["Earlier", "Later
     h("button", { onclick: after, disabled: after === null }, later), h("span", { class: "quiet" }, text));
 }
 
-/** Moves of a plan; the server reads the row groups of a page, not all moves. */
+/** Moves of a plan; the server reads only the row groups of a page. */
 export function movesSection(plan, total, ask) {
   const order = { name: "order", title: "order", options: [["key", "by key group"], ["bytes", "largest state first"]] };
   return filtered("Moves", [...NODES, order], async (values) => {
@@ -64,7 +64,7 @@ const MOVE_COLUMNS = [
   { title: "state", number: true, of: (row) => bytes(row.state_bytes) },
 ];
 
-/** Where two plans differ. */
+/** Key groups that two plans place differently. */
 export function differenceSection(title, ask) {
   const size = 100;
   return filtered(title, NODES, async (values) => {

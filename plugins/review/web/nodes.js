@@ -1,10 +1,10 @@
-// Nodes that a plan adds, drains or removes, with the reason; and where two plans differ in them.
+// Nodes that a plan adds, drains or removes, with the reason; and differences of two plans.
 import { facts, h, table } from "./dom.js";
 import { count, percent } from "./format.js";
 
 const share = (value) => (value === null || value === undefined ? "–" : percent(100 * value));
 
-/** What becomes of a node, as a tag; null of a node that stays as it was. */
+/** The state or change of a node, as a tag. */
 export function stateTag(state) {
   const kind = { new: "new", added: "new", draining: "draining", removed: "removed", dead: "bad", "taken back": "new" }[state];
   return h("span", { class: kind ? `tag ${kind}` : null }, state);
@@ -15,22 +15,22 @@ function listed(verb, rows) {
   return names.length ? `${verb} ${names.slice(0, 12).join(", ")}${names.length > 12 ? " and others" : ""}` : null;
 }
 
-/** "Adds node-07; drains node-02.", or that nothing of the sort happens. */
-export function inAWord(scaling) {
+/** The node changes in a sentence, for instance "This plan adds node-07; drains node-02." */
+export function changeSentence(scaling) {
   const of = (change) => scaling.changes.filter((row) => row.change === change);
-  const said = [listed("adds", of("added")), listed("takes back", of("taken back")), listed("drains", of("draining")), listed("removes", of("removed"))].filter(Boolean);
-  return said.length ? `This plan ${said.join("; ")}.` : "This plan adds, drains and removes no node.";
+  const parts = [listed("adds", of("added")), listed("takes back", of("taken back")), listed("drains", of("draining")), listed("removes", of("removed"))].filter(Boolean);
+  return parts.length ? `This plan ${parts.join("; ")}.` : "This plan adds, drains and removes no node.";
 }
 
 export function nodeCount(scaling) {
   return scaling.before === scaling.wanted ? count(scaling.wanted) : `${count(scaling.before)} → ${count(scaling.wanted)}`;
 }
 
-/** The decision on nodes: what, why, which metric bound, what would have changed it. */
+/** The decision on nodes: change, reason, limiting metric, and figures that would have changed it. */
 export function scalingSection(scaling) {
   if (!scaling) return null;
   return h("section", { class: "scaling" }, h("h2", {}, "Nodes"),
-    h("div", { class: "panel" }, h("p", { class: "first" }, inAWord(scaling)),
+    h("div", { class: "panel" }, h("p", { class: "first" }, changeSentence(scaling)),
       facts([
         ["why", scaling.reason], ["bound by", scaling.binding], ["would have changed it", scaling.would_change],
         ["kept spare", scaling.spare_count ? spares(scaling) : null],
@@ -61,12 +61,12 @@ const CLUSTER_COLUMNS = [
   { title: "utilisation", number: true, of: (row) => share(row.utilisation) },
 ];
 
-/** Nodes that are in another state under the one plan than under the other. */
+/** Nodes that are in different states under two plans. */
 export function nodeDifference(found) {
   const [before, after] = found.nodes_in_use;
-  return h("section", {}, h("h2", {}, "Nodes that come or go"),
+  return h("section", {}, h("h2", {}, "Nodes that change"),
     h("p", {}, found.nodes.length
-      ? `${found.nodes.length === 1 ? "One node is" : `${count(found.nodes.length)} nodes are`} in another state; ${count(before)} were in use, and ${count(after)} are.`
+      ? `${found.nodes.length === 1 ? "One node is" : `${count(found.nodes.length)} nodes are`} in another state; ${count(before)} were in use before, ${count(after)} are now.`
       : `The same nodes, ${count(after)} of them in use.`),
     found.nodes.length ? table("Nodes", [
       { title: "node", of: (row) => row.node_id },
@@ -80,14 +80,14 @@ export function nodeDifference(found) {
     ], found.operators) : null);
 }
 
-/** Keys that go to another key group; null where neither plan has a route. */
+/** Keys in different key groups under two plans; null if neither plan has a route. */
 export function routeDifference(found) {
   const [before, after] = found.routes;
   if (before + after === 0) return null;
   const to = (group) => (group === null ? "by hash" : String(group));
   const shown = found.rows.length < found.total ? `, the first ${count(found.rows.length)}` : "";
-  return h("section", {}, h("h2", {}, "Keys that are routed otherwise"),
-    h("p", {}, `${count(found.total)} keys go to another key group; ${count(before)} had a route of their own, and ${count(after)} have.`),
+  return h("section", {}, h("h2", {}, "Keys that are routed differently"),
+    h("p", {}, `${count(found.total)} keys are in another key group; ${count(before)} keys had a route before, ${count(after)} have one now.`),
     found.total ? h("details", {}, h("summary", {}, `Keys${shown}`), table("Keys", [
       { title: "operator", of: (row) => row.operator_id },
       { title: "key", of: (row) => row.key, long: true },

@@ -1,4 +1,4 @@
-// A version or a draft: what it promises and costs, load per node, moves, traffic, outcome, log.
+// A version or a draft: promises, costs, load per node, moves, traffic, outcome, log.
 import { reviewButtons, rollbackButton } from "./actions.js";
 import { airflow, ballast } from "./api.js";
 import { loads } from "./charts.js";
@@ -13,7 +13,7 @@ import { trafficSection } from "./traffic.js";
 import { explain } from "./trouble.js";
 import { weightsSection } from "./weights.js";
 
-/** A part of the page that may be missing without taking the rest with it. */
+/** Loads a part of the page; an error is shown in its place. */
 async function part(call, show) {
   try {
     return show(await call());
@@ -62,7 +62,7 @@ export async function planPage(job, name) {
   return { node, after: nodes.after };
 }
 
-/** The reviews that wait for this very draft. */
+/** The reviews that wait for this draft. */
 async function waitingFor(job, planId) {
   const waiting = await airflow.waiting(job);
   const asked = await Promise.all(waiting.map((item) => airflow.asked(item)));
@@ -92,7 +92,7 @@ function nodesSection(found) {
     node: h("section", {}, h("h2", {}, "Load per node"),
       h("p", { class: "quiet" }, `Before and promised: loads of the snapshot of ${time(found.snapshot_at)}. `,
         found.measured_at ? `Measured: the newest snapshot under this version, of ${time(found.measured_at)}.` : "Not measured yet under this version.",
-        found.objective === "joint" ? " What is saved by serialising less is not taken off here." : ""),
+        found.objective === "joint" ? " Savings by less serialisation are not subtracted here." : ""),
       found.resources.map((each, i) => h("div", {}, found.resources.length > 1 ? h("h3", {}, each.resource) : null, holders[i],
         h("details", {}, h("summary", {}, `As a table (${each.resource})`), table(`Load per node, ${each.resource}, percent of capacity`, columns, each.nodes))))),
     after: () => { if (resource) found.resources.forEach((each, i) => loads(holders[i], each.nodes)); },
@@ -125,7 +125,7 @@ function acksTable(rows) {
   ], rows);
 }
 
-/** What the plan was to make good, with its bound or weights. */
+/** The objective of the plan, with its bound or weights. */
 function objective(plan) {
   if (plan.objective !== "joint") return plan.objective;
   return plan.traffic_weight === null || plan.traffic_weight === undefined
@@ -138,7 +138,7 @@ function details(detail) {
   return h("div", { class: "panel" }, facts([
     ["plan id", plan.plan_id], ["content hash", plan.content_hash], ["run", plan.run_id],
     ["snapshot", plan.snapshot_id], ["made against", plan.parent_version ? link({ job: detail.job, plan: plan.parent_version }, label(String(plan.parent_version))) : "the placement by hash"],
-    ["objective", objective(plan)], ["account of the solvers", plan.reason], ["solver", `${plan.method}, ${plan.status}, ${round(plan.solver_seconds)} s`],
+    ["objective", objective(plan)], ["report of the solvers", plan.reason], ["solver", `${plan.method}, ${plan.status}, ${round(plan.solver_seconds)} s`],
     ["precision", plan.precision], ["bound", percent(plan.bound_pct)], ["gap", percent(plan.gap_pct)], ["on the way", detail.progress],
     ["collocation factor", plan.collocation_factor_pct === null ? null : `${percent(plan.collocation_factor_before_pct)} to ${promisedOf(detail, "collocation_factor_pct", percent(plan.collocation_factor_pct))}`],
     ["bytes between nodes", plan.wire_bytes_per_s === null ? null : `${bytes(plan.wire_bytes_before_per_s)}/s to ${promisedOf(detail, "wire_bytes_per_s", `${bytes(plan.wire_bytes_per_s)}/s`)}`],

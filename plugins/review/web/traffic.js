@@ -1,4 +1,4 @@
-// Traffic between nodes as a heat map: a real table, so that it can be read and walked through.
+// Traffic between nodes as a heat map. It is a table, for screen readers and the keyboard.
 import { h } from "./dom.js";
 import { round } from "./format.js";
 
@@ -13,8 +13,8 @@ export function trafficSection(traffic) {
     return all > 0 ? `${round((100 * own) / all)} % stays within a node` : "";
   };
   return h("section", {}, h("h2", {}, "Traffic between nodes, records a second"),
-    traffic.nodes.length > MOST_NODES ? h("p", { class: "quiet" }, `The ${MOST_NODES} first of ${traffic.nodes.length} nodes are drawn.`) : null,
-    traffic.routes ? h("p", { class: "quiet" }, "Keys with a route of their own are counted where their hash sends them.") : null,
+    traffic.nodes.length > MOST_NODES ? h("p", { class: "quiet" }, `The first ${MOST_NODES} of ${traffic.nodes.length} nodes are shown.`) : null,
+    traffic.routes ? h("p", { class: "quiet" }, "Keys with a route are counted in the key group of their hash.") : null,
     h("div", { class: "two" },
       heat(`Before: ${within(traffic.before)}`, traffic.nodes, traffic.before, top),
       heat(`With this plan: ${within(traffic.after)}`, traffic.nodes, traffic.after, top)));
@@ -26,7 +26,7 @@ function heat(caption, nodes, matrix, top) {
     const rate = matrix[from][to];
     const text = `${nodes[from]} to ${nodes[to]}: ${round(rate)} records/s`;
     const td = h("td", { title: text, "aria-label": text }, shown.length <= 8 ? round(rate) : "");
-    // By the object model and not by an attribute: the content policy has no inline styles.
+    // Set as a property, because the content policy forbids style attributes.
     td.style.backgroundColor = `rgba(${getComputedStyle(document.documentElement).getPropertyValue("--heat")}, ${(0.06 + 0.74 * Math.sqrt(rate / top)).toFixed(3)})`;
     return td;
   };

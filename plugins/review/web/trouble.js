@@ -1,4 +1,4 @@
-// Pages for when there is nothing to show: each says what to do.
+// Pages without content and pages of errors; each says what to do.
 import { resumeButton } from "./actions.js";
 import { h, table } from "./dom.js";
 import { time, word } from "./format.js";
@@ -14,21 +14,21 @@ export function emptyWarehouse() {
       h("li", {}, "Write ", h("code", {}, "policies/<job>.yaml"), " and check it with ", h("code", {}, "ballast policy check"), "."),
       h("li", {}, "Start the streaming job, so that it writes its metrics."),
       h("li", {}, "Trigger ", h("code", {}, "reoptimize__<job>"), " here or in Airflow.")),
-    h("p", { class: "quiet" }, "Jobs are here already? Then ask for the right to read their DAGs, or check that BALLAST_WAREHOUSE and BALLAST_POLICIES of the API server are those of the pipeline."));
+    h("p", { class: "quiet" }, "If jobs exist, ask for the right to read their DAGs, or check that BALLAST_WAREHOUSE and BALLAST_POLICIES of the API server are those of the pipeline."));
 }
 
 export function withoutPlans(job, refusal) {
   return h("div", { class: "panel" },
     h("h2", {}, "No plan has been in force yet"),
-    h("p", {}, `Key groups of ${job} are where their hash puts them.`),
+    h("p", {}, `Key groups of ${job} are placed by hash.`),
     refusal ? h("p", { class: "bad" }, `Last refusal (${time(refusal.at)}): ${refusal.reason}`) : null,
     h("p", {}, refusal
       ? "Do what the refusal says, then trigger a run."
-      : "Trigger a run; it needs a whole statistics period of metrics, and says so if they are missing."));
+      : "Trigger a run; it needs the metrics of a whole statistics period, and refuses if they are missing."));
 }
 
 export function notOurs(dag) {
-  return { node: page("This is not one of Ballast's DAGs", h("p", {}, `${dag} keeps no streaming job level. Plans are on the DAGs reoptimize__<job>, review__<job> and rollback__<job>.`)) };
+  return { node: page("This is not one of Ballast's DAGs", h("p", {}, `${dag} does not belong to a streaming job. Plans are on the DAGs reoptimize__<job>, review__<job> and rollback__<job>.`)) };
 }
 
 /** A job that makes no plan by itself: since when, why, and the button that lets it go on. */
@@ -46,7 +46,7 @@ export function runWithoutPlan(job, run, { log, planning }) {
     node: h("section", {},
       h("h1", {}, "This run made no plan"),
       planningStopped(job, planning),
-      h("p", {}, log.length ? "What it wrote down:" : `Run ${run} has written nothing down yet: it is still at work, or its task log says why it stopped.`),
+      h("p", {}, log.length ? "Its log:" : `Run ${run} has written no log entry yet: it is still running, or its task log says why it stopped.`),
       log.length ? table("Log of the run", [
         { title: "when", of: (row) => time(row.at) },
         { title: "what", of: (row) => word(row.event) },
@@ -67,6 +67,6 @@ export function explain(error, values) {
     h("div", { class: "panel trouble", role: "alert" },
       h("p", {}, error.message),
       error.allowed ? h("p", {}, `Allowed: ${error.allowed}.`) : null,
-      h("p", {}, `What to do: ${error.remedy ?? HINTS[error.status] ?? "reload the page; if it stays, look at the log of the API server"}.`)),
-    values.job ? null : h("p", { class: "quiet" }, "Streaming jobs go on with the plans they have."));
+      h("p", {}, `What to do: ${error.remedy ?? HINTS[error.status] ?? "reload the page; if the error stays, see the log of the API server"}.`)),
+    values.job ? null : h("p", { class: "quiet" }, "Streaming jobs continue with their plans."));
 }

@@ -1,8 +1,8 @@
-// Weights of ordered regions: what a plan gives each worker, and where two plans differ in them.
+// Weights of the workers of ordered regions, and differences of two plans.
 import { h, table } from "./dom.js";
 import { percent, round, time, word } from "./format.js";
 
-const ofThousand = (units) => (units === null || units === undefined ? "not weighed" : percent(units / 10));
+const ofThousand = (units) => (units === null || units === undefined ? "no weight" : percent(units / 10));
 
 const COLUMNS = [
   { title: "region", of: (row) => row.region_id },
@@ -22,7 +22,7 @@ const ACK_COLUMNS = [
   { title: "reason", of: (row) => row.reason, long: true },
 ];
 
-/** Which worker of an ordered region gets how much; null of a job without such regions. */
+/** The weight of each worker of ordered regions. */
 export function weightsSection(detail) {
   if (detail.weights.length === 0) return null;
   return h("section", { class: "weights" }, h("h2", {}, "Shares of workers in ordered regions"),
@@ -31,10 +31,10 @@ export function weightsSection(detail) {
     detail.version ? table("Take-up by the regions", ACK_COLUMNS, detail.region_acks) : null);
 }
 
-/** Workers that another share goes to; null where the two plans weigh alike. */
+/** Workers with different weights under two plans; null if there are none. */
 export function weightDifference(rows) {
   if (rows.length === 0) return null;
-  return h("section", {}, h("h2", {}, "Workers that get another share"), table("Shares", [
+  return h("section", {}, h("h2", {}, "Workers with another share"), table("Shares", [
     { title: "region", of: (row) => row.region_id },
     { title: "worker", of: (row) => row.worker_id },
     { title: "old", number: true, of: (row) => ofThousand(row.old_weight) },

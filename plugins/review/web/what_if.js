@@ -1,4 +1,4 @@
-// The answer to a what-if question: today beside what is asked, from what the run's task handed on.
+// The answer to a what-if question: the current plan and the question's, from the run's XCom.
 import { airflow } from "./api.js";
 import { budgets, loads } from "./charts.js";
 import { facts, h, table } from "./dom.js";
@@ -28,29 +28,29 @@ const FIGURES = [
 ];
 
 const ASKED = {
-  without: "nodes gone at once", drain: "nodes that drain", add: "nodes more", resize: "other capacities", racks: "other racks",
-  scale: "other load", load_of: "load of", hold_pct: "hold the load at, %", frontier: "what each budget buys", seconds: "seconds for each plan",
+  without: "nodes gone at once", drain: "nodes that drain", add: "additional nodes", resize: "other capacities", racks: "other racks",
+  scale: "other load", load_of: "load of", hold_pct: "nodes for a load of, %", frontier: "plan for each budget", seconds: "seconds for each plan",
 };
 
-/** A question as it was asked: the params of the run that say something. */
+/** The parameters of the run that have a value. */
 function asked(conf) {
-  const said = Object.entries(conf ?? {}).filter(([, value]) => value !== null && value !== "" && value !== false && value !== 0);
-  return said.map(([name, value]) => [ASKED[name] ?? name.replaceAll("_", " "), value === true ? "yes" : String(value)]);
+  const given = Object.entries(conf ?? {}).filter(([, value]) => value !== null && value !== "" && value !== false && value !== 0);
+  return given.map(([name, value]) => [ASKED[name] ?? name.replaceAll("_", " "), value === true ? "yes" : String(value)]);
 }
 
 export async function whatIfPage(job, dag, id) {
   const [about, run, found, refusal] = await Promise.all([
-    airflow.dag(dag), airflow.run(dag, id), airflow.handed(dag, id, TASK, "return_value"), airflow.handed(dag, id, TASK, "refusal"),
+    airflow.dag(dag), airflow.run(dag, id), airflow.result(dag, id, TASK, "return_value"), airflow.result(dag, id, TASK, "refusal"),
   ]);
   const head = [
     h("h1", {}, `${job}: what if`),
-    h("div", { class: "panel" }, facts(asked(run?.conf).length ? asked(run.conf) : [["asked", "nothing else than today"]])),
+    h("div", { class: "panel" }, facts(asked(run?.conf).length ? asked(run.conf) : [["question", "no changes"]])),
   ];
   if (found) return answered(head, found);
   const text = refusal ? `No answer: ${refusal}`
-    : ENDED.includes(run?.state) ? "The run left no answer; its task's log says why."
-      : about?.is_paused ? `${dag} is paused: the question is answered once it is unpaused.`
-        : "Being worked out. This page looks again by itself.";
+    : ENDED.includes(run?.state) ? "The run has no answer; its task's log says why."
+      : about?.is_paused ? `${dag} is paused: the run begins when it is unpaused.`
+        : "The run is not finished. This page reloads by itself.";
   const looksAgain = run && !refusal && !ENDED.includes(run.state);
   return {
     node: h("section", {}, head, h("p", { class: refusal ? "bad" : null, role: "status" }, text)),
@@ -66,8 +66,8 @@ function answered(head, found) {
   const front = found.frontier ?? [];
   const frontHolder = h("div", { class: "chart", "aria-hidden": "true" });
   const node = h("section", {}, head,
-    h("p", { class: "quiet" }, `By the load up to ${time(found.snapshot_at)}. Nothing was changed: no table was written, and the plan in force is the same.`),
-    found.hold ? h("p", {}, h("strong", {}, `${count(found.hold.nodes)} nodes`), ` hold the load at or below ${round(found.hold.below_pct)} %: the fullest would be at ${percent(found.hold.fullest_node_pct)}, if moves were free.`) : null,
+    h("p", { class: "quiet" }, `With the load up to ${time(found.snapshot_at)}. No table was written, and the plan in force is the same.`),
+    found.hold ? h("p", {}, h("strong", {}, `${count(found.hold.nodes)} nodes`), ` keep the load at or below ${round(found.hold.below_pct)} %: the fullest node would be at ${percent(found.hold.fullest_node_pct)}, with an unlimited budget.`) : null,
     h("div", { class: "whole" }, table("Today beside what is asked", [
       { title: "", of: ([name]) => name },
       { title: "today", number: true, of: ([, of]) => of(found.today) },
@@ -77,7 +77,7 @@ function answered(head, found) {
     h("div", { class: "two" }, sides.map(([title, nodes], i) => h("div", {}, h("h3", {}, title), holders[i],
       h("details", {}, h("summary", {}, `As a table (${title.toLowerCase()})`), table(`Load per node, ${title.toLowerCase()}`, NODE_COLUMNS, nodes))))),
     h("h2", {}, "Moves, the largest first"), table("Moves of what is asked", MOVE_COLUMNS, found.asked_moves ?? [], "nothing moves"),
-    front.length ? h("h2", {}, "What each budget of moves buys") : null, front.length ? frontHolder : null,
+    front.length ? h("h2", {}, "Load distance for each budget of moves") : null, front.length ? frontHolder : null,
     front.length ? table("Budgets", FRONT_COLUMNS, front) : null);
   const top = Math.max(1, ...sides.flatMap(([, nodes]) => nodes.flatMap((row) => BARS.map(([name]) => row[name] ?? 0))));
   return {

@@ -27,6 +27,7 @@ from tests.unit.solvers.instances import (
     plain_distance,
     problems,
 )
+from tests.unit.solvers.noisy_instances import noisy_problems
 from tools.check_instances import check
 
 QUICK = settings(
@@ -81,6 +82,25 @@ def test_no_rule_is_broken_in_plain_words(method: str, problem: Problem, budget:
     assert result.load_distance == pytest.approx(plain_distance(problem, result.assignment))
     assert result.bound is not None
     assert result.bound <= result.load_distance
+
+
+@pytest.mark.parametrize("method", ["auto", "fewest_moves"])
+@given(problem=noisy_problems(max_nodes=4, max_groups=10), budget=budgets)
+@settings(QUICK, max_examples=40)
+def test_plans_from_noisy_loads_keep_every_rule(
+    method: str, problem: Problem, budget: Budget
+) -> None:
+    """With the fewest moves as with the least load distance, and draining no slower."""
+    measured = {"precision": "measured"} if method == "auto" else {}
+    few = solve(problem, budget, Stop(steps=20), method=method, params=measured)
+    best = "auto" if method == "auto" else "search"
+    exact = solve(problem, budget, Stop(steps=20), method=best)
+    assert few.is_solved == exact.is_solved
+    if few.is_solved:
+        broken = verify(problem, budget, names(problem, few.assignment), few.to_dict())
+        assert broken == []
+        assert not breaks_a_cap(problem, few.assignment)
+        assert few.draining_load <= exact.draining_load + 1e-6
 
 
 @given(problem=problems(max_nodes=4, max_groups=10), budget=budgets)

@@ -210,7 +210,7 @@ def test_a_joint_folder_is_solved_and_verified_as_one(
 
 def test_a_load_bound_without_a_joint_objective_is_refused(folder: Path, tmp_path: Path) -> None:
     (folder / "problem.json").write_text('{"max_load_distance": 5}')
-    with pytest.raises(ProblemError, match="where the objective is joint"):
+    with pytest.raises(ProblemError, match="if the objective is joint"):
         ballast("solve", folder, "--out", tmp_path / "out")
 
 

@@ -56,7 +56,7 @@ def test_the_budget_is_kept_even_where_it_is_not_enough() -> None:
     assert plan.load_distance < plan.load_distance_before
 
 
-def test_it_is_near_the_exact_model_of_seed_002() -> None:
+def test_it_is_near_the_exact_model_of_autodasp17() -> None:
     """State moved for the balance that MCLB finds: at most a fifth more than the least."""
     rng = np.random.default_rng(5)
     load, current = rng.integers(5, 30, 9).astype(float), rng.integers(0, 3, 9)

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from solvers.model.budget import Budget
+from solvers.model.noise import LoadNoise
 from solvers.model.problem import Problem
 from solvers.model.result import SolverRun, Status, make_result
 from solvers.model.stop import Stop
-from solvers.planner.decision import reason_unchanged, result_or_unchanged
+from solvers.planner.decision import evidence_of, reason_unchanged, result_or_unchanged
+from solvers.planner.gain import expected_distance
 from solvers.rebalance.solve import solve
 from tests.support.policies import small_policy
 
@@ -180,3 +182,116 @@ def test_a_weighed_plan_pays_for_the_load_that_it_costs():
     unchanged = weighed(TALKING, one_node, traffic_weight=1.005)
     assert "gains 0.50 by the weights" in unchanged.reason
     assert "load distance from 0.00 % to 100.00 % at 1 a percent" in unchanged.reason
+
+
+def noisy(of, relative, **rest):
+    """The problem with loads whose means are off by a share of them, over twelve windows."""
+    sd = of.load * relative
+    noise = {"mean_error": sd, "period_sd": sd, "windows": 12, **rest}
+    return replace(of, noise=LoadNoise(node_variance_ratio=np.ones(1), **noise))
+
+
+def test_a_plan_from_noise_alone_is_not_made():
+    unchanged = decided(noisy(UNEVEN, 0.3), [0, 1, 1, 1])
+    assert unchanged.status is Status.UNCHANGED
+    assert "is within the noise of" in unchanged.reason
+    assert "of these 12 windows" in unchanged.reason
+
+
+def test_a_real_shift_is_answered():
+    assert decided(noisy(UNEVEN, 0.01), [0, 1, 1, 1]).moves == 1
+
+
+def test_the_chance_of_a_plan_from_noise_is_that_of_the_policy():
+    shift = noisy(UNEVEN, 0.15)
+    assert decided(shift, [0, 1, 1, 1], min_gain_chance=0.5).moves == 1
+    careful = decided(shift, [0, 1, 1, 1], min_gain_chance=0.95)
+    assert careful.status is Status.UNCHANGED
+
+
+def test_good_enough_is_compared_with_what_will_be_measured():
+    # The loads are level, and yet a period measures a few percent.
+    level = noisy(problem([1, 1, 1, 1.04], [0, 0, 1, 1]), 0.1)
+    for good_enough, why in ((50, "is good enough"), (0, "every node is within")):
+        unchanged = decided(level, [1, 0, 0, 1], good_enough_pct=good_enough)
+        assert unchanged.status is Status.UNCHANGED
+        assert why in unchanged.reason
+    assert "load distance to be measured" in decided(level, [1, 0, 0, 1], good_enough_pct=50).reason
+
+
+def test_the_least_improvement_is_compared_with_what_will_be_measured():
+    shift = noisy(UNEVEN, 0.05)
+    plan = np.array([0, 1, 1, 1])
+    gain = expected_distance(shift, shift.current) - expected_distance(shift, plan)
+    assert gain < 33  # 33.3 by the estimated loads alone
+    assert decided(shift, plan, min_improvement_pct=gain - 0.1).moves == 1
+    unchanged = decided(shift, plan, min_improvement_pct=gain + 0.1)
+    assert f"load distance to be measured by {gain:.2f} points" in unchanged.reason
+
+
+@pytest.mark.parametrize("state", ["dead", "draining"])
+def test_noise_does_not_keep_a_key_group_on_a_node_that_goes(state):
+    last = noisy(problem([1, 0.001], [0, 1], ("alive", state)), 3.0)
+    assert decided(last, [0, 0]).assignment.tolist() == [0, 0]
+
+
+def test_loads_that_moved_during_the_period_are_named():
+    moving = noisy(UNEVEN, 0.3, trend="cpu: loads of nodes moved by 9.0 %")
+    assert "loads moved during the period (cpu:" in decided(moving, [0, 1, 1, 1]).reason
+
+
+def test_a_plan_that_cannot_be_measured_to_be_better_says_so():
+    level = noisy(problem([1, 1], [0, 1]), 0.1)
+    result = solve(level, Budget(), Stop(seconds=1))
+    assert "measurably better" in reason_unchanged(level, result, small_policy())
+
+
+def evidence(of, plan, **policy):
+    result = make_result(of, np.array(plan), SolverRun(method="test", bound=0.0, seconds=0.1))
+    return evidence_of(of, result, small_policy(**policy))
+
+
+def test_the_evidence_of_a_plan_is_known_where_it_decided():
+    assert evidence(noisy(UNEVEN, 0.01), [0, 1, 1, 1]).is_real
+    assert evidence(UNEVEN, [0, 1, 1, 1]) is None
+    assert evidence(noisy(UNEVEN, 0.01), [0, 0, 1, 1]) is None
+    last = noisy(problem([1, 0.001], [0, 1], ("alive", "dead")), 0.01)
+    assert evidence(last, [0, 0]) is None
+
+
+NOISY_TALK = {"traffic_error": np.full(2, 30.0), "traffic_period_sd": np.full(2, 30.0)}
+CALM_TALK = {"traffic_error": np.full(2, 0.1), "traffic_period_sd": np.full(2, 0.1)}
+
+
+def test_a_joint_plan_for_traffic_within_its_noise_is_not_made():
+    one_pair = [0, 0, 0, 1]
+    unchanged = jointly(noisy(TALKING, 0.001, **NOISY_TALK), one_pair)
+    assert unchanged.status is Status.UNCHANGED
+    assert "the traffic saved, 50.0 %, is within the noise" in unchanged.reason
+    assert jointly(noisy(TALKING, 0.001, **CALM_TALK), one_pair).moves == 1
+
+
+def test_the_traffic_of_a_joint_plan_counts_where_its_noise_is_not_known():
+    assert jointly(noisy(TALKING, 0.3), [0, 1, 0, 1]).moves == 2
+
+
+def test_a_joint_plan_for_load_within_its_noise_is_not_made():
+    far = replace(TALKING, current=np.array([0, 0, 0, 1]))
+    unchanged = jointly(noisy(far, 0.6), [0, 1, 0, 1], min_collocation_gain_pct=100)
+    assert unchanged.status is Status.UNCHANGED
+    assert "is within the noise of" in unchanged.reason
+    assert jointly(noisy(far, 0.01), [0, 1, 0, 1], min_collocation_gain_pct=100).moves == 1
+
+
+def test_a_weighed_plan_counts_only_what_is_beyond_the_noise():
+    far = replace(TALKING, current=np.array([0, 0, 0, 1]))
+    # Half of the traffic and half of the mean: 50 each, of which the load is within the noise.
+    assert weighed(noisy(far, 0.01), [0, 1, 0, 1], least=60).moves == 1
+    assert "gains 50.00 by the weights" in weighed(noisy(far, 0.6), [0, 1, 0, 1], least=60).reason
+
+
+def test_the_evidence_of_a_joint_plan_is_the_stronger_of_load_and_traffic():
+    joint = {"objective": {"kind": "joint"}}
+    by_traffic = evidence(noisy(TALKING, 0.3, **CALM_TALK), [0, 1, 0, 1], **joint)
+    assert by_traffic.is_real
+    assert "traffic" in by_traffic.text

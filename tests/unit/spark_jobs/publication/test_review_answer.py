@@ -16,6 +16,7 @@ from ballast.contracts.task_result import RESULT_FILE_VARIABLE, read_task_result
 from ballast.store.plans import read_head, read_log, waiting_plans
 from ballast.store.tables import append, open_table
 from spark_jobs.draft.lookup import read_content
+from spark_jobs.program.arguments import one_line
 from spark_jobs.publication.heads import head_of
 from spark_jobs.publication.publisher import publish_plan, publish_reviewed
 from spark_jobs.publication.review_answer import (
@@ -23,7 +24,6 @@ from spark_jobs.publication.review_answer import (
     REJECTED,
     TIMED_OUT,
     ReviewAnswer,
-    reason,
 )
 from spark_jobs.publication.review_request import prepare_review
 from spark_jobs.publish import main
@@ -337,7 +337,7 @@ def test_the_program_carries_an_answer_out(settings, monkeypatch):
 
 def test_what_cannot_be_printed_in_a_reason_becomes_a_space():
     joined, to_left = "\u200d", "\u202e"
-    assert reason(f"fine \U0001f469{joined}\U0001f680 {to_left}go\x1b[0m\n") == (
+    assert one_line(f"fine \U0001f469{joined}\U0001f680 {to_left}go\x1b[0m\n") == (
         "fine \U0001f469 \U0001f680 go [0m"
     )
-    assert reason(joined) == ""
+    assert one_line(joined) == ""

@@ -17,9 +17,9 @@ from spark_jobs.snapshot.load_noise import (
     AT_HOME,
     KEY_GROUP_NOISE,
     WINDOWS,
-    _Model,
-    _Period,
+    _CommonNoise,
     _noise_of_batches,
+    _Period,
     _sums_of_batches,
     loads_of_windows,
 )
@@ -75,7 +75,7 @@ def test_chunks_give_what_one_call_gives(seed: int) -> None:
         for row in sums.to_pylist():
             total[row["name"]] += MomentSums(*row["sums"])
     models = {
-        name: _Model(of, noise_model(total[name], of.windows)) for name, of in periods.items()
+        name: _CommonNoise(of, noise_model(total[name], of.windows)) for name, of in periods.items()
     }
     found = pa.Table.from_batches(
         _noise_of_batches(models, KEY_GROUP_NOISE, ["key_group"], iter(batches))
@@ -112,7 +112,7 @@ def test_chunks_after_another_snapshot_give_what_one_call_gives(is_apart: bool) 
     batches = table.to_batches(max_chunksize=ROWS_OF_A_BATCH)
     (sums,) = _sums_of_batches({"cpu": period}, iter(batches))
     total = MomentSums(*sums.to_pylist()[0]["sums"])
-    model = _Model(period, noise_model(total, period.windows, first.resource))
+    model = _CommonNoise(period, noise_model(total, period.windows, first.resource))
     names = {"cpu": KEY_GROUP_NOISE["cpu"]}
     found = pa.Table.from_batches(
         _noise_of_batches({"cpu": model}, names, ["key_group"], iter(batches))
@@ -128,7 +128,7 @@ def test_chunks_after_another_snapshot_give_what_one_call_gives(is_apart: bool) 
 def test_too_few_windows_give_null_and_not_nan() -> None:
     loads = np.ones((2, 1))
     factors = window_factors(loads)
-    model = _Model(_Period(factors), noise_model(MomentSums(), factors))
+    model = _CommonNoise(_Period(factors), noise_model(MomentSums(), factors))
     packed = [[{"window": 0, "cpu": 1.0, "network": 1.0}]] * 2
     batch = pa.RecordBatch.from_pydict({"key_group": [0, 1], WINDOWS: packed})
     models = {"cpu": model, "network": model}
