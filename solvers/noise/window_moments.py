@@ -85,7 +85,7 @@ def window_factors(node_loads: FloatArray) -> WindowFactors:
 def _damping(residuals: FloatArray) -> FloatArray:
     """[W]: factors that bring the residuals of single wild windows down to those of others."""
     power = np.einsum("iw,iw->w", residuals, residuals)
-    damping = np.ones_like(power)
+    damping: FloatArray = np.ones_like(power)
     busy = power > 0
     if not busy.any():
         return damping
