@@ -48,7 +48,7 @@ class RecordedWindows:
         """Write a compressed file."""
         path.parent.mkdir(parents=True, exist_ok=True)
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        np.savez_compressed(path, **_small(values))
+        np.savez_compressed(path, **_small(values))  # type: ignore[arg-type]
 
     @classmethod
     def load(cls, path: Path) -> RecordedWindows:

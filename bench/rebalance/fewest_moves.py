@@ -97,7 +97,7 @@ def _searched(
     terms = NodeTerms.of(of.problem, layout, of.level(0.1))
     at = NoisyPlacement(terms, layout.places_of(start), layout.fixed.home, np.inf)
     step(at, lambda: False)
-    return layout.assignment_of(of.problem, at.place)
+    return layout.assignment_of(at.place)
 
 
 def _smaller_budget(of: NoisyInstance) -> IntArray:

@@ -15,15 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.model import metrics
-from solvers.model.noise import LoadNoise
+from solvers.model.noise import PRIOR_NODES, PRIOR_SPREAD, LoadNoise
 from solvers.model.problem import FloatArray, IntArray, Problem
 from solvers.noise.load_distance import LoadDistanceDistribution
-
-PRIOR_NODES = 8.0
-"""Weight of the prior beside the nodes of the problem."""
-PRIOR_SPREAD = 3.0
-"""Squared deviations of a placement in force, in units of their noise, before any is seen: 1 for
-this period's noise, 1 for that of the period by which it was made level, 1 for what moved since."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -50,9 +44,19 @@ class NodePrediction:
         sd = np.hypot(100.0 * self.sd / problem.capacity, deviation * _common(problem))
         return LoadDistanceDistribution(deviation[used], sd[used])
 
-    def total_sd(self, problem: Problem) -> FloatArray:
-        """[N, R]: standard deviation of the loads, with what all key groups have in common."""
-        return np.hypot(self.sd, self.expected * _common(problem))
+
+def total_sd(problem: Problem, assignment: IntArray, loads: FloatArray) -> FloatArray:
+    """[N, R]: standard deviation of the loads of nodes, with what all key groups have in common.
+
+    Args:
+        problem: its noise is that of the loads.
+        assignment: the node of each key group.
+        loads: [N, R], expected loads of the nodes.
+    """
+    if problem.noise is None:
+        return np.zeros_like(loads)
+    variance = [_sums(assignment, column, problem.n_nodes) for column in problem.noise.variance.T]
+    return np.hypot(np.sqrt(np.stack(variance, axis=1)), loads * _common(problem))
 
 
 def _common(problem: Problem) -> FloatArray:
@@ -95,19 +99,23 @@ def _drawn(
     # Pairs of nodes: where a key group is, and where it will be.
     pairs, pair_of = np.unique(current * nodes + assignment, return_inverse=True)
     source, target = np.divmod(pairs, nodes)
-    moved = np.bincount(pair_of, weights=error, minlength=len(pairs))
-    by_source = np.bincount(source, weights=moved, minlength=nodes)
+    moved = _sums(pair_of, error, len(pairs))
+    by_source = _sums(source, moved, nodes)
     share = np.divide(moved, by_source[source], out=np.zeros_like(moved), where=moved > 0)
     deviation, noise_share = _noise_share(problem, by_source, r)
-    drawn = np.bincount(target, weights=noise_share * deviation[source] * share, minlength=nodes)
-    left = np.bincount(target, weights=moved * (1.0 - noise_share * share), minlength=nodes)
-    return drawn, left + np.bincount(assignment, weights=period, minlength=nodes)
+    drawn = _sums(target, noise_share * deviation[source] * share, nodes)
+    left = _sums(target, moved * (1.0 - noise_share * share), nodes)
+    return drawn, left + _sums(assignment, period, nodes)
+
+
+def _sums(index: IntArray, values: FloatArray, count: int) -> FloatArray:
+    return np.asarray(np.bincount(index, weights=values, minlength=count), dtype=np.float64)
 
 
 def _noise_share(problem: Problem, variance: FloatArray, r: int) -> tuple[FloatArray, float]:
     """([N], share): deviations of the placement in force, and how much of them is noise."""
     load, capacity = problem.load[:, r], problem.capacity[:, r]
-    sums = np.bincount(problem.current, weights=load, minlength=problem.n_nodes)
+    sums = _sums(problem.current, load, problem.n_nodes)
     mean = load.sum() / max(float(capacity[problem.staying].sum()), np.finfo(float).tiny)
     deviation = np.where(problem.staying, sums - capacity * mean, 0.0)
     noisy = problem.staying & (variance > 0)

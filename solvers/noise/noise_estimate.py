@@ -381,7 +381,8 @@ def estimate_loads(
 def node_window_loads(loads: FloatArray, node_of: IntArray, n_nodes: int) -> FloatArray:
     """[N, W]: loads of nodes in windows, from the loads of key groups."""
     columns = [np.bincount(node_of, weights=column, minlength=n_nodes) for column in loads.T]
-    return np.array(columns).T.reshape(n_nodes, loads.shape[1])
+    table: FloatArray = np.array(columns, dtype=np.float64).T
+    return table.reshape(n_nodes, loads.shape[1])
 
 
 def rows_by_resource(rows: Sequence[ResourceNoise]) -> dict[str, ResourceNoise]:

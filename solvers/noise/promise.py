@@ -14,7 +14,7 @@ from solvers.model import metrics
 from solvers.model.problem import IntArray, Problem
 from solvers.noise.calibration import FREEDOM, IntervalFactors, PastOutcome, interval_factors
 from solvers.noise.load_distance import LoadDistanceDistribution
-from solvers.noise.node_prediction import NodePrediction, predict_nodes
+from solvers.noise.node_prediction import NodePrediction, predict_nodes, total_sd
 
 OUTER, FAR = 0.05, 0.0005
 """Probability of each end of the 90 % and of the 99.9 % interval."""
@@ -90,7 +90,7 @@ def plan_promises(request: PlanPromiseRequest) -> tuple[FigurePromise, ...]:
     return (
         _load_distance(request, nodes),
         _load_distance_points(request, nodes),
-        *_node_loads(request, nodes),
+        *_node_loads(request),
         *_collocation(request),
         *(_further(request, each) for each in request.figures),
     )
@@ -183,20 +183,22 @@ def _of_distribution(
     )
 
 
-def _node_loads(request: PlanPromiseRequest, nodes: NodePrediction) -> list[FigurePromise]:
+def _node_loads(request: PlanPromiseRequest) -> list[FigurePromise]:
+    """The CPU load of each node: the sum over its key groups."""
     problem = request.problem
     if "cpu" not in problem.resources:
         return []
     r = problem.resources.index("cpu")
-    sd, reason = nodes.total_sd(problem)[:, r], no_interval_reason(problem)
-    factors = _factors(request, NODE_LOAD)
+    loads = metrics.node_loads(request.after, request.assignment) * problem.capacity
+    sd = total_sd(problem, request.assignment, loads)
+    reason, factors = no_interval_reason(problem), _factors(request, NODE_LOAD)
     promises = []
     for i in np.flatnonzero(problem.staying):
-        name, expected = f"{NODE_LOAD}/{problem.node_ids[i]}", float(nodes.expected[i, r])
+        name, expected = f"{NODE_LOAD}/{problem.node_ids[i]}", float(loads[i, r])
         if reason:
             promises.append(FigurePromise(name, "cores", expected, reason=reason))
         else:
-            ends = _normal_ends(expected, float(sd[i]))
+            ends = _normal_ends(expected, float(sd[i, r]))
             promises.append(with_factors(name, "cores", expected, ends, factors))
     return promises
 
@@ -244,7 +246,7 @@ def _further(request: PlanPromiseRequest, figure: ExpectedFigure) -> FigurePromi
     """A figure that the caller computed."""
     name, unit, expected = figure.figure, figure.unit, figure.expected
     if figure.is_exact:
-        return FigurePromise(name, unit, expected, *[expected] * 4, 1.0, 1.0)
+        return with_factors(name, unit, expected, (expected,) * 4, IntervalFactors())
     if name in (WIRE_BYTES, WIRE_PER_RECORD):
         return _of_traffic(name, unit, expected, expected * _wire_sd(request, name), request)
     return _of_outcomes(figure, request.outcomes.get(name, ()))
@@ -271,8 +273,11 @@ def _of_outcomes(figure: ExpectedFigure, outcomes: Sequence[PastOutcome]) -> Fig
         reason = f"{len(logs)} earlier outcomes; an interval needs {FEWEST_OUTCOMES}"
         return FigurePromise(name, unit, expected, reason=reason)
     mean, sd = float(np.mean(logs)), float(np.std(logs, ddof=1)) * math.sqrt(1 + 1 / len(logs))
-    ends = [
-        expected * math.exp(mean + sd * float(student.ppf(p, len(logs) - 1)))
+    freedom = len(logs) - 1
+    low, high, lowest, highest = (
+        expected * math.exp(mean + sd * float(student.ppf(p, freedom)))
         for p in (OUTER, 1 - OUTER, FAR, 1 - FAR)
-    ]
-    return FigurePromise(name, unit, expected * math.exp(mean), *ends, 1.0, 1.0)
+    )
+    return FigurePromise(
+        name, unit, expected * math.exp(mean), low, high, lowest, highest, 1.0, 1.0
+    )

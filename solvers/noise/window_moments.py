@@ -53,7 +53,8 @@ class WindowFactors:
 
     def residuals(self, loads: FloatArray) -> FloatArray:
         """[G, W]: loads without what all key groups have in common."""
-        return np.asarray(loads - loads.mean(axis=1)[:, None] * self.factor)
+        found: FloatArray = loads - loads.mean(axis=1)[:, None] * self.factor
+        return found
 
     def variance(self, residuals: FloatArray) -> FloatArray:
         """[G]: variance from window to window such that a mean has 1 / windows of it."""
@@ -61,7 +62,8 @@ class WindowFactors:
         if busy < 2:
             return np.zeros(len(residuals))
         scale = busy / ((busy - 1) * self.windows)
-        return np.asarray(np.einsum("kw,kw->k", residuals, residuals) * scale)
+        variance: FloatArray = np.einsum("kw,kw->k", residuals, residuals) * scale
+        return variance
 
 
 def window_factors(node_loads: FloatArray) -> WindowFactors:
@@ -83,7 +85,7 @@ def window_factors(node_loads: FloatArray) -> WindowFactors:
 def _damping(residuals: FloatArray) -> FloatArray:
     """[W]: factors that bring the residuals of single wild windows down to those of others."""
     power = np.einsum("iw,iw->w", residuals, residuals)
-    damping = np.ones_like(power)
+    damping: FloatArray = np.ones_like(power)
     busy = power > 0
     if not busy.any():
         return damping

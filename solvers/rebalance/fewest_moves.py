@@ -18,7 +18,7 @@ them here too, and what is left of the budget takes off more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -80,7 +80,7 @@ class FewestMovesParams:
 
 
 def has_noise(problem: Problem) -> bool:
-    """Whether a balanced resource has noise, so that plans can be too close to tell apart."""
+    """Return whether a balanced resource has noise, so that plans can be too close to compare."""
     noise = problem.noise
     return noise is not None and bool(noise.variance[:, problem.balanced_mask].any())
 
@@ -88,7 +88,10 @@ def has_noise(problem: Problem) -> bool:
 def solve(
     problem: Problem, budget: Budget, stop: Stop, seed: int, params: FewestMovesParams
 ) -> Result:
-    """Find the fewest moves within the noise of the best plan, as far as time or steps allow."""
+    """Return the plan with the fewest moves that is found within the noise of the best plan.
+
+    Arguments and result are described in ``RebalanceMethod``.
+    """
     clock = stop.start()
     reason = why_infeasible(problem, budget)
     if reason is not None:
@@ -96,7 +99,7 @@ def solve(
     best, trace = _best_plan(problem, budget, stop, seed, params)
     plan, reason = best, "the noise of the loads is not known, so this is the best plan"
     if has_noise(problem):
-        run = _FewestMoves(problem, budget, best, params.tolerance, seed, stop, clock)
+        run = _FewestMoves(problem, budget, replace(params, start=best), seed, stop, clock)
         plan, reason = run.plan(), run.reason
     return make_result(
         problem,
@@ -114,7 +117,7 @@ def solve(
 def _best_plan(
     problem: Problem, budget: Budget, stop: Stop, seed: int, params: FewestMovesParams
 ) -> tuple[IntArray, tuple[TraceStep, ...]]:
-    """The plan with the least load distance that is known, and how it was found."""
+    """Return the plan with the least known load distance, and the trace of its search."""
     if params.start is not None:
         return np.asarray(params.start, dtype=np.int64), ()
     seconds = None if stop.seconds is None else BEST_SHARE * stop.seconds
@@ -123,13 +126,13 @@ def _best_plan(
 
 
 def tolerance_of(distribution: LoadDistanceDistribution, share: float) -> float:
-    """A share of the standard deviation of the load distance that will be measured."""
+    """Return a share of the standard deviation of the load distance that will be measured."""
     spread = distribution.quantile(ONE_SD) - distribution.quantile(1.0 - ONE_SD)
     return share * spread / 2.0
 
 
 def _until_the_end(clock: SolverClock, problem: Problem) -> SolverClock:
-    """The clock of the search proper: the figures of the result take time with many key groups."""
+    """Return a clock that keeps time for checking the plan and for the figures of the result."""
     if clock.seconds is None:
         return clock
     ending = min(ENDING_S * problem.n_key_groups, 0.3 * clock.seconds)
@@ -137,34 +140,34 @@ def _until_the_end(clock: SolverClock, problem: Problem) -> SolverClock:
 
 
 class _FewestMoves:
-    """One call of the method, with the best plan known."""
+    """One call of the method. ``params.start`` is the best plan."""
 
     def __init__(
         self,
         problem: Problem,
         budget: Budget,
-        best: IntArray,
-        tolerance: float,
+        params: FewestMovesParams,
         seed: int,
         stop: Stop,
         clock: SolverClock,
     ) -> None:
+        best = problem.current if params.start is None else params.start
         self.problem, self.budget, self.best = problem, budget, best
         self.seed, self.stop, self.clock = seed, stop, _until_the_end(clock, problem)
         measured = next_load_distance(problem, best)
-        self.tolerance = tolerance_of(measured, tolerance)
+        self.tolerance = tolerance_of(measured, params.tolerance)
         self.level = measured.median + self.tolerance
         self.layout = Layout.of(problem, budget)
         self.stays_away = self._stays_away()
         self.reason = ""
 
     def _stays_away(self) -> BoolArray:
-        """[G]: must move, or leaves a draining node in the best plan: it does so in every plan."""
+        """[G]: the key group must move, or it leaves a draining node in the best plan."""
         drained = self.problem.draining[self.problem.current] & (self.best != self.problem.current)
         return np.asarray(must_move_mask(self.problem) | drained)
 
     def plan(self) -> IntArray:
-        """The plan with the fewest moves that was found and keeps all rules."""
+        """Return the plan with the fewest moves that was found and keeps all rules."""
         terms = NodeTerms.of(self.problem, self.layout, self.level)
         if self.level <= 0 or not len(self.layout.groups) or not terms.fixed.n_balanced:
             self.reason = "nothing can be moved within the noise"
@@ -185,7 +188,7 @@ class _FewestMoves:
         return NoisyPlacement(terms, layout.places_of(assignment), home, ceiling * (1.0 + ROUNDING))
 
     def _reduce(self, at: NoisyPlacement) -> None:
-        """Leave the best placement that is found in ``at``."""
+        """Search from the best plan. ``at`` is the best placement afterwards."""
         undo_needless(at, self.clock.is_over)
         is_large = len(self.layout.groups) > MOST_ITEMS
         self._move_forward(at, none=is_large)
@@ -200,7 +203,7 @@ class _FewestMoves:
         self._drain(at)
 
     def _move_forward(self, at: NoisyPlacement, *, none: bool) -> None:
-        """Move from the current placement, or make no move; keep that if it takes fewer moves."""
+        """Make moves, or none, from the current placement; keep them if they are fewer."""
         known, price = at.place.copy(), at.price
         at.set(np.where(at.home == NOWHERE, known, at.home))
         lower(at, Goal(most_moves=0.0 if none else price[0]), self.clock.is_over)
@@ -209,7 +212,7 @@ class _FewestMoves:
             at.set(known)
 
     def _end_early(self, at: NoisyPlacement) -> None:
-        """Bisect the load distance at which a search ends; keep the one with the fewest moves."""
+        """Bisect the load distance at which a search ends; keep the plan with the fewest moves."""
         known, price = at.place.copy(), at.price
         low = metrics.load_distance(self.problem, self.best)
         high = min(self.level, metrics.load_distance(self.problem, self.problem.current))
@@ -228,7 +231,7 @@ class _FewestMoves:
         at.set(known)
 
     def _places_at(self, distance: float) -> IntArray:
-        """The places of a search that ends at this load distance, with the drains of the best."""
+        """Return the places of a search that ends at a load distance, with the best plan's drains."""
         remaining = self.clock.remaining()
         seconds = None if remaining is None else max(1e-3, EARLY_SHARE * remaining)
         found = search.solve(
@@ -242,7 +245,7 @@ class _FewestMoves:
         return self.layout.places_of(np.where(stays, self.best, found.assignment))
 
     def _drain(self, at: NoisyPlacement) -> None:
-        """Take more off draining nodes, largest first, while budget and level allow it."""
+        """Move key groups off draining nodes, largest first, if budget and level allow it."""
         every = np.flatnonzero(at.terms.fixed.takes)
         left = np.flatnonzero(~at.terms.fixed.takes[at.place])
         share = at.terms.fixed.load[left].max(axis=1, initial=0.0)
@@ -259,7 +262,7 @@ class _FewestMoves:
                 at.move(item, int(nodes[np.argmin(change)]))
 
     def _is_kept(self, plan: IntArray) -> bool:
-        """Whether a plan keeps all rules and is within the level, by figures of its own."""
+        """Return whether the plan, computed from scratch, keeps all rules and the level."""
         problem = self.problem
         if metrics.over_cap(problem, plan).any() or not within_budget(problem, self.budget, plan):
             return False

@@ -51,7 +51,7 @@ class Candidates:
     fees: FloatArray  # [candidates, 3]
 
     def where(self, mask: BoolArray) -> Candidates:
-        """Some of the candidates."""
+        """Return some of the candidates."""
         return Candidates(
             self.first[mask], self.to[mask], self.second[mask], self.change[mask], self.fees[mask]
         )
@@ -71,7 +71,7 @@ class Goal:
 def lower(
     at: NoisyPlacement, goal: Goal, is_over: IsOver, random: np.random.Generator | None = None
 ) -> None:
-    """Lower the potential until the goal is met, nothing lowers it, or the time is over."""
+    """Lower the potential until the goal is met, no candidate lowers it, or the time is over."""
     while at.total > goal.potential and not is_over():
         for count in WORST:
             found = _rated(at, count, goal)
@@ -83,7 +83,7 @@ def lower(
 
 
 def undo_needless(at: NoisyPlacement, is_over: IsOver) -> None:
-    """Take back moves, those that matter least first, while the potential stays low enough."""
+    """Take back moves while the potential stays low enough, smallest rise first."""
     while not is_over():
         items = np.flatnonzero(at.is_away & (at.home != NOWHERE))
         if not len(items):
@@ -95,9 +95,10 @@ def undo_needless(at: NoisyPlacement, is_over: IsOver) -> None:
 
 
 def _take_back(at: NoisyPlacement, items: IntArray, change: FloatArray, *, many: bool) -> bool:
-    """Take back the first moves of the list that may be; with ``many`` all that share no node.
+    """Take back the first move of the list; with ``many`` all that share no node with earlier ones.
 
-    Half of what is left is for the next list, where the other moves have other changes.
+    With ``many`` they use at most half of what the potential may rise by: after them the other
+    moves have other changes. Return whether a move was taken back.
     """
     left = ENOUGH - at.total
     if not change[0] <= left:
@@ -114,7 +115,7 @@ def _take_back(at: NoisyPlacement, items: IntArray, change: FloatArray, *, many:
 
 
 def _apart(sources: IntArray, targets: IntArray) -> IntArray:
-    """The pairs of nodes, in order, that have no node in common with an earlier one of them."""
+    """Return the positions of the pairs that share no node with an earlier one of them."""
     touched: set[int] = set()
     chosen = []
     for index, ends in enumerate(zip(sources.tolist(), targets.tolist(), strict=True)):
@@ -158,7 +159,7 @@ def replace_moves(
 
 
 def _undo_some(at: NoisyPlacement, random: np.random.Generator) -> None:
-    """Take back a few moves that have nodes in common, whatever that does to the potential."""
+    """Take back a few moves that have nodes in common. The potential may rise."""
     items = np.flatnonzero(at.is_away & (at.home != NOWHERE))
     first = items[random.integers(len(items))]
     ends = np.array([at.place[first], at.home[first]])
@@ -170,7 +171,7 @@ def _undo_some(at: NoisyPlacement, random: np.random.Generator) -> None:
 
 
 def _rated(at: NoisyPlacement, count: int, goal: Goal) -> Candidates:
-    """The candidates of the worst nodes that lower the potential and are affordable."""
+    """Return the affordable candidates of the worst nodes that lower the potential."""
     worst = np.argsort(-at.term, kind="stable")[:count]
     found = [part for node in worst.tolist() for part in _of_node(at, node)]
     first, to, second = (np.concatenate(parts) for parts in zip(*found, strict=True))
@@ -191,7 +192,7 @@ def _rated(at: NoisyPlacement, count: int, goal: Goal) -> Candidates:
 
 
 def _of_node(at: NoisyPlacement, node: int) -> list[tuple[IntArray, IntArray, IntArray]]:
-    """(items, nodes, items that come back) of one node: it gives, it takes, it swaps."""
+    """Return (items, nodes, items that come back): the node gives, takes and swaps."""
     partners = _partners(at, node)
     own = np.flatnonzero(at.place == node)
     others = np.flatnonzero(np.isin(at.place, partners))
@@ -217,7 +218,7 @@ def _deviations(at: NoisyPlacement) -> FloatArray:
 
 
 def _partners(at: NoisyPlacement, node: int) -> IntArray:
-    """Nodes that the node exchanges items with."""
+    """Return the nodes that the node exchanges items with."""
     n_nodes = len(at.sums)
     every = np.delete(np.arange(n_nodes), node)
     if len(every) <= PARTNERS:
@@ -229,12 +230,12 @@ def _partners(at: NoisyPlacement, node: int) -> IntArray:
     calm = np.argsort(at.term, kind="stable")[: PARTNERS // 4]
     step = max(1, n_nodes // (PARTNERS // 4))
     spread = np.arange(node % step, n_nodes, step)
-    chosen = np.unique(np.concatenate((opposite, calm, spread)))
-    return chosen[chosen != node]
+    chosen: IntArray = np.unique(np.concatenate((opposite, calm, spread)))
+    return np.asarray(chosen[chosen != node])
 
 
 def _best_pairs(at: NoisyPlacement, node: int, left: IntArray, right: IntArray) -> IntArray:
-    """The swaps whose difference in load comes closest to levelling both nodes."""
+    """Return the swaps whose difference in load comes closest to levelling both nodes."""
     fixed, deviation = at.terms.fixed, _deviations(at)
     r = int(np.argmax(np.abs(deviation[node])))
     partner = at.place[right]
@@ -248,10 +249,10 @@ def _best_pairs(at: NoisyPlacement, node: int, left: IntArray, right: IntArray) 
 def _chosen(
     at: NoisyPlacement, found: Candidates, goal: Goal, random: np.random.Generator | None
 ) -> int:
-    """The candidate that lowers the potential the most for each move.
+    """Return the candidate that lowers the potential the most for each move.
 
-    What goes beyond the goal counts nothing, so that of two candidates which both meet it the
-    cheaper one is taken, and then that with fewer bytes.
+    A change beyond the goal does not count. Of two candidates that both meet the goal the one
+    with fewer moves is chosen, then the one with fewer bytes.
     """
     value = np.minimum(-found.change, at.total - goal.potential)
     rate = value / np.maximum(found.fees[:, 0], FREE_MOVE)

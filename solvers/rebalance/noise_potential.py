@@ -8,7 +8,7 @@ is minus its logarithm, a sum of one term for each node:
 
 The median of the measured load distance is at most x exactly where the potential is at most log 2.
 A move changes two terms. The mean and the noise of a key group count at once: a key group with a
-wild load raises the sd of its node, and so belongs where there is room for it.
+noisy load raises the sd of its node, and costs least on the node with the most room for it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class NodeTerms:
 
     @classmethod
     def of(cls, problem: Problem, layout: Layout, level: float) -> NodeTerms:
-        """The terms of a problem with noise, at a level in percent of the mean."""
+        """Return the terms of a problem with noise, at a level in percent of the mean."""
         item, base = _variances(problem, layout)
         fixed = layout.fixed
         owner = np.repeat(np.arange(len(layout.groups)), np.diff(fixed.allowed_start))
@@ -62,7 +62,7 @@ class NodeTerms:
         return cls(fixed, item, layout.base, base, allowed, level / 100.0)
 
     def values(self, nodes: IntArray, sums: FloatArray, variance: FloatArray) -> FloatArray:
-        """The terms of these nodes with these sums and variances of load, one for each row."""
+        """Return the terms of nodes with these sums and variances of load, one for each row."""
         balanced = self.fixed.n_balanced
         inverse = self.fixed.inverse[nodes, :balanced]
         deviation = sums[:, :balanced] * inverse - self.fixed.centre[nodes, :balanced]
@@ -70,7 +70,7 @@ class NodeTerms:
         return np.asarray(potential(deviation, sd, self.level).sum(axis=1))
 
     def peaks(self, nodes: IntArray, sums: FloatArray) -> FloatArray:
-        """The largest deviation of these nodes over the balanced resources, one for each row."""
+        """Return the largest deviation of nodes over the balanced resources, one for each row."""
         balanced = self.fixed.n_balanced
         inverse = self.fixed.inverse[nodes, :balanced]
         deviation = sums[:, :balanced] * inverse - self.fixed.centre[nodes, :balanced]
@@ -78,7 +78,7 @@ class NodeTerms:
 
 
 def _variances(problem: Problem, layout: Layout) -> tuple[FloatArray, FloatArray]:
-    """([K, B], [N, B]): the noise of the items, and that of the key groups that never move."""
+    """([K, B], [N, B]): variances of the items, and of the key groups that never move."""
     mean = metrics.mean_load(problem)
     balanced = np.flatnonzero(problem.balanced_mask & (mean > 0))
     units = problem.weights[balanced] / mean[balanced]
@@ -113,7 +113,7 @@ class NoisyPlacement:
         self.set(place)
 
     def set(self, place: IntArray) -> None:
-        """Take over the places of all items."""
+        """Set the places of all items and compute all figures."""
         terms = self.terms
         self.place: IntArray = place.copy()
         self.sums: FloatArray = terms.base.copy()
@@ -150,7 +150,7 @@ class NoisyPlacement:
         return round(float(self.used[0])), float(self.used[1])
 
     def fees(self, items: IntArray, nodes: IntArray) -> FloatArray:
-        """[candidates, 3]: what is used of the budget more if the items go to the nodes."""
+        """[candidates, 3]: the additional use of the budget if the items go to the nodes."""
         was, will = self.is_away[items], nodes != self.home[items]
         return np.asarray(self.cost[items] * (will.astype(np.float64) - was)[:, None])
 
@@ -167,7 +167,7 @@ class NoisyPlacement:
         return np.asarray(may | (nodes == self.home[items]))
 
     def changes(self, items: IntArray, nodes: IntArray, back: IntArray | None = None) -> FloatArray:
-        """[candidates]: by how much the potential changes if each item goes to its node.
+        """[candidates]: the change of the potential if each item goes to its node.
 
         With ``back`` each swaps with an item of that node, or with none where it is NOWHERE.
         Infinite where a cap or the ceiling of the load distance would be broken.
@@ -187,14 +187,14 @@ class NoisyPlacement:
         return change
 
     def _keeps_rules(self, nodes: IntArray, sums: FloatArray) -> BoolArray:
-        """Whether no cap is broken more than now, and no deviation is above the ceiling."""
+        """[candidates]: caps are exceeded by no more than now, and the ceiling is kept."""
         fixed, capped = self.terms.fixed, slice(self.terms.fixed.n_balanced, None)
         limit = np.maximum(fixed.limit[nodes, capped], self.sums[nodes, capped])
         fits = (sums[:, capped] <= limit * (1.0 + ROUNDING)).all(axis=1)
         return np.asarray(fits & (self.terms.peaks(nodes, sums) <= self.ceiling))
 
     def fits(self, fees: FloatArray) -> BoolArray:
-        """[candidates]: the budget pays for it."""
+        """[candidates]: the budget allows these additional uses."""
         return np.asarray((self.used + fees <= self.allowance).all(axis=1))
 
     def move(self, item: int, node: int) -> None:

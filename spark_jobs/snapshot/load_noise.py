@@ -2,7 +2,8 @@
 
 Three steps over the windows that count: the sums of nodes in each window come to the driver; a
 first pass over all key groups finds what they have in common; a second pass computes the noise of
-each. Both passes run where the rows are, on arrays of one batch.
+each. Both passes run where the rows are, on arrays of one batch. The snapshot before is joined to
+the rows: noise is estimated over several periods, and its change from period to period counts.
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ from solvers.model.problem import FloatArray
 from solvers.noise.noise_estimate import (
     NoiseModel,
     ResourceNoise,
+    earlier_loads,
     key_group_noise,
     noise_model,
     resource_noise,
 )
 from solvers.noise.window_moments import (
+    EarlierLoads,
+    KeyGroupMoments,
     MomentSums,
     WindowFactors,
     key_group_moments,
@@ -34,13 +38,17 @@ from solvers.noise.window_moments import (
     window_factors,
 )
 from spark_jobs.snapshot.loads import ENDS, LOADS, key_group_loads, traffic_rates
-from spark_jobs.snapshot.window_rows import in_windows
+from spark_jobs.snapshot.window_rows import GROUP, in_windows
 
 WINDOWS, WINDOW = "loads_of_windows", "window"
 """Column with the loads of one key group, or of one edge, in all windows; and its field with the
 number of the window."""
 SUMS_DDL = "name string, sums array<double>"
 Batches = Iterator[pa.RecordBatch]
+
+
+AT_HOME = "is_where_it_was"
+"""Column: the key group is on the node that it was on in the snapshot before."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,8 @@ KEY_GROUP_NOISE: Mapping[str, NoiseColumnNames] = {
         "network_window_sd_bytes_per_s", "network_mean_error_bytes_per_s"
     ),
 }  # fmt: skip
+KEY_GROUP_LOADS = {"cpu": "cpu_load_cores", "network": "network_load_bytes_per_s"}
+"""The column of the mean load, by resource."""
 """By resource; the resources are those of snapshots.noise."""
 TRAFFIC_NOISE: Mapping[str, NoiseColumnNames] = {
     "records": NoiseColumnNames("records_window_sd_per_s", "records_mean_error_per_s")
@@ -71,16 +81,54 @@ class LoadsWithNoise:
     resources: Sequence[ResourceNoise]
 
 
+@dataclass(frozen=True)
+class EarlierSnapshot:
+    """The snapshot before, from which noise is estimated as well."""
+
+    rows: DataFrame
+    """Its rows of snapshots.key_groups."""
+    resources: Mapping[str, ResourceNoise]
+    """Its rows of snapshots.noise, by resource."""
+    is_apart: bool
+    """Whether its windows all ended before those of this period began."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Period:
+    """What the windows of a period have in common for one load, and the snapshot before."""
+
+    windows: WindowFactors
+    earlier: ResourceNoise | None = None
+    scale: float = 0.0
+    """Total load now over total load then."""
+    is_apart: bool = False
+
+    def moments(self, batch: pa.RecordBatch, name: str) -> KeyGroupMoments:
+        """Moments of the load of each row of a batch."""
+        loads = loads_of_windows(batch.column(WINDOWS), name, self.windows.windows)
+        return key_group_moments(loads, self.windows, self._earlier(batch, name))
+
+    def _earlier(self, batch: pa.RecordBatch, name: str) -> EarlierLoads | None:
+        if self.earlier is None:
+            return None
+        mean, window_sd = (_numbers(batch.column(c)) for c in _earlier_columns(name))
+        at_home = batch.column(AT_HOME).fill_null(False).to_numpy(zero_copy_only=False)
+        return earlier_loads(mean, window_sd, at_home & self.is_apart, self.earlier, self.scale)
+
+
 @dataclass(frozen=True, eq=False)
 class _CommonNoise:
     """What all key groups have in common, for one load."""
 
-    windows: WindowFactors
+    period: _Period
     common: NoiseModel
 
 
 def key_group_loads_with_noise(
-    good: DataFrame, windows: Sequence[datetime], window_s: float
+    good: DataFrame,
+    windows: Sequence[datetime],
+    window_s: float,
+    earlier: EarlierSnapshot | None = None,
 ) -> LoadsWithNoise:
     """Mean load of each key group, and how far it may be off.
 
@@ -88,20 +136,24 @@ def key_group_loads_with_noise(
         good: rows of metrics.key_groups.
         windows: ends of the windows that count, oldest first.
         window_s: length of a window.
+        earlier: the snapshot before; None if there is none.
     """
     values = _loads_in_window(window_s)
     busy = fn.count_if(fn.col("records") > 0).alias("busy_windows")
-    packed = key_group_loads(
-        good, windows, window_s, busy, _in_all_windows(values, windows)
-    ).persist()
+    packed = key_group_loads(good, windows, window_s, busy, _in_all_windows(values, windows))
     factors = _factors(in_windows(good, windows), "node_id", values, windows)
-    models = _models(packed, factors)
+    periods = {name: _Period(of) for name, of in factors.items()}
+    if earlier is not None:
+        packed = _with_earlier(packed, earlier)
+        periods = _after(factors, earlier)
+    packed = packed.persist()
+    models = _models(packed, periods)
     rows = _with_noise(packed, (*LOADS, "busy_windows"), models, KEY_GROUP_NOISE).persist()
     totals = _total_variances(rows, KEY_GROUP_NOISE)
     return LoadsWithNoise(
         rows,
         [
-            resource_noise(name, model.windows, model.common, totals[name])
+            resource_noise(name, model.period.windows, model.common, totals[name])
             for name, model in models.items()
         ],
     )
@@ -122,7 +174,40 @@ def traffic_rates_with_noise(
     # What all edges have in common is the total of a window; edges are on no node.
     factors = _factors(in_windows(good, windows), fn.lit("all"), values, windows)
     columns = (*ENDS, "records_per_s", "bytes_per_s")
-    return _with_noise(packed, columns, _models(packed, factors), TRAFFIC_NOISE).persist()
+    models = _models(packed, {name: _Period(of) for name, of in factors.items()})
+    return _with_noise(packed, columns, models, TRAFFIC_NOISE).persist()
+
+
+def _with_earlier(packed: DataFrame, earlier: EarlierSnapshot) -> DataFrame:
+    """The rows with the loads and the noise of the snapshot before; NULL where it has none."""
+    known = [fn.col("node_id").alias("earlier_node_id")]
+    for name, load in KEY_GROUP_LOADS.items():
+        mean, window_sd = _earlier_columns(name)
+        known += [
+            fn.col(load).alias(mean),
+            fn.col(KEY_GROUP_NOISE[name].window_sd).alias(window_sd),
+        ]
+    joined = packed.join(earlier.rows.select(*GROUP, *known), list(GROUP), "left")
+    is_there = fn.col("node_id") == fn.col("earlier_node_id")
+    return joined.withColumn(AT_HOME, is_there).drop("earlier_node_id")
+
+
+def _earlier_columns(name: str) -> tuple[str, str]:
+    """The columns with the mean and the noise of the snapshot before."""
+    return f"earlier_{name}_mean", f"earlier_{name}_window_sd"
+
+
+def _after(factors: Mapping[str, WindowFactors], earlier: EarlierSnapshot) -> dict[str, _Period]:
+    """The period of each load, after the snapshot before."""
+    sums = [fn.sum(load).alias(name) for name, load in KEY_GROUP_LOADS.items()]
+    (then,) = earlier.rows.agg(*sums).collect()
+    periods = {}
+    for name, windows in factors.items():
+        now = float(windows.node_loads.sum()) / max(1, windows.windows)
+        total = then[name] or 0.0
+        scale = now / total if total > 0 else 0.0
+        periods[name] = _Period(windows, earlier.resources.get(name), scale, earlier.is_apart)
+    return periods
 
 
 def _loads_in_window(window_s: float) -> dict[str, Column]:
@@ -162,22 +247,24 @@ def _factors(
     return factors
 
 
-def _models(packed: DataFrame, factors: Mapping[str, WindowFactors]) -> dict[str, _CommonNoise]:
+def _models(packed: DataFrame, periods: Mapping[str, _Period]) -> dict[str, _CommonNoise]:
     """The first pass: one row of sums for each load comes from each partition."""
-    found = packed.select(WINDOWS).mapInArrow(partial(_sums_of_batches, factors), SUMS_DDL)
-    total = dict.fromkeys(factors, MomentSums())
+    found = packed.mapInArrow(partial(_sums_of_batches, periods), SUMS_DDL)
+    total = dict.fromkeys(periods, MomentSums())
     for row in found.toArrow().to_pylist():
         total[row["name"]] += MomentSums(*row["sums"])
-    return {name: _CommonNoise(of, noise_model(total[name], of)) for name, of in factors.items()}
+    return {
+        name: _CommonNoise(of, noise_model(total[name], of.windows, of.earlier))
+        for name, of in periods.items()
+    }
 
 
-def _sums_of_batches(factors: Mapping[str, WindowFactors], batches: Batches) -> Batches:
+def _sums_of_batches(periods: Mapping[str, _Period], batches: Batches) -> Batches:
     """Sums of the moments of key groups, by load."""
-    total = dict.fromkeys(factors, MomentSums())
+    total = dict.fromkeys(periods, MomentSums())
     for batch in batches:
-        for name, windows in factors.items():
-            loads = loads_of_windows(batch.column(WINDOWS), name, windows.windows)
-            total[name] += moment_sums(key_group_moments(loads, windows))
+        for name, period in periods.items():
+            total[name] += moment_sums(period.moments(batch, name))
     rows = [{"name": name, "sums": sums.values} for name, sums in total.items()]
     schema = pa.schema([("name", pa.string()), ("sums", pa.list_(pa.float64()))])
     yield pa.RecordBatch.from_pylist(rows, schema=schema)
@@ -190,24 +277,26 @@ def _with_noise(
     names: Mapping[str, NoiseColumnNames],
 ) -> DataFrame:
     """The second pass: the rows with columns of noise in the place of the loads of windows."""
-    kept = packed.select(*columns, WINDOWS)
-    types = [f"`{field.name}` {field.dataType.simpleString()}" for field in kept.schema][:-1]
+    types = [
+        f"`{field.name}` {field.dataType.simpleString()}"
+        for field in packed.select(*columns).schema
+    ]
     added = [f"{column} double" for of in names.values() for column in vars(of).values()]
-    add = partial(_noise_of_batches, models, names)
-    return kept.mapInArrow(add, ", ".join([*types, *added]))
+    add = partial(_noise_of_batches, models, names, columns)
+    return packed.mapInArrow(add, ", ".join([*types, *added]))
 
 
 def _noise_of_batches(
-    models: Mapping[str, _CommonNoise], names: Mapping[str, NoiseColumnNames], batches: Batches
+    models: Mapping[str, _CommonNoise],
+    names: Mapping[str, NoiseColumnNames],
+    columns: Sequence[str],
+    batches: Batches,
 ) -> Batches:
-    """Batches with the noise of each row; NULL where it is not known."""
+    """Batches of these columns with the noise of each row; NULL where it is not known."""
     for batch in batches:
-        found = {
-            name: batch.column(name) for name in batch.schema.names if name != WINDOWS
-        }  # fmt: skip
+        found = {name: batch.column(name) for name in columns}
         for name, model in models.items():
-            loads = loads_of_windows(batch.column(WINDOWS), name, model.windows.windows)
-            noise = key_group_noise(key_group_moments(loads, model.windows), model.common)
+            noise = key_group_noise(model.period.moments(batch, name), model.common)
             found[names[name].window_sd] = _nullable(noise.window_sd)
             found[names[name].mean_error] = _nullable(noise.mean_error)
         yield pa.RecordBatch.from_arrays(list(found.values()), names=list(found))
@@ -228,6 +317,11 @@ def loads_of_windows(packed: Any, name: str, windows: int) -> FloatArray:
         zero_copy_only=False
     )
     return loads
+
+
+def _numbers(column: Any) -> FloatArray:
+    """An array with NaN for NULL."""
+    return np.asarray(column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False))
 
 
 def _nullable(values: FloatArray) -> pa.Array:

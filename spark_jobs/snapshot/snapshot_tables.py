@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from ballast.contracts.fault_points import fault_point
-from ballast.contracts.records import Record, Snapshot, SnapshotNode
+from ballast.contracts.records import Record, Snapshot, SnapshotNode, SnapshotNoise
 from ballast.contracts.schemas import SQL_TYPES
 from ballast.contracts.tables import TABLES
 from ballast.store import tables as store
@@ -59,6 +59,16 @@ def read_previous_key_groups(run: SnapshotRun) -> DataFrame | None:
         return None
     rows = read_table(run.spark, run.settings, "snapshots.key_groups")
     return rows.where((rows.job == previous.job) & (rows.snapshot_id == previous.snapshot_id))
+
+
+def read_previous_noise(run: SnapshotRun) -> list[SnapshotNoise]:
+    """The noise of the job's newest snapshot; none without a snapshot or with an older one."""
+    previous = run.context.previous
+    if previous is None or not store.table_exists(run.settings, SnapshotNoise.table):
+        return []
+    where = [("snapshot_id", "=", previous.snapshot_id)]
+    rows = store.read_rows(run.settings, SnapshotNoise.table, job=run.request.job, where=where)
+    return [SnapshotNoise.from_row(row) for row in rows.to_pylist()]
 
 
 def read_previous_nodes(run: SnapshotRun) -> list[SnapshotNode]:

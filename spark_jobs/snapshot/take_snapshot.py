@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +20,7 @@ from ballast.contracts.records import Snapshot
 from ballast.contracts.settings import Settings
 from ballast.store.snapshots import snapshot_of_run
 from expectations.suites import Suite
-from solvers.noise.snapshot_noise import snapshot_noise_row
+from solvers.noise.snapshot_noise import resource_noise_of, snapshot_noise_row
 from spark_jobs.program.run import progress
 from spark_jobs.snapshot.bad_rows import is_good, with_reasons
 from spark_jobs.snapshot.connections import (
@@ -37,6 +37,7 @@ from spark_jobs.snapshot.incomplete_period import (
 )
 from spark_jobs.snapshot.key_pair_rates import key_pair_rates
 from spark_jobs.snapshot.load_noise import (
+    EarlierSnapshot,
     key_group_loads_with_noise,
     traffic_rates_with_noise,
 )
@@ -59,6 +60,7 @@ from spark_jobs.snapshot.snapshot_tables import (
     read_planned_placement,
     read_previous_key_groups,
     read_previous_nodes,
+    read_previous_noise,
     record_frame,
     write_details,
     write_snapshot,
@@ -293,7 +295,8 @@ def _details(
     """The snapshot's rows by table."""
     window_s = run.policy.window_s
     nodes = [state.record(run.request.job, run.snapshot_id) for state in states]
-    loads = key_group_loads_with_noise(groups.good, windows, window_s)
+    earlier = _earlier_snapshot(run, windows)
+    loads = key_group_loads_with_noise(groups.good, windows, window_s, earlier)
     for resource in loads.resources:
         progress.info("noise of %s: %s, %s", resource.resource, resource.status, resource.reason)
     noise = [
@@ -316,6 +319,20 @@ def _details(
         details["snapshots.load_series"] = _load_series(run, groups)
         details["snapshots.sources"] = source_rates(good, windows, window_s)
     return details
+
+
+def _earlier_snapshot(run: SnapshotRun, windows: Sequence[datetime]) -> EarlierSnapshot | None:
+    """The snapshot before, whose noise counts as well; None if it has none."""
+    noise, rows = read_previous_noise(run), read_previous_key_groups(run)
+    previous = run.context.previous
+    if not noise or rows is None or previous is None:
+        return None
+    start = min(windows) - timedelta(seconds=run.policy.window_s)
+    return EarlierSnapshot(
+        rows,
+        {row.resource: resource_noise_of(row) for row in noise},
+        is_apart=previous.period_end_at <= start,
+    )
 
 
 def _load_series(run: SnapshotRun, groups: _ReportingKeyGroups) -> DataFrame:

@@ -6,13 +6,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from solvers.noise.noise_estimate import estimate_loads, node_window_loads, noise_model
+from solvers.noise.noise_estimate import (
+    EarlierEstimate,
+    estimate_loads,
+    node_window_loads,
+    noise_model,
+)
 from solvers.noise.window_moments import MomentSums, window_factors
 from spark_jobs.snapshot.load_noise import (
+    AT_HOME,
     KEY_GROUP_NOISE,
     WINDOWS,
-    _Model,
+    _CommonNoise,
     _noise_of_batches,
+    _Period,
     _sums_of_batches,
     loads_of_windows,
 )
@@ -56,18 +63,23 @@ def test_chunks_give_what_one_call_gives(seed: int) -> None:
     loads["cpu"][3, 2:] = 0.0
     loads["network"][3, 2:] = 0.0
     node_of = np.arange(G) % N
-    factors = {
-        name: window_factors(node_window_loads(of, node_of, N)) for name, of in loads.items()
+    periods = {
+        name: _Period(window_factors(node_window_loads(of, node_of, N)))
+        for name, of in loads.items()
     }
     batches = batches_of(loads["cpu"], loads["network"])
     total = dict.fromkeys(loads, MomentSums())
     # Two partitions, as Spark has them.
     for part in (batches[:2], batches[2:]):
-        (sums,) = _sums_of_batches(factors, iter(part))
+        (sums,) = _sums_of_batches(periods, iter(part))
         for row in sums.to_pylist():
             total[row["name"]] += MomentSums(*row["sums"])
-    models = {name: _Model(of, noise_model(total[name], of)) for name, of in factors.items()}
-    found = pa.Table.from_batches(_noise_of_batches(models, KEY_GROUP_NOISE, iter(batches)))
+    models = {
+        name: _CommonNoise(of, noise_model(total[name], of.windows)) for name, of in periods.items()
+    }
+    found = pa.Table.from_batches(
+        _noise_of_batches(models, KEY_GROUP_NOISE, ["key_group"], iter(batches))
+    )
     assert found["key_group"].to_pylist() == list(range(G))
     for name, columns in KEY_GROUP_NOISE.items():
         wanted = estimate_loads(name, loads[name], node_of, N).key_groups
@@ -75,18 +87,57 @@ def test_chunks_give_what_one_call_gives(seed: int) -> None:
         assert found[columns.mean_error].to_numpy() == pytest.approx(wanted.mean_error)
 
 
+@pytest.mark.parametrize("is_apart", [True, False])
+def test_chunks_after_another_snapshot_give_what_one_call_gives(is_apart: bool) -> None:
+    before, now = loads_of(1), 1.3 * loads_of(2)
+    was, node_of = np.arange(G) % N, np.where(np.arange(G) < 5, 0, np.arange(G) % N)
+    first = estimate_loads("cpu", before, was, N)
+    # A snapshot whose windows overlap says nothing of changes: as if everything had moved.
+    home = was if is_apart else np.full(G, -1)
+    earlier = EarlierEstimate(first.mean, first.key_groups.window_sd, home, first.resource)
+    wanted = estimate_loads("cpu", now, node_of, N, earlier)
+    period = _Period(
+        window_factors(node_window_loads(now, node_of, N)),
+        first.resource,
+        float(now.mean(axis=1).sum() / before.mean(axis=1).sum()),
+        is_apart,
+    )
+    table = pa.Table.from_batches(batches_of(now, now))
+    for name, values in (
+        ("earlier_cpu_mean", first.mean),
+        ("earlier_cpu_window_sd", first.key_groups.window_sd),
+        (AT_HOME, was == node_of),
+    ):
+        table = table.append_column(name, pa.array(values))
+    batches = table.to_batches(max_chunksize=ROWS_OF_A_BATCH)
+    (sums,) = _sums_of_batches({"cpu": period}, iter(batches))
+    total = MomentSums(*sums.to_pylist()[0]["sums"])
+    model = _CommonNoise(period, noise_model(total, period.windows, first.resource))
+    names = {"cpu": KEY_GROUP_NOISE["cpu"]}
+    found = pa.Table.from_batches(
+        _noise_of_batches({"cpu": model}, names, ["key_group"], iter(batches))
+    )
+    sd, error = found["cpu_window_sd_cores"], found["cpu_mean_error_cores"]
+    assert sd.to_numpy() == pytest.approx(wanted.key_groups.window_sd)
+    assert error.to_numpy() == pytest.approx(wanted.key_groups.mean_error)
+    assert model.common.period_variance_ratio == pytest.approx(
+        wanted.resource.period_variance_ratio
+    )
+
+
 def test_too_few_windows_give_null_and_not_nan() -> None:
     loads = np.ones((2, 1))
     factors = window_factors(loads)
-    model = _Model(factors, noise_model(MomentSums(), factors))
+    model = _CommonNoise(_Period(factors), noise_model(MomentSums(), factors))
     packed = [[{"window": 0, "cpu": 1.0, "network": 1.0}]] * 2
     batch = pa.RecordBatch.from_pydict({"key_group": [0, 1], WINDOWS: packed})
-    (found,) = _noise_of_batches({"cpu": model, "network": model}, KEY_GROUP_NOISE, iter([batch]))
+    models = {"cpu": model, "network": model}
+    (found,) = _noise_of_batches(models, KEY_GROUP_NOISE, ["key_group"], iter([batch]))
     assert found.column("cpu_window_sd_cores").null_count == 2
     assert found.column("network_mean_error_bytes_per_s").null_count == 2
 
 
 def test_a_partition_without_rows_adds_nothing() -> None:
-    factors = {"cpu": window_factors(np.ones((2, W)))}
-    (sums,) = _sums_of_batches(factors, iter([]))
+    periods = {"cpu": _Period(window_factors(np.ones((2, W))))}
+    (sums,) = _sums_of_batches(periods, iter([]))
     assert MomentSums(*sums.to_pylist()[0]["sums"]) == MomentSums()
