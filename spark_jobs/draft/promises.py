@@ -43,7 +43,7 @@ def promise_rows(job_round: Round, plan: Plan, draft: DraftSummary) -> list[Prom
 
 
 def _further_figures(job_round: Round, draft: DraftSummary) -> Iterator[ExpectedFigure]:
-    """Figures without a noise model; how many key groups move is exact."""
+    """Figures that do not follow from loads and assignment; how many key groups move is exact."""
     figures, total_moves = figures_of_plan(draft), draft.moves + draft.forced_moves
     moves_nothing = total_moves == 0 and not draft.rerouted_keys
     for name, expected in figures.items():
