@@ -3,7 +3,7 @@ Keeps one streaming job balanced: reads its metrics, and publishes a better plac
 
 | task | what it does | if it fails |
 |---|---|---|
-| `measure` | compares the promised figures of the plan in force with the job's windows, and writes `plans.outcomes`; stops planning after several broken promises in a row, or lets it go on | nothing is changed |
+| `measure` | compares the promised figures of the plan in force with the job's windows, and writes `plans.outcomes`; stops planning after several broken promises in a row, or lets it continue | nothing is changed |
 | `condense` | validates the windows of the statistics period with Great Expectations, moves bad rows to `metrics.rejected`, checks that no node or key group is missing, writes a snapshot | its log says which node, key group or window is missing and when there will be enough windows; the plan in force stays |
 | `solve` | solves the snapshot within the budgets, verifies the result with independent code, writes a draft; skipped while planning is stopped | the plan in force stays |
 | `publish` | puts the draft in force by one compare-and-set on the job's head; says "no change" if no better plan was found; leaves it waiting if the policy's `review` requires a person | the plan in force stays, or that of another run which published first |
@@ -14,9 +14,9 @@ it in `plans.acks`. **A plan is never partly in force.** Every task may be clear
 run never makes a second snapshot, draft or version.
 
 **A job whose promises are broken several times in a row stops planning by itself** (the policy's
-`stop_after_broken_promises`). Its runs go on measuring and succeed with `solve` skipped; only key
-groups of dead nodes still move. It goes on when a measurement of the plan in force is inside of its
-promised interval, or when a person triggers a run with `resume` set to a reason
+`stop_after_broken_promises`). Its runs continue to measure and succeed with `solve` skipped; only key
+groups of dead nodes still move. Planning continues when a measurement of the plan in force is inside
+its promised interval, or when a person triggers a run with `resume` set to a reason
 (`ballast resume JOB --reason TEXT`).
 
 A run never waits for a person. A task that refuses writes the reason to its log and to its XCom

@@ -638,15 +638,15 @@ PLANS_PLANS = Table(
                "there are none or no traffic was measured", nullable=True),
         Column("weights_reason", "string", "Weights of the workers of ordered regions, and the "
                "reason; NULL without regions", nullable=True),
-        Column("levelled_operator_id", "string", "Operator that the plan is made for, because the "
+        Column("levelled_operator_id", "string", "Operator that the plan balances, because the "
                "load of the whole job hides its skew; NULL for other plans", nullable=True),
-        _figure("operator_skew_before_pct", "How far the node with most of that operator's load is "
-                "above its fair share, without the plan", "% of fair share", nullable=True),
+        _figure("operator_skew_before_pct", "Most load of that operator on a node above its fair "
+                "share, without the plan", "% of fair share", nullable=True),
         _figure("operator_skew_pct", "The same with the plan", "% of fair share", nullable=True),
-        _figure("levelling_limit_pct", "Load distance up to which a plan may level an operator; "
+        _figure("levelling_limit_pct", "Largest load distance of a plan that balances an operator; "
                 "NULL for other plans", "% of mean", nullable=True),
         Column("skew_reason", "string", "Operators, edges, racks and key groups that are skewed "
-               "or not known, and what the plan makes of them; NULL where there are none",
+               "or not known, and what the plan does about them; NULL if there are none",
                nullable=True),
         Column("created_at", "timestamp", "When it was drafted"),
     ),

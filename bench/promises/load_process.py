@@ -108,11 +108,19 @@ class LoadProcess:
         """[G, W]: the loads of the next windows."""
         return self._drawn(self._state, count, self._rng)[0]
 
-    def period_means(self, count: int, samples: int, rng: np.random.Generator) -> FloatArray:
-        """[S, G]: mean loads over the next windows as an oracle knows them: from the present
+    def state(self) -> LoadState:
+        """Where the loads are now."""
+        return self._state.copies(1)
+
+    def period_means(
+        self, state: LoadState, count: int, samples: int, rng: np.random.Generator
+    ) -> FloatArray:
+        """[S, G]: mean loads over the windows after a state, as an oracle knows them: from its
         levels, bursts and season, with other draws than those that come."""
-        drawn = self._drawn(self._state.copies(samples), count, rng)
-        return np.asarray(drawn.mean(axis=2))
+        many, total = state.copies(samples), np.zeros((samples, GROUPS))
+        for _ in range(count):
+            total += self._window(many, rng)
+        return total / count
 
     def _drawn(self, state: LoadState, count: int, rng: np.random.Generator) -> FloatArray:
         """[S, G, W]: loads of the next windows; the state moves on."""

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from bench.promises.load_process import NODES, SHAPES, LoadProcess
+from bench.promises.load_process import NODES, SHAPES, LoadProcess, LoadState
 from bench.promises.recorded_windows import NAMES, RecordedWindows, recording
 from solvers.model.problem import FloatArray, IntArray
 
@@ -49,20 +49,22 @@ class SimulatedLoads:
         self.state_bytes = self._process.state_bytes
         self.is_stationary = SHAPES[name].is_stationary
         self._last = self._process.windows(WINDOWS)
-        self._samples = np.zeros((0, 0))
+        self._before_last = self._process.state()
 
     def next_round(self) -> tuple[FloatArray, FloatArray]:
         past = self._last
-        self._samples = self._process.period_means(WINDOWS, ORACLE_SAMPLES, self._oracle)
+        self._before_last = self._process.state()
         self._last = self._process.windows(WINDOWS)
         return past, self._last
 
     def true_mean(self) -> FloatArray:
-        many = self._process.period_means(WINDOWS, ORACLE_SAMPLES, self._oracle)
-        return np.asarray(many.mean(axis=0))
+        return np.asarray(self._samples(self._process.state()).mean(axis=0))
 
     def oracle_means(self) -> FloatArray:
-        return self._samples
+        return self._samples(self._before_last)
+
+    def _samples(self, state: LoadState) -> FloatArray:
+        return self._process.period_means(state, WINDOWS, ORACLE_SAMPLES, self._oracle)
 
 
 class RecordedLoads:

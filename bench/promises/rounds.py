@@ -19,8 +19,13 @@ from solvers.model.result import Status
 from solvers.model.stop import Stop
 from solvers.noise.calibration import PastOutcome
 from solvers.noise.load_noise import load_noise
-from solvers.noise.noise_estimate import LoadEstimate, estimate_loads
-from solvers.noise.promise import LOAD_DISTANCE, FigurePromise, PlanPromiseRequest, plan_promises
+from solvers.noise.noise_estimate import EarlierEstimate, LoadEstimate, estimate_loads
+from solvers.noise.promise import (
+    LOAD_DISTANCE,
+    FigurePromise,
+    PlanPromiseRequest,
+    load_distance_promise,
+)
 from solvers.planner.plan import Plan, PlanRequest, plan
 
 STEPS = 20
@@ -76,6 +81,7 @@ class SimulatedJob:
         self.shift = np.ones(len(self.placement))
         self.policy = policy_with(self.precision)
         self.rng = np.random.default_rng([self.seed, 18])
+        self.earlier: EarlierEstimate | None = None
 
     def round(self) -> PromiseRound:
         """One round: the past period, a plan, the next period."""
@@ -105,7 +111,11 @@ class SimulatedJob:
 
     def problem(self, past: FloatArray) -> Problem:
         """The problem of a period, with the noise of its loads."""
-        estimate = estimate_loads("cpu", past, self.placement, len(self.source.capacity))
+        nodes = len(self.source.capacity)
+        estimate = estimate_loads("cpu", past, self.placement, nodes, self.earlier)
+        self.earlier = EarlierEstimate(
+            estimate.mean, estimate.key_groups.window_sd, self.placement, estimate.resource
+        )
         return problem_of(self.source, self.placement, estimate, self.precision)
 
     def level(self) -> None:
@@ -119,6 +129,7 @@ class SimulatedJob:
     def disturb(self, moves: int) -> None:
         """Put some key groups on nodes at random."""
         groups = self.rng.choice(len(self.placement), moves, replace=False)
+        self.placement = self.placement.copy()
         self.placement[groups] = self.rng.integers(0, len(self.source.capacity), moves)
 
     def _request(self, problem: Problem) -> PlanRequest:
@@ -140,7 +151,7 @@ class SimulatedJob:
             after=found.rerouted,
             outcomes={LOAD_DISTANCE: self.outcomes},
         )
-        return next(each for each in plan_promises(request) if each.figure == LOAD_DISTANCE)
+        return load_distance_promise(request)
 
     def _oracle(self, problem: Problem, assignment: IntArray) -> tuple[float, float]:
         """The 90 % interval of someone who knows the generating process."""

@@ -45,7 +45,7 @@ def job_json(summary: JobSummary) -> Json:
 
 
 def planning_json(state: PlanningState) -> Json:
-    """Whether a job plans by itself; if not, since when and why."""
+    """Return whether a job plans by itself; if not, since when and why."""
     return {
         "is_stopped": state.is_stopped,
         "since": state.since,

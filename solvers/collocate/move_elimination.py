@@ -68,17 +68,14 @@ def _measured(round_: JointRound, assignment: IntArray) -> LoadDistanceDistribut
 
 
 def _traffic_noise(round_: JointRound, assignment: IntArray) -> float:
-    """Return the standard deviation of the saved rate next period; 0 if it is not known."""
+    """Return the standard deviation of the rate that stays within nodes; 0 if it is not known."""
     problem, noise = round_.problem, round_.problem.noise
-    ends, rate = (problem.traffic_from, problem.traffic_to), problem.traffic_rate
-    if noise is None or noise.traffic_error is None or rate is None or not rate.any():
+    if noise is None or noise.traffic_error is None:
         return 0.0
     period = 0.0 if noise.traffic_period_sd is None else noise.traffic_period_sd
     variance = noise.traffic_error**2 + np.asarray(period) ** 2
-    local = (assignment[ends[0]] == assignment[ends[1]]).astype(np.float64)
-    share = float(local @ rate) / float(rate.sum())
-    sd = float(np.sqrt(((local - share) ** 2 * variance).sum()))
-    return round_.params.costs.saved_by_node * sd
+    is_local = assignment[problem.traffic_from] == assignment[problem.traffic_to]
+    return round_.params.costs.saved_by_node * float(np.sqrt(variance[is_local].sum()))
 
 
 def _is_no_loss(round_: JointRound, found: Candidate, nothing: Candidate) -> bool:

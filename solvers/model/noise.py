@@ -12,6 +12,10 @@ from ballast.contracts.errors import InvalidInput
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+_NOT_NEGATIVE = (
+    "mean_error", "period_sd", "traffic_error", "traffic_period_sd", "common_period_sd",
+)  # fmt: skip
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LoadNoise:
@@ -34,9 +38,12 @@ class LoadNoise:
     traffic_error: FloatArray | None = None  # [E], >= 0
     """Standard error of the mean rate of each edge."""
     traffic_period_sd: FloatArray | None = None  # [E], >= 0
+    common_period_sd: FloatArray | None = None  # [R], >= 0
+    """Relative standard deviation of the total load from this period to the next: what all key
+    groups have in common."""
 
     def __post_init__(self) -> None:
-        for name in ("mean_error", "period_sd", "traffic_error", "traffic_period_sd"):
+        for name in _NOT_NEGATIVE:
             values = getattr(self, name)
             if values is not None and not bool(np.all(np.isfinite(values) & (values >= 0))):
                 raise InvalidInput(f"noise.{name} has a value that is not a number >= 0")

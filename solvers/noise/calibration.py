@@ -13,10 +13,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri  # type: ignore[import-untyped]
+from scipy.stats import t as student  # type: ignore[import-untyped]
 
 from solvers.model.problem import FloatArray
 
+FREEDOM = 10
+"""Degrees of freedom of the ends: standard deviations are estimates themselves, and loads have
+heavier tails than the normal distribution."""
 OUTSIDE_EACH_SIDE = 0.05
 """Share of outcomes that a 90 % interval leaves outside at each end."""
 PSEUDO_OBSERVATIONS = 40
@@ -73,7 +76,8 @@ def interval_factors(outcomes: Sequence[PastOutcome]) -> IntervalFactors:
 def _pseudo_scores() -> FloatArray:
     """Scores of outcomes for which the noise model is right."""
     at = (np.arange(PSEUDO_OBSERVATIONS) + 0.5) / PSEUDO_OBSERVATIONS
-    return np.asarray(ndtri(at) / ndtri(1 - OUTSIDE_EACH_SIDE))
+    end = student.ppf(1 - OUTSIDE_EACH_SIDE, FREEDOM)
+    return np.asarray(student.ppf(at, FREEDOM) / end)
 
 
 def _factor(scores: FloatArray) -> float:

@@ -54,9 +54,10 @@ def load_noise(
     has_traffic = traffic is not None and bool(
         np.isfinite(traffic.window_sd).all() and np.isfinite(traffic.mean_error).all()
     )
+    common = np.array([0.0 if row is None else row.common_sd_pct / 100.0 for row in found])
     return LoadNoise(
         mean_error=np.asarray(mean_error, dtype=np.float64),
-        period_sd=np.asarray(window_sd * np.sqrt(period / windows)),
+        period_sd=_period_sd(window_sd, mean_error, period / windows),
         node_variance_ratio=ratio,
         windows=windows,
         trend="; ".join(f"{row.resource}: {row.reason}" for row in known if row.status == TREND),
@@ -64,4 +65,15 @@ def load_noise(
         traffic_period_sd=(
             traffic.window_sd / np.sqrt(windows) if traffic is not None and has_traffic else None
         ),
+        common_period_sd=common * np.sqrt(2.0 / windows),
     )
+
+
+def _period_sd(window_sd: FloatArray, mean_error: FloatArray, ratio: FloatArray) -> FloatArray:
+    """[G, R]: what the change from this period to the next has beside the error of the mean.
+
+    Each period has half of the change. The second half is at least half of that again, also where
+    the error of the mean is above its share because of wild windows.
+    """
+    half = window_sd**2 * ratio
+    return np.sqrt(np.maximum(2.0 * half - mean_error**2, 0.5 * half))

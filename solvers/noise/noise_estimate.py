@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import digamma, polygamma  # type: ignore[import-untyped]
 from scipy.stats import t as student  # type: ignore[import-untyped]
 
-from solvers.model.problem import FloatArray, IntArray
+from solvers.model.problem import BoolArray, FloatArray, IntArray
 from solvers.noise.window_moments import (
     SLOW_WAVES,
+    EarlierLoads,
     KeyGroupMoments,
     MomentSums,
     WindowFactors,
@@ -27,24 +28,29 @@ FEWEST_WINDOWS = 4
 RATIO_PRIOR = 20.0
 """A ratio without evidence is 1; this is the weight of that, in degrees of freedom."""
 LOWEST_RATIO, HIGHEST_RATIO = 0.1, 20.0
-PRIOR_LIMITS = (0.5, 100.0)
-"""Least and most degrees of freedom that the power law counts for."""
+NEWEST_SHARE = 0.25
+"""Weight of this period beside the estimate of the snapshot before: noise is estimated over about
+seven periods."""
+MOST_TRUSTED = 0.9
+"""A key group's own variance counts at most so much beside the power law."""
 TREND_LEVEL = 0.001
 """A period without a trend is said to have one with this probability."""
+TINY = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class VariancePrior:
     """The variance that a key group of a given mean load has on average: a power law of the mean.
 
-    Variances of few windows are drawn towards it [Smyth 2004; limma]: 12 windows alone would give
-    standard deviations that are off by a fifth.
+    Variances of few windows are drawn towards it, as far as those of the two halves of the period
+    disagree [credibility theory, Buehlmann 1967]: 12 windows alone would give standard deviations
+    that are off by a fifth, and loads that burst now and then far more.
     """
 
-    intercept: float
-    slope: float
-    freedom: float
-    """Degrees of freedom that the power law counts for; 0 if there is none."""
+    intercept: float = 0.0
+    slope: float = 1.0
+    own_weight: float = 1.0
+    """Weight of a key group's own variance beside the power law."""
 
     def at(self, mean: FloatArray) -> FloatArray:
         """[G]: the variance at each mean; 0 where the mean is 0."""
@@ -61,8 +67,13 @@ class NoiseModel:
     windows: int
     """Windows of the period."""
     busy_windows: int
+    mean_variance_ratio: float
+    """Variance of the mean of this period over that of as many independent windows."""
     period_variance_ratio: float
+    """The same of the change from period to period, half of which is each period's."""
     prior: VariancePrior
+    earlier: ResourceNoise | None = None
+    """The estimate of the snapshot before."""
 
     @property
     def is_known(self) -> bool:
@@ -101,25 +112,39 @@ class ResourceNoise:
         return self.status != TOO_FEW
 
 
-def noise_model(sums: MomentSums, windows: WindowFactors) -> NoiseModel:
+def noise_model(
+    sums: MomentSums, windows: WindowFactors, earlier: ResourceNoise | None = None
+) -> NoiseModel:
     """What key groups have in common.
 
     Args:
         sums: the sums of all chunks.
         windows: what the windows have in common.
+        earlier: the estimate of the snapshot before; None if there is none.
     """
-    freedom = windows.busy_windows - 1
+    within = _within_ratio(sums)
+    between = _between_ratio(sums, within)
+    if earlier is not None and earlier.is_known:
+        between = _smoothed(between, earlier.period_variance_ratio)
     return NoiseModel(
-        windows.windows, windows.busy_windows, _period_ratio(sums), _prior(sums, freedom)
+        windows.windows, windows.busy_windows, within, between, _prior(sums, windows), earlier
     )
 
 
-def _period_ratio(sums: MomentSums) -> float:
-    """Power of the slow waves over that of all, drawn to 1 by the prior."""
+def _within_ratio(sums: MomentSums) -> float:
+    """Power of the slow waves of the period over that of all, drawn to 1."""
     if sums.variance <= 0:
         return 1.0
     groups = sums.variance**2 / sums.squared_variance
     return _drawn_to(1.0, sums.slow_variance / sums.variance, SLOW_WAVES * groups)
+
+
+def _between_ratio(sums: MomentSums, within: float) -> float:
+    """Change since the period before over what independent windows make, drawn to the other."""
+    if sums.change_variance <= 0:
+        return within
+    groups = sums.variance**2 / sums.squared_variance
+    return _drawn_to(within, sums.change / sums.change_variance, groups)
 
 
 def _drawn_to(prior: float, ratio: float, freedom: float) -> float:
@@ -128,63 +153,59 @@ def _drawn_to(prior: float, ratio: float, freedom: float) -> float:
     return float(min(max(drawn, LOWEST_RATIO), HIGHEST_RATIO))
 
 
-def _prior(sums: MomentSums, freedom: int) -> VariancePrior:
-    """Fit log variance = intercept + slope x log mean, and how tightly it holds."""
-    if sums.noisy < 3 or freedom < 1:
-        return VariancePrior(0.0, 0.0, 0.0)
+def _smoothed(now: float, earlier: float) -> float:
+    """An estimate of this period together with that of the snapshot before."""
+    return NEWEST_SHARE * now + (1 - NEWEST_SHARE) * earlier
+
+
+def _prior(sums: MomentSums, windows: WindowFactors) -> VariancePrior:
+    """The power law of the logarithms of variance and mean, and how far variances agree."""
     n = sums.noisy
-    x, y = sums.log_mean / n, sums.log_variance / n
-    xx = max(0.0, sums.log_mean_squared / n - x * x)
-    xy = sums.log_product / n - x * y
-    slope = min(max(xy / xx, 0.0), 2.0) if xx > 1e-12 else 1.0
-    yy = sums.log_variance_squared / n - y * y
-    left = max(0.0, yy - 2 * slope * xy + slope**2 * xx) * n / (n - 2)
-    half = freedom / 2
-    held = inverse_trigamma(left - float(polygamma(1, half)))
-    prior_freedom = min(max(2 * held, PRIOR_LIMITS[0]), PRIOR_LIMITS[1])
-    bias = _log_bias(half) - _log_bias(prior_freedom / 2)
-    return VariancePrior(y - slope * x - bias, slope, prior_freedom)
-
-
-def _log_bias(half: float) -> float:
-    """Mean of the logarithm of a variance with 2 x half degrees of freedom, for a variance of 1."""
-    return float(digamma(half) - np.log(half))
-
-
-def inverse_trigamma(value: float) -> float:
-    """The x with trigamma(x) = value; infinity where the value is not above 0."""
-    if value <= 0:
-        return float("inf")
-    x = 0.5 + 1 / value
-    for _ in range(20):
-        trigamma = float(polygamma(1, x))
-        x += trigamma * (1 - trigamma / value) / float(polygamma(2, x))
-    return x
+    if n < 3 or windows.busy_windows < FEWEST_WINDOWS:
+        return VariancePrior()
+    x, y, z = sums.mean / n, sums.first / n, sums.second / n
+    xx = max(0.0, sums.mean_mean / n - x * x)
+    xy, xz = sums.mean_first / n - x * y, sums.mean_second / n - x * z
+    slope = min(max((xy + xz) / (2 * xx), 0.0), 2.0) if xx > TINY else 1.0
+    yy = sums.first_first / n - y * y - 2 * slope * xy + slope**2 * xx
+    zz = sums.second_second / n - z * z - 2 * slope * xz + slope**2 * xx
+    yz = sums.first_second / n - y * z - slope * (xy + xz) + slope**2 * xx
+    spread = max(0.5 * (yy + zz), TINY)
+    agreement = min(max(yz / spread, 0.0), 1.0)
+    own = min(2 * agreement / (1 + agreement), MOST_TRUSTED)
+    # The mean of a log-normal variable is half its variance above the mean of its logarithm.
+    return VariancePrior(0.5 * (y + z) + 0.5 * spread - slope * x, slope, own)
 
 
 def key_group_noise(moments: KeyGroupMoments, model: NoiseModel) -> KeyGroupNoise:
     """The second pass over a chunk of key groups.
 
     Args:
-        moments: what the first pass found; ``slow_variance`` is not used.
+        moments: what the first pass found.
         model: what all key groups have in common.
     """
     if not model.is_known:
         unknown = np.full(len(moments.mean), np.nan)
         return KeyGroupNoise(unknown, unknown.copy(), moments.busy_windows)
-    variance = _drawn_variance(moments, model)
+    variance = _drawn_variance(moments, model.prior)
     full = np.maximum(variance, moments.full_variance)
-    error = full * model.period_variance_ratio / model.windows
+    error = full * model.mean_variance_ratio / model.windows
     return KeyGroupNoise(np.sqrt(variance), np.sqrt(error), moments.busy_windows)
 
 
-def _drawn_variance(moments: KeyGroupMoments, model: NoiseModel) -> FloatArray:
-    """[G]: variances drawn towards the power law; a load that is constant stays without noise."""
-    prior, own = model.prior, model.busy_windows - 1
-    drawn = (prior.freedom * prior.at(moments.mean) + own * moments.variance) / (
-        prior.freedom + own
-    )
-    return np.asarray(np.where(moments.variance > 0, drawn, 0.0))
+def _drawn_variance(moments: KeyGroupMoments, prior: VariancePrior) -> FloatArray:
+    """[G]: variances drawn towards the power law, and averaged with those of the snapshot before.
+
+    A load that is constant stays without noise.
+    """
+    own = prior.own_weight
+    variance = (1 - own) * prior.at(moments.mean) + own * moments.variance
+    variance = np.where(moments.variance > 0, variance, 0.0)
+    if moments.earlier is not None:
+        before = moments.earlier.window_sd**2
+        known = np.isfinite(before)
+        variance[known] = NEWEST_SHARE * variance[known] + (1 - NEWEST_SHARE) * before[known]
+    return np.asarray(variance)
 
 
 def resource_noise(
@@ -198,7 +219,7 @@ def resource_noise(
         model: what key groups have in common.
         total_variance: sum of the squares of ``window_sd`` over all key groups.
     """
-    common = _common_sd(windows)
+    common, earlier = _common_sd(windows), model.earlier
     if not model.is_known:
         reason = (
             f"{model.busy_windows} of {model.windows} windows have a load; "
@@ -207,6 +228,10 @@ def resource_noise(
         return ResourceNoise(
             resource, TOO_FEW, reason, model.windows, windows.wild_windows, common, 1.0, 1.0
         )
+    ratio = _node_ratio(windows, total_variance)
+    if earlier is not None and earlier.is_known:
+        ratio = _smoothed(ratio, earlier.node_variance_ratio)
+        common = math.sqrt(_smoothed(common**2, earlier.common_sd_pct**2))
     trend, limit = _trend(windows)
     is_trend = trend > limit
     steady = f"the two halves of the period differ by {trend:.1f} % of the mean, within the noise"
@@ -221,7 +246,7 @@ def resource_noise(
         model.windows,
         windows.wild_windows,
         common,
-        _node_ratio(windows, total_variance),
+        ratio,
         model.period_variance_ratio,
         trend if is_trend else None,
     )
@@ -278,8 +303,58 @@ class LoadEstimate:
     resource: ResourceNoise
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class EarlierEstimate:
+    """The estimate of the snapshot before, of the same key groups in the same order."""
+
+    mean: FloatArray  # [G]
+    window_sd: FloatArray  # [G]
+    node_of: IntArray  # [G]
+    resource: ResourceNoise
+
+    def for_period(self, total: float, node_of: IntArray) -> EarlierLoads | None:
+        """In units of a period with this total load; None if nothing was known."""
+        return earlier_loads(
+            self.mean,
+            self.window_sd,
+            self.node_of == node_of,
+            self.resource,
+            total / self.mean.sum() if self.mean.sum() > 0 else 0.0,
+        )
+
+
+def earlier_loads(
+    mean: FloatArray,
+    window_sd: FloatArray,
+    is_at_home: BoolArray,
+    resource: ResourceNoise,
+    scale: float,
+) -> EarlierLoads | None:
+    """What the snapshot before says of a chunk of key groups.
+
+    Args:
+        mean: [G], mean loads then; NaN for key groups that it did not have.
+        window_sd: [G], standard deviations from window to window then; NaN if unknown.
+        is_at_home: [G], whether the key group is on the node where it was.
+        resource: the row of ``snapshots.noise``.
+        scale: total load now over total load then.
+
+    Returns:
+        The earlier loads in units of this period; None if the noise was not known.
+    """
+    if not resource.is_known or scale <= 0:
+        return None
+    return EarlierLoads(
+        np.where(is_at_home, mean * scale, np.nan), window_sd * scale, resource.windows
+    )
+
+
 def estimate_loads(
-    resource: str, loads: FloatArray, node_of: IntArray, n_nodes: int
+    resource: str,
+    loads: FloatArray,
+    node_of: IntArray,
+    n_nodes: int,
+    earlier: EarlierEstimate | None = None,
 ) -> LoadEstimate:
     """Estimate means and noise in one call, where all key groups fit into memory.
 
@@ -288,10 +363,16 @@ def estimate_loads(
         loads: [G, W], load of each key group in each window, oldest window first.
         node_of: [G], the node of each key group during the period.
         n_nodes: number of nodes.
+        earlier: the estimate of the snapshot before; None if there is none.
     """
     windows = window_factors(node_window_loads(loads, node_of, n_nodes))
-    moments = key_group_moments(loads, windows)
-    model = noise_model(moment_sums(moments), windows)
+    before = None
+    if earlier is not None:
+        before = earlier.for_period(float(loads.mean(axis=1).sum()), node_of)
+    moments = key_group_moments(loads, windows, before)
+    model = noise_model(
+        moment_sums(moments), windows, earlier.resource if earlier is not None else None
+    )
     noise = key_group_noise(moments, model)
     total = float(np.nansum(noise.window_sd**2))
     return LoadEstimate(moments.mean, noise, resource_noise(resource, windows, model, total))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.special import ndtr  # type: ignore[import-untyped]
 from scipy.stats import t as student  # type: ignore[import-untyped]
 
 from solvers.model import metrics
 from solvers.model.problem import IntArray, Problem
-from solvers.noise.calibration import IntervalFactors, PastOutcome, interval_factors
-from solvers.noise.load_distance import LoadDistanceDistribution, next_load_distance
+from solvers.noise.calibration import FREEDOM, IntervalFactors, PastOutcome, interval_factors
+from solvers.noise.load_distance import LoadDistanceDistribution
+from solvers.noise.node_prediction import NodePrediction, predict_nodes
 
 OUTER, FAR = 0.05, 0.0005
 """Probability of each end of the 90 % and of the 99.9 % interval."""
@@ -21,7 +23,12 @@ FEWEST_OUTCOMES = 5
 INSIDE, BELOW, ABOVE = "inside", "below", "above"
 LOAD_DISTANCE, LOAD_DISTANCE_POINTS = "load_distance_pct", "load_distance_points"
 NODE_LOAD, COLLOCATION = "cpu_load_cores", "collocation_factor_pct"
+WIRE_BYTES, WIRE_PER_RECORD = "wire_bytes_per_s", "wire_bytes_per_record"
 NO_NOISE = "the noise of the loads is not known"
+NO_TRAFFIC_NOISE = "the noise of the traffic is not known"
+
+Ends = tuple[float, float, float, float]
+"""Lower and upper end of the 90 % interval, then of the 99.9 % interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +72,8 @@ class PlanPromiseRequest:
     """The problem with the loads and the traffic as the plan changes them: keys that were routed
     elsewhere, and the cost of records that become remote or local."""
     figures: Sequence[ExpectedFigure] = ()
-    """Further figures."""
+    """Further figures. Bytes on the wire get an interval from the noise of the traffic, others
+    from the spread of earlier outcomes."""
     outcomes: Mapping[str, Sequence[PastOutcome]] = field(default_factory=dict)
     """First outcomes of the job's earlier versions by figure, oldest first. Those of all nodes
     are under ``cpu_load_cores``."""
@@ -78,14 +86,20 @@ def plan_promises(request: PlanPromiseRequest) -> tuple[FigurePromise, ...]:
         Load distance in percent and in points, CPU load of each node that stays, the collocation
         factor if there is traffic, and the further figures of the request.
     """
-    reason = no_interval_reason(request.problem)
-    balance = [_load_distance(request, reason), _load_distance_points(request, reason)]
+    nodes = predict_nodes(request.problem, request.assignment, request.after)
     return (
-        *balance,
-        *_node_loads(request, reason),
-        *_collocation(request, reason),
-        *(_other(request, each) for each in request.figures),
+        _load_distance(request, nodes),
+        _load_distance_points(request, nodes),
+        *_node_loads(request, nodes),
+        *_collocation(request),
+        *(_further(request, each) for each in request.figures),
     )
+
+
+def load_distance_promise(request: PlanPromiseRequest) -> FigurePromise:
+    """The promise of the load distance alone."""
+    nodes = predict_nodes(request.problem, request.assignment, request.after)
+    return _load_distance(request, nodes)
 
 
 def no_interval_reason(problem: Problem) -> str:
@@ -102,32 +116,24 @@ def promise_side(measured: float, low: float, high: float) -> str:
     return ABOVE if measured > high else INSIDE
 
 
-def _load_distance(request: PlanPromiseRequest, reason: str) -> FigurePromise:
-    found = next_load_distance(request.problem, request.assignment, request.after)
-    return _of_distribution(LOAD_DISTANCE, "% of mean", found, request, reason)
+def end_probability(outside: float) -> float:
+    """The normal probability of an end that leaves so much outside under Student's t."""
+    return float(ndtr(student.ppf(outside, FREEDOM)))
 
 
-def _load_distance_points(request: PlanPromiseRequest, reason: str) -> FigurePromise:
-    expected = metrics.load_distance_points(request.after, request.assignment)
-    return FigurePromise(LOAD_DISTANCE_POINTS, "points", expected, reason=reason or "to come")
+def _ends(quantile: Callable[[float], float]) -> Ends:
+    """Ends from the quantiles of a distribution."""
+    outer, far = end_probability(OUTER), end_probability(FAR)
+    return quantile(outer), quantile(1 - outer), quantile(far), quantile(1 - far)
 
 
-def _of_distribution(
-    figure: str,
-    unit: str,
-    found: LoadDistanceDistribution,
-    request: PlanPromiseRequest,
-    reason: str,
-) -> FigurePromise:
-    if reason:
-        return FigurePromise(figure, unit, found.median, reason=reason)
-    factors = interval_factors(request.outcomes.get(figure, ()))
-    ends = [found.quantile(p) for p in (OUTER, 1 - OUTER, FAR, 1 - FAR)]
-    return with_factors(figure, unit, found.median, ends, factors)
+def _normal_ends(expected: float, sd: float) -> Ends:
+    outer, far = (float(student.ppf(p, FREEDOM)) * sd for p in (OUTER, FAR))
+    return expected + outer, expected - outer, expected + far, expected - far
 
 
 def with_factors(
-    figure: str, unit: str, expected: float, ends: Sequence[float], factors: IntervalFactors
+    figure: str, unit: str, expected: float, ends: Ends, factors: IntervalFactors
 ) -> FigurePromise:
     """A promise with the distances of the ends of its intervals multiplied by the factors.
 
@@ -135,7 +141,7 @@ def with_factors(
         figure: its name.
         unit: its unit.
         expected: the expected value; no figure is promised below 0.
-        ends: lower and upper end of the 90 % interval, then of the 99.9 % interval.
+        ends: as the noise alone puts them.
         factors: of the job's earlier outcomes.
     """
     low, high, lowest, highest = ends
@@ -152,34 +158,116 @@ def with_factors(
     )
 
 
-def _node_loads(request: PlanPromiseRequest, reason: str) -> list[FigurePromise]:
-    after = request.after
-    if "cpu" not in after.resources:
+def _factors(request: PlanPromiseRequest, family: str) -> IntervalFactors:
+    return interval_factors(request.outcomes.get(family, ()))
+
+
+def _load_distance(request: PlanPromiseRequest, nodes: NodePrediction) -> FigurePromise:
+    found = nodes.load_distance(request.problem)
+    return _of_distribution(LOAD_DISTANCE, "% of mean", found, request)
+
+
+def _load_distance_points(request: PlanPromiseRequest, nodes: NodePrediction) -> FigurePromise:
+    found = nodes.load_distance_points(request.problem)
+    return _of_distribution(LOAD_DISTANCE_POINTS, "points", found, request)
+
+
+def _of_distribution(
+    figure: str, unit: str, found: LoadDistanceDistribution, request: PlanPromiseRequest
+) -> FigurePromise:
+    reason = no_interval_reason(request.problem)
+    if reason:
+        return FigurePromise(figure, unit, found.median, reason=reason)
+    return with_factors(
+        figure, unit, found.median, _ends(found.quantile), _factors(request, figure)
+    )
+
+
+def _node_loads(request: PlanPromiseRequest, nodes: NodePrediction) -> list[FigurePromise]:
+    problem = request.problem
+    if "cpu" not in problem.resources:
         return []
-    r = after.resources.index("cpu")
-    loads = metrics.node_loads(after, request.assignment)[:, r] * after.capacity[:, r]
-    return [
-        FigurePromise(f"{NODE_LOAD}/{name}", "cores", float(loads[i]), reason=reason or "to come")
-        for i, name in enumerate(after.node_ids)
-        if after.staying[i]
-    ]
+    r = problem.resources.index("cpu")
+    sd, reason = nodes.total_sd(problem)[:, r], no_interval_reason(problem)
+    factors = _factors(request, NODE_LOAD)
+    promises = []
+    for i in np.flatnonzero(problem.staying):
+        name, expected = f"{NODE_LOAD}/{problem.node_ids[i]}", float(nodes.expected[i, r])
+        if reason:
+            promises.append(FigurePromise(name, "cores", expected, reason=reason))
+        else:
+            ends = _normal_ends(expected, float(sd[i]))
+            promises.append(with_factors(name, "cores", expected, ends, factors))
+    return promises
 
 
-def _collocation(request: PlanPromiseRequest, reason: str) -> list[FigurePromise]:
+def _collocation(request: PlanPromiseRequest) -> list[FigurePromise]:
     expected = metrics.collocation_factor(request.after, request.assignment)
     if expected is None:
         return []
-    return [FigurePromise(COLLOCATION, "%", expected, reason=reason or "to come")]
+    sd = 100.0 * _shares_sd(request)
+    return [_of_traffic(COLLOCATION, "%", expected, sd, request)]
 
 
-def _other(request: PlanPromiseRequest, figure: ExpectedFigure) -> FigurePromise:
-    """A figure without a noise model: exact, or with the spread of earlier outcomes."""
+def _of_traffic(
+    figure: str, unit: str, expected: float, sd: float, request: PlanPromiseRequest
+) -> FigurePromise:
+    """A figure of the traffic; the standard deviation is NaN if its noise is not known."""
+    reason = no_interval_reason(request.problem)
+    if not reason and math.isnan(sd):
+        reason = NO_TRAFFIC_NOISE
+    if reason:
+        return FigurePromise(figure, unit, expected, reason=reason)
+    return with_factors(
+        figure, unit, expected, _normal_ends(expected, sd), _factors(request, figure)
+    )
+
+
+def _shares_sd(request: PlanPromiseRequest) -> float:
+    """Standard deviation of the share of records that stay on their node; NaN if not known.
+
+    Edges vary independently, so what a share varies by is what its edges vary by beyond the rest.
+    """
+    problem, noise = request.problem, request.problem.noise
+    rate = problem.traffic_rate
+    if noise is None or rate is None or problem.traffic_from is None or rate.sum() <= 0:
+        return math.nan
+    if noise.traffic_error is None or noise.traffic_period_sd is None:
+        return math.nan
+    variance = noise.traffic_error**2 + noise.traffic_period_sd**2
+    within = request.assignment[problem.traffic_from] == request.assignment[problem.traffic_to]
+    share = float(rate[within].sum() / rate.sum())
+    return float(np.sqrt((variance * (within - share) ** 2).sum()) / rate.sum())
+
+
+def _further(request: PlanPromiseRequest, figure: ExpectedFigure) -> FigurePromise:
+    """A figure that the caller computed."""
     name, unit, expected = figure.figure, figure.unit, figure.expected
     if figure.is_exact:
         return FigurePromise(name, unit, expected, *[expected] * 4, 1.0, 1.0)
-    outcomes = request.outcomes.get(name, ())
+    if name in (WIRE_BYTES, WIRE_PER_RECORD):
+        return _of_traffic(name, unit, expected, expected * _wire_sd(request, name), request)
+    return _of_outcomes(figure, request.outcomes.get(name, ()))
+
+
+def _wire_sd(request: PlanPromiseRequest, figure: str) -> float:
+    """Relative standard deviation of the bytes between nodes, of a record or of a second."""
+    share = metrics.collocation_factor(request.after, request.assignment)
+    remote = 1.0 - (share or 0.0) / 100.0
+    if remote <= 0:
+        return 0.0
+    sd = _shares_sd(request) / remote
+    noise = request.problem.noise
+    if figure == WIRE_PER_RECORD or noise is None or noise.common_period_sd is None:
+        return sd
+    return math.hypot(sd, float(noise.common_period_sd.max()))
+
+
+def _of_outcomes(figure: ExpectedFigure, outcomes: Sequence[PastOutcome]) -> FigurePromise:
+    """A figure without a noise model: measured over promised, as in earlier outcomes."""
+    name, unit, expected = figure.figure, figure.unit, figure.expected
     logs = [math.log(o.measured / o.expected) for o in outcomes if o.measured > 0 < o.expected]
-    if len(logs) < FEWEST_OUTCOMES:
+    if len(logs) < FEWEST_OUTCOMES or expected <= 0:
         reason = f"{len(logs)} earlier outcomes; an interval needs {FEWEST_OUTCOMES}"
         return FigurePromise(name, unit, expected, reason=reason)
     mean, sd = float(np.mean(logs)), float(np.std(logs, ddof=1)) * math.sqrt(1 + 1 / len(logs))

@@ -13,14 +13,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import chi2  # type: ignore[import-untyped]
 
 from solvers.model.problem import FloatArray, IntArray
 
 SLOW_WAVES = 2
 """Cosine waves over the period whose power stands for the noise of the period's mean."""
-WILD_PROBABILITY = 1e-4
-"""A window of normal noise is taken for a wild one with this probability."""
+WILD = 5.0
+"""A window is wild if the residuals of nodes are this many times those of the median window."""
 MOST_WILD = 1 / 6
 """Where more of the windows are wild, wildness is how the load varies: nothing is damped."""
 ROUNDING = 1e-9
@@ -86,14 +85,32 @@ def _damping(residuals: FloatArray) -> FloatArray:
     power = np.einsum("iw,iw->w", residuals, residuals)
     damping = np.ones_like(power)
     busy = power > 0
-    nodes = max(1, len(residuals) - 1)
     if not busy.any():
         return damping
-    limit = np.median(power[busy]) * chi2.ppf(1 - WILD_PROBABILITY, nodes) / chi2.median(nodes)
+    limit = np.median(power[busy]) * WILD**2
     wild = power > limit
     if 0 < np.count_nonzero(wild) <= MOST_WILD * len(power):
         damping[wild] = np.sqrt(limit / power[wild])
     return damping
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class EarlierLoads:
+    """What the snapshot before says of the same key groups; NaN where it says nothing.
+
+    A key group that has moved since has another load by that alone, so its mean is NaN too.
+    """
+
+    mean: FloatArray  # [G]
+    """In units of this period: multiplied by the total load now over the total load then."""
+    window_sd: FloatArray  # [G]
+    """In the same units."""
+    windows: int
+    """Windows of the period before."""
+
+    def rows(self, chosen: slice | IntArray) -> EarlierLoads:
+        """Those of some key groups."""
+        return EarlierLoads(self.mean[chosen], self.window_sd[chosen], self.windows)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -107,16 +124,24 @@ class KeyGroupMoments:
     """The same with wild windows as they were: the error of the mean contains them."""
     slow_variance: FloatArray  # [G]
     """The part of the variance that the mean of a period feels, per window."""
+    half_variance: FloatArray  # [G, 2]
+    """The variance within each half of the period."""
     busy_windows: IntArray  # [G]
+    windows: int
+    """Windows of the period."""
+    earlier: EarlierLoads | None = None
 
 
-def key_group_moments(loads: FloatArray, windows: WindowFactors) -> KeyGroupMoments:
+def key_group_moments(
+    loads: FloatArray, windows: WindowFactors, earlier: EarlierLoads | None = None
+) -> KeyGroupMoments:
     """Moments of a chunk of key groups.
 
     Args:
         loads: [G, W], load of each key group in each window, oldest window first; 0 where it had
             no records.
         windows: what the windows have in common.
+        earlier: what the snapshot before says of these key groups; None if there is none.
     """
     loads = np.asarray(loads, dtype=np.float64)
     residuals = windows.residuals(loads)
@@ -126,7 +151,21 @@ def key_group_moments(loads: FloatArray, windows: WindowFactors) -> KeyGroupMome
     rounding = variance <= (ROUNDING * mean) ** 2
     variance[rounding], full[full <= (ROUNDING * mean) ** 2] = 0.0, 0.0
     slow = np.where(rounding, 0.0, slow_power(damped, windows))
-    return KeyGroupMoments(mean, variance, full, slow, np.count_nonzero(loads, axis=1))
+    halves = _half_variances(damped)
+    busy = np.count_nonzero(loads, axis=1)
+    return KeyGroupMoments(mean, variance, full, slow, halves, busy, windows.windows, earlier)
+
+
+def _half_variances(residuals: FloatArray) -> FloatArray:
+    """[G, 2]: variance within each half of the period; 0 where a half is a single window."""
+    halves = np.array_split(residuals, 2, axis=1)
+    return np.stack(
+        [
+            half.var(axis=1, ddof=1) if half.shape[1] > 1 else np.zeros(len(residuals))
+            for half in halves
+        ],
+        axis=1,
+    )
 
 
 def slow_power(residuals: FloatArray, windows: WindowFactors) -> FloatArray:
@@ -151,6 +190,11 @@ def cosine_waves(windows: int) -> FloatArray:
     return np.asarray(np.sqrt(2.0 / max(windows, 1)) * np.cos(np.pi * wave * at))
 
 
+CHANGE_LIMIT = 9.0
+"""A change of a key group from period to period counts for at most so many of its variances: a
+load that really moved is no noise."""
+
+
 @dataclass(frozen=True, slots=True)
 class MomentSums:
     """Sums over key groups; those of chunks are added up."""
@@ -158,13 +202,22 @@ class MomentSums:
     variance: float = 0.0
     squared_variance: float = 0.0
     slow_variance: float = 0.0
+    change: float = 0.0
+    """Of squared changes since the period before, over the change that a variance of 1 makes."""
+    change_variance: float = 0.0
+    """Of the variances of the same key groups."""
     noisy: float = 0.0
-    """Key groups with a mean and a variance above zero; the next sums are over these."""
-    log_mean: float = 0.0
-    log_variance: float = 0.0
-    log_mean_squared: float = 0.0
-    log_variance_squared: float = 0.0
-    log_product: float = 0.0
+    """Key groups with a mean and variances above zero; the next sums are of logarithms of these:
+    of the mean, and of the variance within each half of the period."""
+    mean: float = 0.0
+    mean_mean: float = 0.0
+    first: float = 0.0
+    second: float = 0.0
+    first_first: float = 0.0
+    second_second: float = 0.0
+    first_second: float = 0.0
+    mean_first: float = 0.0
+    mean_second: float = 0.0
 
     def __add__(self, other: MomentSums) -> MomentSums:
         """The sums of both chunks."""
@@ -178,16 +231,36 @@ class MomentSums:
 
 def moment_sums(moments: KeyGroupMoments) -> MomentSums:
     """The sums of one chunk."""
-    noisy = (moments.mean > 0) & (moments.variance > 0)
-    x, y = np.log(moments.mean[noisy]), np.log(moments.variance[noisy])
+    change, change_variance = _changes(moments)
+    noisy = (moments.mean > 0) & (moments.half_variance > 0).all(axis=1)
+    x = np.log(moments.mean[noisy])
+    y, z = np.log(moments.half_variance[noisy]).T
     return MomentSums(
         variance=float(moments.variance.sum()),
         squared_variance=float((moments.variance**2).sum()),
         slow_variance=float(moments.slow_variance.sum()),
+        change=change,
+        change_variance=change_variance,
         noisy=float(np.count_nonzero(noisy)),
-        log_mean=float(x.sum()),
-        log_variance=float(y.sum()),
-        log_mean_squared=float(x @ x),
-        log_variance_squared=float(y @ y),
-        log_product=float(x @ y),
+        mean=float(x.sum()),
+        mean_mean=float(x @ x),
+        first=float(y.sum()),
+        second=float(z.sum()),
+        first_first=float(y @ y),
+        second_second=float(z @ z),
+        first_second=float(y @ z),
+        mean_first=float(x @ y),
+        mean_second=float(x @ z),
     )
+
+
+def _changes(moments: KeyGroupMoments) -> tuple[float, float]:
+    """(squared changes since the period before in units of window variance, these variances)."""
+    earlier = moments.earlier
+    if earlier is None:
+        return 0.0, 0.0
+    known = np.isfinite(earlier.mean) & np.isfinite(earlier.window_sd)
+    variance = 0.5 * (moments.variance + earlier.window_sd**2)[known]
+    squared = (moments.mean - earlier.mean)[known] ** 2
+    squared /= 1 / moments.windows + 1 / earlier.windows
+    return float(np.minimum(squared, CHANGE_LIMIT * variance).sum()), float(variance.sum())

@@ -51,6 +51,10 @@ EARLY_ENDS = 5
 """Such searches: the load distance at which they end is bisected."""
 EARLY_SHARE = 0.15
 """Share of the time that is left which each of them may take."""
+ENDING_S = 2e-6
+"""Seconds a key group that are kept for checking the plan and for the result."""
+TAKERS = 64
+"""Emptiest nodes that are tried for each key group that leaves a draining node."""
 IDLE_ROUNDS = 150
 """Tries to replace moves, without fewer of them, after which it ends."""
 ROUNDING = 1e-6
@@ -124,6 +128,14 @@ def tolerance_of(distribution: LoadDistanceDistribution, share: float) -> float:
     return share * spread / 2.0
 
 
+def _until_the_end(clock: SolverClock, problem: Problem) -> SolverClock:
+    """The clock of the search proper: the figures of the result take time with many key groups."""
+    if clock.seconds is None:
+        return clock
+    ending = min(ENDING_S * problem.n_key_groups, 0.3 * clock.seconds)
+    return SolverClock(clock.seconds - ending, clock.started)
+
+
 class _FewestMoves:
     """One call of the method, with the best plan known."""
 
@@ -138,7 +150,7 @@ class _FewestMoves:
         clock: SolverClock,
     ) -> None:
         self.problem, self.budget, self.best = problem, budget, best
-        self.seed, self.stop, self.clock = seed, stop, clock
+        self.seed, self.stop, self.clock = seed, stop, _until_the_end(clock, problem)
         measured = next_load_distance(problem, best)
         self.tolerance = tolerance_of(measured, tolerance)
         self.level = measured.median + self.tolerance
@@ -149,7 +161,7 @@ class _FewestMoves:
     def _stays_away(self) -> BoolArray:
         """[G]: must move, or leaves a draining node in the best plan: it does so in every plan."""
         drained = self.problem.draining[self.problem.current] & (self.best != self.problem.current)
-        return must_move_mask(self.problem) | drained
+        return np.asarray(must_move_mask(self.problem) | drained)
 
     def plan(self) -> IntArray:
         """The plan with the fewest moves that was found and keeps all rules."""
@@ -175,22 +187,23 @@ class _FewestMoves:
     def _reduce(self, at: NoisyPlacement) -> None:
         """Leave the best placement that is found in ``at``."""
         undo_needless(at, self.clock.is_over)
-        if len(self.layout.groups) <= MOST_ITEMS:
-            self._move_forward(at)
+        is_large = len(self.layout.groups) > MOST_ITEMS
+        self._move_forward(at, none=is_large)
+        if is_large:
+            self._end_early(at)
+        else:
             rounds = IDLE_ROUNDS * 100 if self.stop.steps is None else self.stop.steps
             random = np.random.default_rng(self.seed)
             replace_moves(at, random, rounds, IDLE_ROUNDS, self.clock.is_over)
-        else:
-            self._end_early(at)
         # What has been moved anyway goes where the noise hurts least.
         lower(at, Goal(0.0, at.used[0], is_free=True), self.clock.is_over)
         self._drain(at)
 
-    def _move_forward(self, at: NoisyPlacement) -> None:
-        """Move from the current placement, and keep that if it takes fewer moves."""
+    def _move_forward(self, at: NoisyPlacement, *, none: bool) -> None:
+        """Move from the current placement, or make no move; keep that if it takes fewer moves."""
         known, price = at.place.copy(), at.price
         at.set(np.where(at.home == NOWHERE, known, at.home))
-        lower(at, Goal(most_moves=price[0]), self.clock.is_over)
+        lower(at, Goal(most_moves=0.0 if none else price[0]), self.clock.is_over)
         undo_needless(at, self.clock.is_over)
         if not at.is_enough or at.price > price:
             at.set(known)
@@ -230,15 +243,17 @@ class _FewestMoves:
 
     def _drain(self, at: NoisyPlacement) -> None:
         """Take more off draining nodes, largest first, while budget and level allow it."""
-        takers = np.flatnonzero(at.terms.fixed.takes)
+        every = np.flatnonzero(at.terms.fixed.takes)
         left = np.flatnonzero(~at.terms.fixed.takes[at.place])
         share = at.terms.fixed.load[left].max(axis=1, initial=0.0)
         for item in left[np.argsort(-share, kind="stable")].tolist():
             if self.clock.is_over():
                 return
-            items = np.full(len(takers), item)
-            may = at.may_go(items, takers) & at.fits(at.fees(items, takers))
-            nodes = takers[may]
+            fullness = (at.sums[every] * at.terms.fixed.inverse[every]).max(axis=1)
+            nodes = every[np.argsort(fullness, kind="stable")[:TAKERS]]
+            items = np.full(len(nodes), item)
+            may = at.may_go(items, nodes) & at.fits(at.fees(items, nodes))
+            nodes = nodes[may]
             change = at.changes(items[may], nodes)
             if len(nodes) and at.total + change.min() <= ENOUGH:
                 at.move(item, int(nodes[np.argmin(change)]))

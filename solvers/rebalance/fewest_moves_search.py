@@ -26,7 +26,7 @@ PAIRS = 3_000
 """Swaps that are rated of one node; beyond that those whose difference in load fits best."""
 FREE_MOVE = 0.25
 """What a change that costs no move counts as, beside one that costs a move."""
-LEAST_GAIN = 1e-6
+LEAST_GAIN = 1e-4
 """Of the potential: what changes it by less is not worth a step."""
 FIRST_CHOICE = 0.7
 """Replacing moves: the chance that the best candidate is taken, else the next one, and so on."""
@@ -100,24 +100,28 @@ def _take_back(at: NoisyPlacement, items: IntArray, change: FloatArray, *, many:
     Half of what is left is for the next list, where the other moves have other changes.
     """
     left = ENOUGH - at.total
-    spare = left / 2.0 if many else left
+    if not change[0] <= left:
+        return False
+    if not many:
+        at.move(int(items[0]), int(at.home[items[0]]))
+        return True
+    spare = max(left / 2.0, float(change[0]))
+    apart = _apart(at.place[items], at.home[items])
+    items, rises = items[apart], np.cumsum(np.maximum(change[apart], 0.0))
+    chosen = items[rises <= spare]
+    at.move_all(chosen, at.home[chosen])
+    return True
+
+
+def _apart(sources: IntArray, targets: IntArray) -> IntArray:
+    """The pairs of nodes, in order, that have no node in common with an earlier one of them."""
     touched: set[int] = set()
-    done = 0
-    for item, rise in zip(items.tolist(), change.tolist(), strict=True):
-        if rise > spare or not np.isfinite(rise):
-            break
-        ends = {int(at.place[item]), int(at.home[item])}
-        if ends & touched:
-            continue
-        at.move(item, int(at.home[item]))
-        touched |= ends
-        spare -= max(0.0, rise)
-        done += 1
-        if not many:
-            break
-    if not done and many:
-        return _take_back(at, items, change, many=False)
-    return done > 0
+    chosen = []
+    for index, ends in enumerate(zip(sources.tolist(), targets.tolist(), strict=True)):
+        if touched.isdisjoint(ends):
+            chosen.append(index)
+            touched.update(ends)
+    return np.array(chosen, dtype=np.int64)
 
 
 def replace_moves(
@@ -237,7 +241,8 @@ def _best_pairs(at: NoisyPlacement, node: int, left: IntArray, right: IntArray) 
     ideal = deviation[node, r] - deviation[partner, r]
     ideal = ideal / np.maximum(fixed.inverse[node, r] + fixed.inverse[partner, r], 1e-300)
     miss = np.abs(fixed.load[left, r] - fixed.load[right, r] - ideal)
-    return np.argpartition(miss, PAIRS)[:PAIRS]
+    best: IntArray = np.argpartition(miss, PAIRS)[:PAIRS]
+    return best
 
 
 def _chosen(

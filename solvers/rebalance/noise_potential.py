@@ -126,7 +126,8 @@ class NoisyPlacement:
         self.used: FloatArray = self.cost[self.is_away].sum(axis=0)
 
     def _by_node(self, weights: FloatArray) -> FloatArray:
-        return np.bincount(self.place, weights=weights, minlength=len(self.sums))
+        sums = np.bincount(self.place, weights=weights, minlength=len(self.sums))
+        return np.asarray(sums, dtype=np.float64)
 
     @property
     def is_away(self) -> BoolArray:
@@ -198,14 +199,17 @@ class NoisyPlacement:
 
     def move(self, item: int, node: int) -> None:
         """Move an item, and update all figures."""
-        source = int(self.place[item])
-        if source == node:
-            return
-        self.used = self.used + self.fees(np.array([item]), np.array([node]))[0]
-        self.place[item] = node
-        self.sums[source] -= self.terms.fixed.load[item]
-        self.sums[node] += self.terms.fixed.load[item]
-        self.variance[source] -= self.terms.variance[item]
-        self.variance[node] += self.terms.variance[item]
-        both = np.array([source, node])
-        self.term[both] = self.terms.values(both, self.sums[both], self.variance[both])
+        if self.place[item] != node:
+            self.move_all(np.array([item]), np.array([node]))
+
+    def move_all(self, items: IntArray, nodes: IntArray) -> None:
+        """Move items that have no node in common, neither the old ones nor the new ones."""
+        terms, source = self.terms, self.place[items]
+        self.used = self.used + self.fees(items, nodes).sum(axis=0)
+        self.place[items] = nodes
+        self.sums[source] -= terms.fixed.load[items]
+        self.sums[nodes] += terms.fixed.load[items]
+        self.variance[source] -= terms.variance[items]
+        self.variance[nodes] += terms.variance[items]
+        both = np.concatenate((source, nodes))
+        self.term[both] = terms.values(both, self.sums[both], self.variance[both])

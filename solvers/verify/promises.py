@@ -22,7 +22,7 @@ MEDIAN_BAND = (0.25, 0.75)
 """The expected load distance is not exceeded with a probability within these."""
 
 
-class PromisedFigure(NamedTuple):
+class PromisedInterval(NamedTuple):
     """An expected value, its 90 % interval (low, high) and its 99.9 % interval."""
 
     expected: float
@@ -35,7 +35,7 @@ class PromisedFigure(NamedTuple):
 def check_promises(
     problem: Problem,
     assignment_names: Assignment,
-    promises: Mapping[str, PromisedFigure],
+    promises: Mapping[str, PromisedInterval],
     costs: TrafficCosts,
     after: Problem | None = None,
 ) -> list[Violation]:
@@ -72,7 +72,7 @@ def check_promises(
     ]
 
 
-def _interval_violations(name: str, promise: PromisedFigure) -> Iterator[Violation]:
+def _interval_violations(name: str, promise: PromisedInterval) -> Iterator[Violation]:
     """All values are numbers and not negative, and the ends are in order."""
     ends = (promise.lowest, promise.low, promise.high, promise.highest)
     known = [value for value in (*ends, promise.expected) if value is not None]
@@ -153,7 +153,7 @@ def _probability(away: Floats, spread: Floats, distance: float) -> float:
 
 
 def _node_violations(
-    problem: Problem, sums: Floats, promises: Mapping[str, PromisedFigure]
+    problem: Problem, sums: Floats, promises: Mapping[str, PromisedInterval]
 ) -> Iterator[Violation]:
     """The CPU that is promised for a node is the sum over its key groups."""
     for name, promise in promises.items():
@@ -168,6 +168,6 @@ def _node_violations(
             yield Violation(name, f"expected {promise.expected:.9g}, is {actual:.9g}")
 
 
-def _moves_violations(promise: PromisedFigure | None, moved: int) -> Iterator[Violation]:
+def _moves_violations(promise: PromisedInterval | None, moved: int) -> Iterator[Violation]:
     if promise is not None and not is_close(promise.expected, moved):
         yield Violation(MOVES, f"expected {promise.expected:.9g}, is {moved}")

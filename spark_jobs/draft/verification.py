@@ -22,7 +22,7 @@ from solvers.model.objective import LEXICOGRAPHIC, Objective
 from solvers.model.problem import Problem
 from solvers.verify.assignment import node_sums, verify
 from solvers.verify.assignment_rows import Assignment
-from solvers.verify.promises import PromisedFigure, check_promises
+from solvers.verify.promises import PromisedInterval, check_promises
 from solvers.verify.routes import PromisedCosts, RoutedFacts, budget_violations, row_violations
 from solvers.verify.scaling import scaled_problem, scaling_violations
 from solvers.verify.violation import Violation
@@ -169,7 +169,7 @@ def _promise_violations(
     if any(row.plan_id != draft.plan_id for row in promised):
         return [Violation("promises", "rows of another plan")]
     by_figure = {
-        row.figure: PromisedFigure(row.expected, row.low, row.high, row.lowest, row.highest)
+        row.figure: PromisedInterval(row.expected, row.low, row.high, row.lowest, row.highest)
         for row in promised
     }
     if len(by_figure) < len(promised):

@@ -72,7 +72,7 @@ class LoadsWithNoise:
 
 
 @dataclass(frozen=True, eq=False)
-class _Model:
+class _CommonNoise:
     """What all key groups have in common, for one load."""
 
     windows: WindowFactors
@@ -162,13 +162,13 @@ def _factors(
     return factors
 
 
-def _models(packed: DataFrame, factors: Mapping[str, WindowFactors]) -> dict[str, _Model]:
+def _models(packed: DataFrame, factors: Mapping[str, WindowFactors]) -> dict[str, _CommonNoise]:
     """The first pass: one row of sums for each load comes from each partition."""
     found = packed.select(WINDOWS).mapInArrow(partial(_sums_of_batches, factors), SUMS_DDL)
     total = dict.fromkeys(factors, MomentSums())
     for row in found.toArrow().to_pylist():
         total[row["name"]] += MomentSums(*row["sums"])
-    return {name: _Model(of, noise_model(total[name], of)) for name, of in factors.items()}
+    return {name: _CommonNoise(of, noise_model(total[name], of)) for name, of in factors.items()}
 
 
 def _sums_of_batches(factors: Mapping[str, WindowFactors], batches: Batches) -> Batches:
@@ -186,7 +186,7 @@ def _sums_of_batches(factors: Mapping[str, WindowFactors], batches: Batches) -> 
 def _with_noise(
     packed: DataFrame,
     columns: Sequence[str],
-    models: Mapping[str, _Model],
+    models: Mapping[str, _CommonNoise],
     names: Mapping[str, NoiseColumnNames],
 ) -> DataFrame:
     """The second pass: the rows with columns of noise in the place of the loads of windows."""
@@ -198,7 +198,7 @@ def _with_noise(
 
 
 def _noise_of_batches(
-    models: Mapping[str, _Model], names: Mapping[str, NoiseColumnNames], batches: Batches
+    models: Mapping[str, _CommonNoise], names: Mapping[str, NoiseColumnNames], batches: Batches
 ) -> Batches:
     """Batches with the noise of each row; NULL where it is not known."""
     for batch in batches:

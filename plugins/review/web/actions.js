@@ -111,7 +111,7 @@ export function resumeButton(job) {
       let note = "";
       const started = `Started a run of ${dag} that resumes planning.`;
       await attempt(started, async () => { note = await start(dag, { resume: given.reason }); });
-      if (note) tell(`${started}${note}`);
+      if (note) notify(`${started}${note}`);
     },
   }, "Resume planning");
 }

@@ -203,16 +203,16 @@ def test_a_real_shift_is_answered():
 
 
 def test_the_chance_of_a_plan_from_noise_is_that_of_the_policy():
-    shift = noisy(UNEVEN, 0.042)
+    shift = noisy(UNEVEN, 0.15)
     assert decided(shift, [0, 1, 1, 1], min_gain_chance=0.5).moves == 1
-    careful = decided(shift, [0, 1, 1, 1], min_gain_chance=0.999999)
+    careful = decided(shift, [0, 1, 1, 1], min_gain_chance=0.95)
     assert careful.status is Status.UNCHANGED
 
 
 def test_good_enough_is_compared_with_what_will_be_measured():
     # The loads are level, and yet a period measures a few percent.
     level = noisy(problem([1, 1, 1, 1.04], [0, 0, 1, 1]), 0.1)
-    for good_enough, why in ((50, "is good enough"), (0, "noise")):
+    for good_enough, why in ((50, "is good enough"), (0, "every node is within")):
         unchanged = decided(level, [1, 0, 0, 1], good_enough_pct=good_enough)
         assert unchanged.status is Status.UNCHANGED
         assert why in unchanged.reason
@@ -285,8 +285,9 @@ def test_a_joint_plan_for_load_within_its_noise_is_not_made():
 
 def test_a_weighed_plan_counts_only_what_is_beyond_the_noise():
     far = replace(TALKING, current=np.array([0, 0, 0, 1]))
-    assert weighed(noisy(far, 0.01), [0, 1, 0, 1], least=20).moves == 1
-    assert "gains 0.00 by the weights" in weighed(noisy(far, 0.6), [0, 1, 0, 1], least=20).reason
+    # Half of the traffic and half of the mean: 50 each, of which the load is within the noise.
+    assert weighed(noisy(far, 0.01), [0, 1, 0, 1], least=60).moves == 1
+    assert "gains 50.00 by the weights" in weighed(noisy(far, 0.6), [0, 1, 0, 1], least=60).reason
 
 
 def test_the_evidence_of_a_joint_plan_is_the_stronger_of_load_and_traffic():

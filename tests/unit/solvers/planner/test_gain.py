@@ -89,17 +89,16 @@ def test_a_drain_takes_no_moves_by_choice_whose_gain_is_within_the_noise():
 
 
 def test_a_drain_takes_moves_by_choice_whose_gain_is_real():
-    problem = drained(0.001, (3.0, 5.0, 1.0, 3.0, 1.0))
+    problem = drained(0.001, (1.0, 6.0, 1.0, 3.0, 1.0))
     plan = result_of(problem, [1, 0, 1, 1, 1])
     assert without_unproven_moves(problem, plan, 0.95) is plan
 
 
 def test_moves_that_make_room_for_a_drain_stay():
     # Without the move of the first key group the drain would raise the load distance.
-    problem = with_noise(
-        make([2.0, 3.0, 5.0, 2.0], [0, 0, 1, 2], states=["alive", "alive", "draining"]), 3.0
-    )
-    plan = result_of(problem, [1, 0, 1, 0])
+    states = ["alive", "alive", "alive", "draining"]
+    problem = with_noise(make([2.0, 4.0, 6.0, 6.0, 3.0], [0, 0, 1, 2, 3], states=states), 3.0)
+    plan = result_of(problem, [1, 0, 1, 2, 0])
     assert without_unproven_moves(problem, plan, 0.95) is plan
 
 

@@ -11,7 +11,7 @@ from solvers.model.noise import LoadNoise
 from solvers.model.problem import Problem
 from solvers.model.traffic_costs import TrafficCosts
 from solvers.noise.promise import PlanPromiseRequest, plan_promises
-from solvers.verify.promises import PromisedFigure, check_promises
+from solvers.verify.promises import PromisedInterval, check_promises
 from tests.unit.solvers.instances import make, names
 
 G, N = 40, 5
@@ -24,15 +24,15 @@ def noisy_problem(seed: int, share: float = 0.2, **rest: Any) -> Problem:
     return make(load, np.arange(G) % N, noise=noise if share else None, **rest)
 
 
-def promised(problem: Problem, plan: Any) -> dict[str, PromisedFigure]:
+def promised(problem: Problem, plan: Any) -> dict[str, PromisedInterval]:
     request = PlanPromiseRequest(problem=problem, assignment=np.array(plan), after=problem)
     return {
-        each.figure: PromisedFigure(each.expected, each.low, each.high, each.lowest, each.highest)
+        each.figure: PromisedInterval(each.expected, each.low, each.high, each.lowest, each.highest)
         for each in plan_promises(request)
     }
 
 
-def broken(problem: Problem, plan: Any, promises: dict[str, PromisedFigure]) -> list[str]:
+def broken(problem: Problem, plan: Any, promises: dict[str, PromisedInterval]) -> list[str]:
     found = check_promises(problem, names(problem, plan), promises, TrafficCosts())
     return [violation.promise for violation in found]
 
@@ -62,18 +62,18 @@ def test_an_expected_load_distance_outside_of_the_middle_of_the_noise_is_found()
     promises = promised(problem, problem.current)
     expected = promises["load_distance_pct"].expected
     for factor in (0.5, 1.5):
-        moved = PromisedFigure(expected * factor, 0.0, 1e3, 0.0, 1e4)
+        moved = PromisedInterval(expected * factor, 0.0, 1e3, 0.0, 1e4)
         changed = promises | {"load_distance_pct": moved}
         assert broken(problem, problem.current, changed) == ["load_distance_pct"]
     # How wide the interval is, is the business of the calibration.
-    wider = promises | {"load_distance_pct": PromisedFigure(expected, 0.0, 1e3, 0.0, 1e4)}
+    wider = promises | {"load_distance_pct": PromisedInterval(expected, 0.0, 1e3, 0.0, 1e4)}
     assert broken(problem, problem.current, wider) == []
 
 
 def test_without_noise_the_expected_load_distance_is_exact() -> None:
     problem = noisy_problem(2, share=0.0)
     promises = promised(problem, problem.current)
-    off = PromisedFigure(promises["load_distance_pct"].expected + 1e-3)
+    off = PromisedInterval(promises["load_distance_pct"].expected + 1e-3)
     changed = promises | {"load_distance_pct": off}
     assert broken(problem, problem.current, changed) == ["load_distance_pct"]
 
@@ -81,18 +81,18 @@ def test_without_noise_the_expected_load_distance_is_exact() -> None:
 @pytest.mark.parametrize(
     "promise",
     [
-        PromisedFigure(2.0, 3.0, 4.0, 1.0, 5.0),
-        PromisedFigure(3.5, 3.0, 4.0, 3.2, 5.0),
-        PromisedFigure(3.5, 3.0, 4.0, 1.0, 3.9),
-        PromisedFigure(3.5, 3.0, None, 1.0, 5.0),
-        PromisedFigure(-1.0),
-        PromisedFigure(3.5, -0.5, 4.0, -1.0, 5.0),
-        PromisedFigure(float("nan")),
-        PromisedFigure(3.5, 3.0, float("inf"), 1.0, float("inf")),
+        PromisedInterval(2.0, 3.0, 4.0, 1.0, 5.0),
+        PromisedInterval(3.5, 3.0, 4.0, 3.2, 5.0),
+        PromisedInterval(3.5, 3.0, 4.0, 1.0, 3.9),
+        PromisedInterval(3.5, 3.0, None, 1.0, 5.0),
+        PromisedInterval(-1.0),
+        PromisedInterval(3.5, -0.5, 4.0, -1.0, 5.0),
+        PromisedInterval(float("nan")),
+        PromisedInterval(3.5, 3.0, float("inf"), 1.0, float("inf")),
     ],
 )
 def test_ends_out_of_order_missing_negative_or_not_finite_are_found(
-    promise: PromisedFigure,
+    promise: PromisedInterval,
 ) -> None:
     problem = noisy_problem(3)
     promises = promised(problem, problem.current) | {"pause_s": promise}
@@ -101,7 +101,7 @@ def test_ends_out_of_order_missing_negative_or_not_finite_are_found(
 
 def test_no_load_distance_is_found() -> None:
     problem = noisy_problem(4)
-    assert broken(problem, problem.current, {"pause_s": PromisedFigure(1.0)}) == [
+    assert broken(problem, problem.current, {"pause_s": PromisedInterval(1.0)}) == [
         "load_distance_pct"
     ]
 
@@ -110,10 +110,10 @@ def test_moves_and_loads_of_nodes_are_counted_again() -> None:
     problem = noisy_problem(5)
     plan = problem.current.copy()
     plan[:3] = (plan[:3] + 1) % N
-    promises = promised(problem, plan) | {"moves": PromisedFigure(3.0, 3.0, 3.0, 3.0, 3.0)}
+    promises = promised(problem, plan) | {"moves": PromisedInterval(3.0, 3.0, 3.0, 3.0, 3.0)}
     assert broken(problem, plan, promises) == []
-    assert broken(problem, plan, promises | {"moves": PromisedFigure(4.0)}) == ["moves"]
-    node = {"cpu_load_cores/n0": PromisedFigure(1.0)}
+    assert broken(problem, plan, promises | {"moves": PromisedInterval(4.0)}) == ["moves"]
+    node = {"cpu_load_cores/n0": PromisedInterval(1.0)}
     found = check_promises(problem, names(problem, plan), promises | node, TrafficCosts())
     assert [str(each) for each in found] == [
         "cpu_load_cores/n0: 'n0' is no node with a load on CPU"
@@ -129,11 +129,11 @@ def test_the_cost_of_records_between_nodes_is_in_the_expected_value() -> None:
     )  # fmt: skip
     costs = TrafficCosts(send=(0.1,), receive=(0.1,))
     plan = [0, 1, 0, 1]
-    level = {"load_distance_pct": PromisedFigure(0.0)}
+    level = {"load_distance_pct": PromisedInterval(0.0)}
     assert check_promises(problem, names(problem, plan), level, TrafficCosts()) == []
     assert check_promises(problem, names(problem, plan), level, costs) == []
     lopsided = [0, 1, 1, 1]
-    rate = {"load_distance_pct": PromisedFigure(100 * 2 / 12)}
+    rate = {"load_distance_pct": PromisedInterval(100 * 2 / 12)}
     # 4 + 1 record cost on one node, 4 + 1 + 1 + 1 on the other.
     assert check_promises(problem, names(problem, lopsided), rate, costs) == []
     assert check_promises(problem, names(problem, lopsided), rate, TrafficCosts()) != []
