@@ -116,6 +116,19 @@ def test_a_quiet_operator_raises_no_alarm_and_does_not_count_as_level():
     assert status_of(silent, "join") == {SkewStatus.QUIET}
 
 
+def test_a_skew_that_hardly_changes_the_load_of_a_node_is_quiet():
+    """All key groups of the operator on one node add 0.55 % to the mean load of a node."""
+    problem = hidden_skew()
+    load = np.array(problem.load)
+    load[:JOIN] = 0.008
+    little = replace(problem, load=load)
+    skew = skew_of(little, SkewRules(quiet_share=0.0065))
+    (found,) = (f for f in skew.findings if f.name == "join")
+    assert found.above_pct == pytest.approx(500.0)
+    assert found.status is SkewStatus.QUIET
+    assert skew_of(little, SkewRules(quiet_share=0.005)).skewed
+
+
 def test_an_operator_that_noise_cannot_be_told_from_is_quiet():
     problem = hidden_skew()
     error = np.zeros_like(problem.load)
