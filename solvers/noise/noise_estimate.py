@@ -31,7 +31,7 @@ LOWEST_RATIO, HIGHEST_RATIO = 0.1, 20.0
 NEWEST_SHARE = 0.25
 """Weight of this period beside the estimate of the snapshot before: noise is estimated over about
 seven periods."""
-MOST_TRUSTED = 0.9
+MOST_TRUSTED = 0.97
 """A key group's own variance counts at most so much beside the power law."""
 TREND_LEVEL = 0.001
 """A period without a trend is said to have one with this probability."""
