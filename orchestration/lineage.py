@@ -24,7 +24,7 @@ IN_FORCE = ("plans.routes", "plans.scaling", "plans.weights", *VERIFIED_BY)
 """Tables that a round reads beside its snapshot."""
 TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "measure": (
-        (*WINDOWS, *SNAPSHOT, *DRAFT, "plans.heads", "plans.acks"),
+        (*WINDOWS, *SNAPSHOT, *DRAFT, *VERIFIED_BY, "plans.heads", "plans.log"),
         ("plans.outcomes", "plans.log"),
     ),
     "condense": (

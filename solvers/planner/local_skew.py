@@ -69,7 +69,7 @@ class SkewRules:
     threshold_pct: float = 100.0
     """How far above the unavoidable a node may be, in percent of its fair share."""
     quiet_share: float = 0.02
-    """A part whose whole load is less than this share of a node's mean load is quiet."""
+    """A part that adds no more than this share to the mean load of a node is quiet."""
     alarm_chance: float = 0.005
     """Chance of an alarm from noise alone, over all nodes of all parts together."""
 
@@ -179,7 +179,7 @@ def local_skew(
     """
     expected = expected or Expected()
     edges = edges_with_traffic(problem)
-    loads = [*operator_loads(problem), *edge_loads(problem, edges)]
+    loads = [*_parts_of_whole(problem, rules), *edge_loads(problem, edges)]
     judge = _SkewJudge.of(problem, assignment, rules, len(loads))
     findings = [
         *_unknown(problem, expected),
@@ -191,6 +191,11 @@ def local_skew(
     measured = {edge.name for edge in edges}
     silent = [edge for edge in expected.edges if measured and edge not in measured]
     return LocalSkew(tuple(findings), _heavy_key_group(problem, rules, judge.sigmas), tuple(silent))
+
+
+def _parts_of_whole(problem: Problem, rules: SkewRules) -> list[LocalLoad]:
+    """The loads of operators, without one that is all of a resource: its skew is not hidden."""
+    return [load for load in operator_loads(problem) if load.job_share < 1.0 - rules.quiet_share]
 
 
 def _unknown(problem: Problem, expected: Expected) -> Iterator[SkewFinding]:
@@ -260,7 +265,8 @@ class _SkewJudge:
         if found is None:
             return blank
         names = self.racks[one[found.place]], self.racks[other[found.place]]
-        return self._judged(replace(blank, place=f"{names[0]} and {names[1]}"), found, 0.0)
+        blank = replace(blank, place=f"{names[0]} and {names[1]}")
+        return self._judged(blank, found, 0.0, edge.job_share)
 
     def _fair_by_rack(self, fair: FloatArray) -> FloatArray:
         """Fair share of each rack, from those of its nodes."""
@@ -291,15 +297,21 @@ class _SkewJudge:
             kind=load.kind, name=load.name, scope=scope, status=SkewStatus.LEVEL,
             place=names[found.place], resource=resource, load=load,
         )  # fmt: skip
-        return self._judged(blank, found, self._least(load, place, fair))
+        return self._judged(blank, found, self._least(load, place, fair), load.job_share)
 
-    def _judged(self, blank: SkewFinding, found: Concentration, least: float) -> SkewFinding:
+    def _judged(
+        self, blank: SkewFinding, found: Concentration, least: float, job_share: float
+    ) -> SkewFinding:
         noise = self.sigmas * found.sd_pct
         excess = found.above_pct - least
-        is_far = excess >= self.rules.threshold_pct * (1.0 - ROUNDING)
+        status = SkewStatus.LEVEL
+        if excess >= self.rules.threshold_pct * (1.0 - ROUNDING) and excess > noise:
+            # The excess, as a share of all load that the place has on average.
+            is_little = job_share * excess / 100.0 <= self.rules.quiet_share
+            status = SkewStatus.QUIET if is_little else SkewStatus.SKEWED
         return replace(
             blank,
-            status=SkewStatus.SKEWED if is_far and excess > noise else SkewStatus.LEVEL,
+            status=status,
             share_pct=100.0 * found.share,
             above_pct=found.above_pct,
             least_pct=least,

@@ -162,18 +162,19 @@ def _reason(
         )
     heavy = skew.heavy_key_group
     if heavy is not None:
-        key = _heaviest_key(request, request.problem.key_group_ids[heavy.key_group])
+        key = _heaviest_key(request, heavy.key_group)
         found.append(heavy_key_group_text(request.problem, heavy, key))
     return "; ".join([*found, *unknown_sentences(skew)])
 
 
-def _heaviest_key(request: SkewCheckRequest, key_group: str) -> str | None:
+def _heaviest_key(request: SkewCheckRequest, key_group: int) -> str | None:
     """The heaviest key of a key group, if keys were counted."""
-    operator_id, number = split_key_group_name(key_group)
+    operator_id = request.problem.operator_ids[key_group]
     rates = request.statistics.keys.get(operator_id, {})
     sizes = {operator.id: operator.key_groups for operator in request.policy.operators}
     if not rates or operator_id not in sizes:
         return None
+    _, number = split_key_group_name(request.problem.key_group_ids[key_group])
     routes = request.routing.get(operator_id, {})
     inside = {
         key: rate

@@ -231,7 +231,7 @@ class _FewestMoves:
         at.set(known)
 
     def _places_at(self, distance: float) -> IntArray:
-        """Return the places of a search that ends at a load distance, with the best plan's drains."""
+        """Return the places of a search that ends early, with the drains of the best plan."""
         remaining = self.clock.remaining()
         seconds = None if remaining is None else max(1e-3, EARLY_SHARE * remaining)
         found = search.solve(

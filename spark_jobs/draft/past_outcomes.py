@@ -11,6 +11,8 @@ from ballast.contracts.records import DraftSummary, Outcome, Promise
 from solvers.noise.calibration import PastOutcome
 
 WIRE_PER_RECORD = "wire_bytes_per_record"
+WITHOUT_NOISE_MODEL = ("bytes", "pause_s", "load_index_pct", "serialise_us")
+"""Figures whose intervals come from the spread of earlier outcomes alone."""
 VERSIONS_USED = 100
 """The newest versions whose outcomes count."""
 
@@ -25,7 +27,7 @@ class PastPlans:
 
 
 def figures_of_plan(plan: DraftSummary) -> dict[str, float]:
-    """The figures of a plan that have no noise model, by their names in plans.outcomes.
+    """The figures of a plan that it has columns for, by their names in plans.outcomes.
 
     The job measures moves, bytes and pause of rerouted keys with those of key groups. Plans of
     versions that could not route keys have NULL for them.
@@ -57,6 +59,7 @@ def past_outcomes(past: PastPlans, taken_at: datetime) -> dict[str, list[PastOut
         (plan.plan_id, name): value
         for plan in past.plans
         for name, value in figures_of_plan(plan).items()
+        if name in WITHOUT_NOISE_MODEL
     }
     found: dict[str, list[PastOutcome]] = defaultdict(list)
     for outcome in first_outcomes(past.outcomes, taken_at):

@@ -76,7 +76,8 @@ class _ComparedLoads:
 
     def by_node(self, values: FloatArray) -> FloatArray:
         """Sums over the key groups of each node, [N]."""
-        return np.bincount(self.node, weights=values, minlength=len(self.node_ids))
+        sums = np.bincount(self.node, weights=values, minlength=len(self.node_ids))
+        return np.asarray(sums, dtype=np.float64)
 
 
 def likely_reason(missed: Outcome, before: pa.Table, after: pa.Table) -> LikelyReason:

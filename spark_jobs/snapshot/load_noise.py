@@ -81,9 +81,9 @@ KEY_GROUP_NOISE: Mapping[str, NoiseColumnNames] = {
         "network_level_error_bytes_per_s",
     ),
 }
+"""By resource; the resources are those of snapshots.noise."""
 KEY_GROUP_LOADS = {"cpu": "cpu_load_cores", "network": "network_load_bytes_per_s"}
 """The column of the mean load, by resource."""
-"""By resource; the resources are those of snapshots.noise."""
 TRAFFIC_NOISE: Mapping[str, NoiseColumnNames] = {
     "records": NoiseColumnNames("records_window_sd_per_s", "records_mean_error_per_s")
 }

@@ -12,7 +12,13 @@ import pytest
 from ballast.contracts.identity import digest
 from ballast.contracts.records import Head
 from ballast.contracts.tables import TABLES
-from ballast.store.plans import read_assignment, read_head, read_log, read_plans
+from ballast.store.plans import (
+    read_assignment,
+    read_head,
+    read_log,
+    read_plans,
+    read_promises,
+)
 from ballast.store.table_schema import ensure_tables
 from ballast.store.tables import append, append_once, open_table, read_rows, table_exists
 from spark_jobs.publication.heads import compare_and_set, is_same
@@ -42,8 +48,9 @@ def tidy(settings, days=0):
 
 def drafted(settings, run_id, extra=2):
     return write_draft(
-        settings, POLICY, run_id, placement=uneven(POLICY, extra), head=read_head(settings, JOB)
-    )
+        settings, POLICY, run_id, placement=uneven(POLICY, extra), head=read_head(settings, JOB),
+        noise_pct=1.0,
+    )  # fmt: skip
 
 
 def snapshot_ids(settings):
@@ -121,6 +128,8 @@ def test_after_the_retention_of_plans_only_what_is_in_force_is_left_and_it_is_wh
     assert [row.plan_id for row in read_plans(settings, JOB)] == [waits]
     assert {row.plan_id for row in read_log(settings, JOB)} == {waits}
     assert read_assignment(settings, JOB, plans["one"].plan_id) == []
+    assert read_promises(settings, JOB, plans["one"].plan_id) == []
+    assert read_promises(settings, JOB, waits) != []
     assert check_jobs(settings, [JOB]) == []
     before = {name: open_table(settings, name).version() for name in TABLES}
     tidy(settings, days=4000)

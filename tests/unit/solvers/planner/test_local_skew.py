@@ -50,6 +50,16 @@ def test_one_operator_on_one_node_of_a_level_job_is_found():
     assert found.least_pct == pytest.approx(50.0)
 
 
+def test_the_only_operator_of_a_job_is_the_whole_job():
+    problem = hidden_skew()
+    alone = replace(problem, operator_ids=("one",) * problem.n_key_groups)
+    uneven = replace(alone, current=np.zeros_like(problem.current))
+    assert skew_of(uneven).findings == ()
+    load = np.array(problem.load)
+    load[[o != "join" for o in problem.operator_ids]] = 0.001
+    assert not [f for f in skew_of(replace(problem, load=load)).findings if f.name == "join"]
+
+
 def test_operators_that_are_spread_are_level():
     skew = skew_of(hidden_skew(join_on=range(6)))
     assert not skew.skewed
@@ -114,6 +124,19 @@ def test_a_quiet_operator_raises_no_alarm_and_does_not_count_as_level():
     assert status_of(skew, "join") == {SkewStatus.QUIET}
     silent = skew_of(replace(problem, load=np.where(load < 0.01, 0.0, load)))
     assert status_of(silent, "join") == {SkewStatus.QUIET}
+
+
+def test_a_skew_that_hardly_changes_the_load_of_a_node_is_quiet():
+    """All key groups of the operator on one node add 0.55 % to the mean load of a node."""
+    problem = hidden_skew()
+    load = np.array(problem.load)
+    load[:JOIN] = 0.008
+    little = replace(problem, load=load)
+    skew = skew_of(little, SkewRules(quiet_share=0.0065))
+    (found,) = (f for f in skew.findings if f.name == "join")
+    assert found.above_pct == pytest.approx(500.0)
+    assert found.status is SkewStatus.QUIET
+    assert skew_of(little, SkewRules(quiet_share=0.005)).skewed
 
 
 def test_an_operator_that_noise_cannot_be_told_from_is_quiet():

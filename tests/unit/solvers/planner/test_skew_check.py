@@ -15,6 +15,7 @@ from solvers.model.objective import Objective
 from solvers.model.result import SolverRun, Status, make_result
 from solvers.model.stop import Stop
 from solvers.planner.local_skew import SkewRules, SkewStatus, local_skew
+from solvers.planner.plan import PlanRequest, plan
 from solvers.planner.skew_check import SkewCheckRequest, check_local_skew
 from solvers.rebalance.solve import solve
 from solvers.verify.assignment import verify
@@ -82,6 +83,18 @@ def test_an_operator_on_one_node_of_a_level_job_gets_a_verified_plan(seed):
     assert check.reason.startswith("operator join has 100 % of its cpu load on node node-0")
     assert "this plan brings operator join from 500 to" in check.reason
     assert_verified(problem, check)
+
+
+def test_a_round_that_would_move_nothing_levels_the_operator():
+    found = plan(
+        PlanRequest(
+            problem=hidden_skew(), objective=Objective(), policy=POLICY, budget=Budget(), stop=STOP
+        )
+    )
+    assert found.result.moves > 0
+    assert found.skew is not None
+    assert found.skew.levelled is not None
+    assert "without that: no plan within the budget is better" in found.result.reason
 
 
 def test_equal_loads_are_levelled_by_exchanges():

@@ -77,3 +77,9 @@ def test_a_pause_is_compared_with_the_plans_own_figure_and_not_with_the_correcte
     rows, promises = [outcome(1, 5, 4.0, "pause_s")], [promise(1, "pause_s")]
     (found,) = past(rows, promises, pause_s=1.5, route_pause_s=0.5)["pause_s"]
     assert (found.expected, found.measured) == (2.0, 4.0)
+
+
+def test_bytes_between_nodes_have_a_noise_model_and_are_calibrated_like_loads() -> None:
+    name = "wire_bytes_per_s"
+    (found,) = past([outcome(1, 5, 4.0, name)], [promise(1, name)], wire_bytes_per_s=1.5)[name]
+    assert found == PastOutcome(3.0, 2.0, 5.0, 1.2, 0.8, 4.0)

@@ -127,7 +127,9 @@ def test_records_that_become_remote_are_in_the_expected_loads(settings: Settings
     assert sum(nodes) == pytest.approx(8 * 0.1 + remote * 10 * 0.02)
 
 
-def test_the_promises_are_no_part_of_the_content(settings: Settings, policy: JobPolicy) -> None:
+def test_the_promises_are_no_part_of_the_content(settings: Settings) -> None:
+    """Of two exact plans for the same loads one knows the noise, and promises more."""
+    policy = small_policy(JOB, solver={"precision": "exact"})
     quiet = write_snapshot(settings, policy, "quiet", placement=uneven(policy), noise_pct=None)
     draft = drafted(settings, policy, placement=uneven(policy), noise_pct=1.0)
     plain = make_draft(settings, quiet, OPTIONS)
