@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 
@@ -147,7 +147,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _names_of(known: Sequence[str] | dict[str, object]) -> object:
+def _names_of(known: Collection[str]) -> Callable[[str], list[str]]:
     def names(text: str) -> list[str]:
         unknown = [name for name in text.split(",") if name not in known]
         if unknown:

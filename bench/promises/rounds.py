@@ -118,9 +118,7 @@ class SimulatedJob:
     def problem(self, past: FloatArray) -> Problem:
         """The problem of a period, with the noise of its loads."""
         estimate = estimate_loads("cpu", past, self.placement, self.nodes, self.earlier)
-        self.earlier = EarlierEstimate(
-            estimate.mean, estimate.key_groups.window_sd, self.placement, estimate.resource
-        )
+        self.earlier = EarlierEstimate(estimate, self.placement)
         return problem_of(self.source, self.placement, estimate, self.precision)
 
     def level(self) -> None:
@@ -189,12 +187,16 @@ def problem_of(
 ) -> Problem:
     """The problem of a job. Today's rule knows no noise."""
     groups, nodes = len(placement), len(source.capacity)
-    noise = load_noise(
-        ("cpu",),
-        estimate.key_groups.window_sd[:, None],
-        estimate.key_groups.mean_error[:, None],
-        (estimate.resource,),
-    )
+    found, load, noise = estimate.key_groups, estimate.mean, None
+    if precision == MEASURED and estimate.resource.is_known:
+        load = found.level
+        noise = load_noise(
+            ("cpu",),
+            found.window_sd[:, None],
+            found.mean_error[:, None],
+            (estimate.resource,),
+            level_error=found.level_error[:, None],
+        )
     return Problem(
         node_ids=tuple(f"node-{i}" for i in range(nodes)),
         resources=("cpu",),
@@ -202,10 +204,10 @@ def problem_of(
         node_state=("alive",) * nodes,
         key_group_ids=tuple(f"kg/{k}" for k in range(groups)),
         operator_ids=("kg",) * groups,
-        load=estimate.mean[:, None],
+        load=load[:, None],
         state_bytes=source.state_bytes,
         current=placement,
-        noise=noise if precision == MEASURED else None,
+        noise=noise,
     )
 
 

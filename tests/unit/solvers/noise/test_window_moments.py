@@ -27,6 +27,10 @@ def moments_of(loads: np.ndarray, earlier: EarlierLoads | None = None) -> KeyGro
     return key_group_moments(loads, factors_of(loads), earlier)
 
 
+def earlier_of(mean: np.ndarray, window_sd: np.ndarray) -> EarlierLoads:
+    return EarlierLoads(mean, mean, window_sd, window_sd, WINDOWS)
+
+
 def test_what_all_key_groups_have_in_common_is_no_noise_of_theirs() -> None:
     loads = windows_of(1, own=0.0, common=0.5)
     assert moments_of(loads).variance == pytest.approx(np.zeros(GROUPS))
@@ -98,7 +102,7 @@ def test_independent_windows_have_the_same_power_in_slow_waves() -> None:
 def test_sums_of_chunks_add_up_to_those_of_all() -> None:
     loads = windows_of(6)
     factors = factors_of(loads)
-    earlier = EarlierLoads(loads.mean(axis=1) * 1.1, loads.std(axis=1), WINDOWS)
+    earlier = earlier_of(loads.mean(axis=1) * 1.1, loads.std(axis=1))
     total = MomentSums()
     for part in (slice(0, 50), slice(50, GROUPS)):
         total += moment_sums(key_group_moments(loads[part], factors, earlier.rows(part)))
@@ -109,7 +113,7 @@ def test_sums_of_chunks_add_up_to_those_of_all() -> None:
 
 def test_key_groups_that_moved_say_nothing_of_changes() -> None:
     loads = windows_of(7)
-    unknown = EarlierLoads(np.full(GROUPS, np.nan), loads.std(axis=1), WINDOWS)
+    unknown = earlier_of(np.full(GROUPS, np.nan), loads.std(axis=1))
     sums = moment_sums(moments_of(loads, unknown))
     assert (sums.change, sums.change_variance) == (0.0, 0.0)
 
@@ -119,6 +123,6 @@ def test_a_load_that_really_moved_counts_for_at_most_three_standard_deviations()
     mean = loads.mean(axis=1)
     mean[3] *= 100.0
     own = np.sqrt(moments_of(loads).variance)
-    sums = moment_sums(moments_of(loads, EarlierLoads(mean, own, WINDOWS)))
+    sums = moment_sums(moments_of(loads, earlier_of(mean, own)))
     assert sums.change <= 9.0 * own[3] ** 2 + 1e-9
     assert sums.change > 8.0 * own[3] ** 2
