@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import SnapshotNoise
-from ballast.contracts.tables import TOO_FEW
+from ballast.contracts.tables import MEASURED, TOO_FEW
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -32,11 +32,19 @@ class ResourceColumns:
     """The standard deviation of the load from window to window; None for a resource whose load is
     a state of the newest window, and no mean over windows."""
     mean_error: str | None = None
+    level: str | None = None
+    """The load that is expected from this period and those before."""
+    level_error: str | None = None
 
 
 RESOURCES: Mapping[str, ResourceColumns] = {
     "cpu": ResourceColumns(
-        "cpu_load_cores", "cpu_capacity_cores", "cpu_window_sd_cores", "cpu_mean_error_cores"
+        "cpu_load_cores",
+        "cpu_capacity_cores",
+        "cpu_window_sd_cores",
+        "cpu_mean_error_cores",
+        "cpu_level_cores",
+        "cpu_level_error_cores",
     ),
     "memory": ResourceColumns("memory_load_bytes", "memory_capacity_bytes"),
     "network": ResourceColumns(
@@ -44,6 +52,8 @@ RESOURCES: Mapping[str, ResourceColumns] = {
         "network_capacity_bytes_per_s",
         "network_window_sd_bytes_per_s",
         "network_mean_error_bytes_per_s",
+        "network_level_bytes_per_s",
+        "network_level_error_bytes_per_s",
     ),
 }
 
@@ -91,6 +101,9 @@ class NoiseColumns:
     """A row for each key group, a column for each resource."""
     mean_error: Floats
     """As ``window_sd``."""
+    level_error: Floats
+    """As ``window_sd``: the standard errors of the problem's loads. Equal to ``mean_error`` where
+    the loads are means of the period."""
     rows: tuple[SnapshotNoise, ...]
     """A row for each resource whose noise was estimated."""
     traffic_window_sd: Floats | None = None
@@ -102,6 +115,9 @@ def problem_columns(
     policy: JobPolicy, key_groups: pa.Table, nodes: pa.Table, traffic: pa.Table
 ) -> ProblemColumns:
     """Return the problem in the rows of a snapshot; the order of the rows does not matter.
+
+    Loads are means of the period. If the precision of plans is ``measured``, they are the expected
+    loads from this period and those before, where the snapshot has them.
 
     Raises:
         InvalidInput: a capacity is missing, or a row names a node or key group that is missing.
@@ -118,7 +134,7 @@ def problem_columns(
         node_state=tuple(nodes["state"].to_pylist()),
         key_group_ids=tuple(names.to_pylist()),
         operator_ids=tuple(key_groups["operator_id"].to_pylist()),
-        load=_matrix(key_groups, [RESOURCES[name].load for name in objective.resources]),
+        load=_loads(policy, key_groups),
         state_bytes=key_groups["state_bytes"].to_numpy(),
         current=_node_indices(names, key_groups["node_id"], nodes["node_id"]),
         rack=tuple(nodes["rack"].to_pylist()),
@@ -130,6 +146,24 @@ def problem_columns(
         traffic_to=None if flows is None else flows.target,
         traffic_rate=None if flows is None else flows.rate,
     )
+
+
+def _loads(policy: JobPolicy, key_groups: pa.Table) -> Floats:
+    """The loads by key group and resource; a key group without an expected load has its mean."""
+    found = [RESOURCES[name] for name in policy.objective.resources]
+    load = _matrix(key_groups, [of.load for of in found])
+    for r, of in enumerate(found):
+        level = _numbers(key_groups, of.level) if policy.solver.precision == MEASURED else None
+        if level is not None:
+            load[:, r] = np.where(np.isfinite(level), level, load[:, r])
+    return load
+
+
+def _numbers(rows: pa.Table, column: str | None) -> Floats | None:
+    """The values of a column, NaN for NULL; None if the rows do not have it."""
+    if column is None or column not in rows.column_names:
+        return None
+    return np.array(rows[column].to_numpy(), dtype=np.float64)
 
 
 def _in_order(key_groups: pa.Table) -> pa.Table:
@@ -169,10 +203,18 @@ def noise_columns(
     if noise_reason(policy, key_groups, rows):
         return None
     ordered = _in_order(key_groups)
-    found = [_load_noise(ordered, RESOURCES[name]) for name in policy.objective.resources]
+    resources = [RESOURCES[name] for name in policy.objective.resources]
+    found = [_load_noise(ordered, of) for of in resources]
+    mean_error = np.column_stack([error for _, error in found])
+    level_error = mean_error.copy()
+    for r, of in enumerate(resources):
+        known = _numbers(ordered, of.level_error) if policy.solver.precision == MEASURED else None
+        if known is not None:
+            level_error[:, r] = np.where(np.isfinite(known), known, mean_error[:, r])
     return NoiseColumns(
         window_sd=np.column_stack([window_sd for window_sd, _ in found]),
-        mean_error=np.column_stack([mean_error for _, mean_error in found]),
+        mean_error=mean_error,
+        level_error=level_error,
         rows=tuple(row for row in rows if row.resource in policy.objective.resources),
         traffic_window_sd=_traffic_noise(traffic, "records_window_sd_per_s"),
         traffic_mean_error=_traffic_noise(traffic, "records_mean_error_per_s"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ballast.contracts.errors import PolicyError
-from ballast.contracts.planning_state import PlanningState, planning_state
+from ballast.contracts.planning_state import LOAD_DISTANCE, PlanningState, planning_state
 from ballast.contracts.policy import ThresholdPolicy, load_policy, policy_from_json
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_log, read_outcomes
@@ -14,7 +14,8 @@ def read_planning_state(settings: Settings, job: str) -> PlanningState:
     """Return whether the job plans by itself, by the rows and the policy as they are now."""
     # The log first: an event that follows from outcomes is written after them.
     log = read_log(settings, job)
-    return planning_state(log, read_outcomes(settings, job), stop_after_of(settings, job))
+    outcomes = read_outcomes(settings, job, figures=[LOAD_DISTANCE])
+    return planning_state(log, outcomes, stop_after_of(settings, job))
 
 
 def stop_after_of(settings: Settings, job: str) -> int | None:

@@ -30,7 +30,7 @@ from ballast.contracts.records import (
     WorkerWeight,
 )
 from ballast.contracts.settings import Settings
-from ballast.store.tables import open_table, read_rows, rows_of, table_exists
+from ballast.store.tables import Filter, open_table, read_rows, rows_of, table_exists
 
 T = TypeVar("T", bound=Record)
 
@@ -168,9 +168,20 @@ def of_region(acks: Sequence[Ack], region_id: str | None = None) -> list[Ack]:
     return [row for row in acks if row.region_id == region_id]
 
 
-def read_outcomes(settings: Settings, job: str, version: int | None = None) -> list[Outcome]:
-    """Return the promised and measured figures of a version, or of all; oldest first."""
-    where = [("version", "=", version)] if version is not None else []
+def read_outcomes(
+    settings: Settings, job: str, version: int | None = None, figures: Sequence[str] = ()
+) -> list[Outcome]:
+    """Return promised and measured figures, oldest first.
+
+    Args:
+        settings: where the warehouse is.
+        job: the job.
+        version: the version; all versions by default.
+        figures: names of figures; all by default. Every run adds a row for each node, so whoever
+            reads all versions should name what it needs.
+    """
+    where: list[Filter] = [("version", "=", version)] if version is not None else []
+    where += [("figure", "in", list(figures))] if figures else []
     rows = _records(Outcome, settings, job, *where)
     return sorted(rows, key=lambda row: (row.measured_at, row.figure))
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from ballast.contracts.policy import JobPolicy, load_policy
+from ballast.contracts.tables import EXACT, MEASURED
 from bench.common.seeds import ROOT
 from bench.promises.load_sources import LoadSource
 from solvers.model import metrics
@@ -27,10 +27,12 @@ from solvers.noise.promise import (
     load_distance_promise,
 )
 from solvers.planner.plan import Plan, PlanRequest, plan
+from solvers.rebalance import fewest_moves, search
 
-STEPS = 20
+STEPS = 3
 """Steps of the search: the same seeds give the same plans on any machine."""
-EXACT, MEASURED = "exact", "measured"
+METHODS = {EXACT: search.NAME, MEASURED: fewest_moves.NAME}
+"""What ``auto`` runs for plans of this size, without the MILP, which has no steps to stop by."""
 
 
 def policy_with(precision: str) -> JobPolicy:
@@ -53,8 +55,8 @@ class PromiseRound:
     low: float | None
     high: float | None
     measured: float
-    oracle_low: float
-    oracle_high: float
+    oracle_low: float | None
+    oracle_high: float | None
     reason: str
 
     @property
@@ -83,7 +85,11 @@ class SimulatedJob:
         self.rng = np.random.default_rng([self.seed, 18])
         self.earlier: EarlierEstimate | None = None
 
-    def round(self) -> PromiseRound:
+    @property
+    def nodes(self) -> int:
+        return len(self.source.capacity)
+
+    def round(self, *, with_oracle: bool = False) -> PromiseRound:
         """One round: the past period, a plan, the next period."""
         past, following = (loads * self.shift[:, None] for loads in self.source.next_round())
         problem = self.problem(past)
@@ -92,7 +98,7 @@ class SimulatedJob:
         promise = self._promise(found)
         after = replace(problem, load=following.mean(axis=1)[:, None], noise=None)
         measured = metrics.load_distance(after, assignment)
-        low, high = self._oracle(after, assignment)
+        low, high = self._oracle(after, assignment) if with_oracle else (None, None)
         self._learn(promise, measured)
         self.placement = assignment.copy()
         return PromiseRound(
@@ -111,11 +117,8 @@ class SimulatedJob:
 
     def problem(self, past: FloatArray) -> Problem:
         """The problem of a period, with the noise of its loads."""
-        nodes = len(self.source.capacity)
-        estimate = estimate_loads("cpu", past, self.placement, nodes, self.earlier)
-        self.earlier = EarlierEstimate(
-            estimate.mean, estimate.key_groups.window_sd, self.placement, estimate.resource
-        )
+        estimate = estimate_loads("cpu", past, self.placement, self.nodes, self.earlier)
+        self.earlier = EarlierEstimate(estimate, self.placement)
         return problem_of(self.source, self.placement, estimate, self.precision)
 
     def level(self) -> None:
@@ -123,7 +126,10 @@ class SimulatedJob:
         mean = self.source.true_mean() * self.shift
         estimate = estimate_loads("cpu", mean[:, None], self.placement, len(self.source.capacity))
         problem = problem_of(self.source, self.placement, estimate, EXACT)
-        request = replace(self._request(problem), budget=Budget(), policy=policy_with(EXACT))
+        request = replace(
+            self._request(problem), budget=Budget(), policy=policy_with(EXACT),
+            method=METHODS[EXACT], precision=EXACT,
+        )  # fmt: skip
         self.placement = plan(request).result.assignment.copy()
 
     def disturb(self, moves: int) -> None:
@@ -141,7 +147,8 @@ class SimulatedJob:
             budget=Budget(moves=budgets.moves),
             stop=Stop(steps=STEPS),
             seed=self.seed,
-            method="search",
+            method=METHODS[self.precision],
+            precision=self.precision,
         )
 
     def _promise(self, found: Plan) -> FigurePromise:
@@ -180,12 +187,16 @@ def problem_of(
 ) -> Problem:
     """The problem of a job. Today's rule knows no noise."""
     groups, nodes = len(placement), len(source.capacity)
-    noise = load_noise(
-        ("cpu",),
-        estimate.key_groups.window_sd[:, None],
-        estimate.key_groups.mean_error[:, None],
-        (estimate.resource,),
-    )
+    found, load, noise = estimate.key_groups, estimate.mean, None
+    if precision == MEASURED and estimate.resource.is_known:
+        load = found.level
+        noise = load_noise(
+            ("cpu",),
+            found.window_sd[:, None],
+            found.mean_error[:, None],
+            (estimate.resource,),
+            level_error=found.level_error[:, None],
+        )
     return Problem(
         node_ids=tuple(f"node-{i}" for i in range(nodes)),
         resources=("cpu",),
@@ -193,10 +204,10 @@ def problem_of(
         node_state=("alive",) * nodes,
         key_group_ids=tuple(f"kg/{k}" for k in range(groups)),
         operator_ids=("kg",) * groups,
-        load=estimate.mean[:, None],
+        load=load[:, None],
         state_bytes=source.state_bytes,
         current=placement,
-        noise=noise if precision == MEASURED else None,
+        noise=noise,
     )
 
 
@@ -207,13 +218,3 @@ def load_distances(means: FloatArray, assignment: IntArray, capacity: FloatArray
     loads = means @ on_node / capacity
     mean = means.sum(axis=1) / capacity.sum()
     return np.asarray(100 * np.abs(loads / mean[:, None] - 1).max(axis=1))
-
-
-def run_rounds(job: SimulatedJob, count: int, *, disturbed: int = 0) -> Sequence[PromiseRound]:
-    """So many rounds; every other one starts with so many key groups on nodes at random."""
-    rounds = []
-    for number in range(count):
-        if disturbed and number % 2 == 0:
-            job.disturb(disturbed)
-        rounds.append(job.round())
-    return rounds

@@ -20,7 +20,7 @@ from solvers.model.noise import LoadNoise
 from solvers.model.problem import IntArray, Problem
 from solvers.model.stop import Stop
 from solvers.noise.load_distance import next_load_distance
-from solvers.rebalance.fewest_moves import tolerance_of
+from solvers.rebalance.fewest_moves import FewestMovesParams, tolerance_of
 from solvers.rebalance.fewest_moves_search import Goal, lower, undo_needless
 from solvers.rebalance.noise_potential import NodeTerms, NoisyPlacement
 from solvers.rebalance.search_arrays import Layout
@@ -29,7 +29,8 @@ from solvers.rebalance.solve import solve
 WINDOW_SD, WILD_SHARE, WILD_FACTOR = 0.14, 0.05, 4.0
 WINDOWS, PERIOD_VARIANCE_RATIO, NODE_VARIANCE_RATIO = 12, 1.5, 1.3
 BEST_STEPS = 60
-TOLERANCES = (0.05, 0.1, 0.25, 0.5)
+DEFAULT = FewestMovesParams().tolerance
+TOLERANCES = (0.02, DEFAULT, 0.1, 0.25, 0.5)
 BISECTIONS = 7
 
 
@@ -94,7 +95,7 @@ def _searched(
     of: NoisyInstance, start: IntArray, step: Callable[[NoisyPlacement, Callable[[], bool]], None]
 ) -> IntArray:
     layout = Layout.of(of.problem, Budget())
-    terms = NodeTerms.of(of.problem, layout, of.level(0.1))
+    terms = NodeTerms.of(of.problem, layout, of.level(DEFAULT))
     at = NoisyPlacement(terms, layout.places_of(start), layout.fixed.home, np.inf)
     step(at, lambda: False)
     return layout.assignment_of(at.place)
@@ -108,7 +109,7 @@ def _smaller_budget(of: NoisyInstance) -> IntArray:
         middle = (low + high) // 2
         stop = Stop(steps=BEST_STEPS // 4)
         plan = solve(of.problem, Budget(moves=middle), stop, method="search").assignment
-        if next_load_distance(of.problem, plan).median <= of.level(0.1):
+        if next_load_distance(of.problem, plan).median <= of.level(DEFAULT):
             found, high = plan, middle
         else:
             low = middle
@@ -118,9 +119,9 @@ def _smaller_budget(of: NoisyInstance) -> IntArray:
 METHODS: dict[str, Callable[[NoisyInstance], IntArray]] = {
     "the least load distance (exact)": lambda of: of.exact,
     "Flux": _flux,
-    "search, least budget of moves that is enough (0.1)": _smaller_budget,
-    "best plan, needless moves taken back (0.1)": _taken_back,
-    "moves from the current placement (0.1)": _forward,
+    "search, least budget of moves that is enough (0.05)": _smaller_budget,
+    "best plan, needless moves taken back (0.05)": _taken_back,
+    "moves from the current placement (0.05)": _forward,
     **{
         f"fewest_moves, tolerance {share:g}": lambda of, share=share: _fewest(of, share)  # type: ignore[misc]
         for share in TOLERANCES

@@ -18,7 +18,13 @@ from solvers.model.problem import FloatArray, IntArray
 
 
 def two_choices(key: bytes, n_servers: int) -> tuple[int, int]:
-    """Return h1 and h2 of a key; like other independent hashes they can be equal."""
+    """Return h1 and h2 of a key; like other independent hashes they can be equal.
+
+    Raises:
+        InvalidInput: there is no server.
+    """
+    if n_servers < 1:
+        raise InvalidInput(f"n_servers is {n_servers}", allowed="a number >= 1")
     return fingerprint(key, 1) % n_servers, fingerprint(key, 2) % n_servers
 
 
@@ -37,7 +43,7 @@ class TwoChoices:
     @classmethod
     def hashed(cls, keys: Sequence[bytes], n_servers: int) -> TwoChoices:
         """By two hashes of each key, which may agree."""
-        pairs = [two_choices(key, n_servers) for key in keys] if n_servers > 0 else []
+        pairs = [two_choices(key, n_servers) for key in keys]
         return cls(np.array(pairs, dtype=np.int64).reshape(-1, 2).T, n_servers)
 
     @classmethod

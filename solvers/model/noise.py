@@ -16,13 +16,6 @@ _NOT_NEGATIVE = (
     "mean_error", "period_sd", "traffic_error", "traffic_period_sd", "common_period_sd",
 )  # fmt: skip
 
-PRIOR_NODES = 8.0
-"""Weight of what is known of a placement in force before any node is seen, in nodes."""
-PRIOR_SPREAD = 3.0
-"""Squared deviation of a node under the placement in force, in units of its noise, before it is
-seen: 1 for the noise of this period, 1 for that of the period by which the placement was made
-level, and 1 for what has moved since."""
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LoadNoise:

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.stats import t as student  # type: ignore[import-untyped]
 
 from solvers.model import metrics
-from solvers.model.problem import FloatArray, IntArray, Problem
+from solvers.model.noise import LoadNoise
+from solvers.model.problem import IntArray, Problem
 from solvers.noise.load_distance import LoadDistanceDistribution
 
 LOOKS = 10
@@ -25,8 +26,8 @@ class GainEvidence:
     """What the noise of the loads says of a plan's gain."""
 
     gain_pct: float
-    """How far the placement in force is above what the plan will truly have, in percent of the
-    mean, for the node with the most evidence."""
+    """How much further from the mean the node with the most evidence is than any node will be
+    with the plan, in percent of the mean."""
     noise_pct: float
     """The gain that noise alone reaches with the chance that the policy allows."""
     chance: float
@@ -41,11 +42,11 @@ class GainEvidence:
 def gain_evidence(
     problem: Problem, assignment: IntArray, min_chance: float, *, after: Problem | None = None
 ) -> GainEvidence:
-    """Evidence that some node is truly further from the mean than it would be with a plan.
+    """Evidence that some node is truly further from the mean than any node with the plan.
 
-    Null hypothesis: no node is further from the mean than the load distance that the plan is
-    expected to truly have. The largest of all nodes' statistics is compared with its
-    distribution under this hypothesis, so that the choice among many plans costs nothing.
+    Null hypothesis: no node is further from the mean than the load distance of the plan. The
+    largest of all nodes' statistics is compared with its distribution under this hypothesis, so
+    that the choice among many plans costs nothing.
 
     Args:
         problem: as it was measured; its noise is that of the loads.
@@ -59,58 +60,35 @@ def gain_evidence(
     noise = problem.noise
     if noise is None:
         return GainEvidence(0.0, 0.0, 1.0, True, 0, "the noise of the loads is not known")
-    question = _Question(
-        _true_load_distance(problem, problem.current, noise.error_variance),
-        _true_load_distance(after or problem, assignment, noise.error_variance),
-    )
-    if not len(question.now.deviation):
+    now = _true_load_distance(problem, noise)
+    count = len(now.deviation)
+    if not count:
         return GainEvidence(0.0, 0.0, 0.0, False, None, "no node has a load to level")
-    gain, sd = question.strongest(1.0)
-    limit = _limit(len(question.now.deviation), min_chance)
+    gain, sd = _strongest(now, metrics.load_distance(after or problem, assignment))
+    limit = _limit(count, min_chance)
     is_real = gain > 0 and gain >= limit * sd
-    needed = 0 if is_real else question.windows_needed(limit, noise.windows)
+    needed = 0 if is_real else _windows_needed(gain, limit * sd, noise.windows)
     text = _text(gain, limit * sd, noise.windows, needed, is_real=is_real)
-    chance = _chance(gain, sd, len(question.now.deviation))
-    return GainEvidence(gain, limit * sd, chance, is_real, needed, text)
+    return GainEvidence(gain, limit * sd, _chance(gain, sd, count), is_real, needed, text)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Question:
-    """The true load distance now and under the plan, given the estimated loads."""
+def _strongest(now: LoadDistanceDistribution, planned: float) -> tuple[float, float]:
+    """(gain, its standard deviation) of the node with the most evidence."""
+    gains, sd = np.abs(now.deviation) - planned, now.sd
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scores = np.where(sd > 0, gains / sd, np.where(gains > 0, np.inf, -np.inf))
+    best = int(np.argmax(scores))
+    return float(gains[best]), float(sd[best])
 
-    now: LoadDistanceDistribution
-    planned: LoadDistanceDistribution
 
-    def strongest(self, periods: float) -> tuple[float, float]:
-        """(gain, its standard deviation) of the node with the most evidence.
+def _windows_needed(gain: float, limit: float, windows: int) -> int | None:
+    """Further windows until noise does not reach the gain any more; None if it always does.
 
-        ``periods`` multiplies the windows, with deviations as they are now.
-        """
-        shrink = 1.0 / math.sqrt(periods)
-        planned = LoadDistanceDistribution(self.planned.deviation, self.planned.sd * shrink)
-        gains = np.abs(self.now.deviation) - planned.median
-        sd = self.now.sd * shrink
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scores = np.where(sd > 0, gains / sd, np.where(gains > 0, np.inf, -np.inf))
-        best = int(np.argmax(scores))
-        return float(gains[best]), float(sd[best])
-
-    def windows_needed(self, limit: float, windows: int) -> int | None:
-        """Further windows until the gain reaches the limit; None if it never does."""
-        if not self._is_told(MOST_PERIODS, limit):
-            return None
-        low, high = windows, MOST_PERIODS * windows
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._is_told(middle / windows, limit):
-                high = middle
-            else:
-                low = middle
-        return high - windows
-
-    def _is_told(self, periods: float, limit: float) -> bool:
-        gain, sd = self.strongest(periods)
-        return gain > 0 and gain >= limit * sd
+    The noise of a mean falls with the square root of the windows.
+    """
+    if gain * math.sqrt(MOST_PERIODS) < limit or gain <= 0:
+        return None
+    return max(1, math.ceil(windows * ((limit / gain) ** 2 - 1.0)))
 
 
 def _limit(count: int, min_chance: float) -> float:
@@ -129,16 +107,14 @@ def _chance(gain: float, sd: float, count: int) -> float:
     return max(0.0, 1.0 - LOOKS * by_noise)
 
 
-def _true_load_distance(
-    problem: Problem, assignment: IntArray, variance: FloatArray
-) -> LoadDistanceDistribution:
-    """The true load distance under an assignment, given the estimated loads."""
-    mean = metrics.mean_load(problem)
+def _true_load_distance(problem: Problem, noise: LoadNoise) -> LoadDistanceDistribution:
+    """The true load distance of the placement in force, given the estimated loads."""
+    mean, variance = metrics.mean_load(problem), noise.error_variance
     used = problem.staying[:, None] & problem.balanced_mask & (mean > 0)
-    deviation = 100.0 * metrics.weighted_deviation(problem, assignment)
+    deviation = 100.0 * metrics.weighted_deviation(problem, problem.current)
     sd = np.zeros_like(deviation)
     for r in np.flatnonzero(mean > 0):
-        sums = np.bincount(assignment, weights=variance[:, r], minlength=problem.n_nodes)
+        sums = np.bincount(problem.current, weights=variance[:, r], minlength=problem.n_nodes)
         unit = problem.capacity[:, r] * mean[r] / problem.weights[r]
         sd[:, r] = 100.0 * np.sqrt(sums) / unit
     return LoadDistanceDistribution(deviation[used], sd[used])

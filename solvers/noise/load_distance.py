@@ -82,14 +82,40 @@ def next_load_distance(
 
 def node_sd(problem: Problem, assignment: IntArray, after: Problem | None = None) -> FloatArray:
     """[N, R]: standard deviation of a node's deviation next period, in percent of the mean."""
-    noise = problem.noise
-    sd = np.zeros((problem.n_nodes, problem.n_resources))
-    if noise is None:
-        return sd
+    mean, sd = metrics.mean_load(after or problem), np.sqrt(node_variance(problem, assignment))
+    scale = np.divide(problem.weights, mean, out=np.zeros_like(mean), where=mean > 0)
+    return np.asarray(100.0 * sd * scale / problem.capacity)
+
+
+def next_load_distance_points(
+    problem: Problem, assignment: IntArray, after: Problem | None = None
+) -> LoadDistanceDistribution:
+    """The same in points of load, which contains what all key groups have in common."""
     after = after or problem
-    mean, variance = metrics.mean_load(after), noise.variance
-    for r in np.flatnonzero(mean > 0):
-        sums = np.bincount(assignment, weights=variance[:, r], minlength=problem.n_nodes)
-        scale = problem.weights[r] / (problem.capacity[:, r] * mean[r])
-        sd[:, r] = 100.0 * np.sqrt(sums) * scale
-    return sd
+    mean = metrics.mean_load(after)
+    used = problem.staying[:, None] & problem.balanced_mask & (mean > 0)
+    loads = metrics.node_loads(after, assignment)
+    deviation = 100.0 * (loads - mean)
+    own = 100.0 * np.sqrt(node_variance(problem, assignment)) / problem.capacity
+    return LoadDistanceDistribution(
+        deviation[used], np.hypot(own, deviation * common_sd(problem))[used]
+    )
+
+
+def node_variance(problem: Problem, assignment: IntArray) -> FloatArray:
+    """[N, R]: variance of the loads of nodes next period, without what all have in common."""
+    if problem.noise is None:
+        return np.zeros((problem.n_nodes, problem.n_resources))
+    columns = [
+        np.bincount(assignment, weights=column, minlength=problem.n_nodes)
+        for column in problem.noise.variance.T
+    ]
+    return np.stack(columns, axis=1)
+
+
+def common_sd(problem: Problem) -> FloatArray:
+    """[R]: relative standard deviation of the total load from this period to the next."""
+    noise = problem.noise
+    if noise is None or noise.common_period_sd is None:
+        return np.zeros(problem.n_resources)
+    return noise.common_period_sd

@@ -26,6 +26,7 @@ def load_noise(
     mean_error: FloatArray,
     rows: Sequence[ResourceNoise],
     traffic: TrafficNoise | None = None,
+    level_error: FloatArray | None = None,
 ) -> LoadNoise | None:
     """The noise of a problem's loads.
 
@@ -36,6 +37,8 @@ def load_noise(
         mean_error: [G, R], stored standard errors of the means; NaN if unknown.
         rows: stored rows of resources; a resource that has no noise needs none.
         traffic: the noise of the edges; None if unknown.
+        level_error: [G, R], stored standard errors of the levels, if the loads are levels, not
+            means.
 
     Returns:
         The noise; None if that of any resource is unknown, because the snapshot was written
@@ -46,7 +49,8 @@ def load_noise(
     known = [row for row in found if row is not None]
     if not known or not all(row.is_known for row in known):
         return None
-    if not (np.isfinite(window_sd).all() and np.isfinite(mean_error).all()):
+    error = mean_error if level_error is None else level_error
+    if not all(bool(np.isfinite(values).all()) for values in (window_sd, mean_error, error)):
         return None
     windows = min(row.windows for row in known)
     ratio = np.array([1.0 if row is None else row.node_variance_ratio for row in found])
@@ -56,7 +60,7 @@ def load_noise(
     )
     common = np.array([0.0 if row is None else row.common_sd_pct / 100.0 for row in found])
     return LoadNoise(
-        mean_error=np.asarray(mean_error, dtype=np.float64),
+        mean_error=np.asarray(error, dtype=np.float64),
         period_sd=_period_sd(window_sd, mean_error, period / windows),
         node_variance_ratio=ratio,
         windows=windows,

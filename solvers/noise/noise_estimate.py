@@ -31,8 +31,15 @@ LOWEST_RATIO, HIGHEST_RATIO = 0.1, 20.0
 NEWEST_SHARE = 0.25
 """Weight of this period beside the estimate of the snapshot before: noise is estimated over about
 seven periods."""
-MOST_TRUSTED = 0.9
+MOST_TRUSTED = 0.97
 """A key group's own variance counts at most so much beside the power law."""
+LEAST_DRIFT = 0.05
+"""Drift from period to period, over the error of a mean, that is assumed in any case: it bounds
+how many periods a level remembers, to about nine."""
+LARGEST_JUMP = 4.0
+"""A load that is further from its level than this many standard deviations has really moved."""
+JUMP_LEVEL = 0.01
+"""Nodes that have not moved are said to have with this probability a period."""
 TREND_LEVEL = 0.001
 """A period without a trend is said to have one with this probability."""
 TINY = 1e-12
@@ -80,13 +87,22 @@ class NoiseModel:
         """Whether there were enough windows for an estimate."""
         return self.busy_windows >= FEWEST_WINDOWS
 
+    @property
+    def drift_ratio(self) -> float:
+        """What loads move from one period to the next, over the variance of a window."""
+        beyond = max(0.0, self.period_variance_ratio - self.mean_variance_ratio)
+        return 2.0 * beyond / max(1, self.windows)
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class KeyGroupNoise:
     """The columns of a snapshot that say how far the load of each key group may be off."""
 
-    window_sd: FloatArray  # [G]; NaN if there were too few windows
-    mean_error: FloatArray  # [G]; NaN if there were too few windows
+    window_sd: FloatArray  # [G]; NaN if there were too few windows, as in all of them
+    mean_error: FloatArray  # [G]
+    level: FloatArray  # [G]
+    """Expected load: the mean of this period and, with less weight, of periods before."""
+    level_error: FloatArray  # [G]
     busy_windows: IntArray  # [G]
 
 
@@ -177,20 +193,51 @@ def _prior(sums: MomentSums, windows: WindowFactors) -> VariancePrior:
     return VariancePrior(0.5 * (y + z) + 0.5 * spread - slope * x, slope, own)
 
 
-def key_group_noise(moments: KeyGroupMoments, model: NoiseModel) -> KeyGroupNoise:
+def key_group_noise(
+    moments: KeyGroupMoments, model: NoiseModel, has_jumped: BoolArray | None = None
+) -> KeyGroupNoise:
     """The second pass over a chunk of key groups.
 
     Args:
         moments: what the first pass found.
         model: what all key groups have in common.
+        has_jumped: [G], key groups on nodes whose load really moved since the snapshot before;
+            None if there are none.
     """
     if not model.is_known:
         unknown = np.full(len(moments.mean), np.nan)
-        return KeyGroupNoise(unknown, unknown.copy(), moments.busy_windows)
+        return KeyGroupNoise(unknown, unknown, unknown, unknown, moments.busy_windows)
     variance = _drawn_variance(moments, model.prior)
     full = np.maximum(variance, moments.full_variance)
     error = full * model.mean_variance_ratio / model.windows
-    return KeyGroupNoise(np.sqrt(variance), np.sqrt(error), moments.busy_windows)
+    level, level_error = moments.mean, error
+    if moments.earlier is not None:
+        drift = np.maximum(model.drift_ratio * variance, LEAST_DRIFT * error)
+        level, level_error = _levels(moments.mean, error, drift, moments.earlier, has_jumped)
+    return KeyGroupNoise(
+        np.sqrt(variance), np.sqrt(error), level, np.sqrt(level_error), moments.busy_windows
+    )
+
+
+def _levels(
+    mean: FloatArray,
+    error: FloatArray,
+    drift: FloatArray,
+    earlier: EarlierLoads,
+    has_jumped: BoolArray | None,
+) -> tuple[FloatArray, FloatArray]:
+    """([G], [G]): levels after this period, and the variance of their errors [Kalman filter]."""
+    before = earlier.level_error**2 + drift
+    gap = mean - earlier.level
+    known = np.isfinite(before) & np.isfinite(gap)
+    known[known] = gap[known] ** 2 <= LARGEST_JUMP**2 * (before + error)[known]
+    if has_jumped is not None:
+        known &= ~has_jumped
+    total = before + error
+    weight = np.ones_like(mean)
+    np.divide(before, total, out=weight, where=known & (total > 0))
+    level = np.where(known, mean - (1 - weight) * np.where(known, gap, 0.0), mean)
+    return level, weight * error
 
 
 def _drawn_variance(moments: KeyGroupMoments, prior: VariancePrior) -> FloatArray:
@@ -304,39 +351,83 @@ class LoadEstimate:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class EarlierNodes:
+    """Sums over the key groups of each node that the snapshot before says something of."""
+
+    mean: FloatArray  # [N]
+    """Of their mean loads in this period."""
+    level: FloatArray  # [N]
+    """Of their levels then, in units of this period."""
+    level_variance: FloatArray  # [N]
+    """Of the squares of the errors of these."""
+
+
+def jumped_nodes(windows: WindowFactors, model: NoiseModel, nodes: EarlierNodes) -> BoolArray:
+    """[N]: nodes whose load really moved since the snapshot before.
+
+    A shift that is too small to show in a key group can be large for a node. Levels of its key
+    groups would follow it slowly, so they start anew.
+
+    Args:
+        windows: what the windows have in common.
+        model: what all key groups have in common.
+        nodes: the sums of nodes, in the order of ``windows.node_loads``.
+    """
+    ratio = 1.0 if model.earlier is None else model.earlier.node_variance_ratio
+    per_window = windows.variance(windows.residuals(windows.node_loads) * windows.damping)
+    known = per_window.sum() > 0
+    if not (known and model.is_known and model.earlier is not None):
+        return np.zeros(len(nodes.mean), dtype=bool)
+    # All nodes together are known better than each of them.
+    share = windows.node_loads.mean(axis=1)
+    typical = per_window.sum() * share / share.sum()
+    own = typical * (model.mean_variance_ratio / model.windows + model.drift_ratio)
+    variance = own + nodes.level_variance * ratio
+    gap = nodes.mean - nodes.level
+    freedom = (len(gap) - 1) * max(1, model.busy_windows - 1)
+    limit = float(student.isf(JUMP_LEVEL / (2 * len(gap)), max(1, freedom)))
+    return np.asarray((variance > 0) & (gap**2 > limit**2 * variance))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class EarlierEstimate:
     """The estimate of the snapshot before, of the same key groups in the same order."""
 
-    mean: FloatArray  # [G]
-    window_sd: FloatArray  # [G]
+    estimate: LoadEstimate
     node_of: IntArray  # [G]
-    resource: ResourceNoise
 
     def for_period(self, total: float, node_of: IntArray) -> EarlierLoads | None:
         """In units of a period with this total load; None if nothing was known."""
-        return earlier_loads(
-            self.mean,
-            self.window_sd,
-            self.node_of == node_of,
-            self.resource,
-            total / self.mean.sum() if self.mean.sum() > 0 else 0.0,
+        before, then = self.estimate, float(self.estimate.mean.sum())
+        columns = EarlierColumns(
+            before.mean,
+            before.key_groups.level,
+            before.key_groups.level_error,
+            before.key_groups.window_sd,
         )
+        scale = total / then if then > 0 else 0.0
+        return earlier_loads(columns, self.node_of == node_of, before.resource, scale)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class EarlierColumns:
+    """Columns of the snapshot before, for a chunk of key groups; NaN where it has none."""
+
+    mean: FloatArray  # [G]
+    level: FloatArray  # [G]
+    level_error: FloatArray  # [G]
+    window_sd: FloatArray  # [G]
 
 
 def earlier_loads(
-    mean: FloatArray,
-    window_sd: FloatArray,
-    is_at_home: BoolArray,
-    resource: ResourceNoise,
-    scale: float,
+    columns: EarlierColumns, is_at_home: BoolArray, resource: ResourceNoise, scale: float
 ) -> EarlierLoads | None:
     """What the snapshot before says of a chunk of key groups.
 
     Args:
-        mean: [G], mean loads then; NaN for key groups that it did not have.
-        window_sd: [G], standard deviations from window to window then; NaN if unknown.
+        columns: its columns.
         is_at_home: [G], whether the key group is on the node where it was.
-        resource: the row of ``snapshots.noise``.
+        resource: its row of ``snapshots.noise``.
         scale: total load now over total load then.
 
     Returns:
@@ -345,7 +436,11 @@ def earlier_loads(
     if not resource.is_known or scale <= 0:
         return None
     return EarlierLoads(
-        np.where(is_at_home, mean * scale, np.nan), window_sd * scale, resource.windows
+        mean=np.where(is_at_home, columns.mean * scale, np.nan),
+        level=np.where(is_at_home, columns.level * scale, np.nan),
+        level_error=columns.level_error * scale,
+        window_sd=columns.window_sd * scale,
+        windows=resource.windows,
     )
 
 
@@ -371,11 +466,27 @@ def estimate_loads(
         before = earlier.for_period(float(loads.mean(axis=1).sum()), node_of)
     moments = key_group_moments(loads, windows, before)
     model = noise_model(
-        moment_sums(moments), windows, earlier.resource if earlier is not None else None
+        moment_sums(moments), windows, earlier.estimate.resource if earlier is not None else None
     )
-    noise = key_group_noise(moments, model)
+    jumped = None
+    if before is not None:
+        nodes = earlier_nodes(moments.mean, before, node_of, n_nodes)
+        jumped = jumped_nodes(windows, model, nodes)[node_of]
+    noise = key_group_noise(moments, model, jumped)
     total = float(np.nansum(noise.window_sd**2))
     return LoadEstimate(moments.mean, noise, resource_noise(resource, windows, model, total))
+
+
+def earlier_nodes(
+    mean: FloatArray, earlier: EarlierLoads, node_of: IntArray, n_nodes: int
+) -> EarlierNodes:
+    """The sums of nodes, where all key groups are at hand."""
+    known = np.isfinite(earlier.level) & np.isfinite(earlier.level_error)
+
+    def sums(values: FloatArray) -> FloatArray:
+        return np.bincount(node_of[known], values[known], n_nodes).astype(np.float64)
+
+    return EarlierNodes(sums(mean), sums(earlier.level), sums(earlier.level_error**2))
 
 
 def node_window_loads(loads: FloatArray, node_of: IntArray, n_nodes: int) -> FloatArray:

@@ -13,8 +13,13 @@ from scipy.stats import t as student  # type: ignore[import-untyped]
 from solvers.model import metrics
 from solvers.model.problem import IntArray, Problem
 from solvers.noise.calibration import FREEDOM, IntervalFactors, PastOutcome, interval_factors
-from solvers.noise.load_distance import LoadDistanceDistribution
-from solvers.noise.node_prediction import NodePrediction, predict_nodes, total_sd
+from solvers.noise.load_distance import (
+    LoadDistanceDistribution,
+    common_sd,
+    next_load_distance,
+    next_load_distance_points,
+    node_variance,
+)
 
 OUTER, FAR = 0.05, 0.0005
 """Probability of each end of the 90 % and of the 99.9 % interval."""
@@ -86,10 +91,9 @@ def plan_promises(request: PlanPromiseRequest) -> tuple[FigurePromise, ...]:
         Load distance in percent and in points, CPU load of each node that stays, the collocation
         factor if there is traffic, and the further figures of the request.
     """
-    nodes = predict_nodes(request.problem, request.assignment, request.after)
     return (
-        _load_distance(request, nodes),
-        _load_distance_points(request, nodes),
+        load_distance_promise(request),
+        _load_distance_points(request),
         *_node_loads(request),
         *_collocation(request),
         *(_further(request, each) for each in request.figures),
@@ -98,8 +102,8 @@ def plan_promises(request: PlanPromiseRequest) -> tuple[FigurePromise, ...]:
 
 def load_distance_promise(request: PlanPromiseRequest) -> FigurePromise:
     """The promise of the load distance alone."""
-    nodes = predict_nodes(request.problem, request.assignment, request.after)
-    return _load_distance(request, nodes)
+    found = next_load_distance(request.problem, request.assignment, request.after)
+    return _of_distribution(LOAD_DISTANCE, "% of mean", found, request)
 
 
 def no_interval_reason(problem: Problem) -> str:
@@ -162,13 +166,8 @@ def _factors(request: PlanPromiseRequest, family: str) -> IntervalFactors:
     return interval_factors(request.outcomes.get(family, ()))
 
 
-def _load_distance(request: PlanPromiseRequest, nodes: NodePrediction) -> FigurePromise:
-    found = nodes.load_distance(request.problem)
-    return _of_distribution(LOAD_DISTANCE, "% of mean", found, request)
-
-
-def _load_distance_points(request: PlanPromiseRequest, nodes: NodePrediction) -> FigurePromise:
-    found = nodes.load_distance_points(request.problem)
+def _load_distance_points(request: PlanPromiseRequest) -> FigurePromise:
+    found = next_load_distance_points(request.problem, request.assignment, request.after)
     return _of_distribution(LOAD_DISTANCE_POINTS, "points", found, request)
 
 
@@ -190,7 +189,8 @@ def _node_loads(request: PlanPromiseRequest) -> list[FigurePromise]:
         return []
     r = problem.resources.index("cpu")
     loads = metrics.node_loads(request.after, request.assignment) * problem.capacity
-    sd = total_sd(problem, request.assignment, loads)
+    own = np.sqrt(node_variance(problem, request.assignment))
+    sd = np.hypot(own, loads * common_sd(problem))
     reason, factors = no_interval_reason(problem), _factors(request, NODE_LOAD)
     promises = []
     for i in np.flatnonzero(problem.staying):

@@ -20,6 +20,8 @@ class StoredNoise(Protocol):
     @property
     def mean_error(self) -> FloatArray: ...
     @property
+    def level_error(self) -> FloatArray: ...
+    @property
     def rows(self) -> Sequence[SnapshotNoise]: ...
     @property
     def traffic_window_sd(self) -> FloatArray | None: ...
@@ -40,7 +42,9 @@ def noise_of_snapshot(resources: Sequence[str], stored: StoredNoise | None) -> L
     if stored.traffic_window_sd is not None and stored.traffic_mean_error is not None:
         traffic = TrafficNoise(stored.traffic_window_sd, stored.traffic_mean_error)
     rows = [resource_noise_of(row) for row in stored.rows]
-    return load_noise(resources, stored.window_sd, stored.mean_error, rows, traffic)
+    return load_noise(
+        resources, stored.window_sd, stored.mean_error, rows, traffic, stored.level_error
+    )
 
 
 def resource_noise_of(row: SnapshotNoise) -> ResourceNoise:

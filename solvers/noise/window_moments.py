@@ -98,21 +98,30 @@ def _damping(residuals: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EarlierLoads:
-    """What the snapshot before says of the same key groups; NaN where it says nothing.
+    """What the snapshot before says of the same key groups, in units of this period.
 
-    A key group that has moved since has another load by that alone, so its mean is NaN too.
+    The units are those of loads multiplied by the total load now over the total load then. NaN
+    stands for what is not known. A key group that has moved since has another load by that alone,
+    so that its mean and its level say nothing.
     """
 
     mean: FloatArray  # [G]
-    """In units of this period: multiplied by the total load now over the total load then."""
+    level: FloatArray  # [G]
+    """What the load was expected to be then, from all periods up to that."""
+    level_error: FloatArray  # [G]
     window_sd: FloatArray  # [G]
-    """In the same units."""
     windows: int
     """Windows of the period before."""
 
     def rows(self, chosen: slice | IntArray) -> EarlierLoads:
         """Those of some key groups."""
-        return EarlierLoads(self.mean[chosen], self.window_sd[chosen], self.windows)
+        return EarlierLoads(
+            mean=self.mean[chosen],
+            level=self.level[chosen],
+            level_error=self.level_error[chosen],
+            window_sd=self.window_sd[chosen],
+            windows=self.windows,
+        )
 
 
 @dataclass(frozen=True, eq=False, slots=True)

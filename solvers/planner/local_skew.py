@@ -179,7 +179,7 @@ def local_skew(
     """
     expected = expected or Expected()
     edges = edges_with_traffic(problem)
-    loads = [*operator_loads(problem), *edge_loads(problem, edges)]
+    loads = [*_parts_of_whole(problem, rules), *edge_loads(problem, edges)]
     judge = _SkewJudge.of(problem, assignment, rules, len(loads))
     findings = [
         *_unknown(problem, expected),
@@ -191,6 +191,11 @@ def local_skew(
     measured = {edge.name for edge in edges}
     silent = [edge for edge in expected.edges if measured and edge not in measured]
     return LocalSkew(tuple(findings), _heavy_key_group(problem, rules, judge.sigmas), tuple(silent))
+
+
+def _parts_of_whole(problem: Problem, rules: SkewRules) -> list[LocalLoad]:
+    """The loads of operators, without one that is all of a resource: its skew is not hidden."""
+    return [load for load in operator_loads(problem) if load.job_share < 1.0 - rules.quiet_share]
 
 
 def _unknown(problem: Problem, expected: Expected) -> Iterator[SkewFinding]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from solvers.model.noise import PRIOR_NODES, PRIOR_SPREAD
 from solvers.verify.assignment_rows import Assignment, columns_of, nodes_of_key_groups
 from solvers.verify.plan_figures import Floats, load_with_costs, sum_by_node
 from solvers.verify.promised_figures import is_close, is_number
@@ -19,6 +18,9 @@ if TYPE_CHECKING:
     from solvers.model.traffic_costs import TrafficCosts
 
 LOAD_DISTANCE, MOVES, NODE_CPU = "load_distance_pct", "moves", "cpu_load_cores"
+PRIOR_NODES, PRIOR_SPREAD = 8.0, 3.0
+"""Values of solvers.model.noise, written again: the verifier shares no code with the solvers, and a
+value that is changed in one place alone shows as a broken promise."""
 MEDIAN_BAND = (0.25, 0.75)
 """The expected load distance is not exceeded with a probability within these."""
 
@@ -114,8 +116,7 @@ def _node_deviations(
     One value for each node that stays and each balanced resource that is used.
     """
     stays = np.flatnonzero(np.array(problem.node_state) == "alive")
-    drawn, variances = _drawn_to_the_mean(problem, plan, stays)
-    sums = np.maximum(sums - drawn, 0.0)
+    variances = sum_by_node(problem, plan, _variances(problem))
     away, spread = [np.zeros(0)], [np.zeros(0)]
     for r in range(len(problem.resources)):
         room = problem.capacity[stays, r]
@@ -131,54 +132,13 @@ def _node_deviations(
     return np.concatenate(away), np.concatenate(spread)
 
 
-def _drawn_to_the_mean(
-    problem: Problem, plan: np.ndarray, stays: np.ndarray
-) -> tuple[Floats, Floats]:
-    """([N, R], [N, R]): load that noise alone put on nodes, and the variance of what is left.
-
-    The deviations of the placement in force are noise as far as they are no larger than noise
-    makes them. That part leaves each node with its key groups, by their variances.
-    """
-    drawn = np.zeros((len(problem.node_ids), len(problem.resources)))
-    variance = np.zeros_like(drawn)
+def _variances(problem: Problem) -> Floats:
+    """[G, R]: variance of the loads that the next period measures, around the expected ones."""
     noise = problem.noise
     if noise is None:
-        return drawn, variance
-    for r in range(drawn.shape[1]):
-        ratio = float(noise.node_variance_ratio[r])
-        error = np.square(noise.mean_error[:, r]) * ratio
-        period = np.square(noise.period_sd[:, r]) * ratio
-        share, excess = _share_of_noise(problem, error, stays, r)
-        was = problem.current
-        total = np.bincount(was, error, drawn.shape[0])
-        part = np.divide(error, total[was], out=np.zeros_like(error), where=total[was] > 0)
-        drawn[:, r] = np.bincount(plan, share * part * excess[was], drawn.shape[0])
-        # Key groups that stay together err against each other by what is known of their sum.
-        order = np.lexsort((plan, was))
-        starts = np.flatnonzero(np.diff(was[order], prepend=-1) | np.diff(plan[order], prepend=-1))
-        together = np.add.reduceat(error[order], starts) if len(order) else error
-        known = np.square(together) / np.maximum(total[was[order][starts]], np.finfo(float).tiny)
-        left = np.bincount(plan, error + period, drawn.shape[0])
-        variance[:, r] = left - share * np.bincount(plan[order][starts], known, drawn.shape[0])
-    return drawn, np.maximum(variance, 0.0)
-
-
-def _share_of_noise(
-    problem: Problem, error: Floats, stays: np.ndarray, r: int
-) -> tuple[float, Floats]:
-    """(how much of the deviations is noise, [N]: deviations of the placement in force)."""
-    nodes = len(problem.node_ids)
-    sums = np.bincount(problem.current, problem.load[:, r], nodes)
-    errors = np.bincount(problem.current, error, nodes)
-    room = problem.capacity[:, r]
-    excess = np.zeros(nodes)
-    excess[stays] = sums[stays] - room[stays] * sums.sum() / max(room[stays].sum(), 1e-300)
-    noisy = [int(node) for node in stays if errors[node] > 0]
-    if len(noisy) < 2:
-        return 0.0, excess
-    squared = sum(float(excess[node]) ** 2 / float(errors[node]) for node in noisy)
-    spread = (PRIOR_NODES * PRIOR_SPREAD + squared) / (PRIOR_NODES + len(noisy) - 1)
-    return 1.0 / max(1.0, spread), excess
+        return np.zeros_like(problem.load)
+    of_means, of_periods = np.square(noise.mean_error), np.square(noise.period_sd)
+    return np.asarray((of_means + of_periods) * noise.node_variance_ratio[None, :])
 
 
 def _probability(away: Floats, spread: Floats, distance: float) -> float:

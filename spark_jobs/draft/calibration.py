@@ -19,6 +19,7 @@ from ballast.contracts.records import Outcome
 from solvers.model.amortisation import FIRST_PROMISE, LEAST_TRUST, learned_life, learned_trust
 
 COLLOCATION, SERIALISE = "collocation_factor_pct", "serialise_us"
+CALIBRATING_FIGURES = (COLLOCATION, SERIALISE)
 OUTCOMES_KEPT = 5
 """How many of the newest measured costs the median is taken of: machines become more busy."""
 LONGEST_LIFE_S = 30 * 86_400.0

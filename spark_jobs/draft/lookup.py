@@ -35,6 +35,7 @@ from ballast.store.table_schema import ensure_tables
 from ballast.store.tables import Filter, open_table, read_rows, table_exists
 from solvers.collocate.target_memory import TargetMemory
 from solvers.model.problem import DEAD
+from spark_jobs.draft.calibration import CALIBRATING_FIGURES
 from spark_jobs.draft.content import PlanContent, Route
 from spark_jobs.draft.key_statistics import RememberedKeyPairs
 from spark_jobs.draft.past_outcomes import VERSIONS_USED, PastPlans, first_outcomes
@@ -115,7 +116,7 @@ def read_round(settings: Settings, snapshot: Snapshot) -> Round:
             key_groups=key_groups,
             nodes=nodes,
             traffic=traffic,
-            outcomes=read_outcomes(settings, job),
+            outcomes=read_outcomes(settings, job, figures=CALIBRATING_FIGURES),
             key_pairs=key_pairs,
             routes=routes_in_force(settings, snapshot),
             scaling_in_force=read_scaling(settings, job, applied) if applied else [],

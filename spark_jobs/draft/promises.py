@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 
 from ballast.contracts.records import DraftSummary, Promise
 from ballast.contracts.tables import PLANS_PLANS
@@ -36,10 +35,7 @@ def promise_rows(job_round: Round, plan: Plan, draft: DraftSummary) -> list[Prom
         figures=list(_further_figures(job_round, draft)),
         outcomes=job_round.past_outcomes,
     )
-    return [
-        Promise(job=draft.job, plan_id=draft.plan_id, **_columns(job_round, promise))
-        for promise in plan_promises(request)
-    ]
+    return [_row(job_round, draft, promise) for promise in plan_promises(request)]
 
 
 def _further_figures(job_round: Round, draft: DraftSummary) -> Iterator[ExpectedFigure]:
@@ -54,9 +50,22 @@ def _further_figures(job_round: Round, draft: DraftSummary) -> Iterator[Expected
         yield ExpectedFigure(WIRE_PER_RECORD, "bytes/record", expected)
 
 
-def _columns(job_round: Round, promise: FigurePromise) -> dict[str, object]:
-    """The columns of a promise; the reason says why this snapshot has no noise."""
-    columns = asdict(promise)
-    if promise.reason == NO_NOISE and job_round.noise_reason:
-        columns["reason"] = job_round.noise_reason
-    return columns
+def _row(job_round: Round, draft: DraftSummary, promise: FigurePromise) -> Promise:
+    """The row of a promise; its reason is that of the snapshot if the snapshot has no noise."""
+    reason = promise.reason
+    if reason == NO_NOISE and job_round.noise_reason:
+        reason = job_round.noise_reason
+    return Promise(
+        job=draft.job,
+        plan_id=draft.plan_id,
+        figure=promise.figure,
+        unit=promise.unit,
+        expected=promise.expected,
+        low=promise.low,
+        high=promise.high,
+        lowest=promise.lowest,
+        highest=promise.highest,
+        calibration_below=promise.calibration_below,
+        calibration_above=promise.calibration_above,
+        reason=reason,
+    )

@@ -9,7 +9,7 @@ the rows: noise is estimated over several periods, and its change from period to
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -19,11 +19,14 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from solvers.model.problem import FloatArray
+from solvers.model.problem import BoolArray, FloatArray
 from solvers.noise.noise_estimate import (
+    EarlierColumns,
+    EarlierNodes,
     NoiseModel,
     ResourceNoise,
     earlier_loads,
+    jumped_nodes,
     key_group_noise,
     noise_model,
     resource_noise,
@@ -57,14 +60,27 @@ class NoiseColumnNames:
 
     window_sd: str
     mean_error: str
+    level: str | None = None
+    """The load that is expected from this period and those before; None if it is not stored."""
+    level_error: str | None = None
+
+    @property
+    def stored(self) -> list[str]:
+        """The columns that the snapshot has."""
+        return [column for column in vars(self).values() if column is not None]
 
 
 KEY_GROUP_NOISE: Mapping[str, NoiseColumnNames] = {
-    "cpu": NoiseColumnNames("cpu_window_sd_cores", "cpu_mean_error_cores"),
-    "network": NoiseColumnNames(
-        "network_window_sd_bytes_per_s", "network_mean_error_bytes_per_s"
+    "cpu": NoiseColumnNames(
+        "cpu_window_sd_cores", "cpu_mean_error_cores", "cpu_level_cores", "cpu_level_error_cores"
     ),
-}  # fmt: skip
+    "network": NoiseColumnNames(
+        "network_window_sd_bytes_per_s",
+        "network_mean_error_bytes_per_s",
+        "network_level_bytes_per_s",
+        "network_level_error_bytes_per_s",
+    ),
+}
 """By resource; the resources are those of snapshots.noise."""
 KEY_GROUP_LOADS = {"cpu": "cpu_load_cores", "network": "network_load_bytes_per_s"}
 """The column of the mean load, by resource."""
@@ -111,9 +127,11 @@ class _Period:
     def _earlier(self, batch: pa.RecordBatch, name: str) -> EarlierLoads | None:
         if self.earlier is None:
             return None
-        mean, window_sd = (_numbers(batch.column(c)) for c in _earlier_columns(name))
+        columns = EarlierColumns(
+            *(_numbers(batch.column(column)) for column in earlier_columns(name).values())
+        )
         at_home = batch.column(AT_HOME).fill_null(False).to_numpy(zero_copy_only=False)
-        return earlier_loads(mean, window_sd, at_home & self.is_apart, self.earlier, self.scale)
+        return earlier_loads(columns, at_home & self.is_apart, self.earlier, self.scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +140,14 @@ class _CommonNoise:
 
     period: _Period
     common: NoiseModel
+    jumped: frozenset[str] = frozenset()
+    """Nodes whose load really moved since the snapshot before."""
+
+    def has_jumped(self, batch: pa.RecordBatch) -> BoolArray | None:
+        """Whether each row of a batch is on one of these nodes; None without any."""
+        if not self.jumped:
+            return None
+        return np.isin(batch.column("node_id").to_pylist(), list(self.jumped))
 
 
 def key_group_loads_with_noise(
@@ -141,13 +167,15 @@ def key_group_loads_with_noise(
     values = _loads_in_window(window_s)
     busy = fn.count_if(fn.col("records") > 0).alias("busy_windows")
     packed = key_group_loads(good, windows, window_s, busy, _in_all_windows(values, windows))
-    factors = _factors(in_windows(good, windows), "node_id", values, windows)
+    nodes, factors = _factors(in_windows(good, windows), "node_id", values, windows)
     periods = {name: _Period(of) for name, of in factors.items()}
     if earlier is not None:
         packed = _with_earlier(packed, earlier)
         periods = _after(factors, earlier)
     packed = packed.persist()
     models = _models(packed, periods)
+    if earlier is not None and earlier.is_apart:
+        models = _with_jumps(packed, models, nodes)
     rows = _with_noise(packed, (*LOADS, "busy_windows"), models, KEY_GROUP_NOISE).persist()
     totals = _total_variances(rows, KEY_GROUP_NOISE)
     return LoadsWithNoise(
@@ -172,7 +200,7 @@ def traffic_rates_with_noise(
     values = {"records": fn.col("records") / fn.lit(window_s)}
     packed = traffic_rates(good, windows, window_s, _in_all_windows(values, windows)).persist()
     # What all edges have in common is the total of a window; edges are on no node.
-    factors = _factors(in_windows(good, windows), fn.lit("all"), values, windows)
+    _, factors = _factors(in_windows(good, windows), fn.lit("all"), values, windows)
     columns = (*ENDS, "records_per_s", "bytes_per_s")
     models = _models(packed, {name: _Period(of) for name, of in factors.items()})
     return _with_noise(packed, columns, models, TRAFFIC_NOISE).persist()
@@ -181,20 +209,19 @@ def traffic_rates_with_noise(
 def _with_earlier(packed: DataFrame, earlier: EarlierSnapshot) -> DataFrame:
     """The rows with the loads and the noise of the snapshot before; NULL where it has none."""
     known = [fn.col("node_id").alias("earlier_node_id")]
-    for name, load in KEY_GROUP_LOADS.items():
-        mean, window_sd = _earlier_columns(name)
-        known += [
-            fn.col(load).alias(mean),
-            fn.col(KEY_GROUP_NOISE[name].window_sd).alias(window_sd),
-        ]
+    for name in KEY_GROUP_LOADS:
+        known += [fn.col(column).alias(alias) for column, alias in earlier_columns(name).items()]
     joined = packed.join(earlier.rows.select(*GROUP, *known), list(GROUP), "left")
     is_there = fn.col("node_id") == fn.col("earlier_node_id")
     return joined.withColumn(AT_HOME, is_there).drop("earlier_node_id")
 
 
-def _earlier_columns(name: str) -> tuple[str, str]:
-    """The columns with the mean and the noise of the snapshot before."""
-    return f"earlier_{name}_mean", f"earlier_{name}_window_sd"
+def earlier_columns(name: str) -> dict[str, str]:
+    """Columns of the snapshot before, in the order of ``EarlierColumns``, and what they are called
+    beside those of this period."""
+    of = KEY_GROUP_NOISE[name]
+    columns = (KEY_GROUP_LOADS[name], of.level, of.level_error, of.window_sd)
+    return {column: f"earlier_{column}" for column in columns if column is not None}
 
 
 def _after(factors: Mapping[str, WindowFactors], earlier: EarlierSnapshot) -> dict[str, _Period]:
@@ -231,8 +258,8 @@ def _factors(
     node: str | Column,
     values: Mapping[str, Column],
     windows: Sequence[datetime],
-) -> dict[str, WindowFactors]:
-    """What windows have in common, from the sums of nodes: few rows, one for a node and window."""
+) -> tuple[list[str], dict[str, WindowFactors]]:
+    """(nodes, what windows have in common), from the sums of nodes: a row for a node and window."""
     sums = [fn.sum(value).cast("double").alias(name) for name, value in values.items()]
     nodes = fn.col(node) if isinstance(node, str) else node
     found = rows.groupBy(nodes.alias("node"), "window_end_at").agg(*sums).toArrow()
@@ -244,7 +271,48 @@ def _factors(
         loads = np.zeros((len(row.dictionary), len(windows)))
         loads[row.indices.to_numpy(), column] = found[name].to_numpy()
         factors[name] = window_factors(loads)
-    return factors
+    return row.dictionary.to_pylist(), factors
+
+
+def _with_jumps(
+    packed: DataFrame, models: Mapping[str, _CommonNoise], nodes: Sequence[str]
+) -> dict[str, _CommonNoise]:
+    """The models, with the nodes whose load really moved; a row for each node comes to the driver.
+
+    Args:
+        packed: rows of key groups beside those of the snapshot before.
+        models: what all key groups have in common, by load.
+        nodes: the nodes in the order of the models' windows.
+    """
+    sums = []
+    for name, model in models.items():
+        _, level, error, _ = earlier_columns(name).values()
+        is_known = fn.col(level).isNotNull() & fn.col(error).isNotNull()
+        scale = fn.lit(model.period.scale)
+        for key, value in (
+            ("mean", fn.col(KEY_GROUP_LOADS[name])),
+            ("level", fn.col(level) * scale),
+            ("variance", (fn.col(error) * scale) ** 2),
+        ):
+            known = fn.sum(fn.when(is_known, value).otherwise(0.0))
+            sums.append(known.cast("double").alias(f"{name}_{key}"))
+    found = packed.where(fn.col(AT_HOME)).groupBy("node_id").agg(*sums).toArrow()
+    row_of = {node: row for row, node in enumerate(found["node_id"].to_pylist())}
+    at = [row_of.get(node) for node in nodes]
+
+    def in_order(column: str) -> FloatArray:
+        values = found[column].to_numpy()
+        return np.array([0.0 if row is None else values[row] for row in at])
+
+    with_jumps = {}
+    for name, model in models.items():
+        sums_of_nodes = EarlierNodes(
+            *(in_order(f"{name}_{key}") for key in ("mean", "level", "variance"))
+        )
+        moved = jumped_nodes(model.period.windows, model.common, sums_of_nodes)
+        jumped = frozenset(node for node, has in zip(nodes, moved, strict=True) if has)
+        with_jumps[name] = replace(model, jumped=jumped)
+    return with_jumps
 
 
 def _models(packed: DataFrame, periods: Mapping[str, _Period]) -> dict[str, _CommonNoise]:
@@ -281,7 +349,7 @@ def _with_noise(
         f"`{field.name}` {field.dataType.simpleString()}"
         for field in packed.select(*columns).schema
     ]
-    added = [f"{column} double" for of in names.values() for column in vars(of).values()]
+    added = [f"{column} double" for of in names.values() for column in of.stored]
     add = partial(_noise_of_batches, models, names, columns)
     return packed.mapInArrow(add, ", ".join([*types, *added]))
 
@@ -296,9 +364,13 @@ def _noise_of_batches(
     for batch in batches:
         found = {name: batch.column(name) for name in columns}
         for name, model in models.items():
-            noise = key_group_noise(model.period.moments(batch, name), model.common)
-            found[names[name].window_sd] = _nullable(noise.window_sd)
-            found[names[name].mean_error] = _nullable(noise.mean_error)
+            moments = model.period.moments(batch, name)
+            noise = key_group_noise(moments, model.common, model.has_jumped(batch))
+            values = (noise.window_sd, noise.mean_error, noise.level, noise.level_error)
+            found |= {
+                column: _nullable(of)
+                for column, of in zip(names[name].stored, values, strict=False)
+            }
         yield pa.RecordBatch.from_arrays(list(found.values()), names=list(found))
 
 

@@ -25,13 +25,14 @@ from embedded.airflow import ADMIN, EmbeddedAirflow
 from embedded.processes import write_private
 from spark_jobs.publication.publisher import publish_plan
 from tests.e2e.test_embedded_airflow import free_port
+from tests.support.browser import ADVICE, ensure_chromium
 from tests.support.http_script import Script, serving
 from tests.support.limits import limit_ms, limit_s
 from tests.support.live_job import windows_that_do_not_fit
 from tests.support.outcomes import outcome, write_outcomes
 from tests.support.policies import small_policy, write_policy
 from tests.support.snapshots import uneven, write_draft
-from tools.browser import ADVICE, FLAGS, ensure_chromium
+from tools.browser import FLAGS
 from tools.screenshots import log_in
 
 ROOT = Path(__file__).parents[2]

@@ -54,12 +54,14 @@ def mark(tmp_path: Path) -> Iterator[str]:
 def start(command: list[str], mark: str, folder: Path, name: str = "worker") -> Child:
     child = Child(name, command, folder / "run", folder / "logs" / f"{name}.log")
     child.start(os.environ | marked_environment(mark), cwd=folder)
+    # The environment of a process, and so its mark, cannot be read while its program is loaded.
+    while child.exit_code() is None and not marked_processes(mark):
+        time.sleep(0.01)
     return child
 
 
 def wait_for_log(child: Child, text: str) -> None:
-    deadline = time.monotonic() + 10
-    while text not in tail(child.log) and time.monotonic() < deadline:
+    while text not in tail(child.log) and child.exit_code() is None:
         time.sleep(0.05)
 
 

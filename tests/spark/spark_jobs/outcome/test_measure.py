@@ -112,22 +112,25 @@ def test_a_kept_promise_is_measured_from_the_windows_after_the_plan(settings, se
 
 
 @pytest.mark.parametrize(
-    ("extra", "side", "events"),
+    ("distance_of", "side", "events"),
     [
-        (1.3, "inside", []),
-        (1.0, "below", []),
-        (2.6, "above", []),
-        (9.0, "above", ["promise_broken"]),
+        (lambda load: load.expected, "inside", []),
+        (lambda load: 0.0, "below", []),
+        (lambda load: 0.5 * (load.high + load.highest), "above", []),
+        (lambda load: 1.2 * load.highest, "above", ["promise_broken"]),
     ],
+    ids=["inside", "below", "above", "broken"],
 )
 def test_windows_after_the_take_up_are_inside_below_or_above_the_interval(
-    settings, sessions, extra, side, events, caplog
+    settings, sessions, distance_of, side, events, caplog
 ):
     """Windows before the take-up, with quite other loads, are in the period and do not count."""
-    draft = in_force(settings, POLICY, noise_pct=60.0)
+    draft = in_force(settings, POLICY, noise_pct=20.0)
     promises = {row.figure: row for row in read_promises(settings, JOB, draft.plan_id)}
     load = promises["load_distance_pct"]
-    nodes = placed(settings, draft)
+    nodes, distance = placed(settings, draft), distance_of(load)
+    # The load of node-0 over that of node-1 which makes the load distance.
+    extra = (100 + distance) / (100 - distance)
 
     def loads(operator, group, window):
         if window < APPLIED_AT_BATCH:
@@ -140,7 +143,7 @@ def test_windows_after_the_take_up_are_inside_below_or_above_the_interval(
         rows = {row.figure: row for row in measure(settings, sessions, end)}
     found = rows["load_distance_pct"]
     assert (found.promised, found.low, found.high) == (load.expected, load.low, load.high)
-    assert found.measured == pytest.approx(100 * (extra - 1) / (extra + 1), abs=1e-9)
+    assert found.measured == pytest.approx(distance, abs=1e-9)
     assert (found.side, found.windows) == (side, 5)
     logged = read_log(settings, JOB)
     assert [row.event for row in logged] == events

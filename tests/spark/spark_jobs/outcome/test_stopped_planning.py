@@ -14,7 +14,13 @@ from ballast.contracts.records import Draft, LogEntry
 from ballast.contracts.settings import Settings
 from ballast.contracts.task_result import RESULT_FILE_VARIABLE, read_task_result
 from ballast.store.planning import read_planning_state
-from ballast.store.plans import read_assignment, read_log, read_outcomes, read_plans
+from ballast.store.plans import (
+    read_assignment,
+    read_log,
+    read_outcomes,
+    read_plans,
+    read_promises,
+)
 from ballast.store.tables import append
 from spark_jobs.outcome import planning_events
 from spark_jobs.outcome.outcome_tables import write_outcomes as write_measured
@@ -77,6 +83,16 @@ def write_period(settings: Settings, draft: Draft, number: int, slow: float = 1.
                          change=versioned)  # fmt: skip
 
 
+def as_promised(settings: Settings, draft: Draft) -> float:
+    """How slow one of the two nodes is where the load distance is in the middle of its interval."""
+    promises = read_promises(settings, JOB, draft.plan_id)
+    (promise,) = [row for row in promises if row.figure == "load_distance_pct"]
+    assert promise.low is not None
+    assert promise.high is not None
+    middle = (promise.low + promise.high) / 200
+    return (1 + middle) / (1 - middle)
+
+
 def planning_events_of(settings: Settings) -> list[LogEntry]:
     return [entry for entry in read_log(settings, JOB) if entry.event.startswith("planning_")]
 
@@ -113,7 +129,7 @@ def test_the_third_broken_promise_stops_planning_and_a_kept_one_resumes_it(
     assert read_task_result(result)["notices"] == []
     assert len(planning_events_of(settings)) == 1
 
-    end = write_period(settings, draft, 2)
+    end = write_period(settings, draft, 2, slow=as_promised(settings, draft))
     measured = measure_plan(settings, JOB, "r3", sessions, end)
     assert {row.figure: row.side for row in measured}["load_distance_pct"] == "inside"
     assert [entry.event for entry in planning_events_of(settings)] == [

@@ -50,6 +50,16 @@ def test_one_operator_on_one_node_of_a_level_job_is_found():
     assert found.least_pct == pytest.approx(50.0)
 
 
+def test_the_only_operator_of_a_job_is_the_whole_job():
+    problem = hidden_skew()
+    alone = replace(problem, operator_ids=("one",) * problem.n_key_groups)
+    uneven = replace(alone, current=np.zeros_like(problem.current))
+    assert skew_of(uneven).findings == ()
+    load = np.array(problem.load)
+    load[[o != "join" for o in problem.operator_ids]] = 0.001
+    assert not [f for f in skew_of(replace(problem, load=load)).findings if f.name == "join"]
+
+
 def test_operators_that_are_spread_are_level():
     skew = skew_of(hidden_skew(join_on=range(6)))
     assert not skew.skewed

@@ -8,7 +8,10 @@ import pytest
 
 from solvers.noise.noise_estimate import (
     EarlierEstimate,
+    KeyGroupNoise,
+    earlier_nodes,
     estimate_loads,
+    jumped_nodes,
     node_window_loads,
     noise_model,
 )
@@ -17,10 +20,12 @@ from spark_jobs.snapshot.load_noise import (
     AT_HOME,
     KEY_GROUP_NOISE,
     WINDOWS,
+    NoiseColumnNames,
     _CommonNoise,
     _noise_of_batches,
     _Period,
     _sums_of_batches,
+    earlier_columns,
     loads_of_windows,
 )
 
@@ -82,9 +87,14 @@ def test_chunks_give_what_one_call_gives(seed: int) -> None:
     )
     assert found["key_group"].to_pylist() == list(range(G))
     for name, columns in KEY_GROUP_NOISE.items():
-        wanted = estimate_loads(name, loads[name], node_of, N).key_groups
-        assert found[columns.window_sd].to_numpy() == pytest.approx(wanted.window_sd)
-        assert found[columns.mean_error].to_numpy() == pytest.approx(wanted.mean_error)
+        assert_columns(found, columns, estimate_loads(name, loads[name], node_of, N).key_groups)
+
+
+def assert_columns(found: pa.Table, names: NoiseColumnNames, wanted: KeyGroupNoise) -> None:
+    assert found[names.window_sd].to_numpy() == pytest.approx(wanted.window_sd)
+    assert found[names.mean_error].to_numpy() == pytest.approx(wanted.mean_error)
+    assert found[names.level].to_numpy() == pytest.approx(wanted.level)
+    assert found[names.level_error].to_numpy() == pytest.approx(wanted.level_error)
 
 
 @pytest.mark.parametrize("is_apart", [True, False])
@@ -94,7 +104,7 @@ def test_chunks_after_another_snapshot_give_what_one_call_gives(is_apart: bool) 
     first = estimate_loads("cpu", before, was, N)
     # A snapshot whose windows overlap says nothing of changes: as if everything had moved.
     home = was if is_apart else np.full(G, -1)
-    earlier = EarlierEstimate(first.mean, first.key_groups.window_sd, home, first.resource)
+    earlier = EarlierEstimate(first, home)
     wanted = estimate_loads("cpu", now, node_of, N, earlier)
     period = _Period(
         window_factors(node_window_loads(now, node_of, N)),
@@ -103,23 +113,26 @@ def test_chunks_after_another_snapshot_give_what_one_call_gives(is_apart: bool) 
         is_apart,
     )
     table = pa.Table.from_batches(batches_of(now, now))
-    for name, values in (
-        ("earlier_cpu_mean", first.mean),
-        ("earlier_cpu_window_sd", first.key_groups.window_sd),
-        (AT_HOME, was == node_of),
-    ):
+    known = first.key_groups
+    earlier_values = (first.mean, known.level, known.level_error, known.window_sd)
+    for name, values in zip(earlier_columns("cpu").values(), earlier_values, strict=True):
         table = table.append_column(name, pa.array(values))
+    table = table.append_column(AT_HOME, pa.array(was == node_of))
+    table = table.append_column("node_id", pa.array([f"n{node}" for node in node_of]))
     batches = table.to_batches(max_chunksize=ROWS_OF_A_BATCH)
     (sums,) = _sums_of_batches({"cpu": period}, iter(batches))
     total = MomentSums(*sums.to_pylist()[0]["sums"])
-    model = _CommonNoise(period, noise_model(total, period.windows, first.resource))
+    common = noise_model(total, period.windows, first.resource)
+    before = earlier.for_period(float(now.mean(axis=1).sum()), node_of)
+    assert before is not None
+    nodes = earlier_nodes(now.mean(axis=1), before, node_of, N)
+    jumped = np.flatnonzero(jumped_nodes(period.windows, common, nodes))
+    model = _CommonNoise(period, common, frozenset(f"n{node}" for node in jumped))
     names = {"cpu": KEY_GROUP_NOISE["cpu"]}
     found = pa.Table.from_batches(
         _noise_of_batches({"cpu": model}, names, ["key_group"], iter(batches))
     )
-    sd, error = found["cpu_window_sd_cores"], found["cpu_mean_error_cores"]
-    assert sd.to_numpy() == pytest.approx(wanted.key_groups.window_sd)
-    assert error.to_numpy() == pytest.approx(wanted.key_groups.mean_error)
+    assert_columns(found, names["cpu"], wanted.key_groups)
     assert model.common.period_variance_ratio == pytest.approx(
         wanted.resource.period_variance_ratio
     )
