@@ -75,6 +75,9 @@ bench-scaling: setup ## Scaling and placing beside what [ICDE17] and [AUTODASP17
 bench-weights: setup ## Weights of an ordered region on loopback TCP: [MW16-REGIONS, 6] (30 minutes)
 	@$(VENV)/python -m bench.weights --docs
 
+bench-promises: setup ## Whether promised intervals hold, and plans and moves from noise (20 minutes)
+	@$(VENV)/python -m bench.promises --docs
+
 bench-review-page: setup ## Time every route of the review page on large warehouses (3 minutes)
 	@$(VENV)/python -m bench.review_page
 

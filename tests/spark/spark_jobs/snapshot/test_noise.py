@@ -109,11 +109,14 @@ def test_the_problem_of_the_snapshot_has_its_noise(settings: Settings, take: Con
     assert found.noise_reason == ""
     assert noise is not None
     assert noise.mean_error.shape == found.problem.load.shape
-    sd = taken.column("cpu_window_sd_cores")
+    sd, error = taken.column("cpu_window_sd_cores"), taken.column("cpu_mean_error_cores")
     ratio = taken.noise["cpu"].period_variance_ratio
     for name, value in zip(found.problem.key_group_ids, noise.period_sd[:, 0], strict=True):
         operator, _, group = name.partition("/")
-        assert value == pytest.approx(sd[operator, int(group)] * np.sqrt(ratio / WINDOWS))
+        half = sd[operator, int(group)] ** 2 * ratio / WINDOWS
+        # The change to the next period, without the error that this period's mean has of it.
+        wanted = max(2 * half - error[operator, int(group)] ** 2, half / 2)
+        assert value == pytest.approx(np.sqrt(wanted))
 
 
 def test_constant_loads_and_steady_traffic_have_no_noise(
