@@ -249,6 +249,10 @@ def _key_groups(world: SampleJob, ids: Row, has_noise: bool) -> pa.Table:
         "cpu_mean_error_cores": world.loads * 0.05 if has_noise else unknown,
         "network_window_sd_bytes_per_s": unknown,
         "network_mean_error_bytes_per_s": unknown,
+        "cpu_level_cores": world.loads if has_noise else unknown,
+        "cpu_level_error_cores": world.loads * 0.05 if has_noise else unknown,
+        "network_level_bytes_per_s": unknown,
+        "network_level_error_bytes_per_s": unknown,
         "busy_windows": pa.nulls(count, pa.int64()),
     })  # fmt: skip
 
