@@ -140,7 +140,7 @@ def test_schedules_can_be_left_to_people(
     ("change", "said"),
     [
         (("window_s: 10", "window_s: 0"), "window_s"),
-        (("kind: balance", "kind: collocate"), "not built"),
+        (("kind: balance", "kind: collocate"), "'balance' or 'joint'"),
         (('schedule: "*/10 * * * *"', 'schedule: "61 * * * *"'), "schedule"),
     ],
 )

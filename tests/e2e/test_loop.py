@@ -93,7 +93,10 @@ def test_the_plan_and_its_outcome_can_be_looked_at_afterwards(
     assert [ack["status"] for ack in detail["acks"]] == ["accepted", "applied"]
     assert detail["acks"][-1]["moved_key_groups"] == len(detail["moves"]) == detail["plan"]["moves"]
     outcome = {row["figure"]: row for row in detail["outcomes"]}["load_distance_pct"]
-    assert outcome["promised"] == detail["plan"]["load_distance_pct"]
+    promise = {row["figure"]: row for row in detail["promises"]}["load_distance_pct"]
+    assert outcome["promised"] == promise["expected"]
+    assert (outcome["low"], outcome["high"]) == (promise["low"], promise["high"])
+    assert promise["low"] < promise["expected"] < promise["high"]
     assert outcome["measured"] < outcome["before"]
     status = demonstration.ballast("status", "flights")
     assert (status["version"], status["take_up"]) == (1, "applied")

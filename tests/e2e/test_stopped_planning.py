@@ -71,7 +71,7 @@ def published(settings: Settings, version: int) -> Head:
     at = datetime.now(UTC) - timedelta(hours=6 - version)
     run_id = f"manual__{version}"
     write_draft(
-        settings, POLICY, run_id, placement=uneven(POLICY, extra=version % 3),
+        settings, POLICY, run_id, placement=uneven(POLICY, extra=1 + version % 2),
         head=read_head(settings, JOB), at=at, seconds=0.2, noise_pct=2.0,
     )  # fmt: skip
     head = publish_plan(settings, JOB, run_id, now=at)
