@@ -151,16 +151,20 @@ def _within_ratio(sums: MomentSums) -> float:
     """Power of the slow waves of the period over that of all, drawn to 1."""
     if sums.variance <= 0:
         return 1.0
-    groups = sums.variance**2 / sums.squared_variance
-    return _drawn_to(1.0, sums.slow_variance / sums.variance, SLOW_WAVES * groups)
+    ratio = sums.slow_variance / sums.variance
+    return _drawn_to(1.0, ratio, SLOW_WAVES * _effective_groups(sums))
 
 
 def _between_ratio(sums: MomentSums, within: float) -> float:
     """Change since the period before over what independent windows make, drawn to the other."""
     if sums.change_variance <= 0:
         return within
-    groups = sums.variance**2 / sums.squared_variance
-    return _drawn_to(within, sums.change / sums.change_variance, groups)
+    return _drawn_to(within, sums.change / sums.change_variance, _effective_groups(sums))
+
+
+def _effective_groups(sums: MomentSums) -> float:
+    """As how many key groups of equal noise all of them count; 0 if no load varies."""
+    return sums.variance**2 / sums.squared_variance if sums.squared_variance > 0 else 0.0
 
 
 def _drawn_to(prior: float, ratio: float, freedom: float) -> float:

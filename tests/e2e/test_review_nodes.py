@@ -187,7 +187,7 @@ def test_the_answer_to_a_question_is_shown_side_by_side(
     page.route("**/api/v2/dags/what_if__clicks/**", answer)
     page.goto(f"{address}?dag=what_if__{JOB}&run=manual__1")
     expect(page.get_by_role("heading", name=f"{JOB}: what if")).to_be_visible()
-    expect(page.get_by_text("hold the load at or below 70")).to_be_visible()
+    expect(page.get_by_text("keep the load at or below 70")).to_be_visible()
     expect(page.locator(".uplot")).to_have_count(3)
     row = page.get_by_role("row").filter(has_text="moves off dead nodes")
     expect(row).to_contain_text(str(handed["asked"]["forced_moves"]))

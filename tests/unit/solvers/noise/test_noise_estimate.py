@@ -58,6 +58,13 @@ def test_constant_loads_have_no_noise() -> None:
     assert found.resource.status == "steady"
 
 
+def test_constant_loads_have_no_noise_after_a_period_of_other_loads() -> None:
+    level = np.outer(np.arange(1.0, GROUPS + 1), np.ones(WINDOWS))
+    found = estimate(level[::-1].copy(), earlier_of(estimate(level)))
+    assert found.key_groups.window_sd.max() == 0.0
+    assert np.isfinite(found.resource.period_variance_ratio)
+
+
 def test_loads_that_only_burst_together_have_no_noise() -> None:
     found = estimate(windows_of(1, own=0.0, common=0.4))
     assert found.key_groups.window_sd == pytest.approx(np.zeros(GROUPS), abs=1e-9)
