@@ -419,7 +419,7 @@ def test_a_review_of_another_content_cannot_be_approved_here(
     def with_another_content(route: Route) -> None:
         answer = route.fetch()
         changed = answer.json()
-        changed["conf"].content_hash = "e" * 64
+        changed["conf"]["content_hash"] = "e" * 64
         route.fulfill(response=answer, json=changed)
 
     runs = f"**/dagRuns/review__{draft.plan_id}"
