@@ -181,8 +181,8 @@ def _words(revision: Revision, minutes: float) -> str:
         "Made by `make bench-promises` (`python -m bench.promises --docs`) at commit "
         f"{revision.short_commit}, seed base {revision.seed_name}, {ROUNDS} rounds a job, "
         f"{machine()}, {minutes:.0f} minutes. Recordings: the flights job over 30 minutes, alone "
-        "on a machine (*quiet*) and beside two processes that spin (*loaded*). The method is in "
-        "[promises.md](promises.md)."
+        "on a machine (*quiet*) and on a busy one (*loaded*; bench/promises/data/README.md says "
+        "beside what). The method is in [promises.md](promises.md)."
     )
 
 

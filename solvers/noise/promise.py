@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import ndtr  # type: ignore[import-untyped]
 from scipy.stats import t as student  # type: ignore[import-untyped]
 
+from ballast.contracts.tables import ABOVE, BELOW, INSIDE
 from solvers.model import metrics
 from solvers.model.problem import IntArray, Problem
 from solvers.noise.calibration import FREEDOM, IntervalFactors, PastOutcome, interval_factors
@@ -25,7 +26,6 @@ OUTER, FAR = 0.05, 0.0005
 """Probability of each end of the 90 % and of the 99.9 % interval."""
 FEWEST_OUTCOMES = 5
 """Outcomes from which a figure without a noise model gets an interval."""
-INSIDE, BELOW, ABOVE = "inside", "below", "above"
 LOAD_DISTANCE, LOAD_DISTANCE_POINTS = "load_distance_pct", "load_distance_points"
 NODE_LOAD, COLLOCATION = "cpu_load_cores", "collocation_factor_pct"
 WIRE_BYTES, WIRE_PER_RECORD = "wire_bytes_per_s", "wire_bytes_per_record"

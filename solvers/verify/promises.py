@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from solvers.model.traffic_costs import TrafficCosts
 
 LOAD_DISTANCE, MOVES, NODE_CPU = "load_distance_pct", "moves", "cpu_load_cores"
-PRIOR_NODES, PRIOR_SPREAD = 8.0, 3.0
-"""Values of solvers.model.noise, written again: the verifier shares no code with the solvers, and a
-value that is changed in one place alone shows as a broken promise."""
 MEDIAN_BAND = (0.25, 0.75)
 """The expected load distance is not exceeded with a probability within these."""
 
