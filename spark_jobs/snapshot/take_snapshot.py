@@ -20,7 +20,7 @@ from ballast.contracts.records import Snapshot
 from ballast.contracts.settings import Settings
 from ballast.store.snapshots import snapshot_of_run
 from expectations.suites import Suite
-from solvers.noise.snapshot_noise import resource_noise_of, snapshot_noise_row
+from solvers.noise.load_noise import resource_noise_of, snapshot_noise_row
 from spark_jobs.program.run import progress
 from spark_jobs.snapshot.connections import (
     SILENCE_READ,

@@ -101,8 +101,10 @@ def split_bad_rows(rows: MetricRows, validate: Validate) -> ValidatedTable:
         progress.info("%s", report)
         return ValidatedTable(checked, frame, frame)
     progress.info("gate found %s", report)
-    judged = with_reasons(frame, checked).persist()
-    return ValidatedTable(checked, frame, judged.where(is_good()), judged.where(~is_good()))
+    with_reason_columns = with_reasons(frame, checked).persist()
+    return ValidatedTable(
+        checked, frame, with_reason_columns.where(is_good()), with_reason_columns.where(~is_good())
+    )
 
 
 def with_reasons(frame: DataFrame, checked: CheckedTable) -> DataFrame:
