@@ -64,7 +64,7 @@ def _counts(observation: Observation) -> dict[str, int]:
     }
 
 
-def judge(
+def guarded_decision(
     observation: Observation, policy: Policy, history: ScalingHistory, needs: Sequence[Need]
 ) -> ScalingDecision:
     """The decision by the needs of the policy, within the limits of the guard."""
