@@ -29,11 +29,8 @@ from ballast.streaming.ledger import Ledger
 from ballast.streaming.metrics_rows import MetricsWriter
 from ballast.streaming.node_task import BatchWork, NodeReport, no_routes
 from ballast.streaming.operators import Topology
-from ballast.streaming.plan_check import (
-    check_keeps_routes,
-    checked_placement,
-    read_published_content,
-)
+from ballast.streaming.plan_check import check_keeps_routes, checked_placement
+from ballast.streaming.plan_content import read_published_content
 from ballast.streaming.routing import (
     Placement,
     first_placement,

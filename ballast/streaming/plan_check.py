@@ -1,4 +1,4 @@
-"""Reads a published plan and checks it against the job's operators and nodes.
+"""Checks a published plan against the job's operators and nodes before the job follows it.
 
 Nothing that comes from a table is trusted: a plan that does not fit is refused with a reason, and
 the job keeps the plan that it has.
@@ -8,64 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ballast.contracts.errors import InvalidInput, PlanRefused
-from ballast.contracts.identity import Scaled, content_hash, is_routable
+from ballast.contracts.identity import Scaled, is_routable
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Head
-from ballast.contracts.regions import Weighted, weighted
-from ballast.contracts.scaling import DRAINING, IN_USE, node_actions, nodes_in_use, scaled
-from ballast.contracts.settings import Settings
+from ballast.contracts.scaling import DRAINING, IN_USE, node_actions, nodes_in_use
 from ballast.contracts.tables import LONGEST_ROUTED_KEY_BYTES
-from ballast.store.plans import read_assignment, read_routes, read_scaling, read_weights
 from ballast.streaming.operators import Topology
+from ballast.streaming.plan_content import Assigned, PublishedContent, Route
 from ballast.streaming.routing import Placement, key_transfers_between, moves_between
 
 SHOWN_KEY = 40
-
-Assigned = tuple[str, int, str]
-"""Operator, key group, node."""
-Route = tuple[str, str, int]
-"""Operator, key, key group."""
-
-
-@dataclass(frozen=True)
-class PublishedContent:
-    """What a plan says; all of it is part of the plan's content hash."""
-
-    assignment: Sequence[Assigned]
-    routes: Sequence[Route] = ()
-    scaling: Sequence[Scaled] = ()
-    weights: Sequence[Weighted] = ()
-
-    def check_hash(self, head: Head) -> None:
-        """Refuses content that is not what was published.
-
-        Raises:
-            PlanRefused: the content's hash is not the one in the head.
-        """
-        found = content_hash(self.assignment, self.routes, self.scaling, self.weights)
-        if found != head.content_hash:
-            raise PlanRefused(
-                f"content hash of plan {head.plan_id} is {found[:16]} over "
-                f"{len(self.assignment)} rows, {len(self.routes)} routes, {len(self.scaling)} rows "
-                f"of scaling and {len(self.weights)} of weights, the head promises "
-                f"{head.content_hash[:16]}; publish the plan again"
-            )
-
-
-def read_published_content(settings: Settings, job: str, plan_id: str) -> PublishedContent:
-    """The content of a plan as the tables have it, unchecked."""
-    return PublishedContent(
-        [
-            (row.operator_id, row.key_group, row.node_id)
-            for row in read_assignment(settings, job, plan_id)
-        ],
-        read_routes(settings, job, plan_id),
-        scaled(read_scaling(settings, job, plan_id)),
-        weighted(read_weights(settings, job, plan_id)),
-    )
 
 
 def checked_placement(
@@ -140,10 +94,10 @@ def _check_nodes(
 ) -> None:
     known = [node.id for node in policy.nodes]
     used = {name for name, action in node_actions(scaling).items() if action in IN_USE}
-    missing = sorted(used - set(known))
-    if missing:
+    strange = sorted(used - set(known))
+    if strange:
         raise PlanRefused(
-            f"the plan adds or keeps the unknown node {', '.join(missing)}; the job's policy has "
+            f"the plan adds or keeps the unknown node {', '.join(strange)}; the job's policy has "
             f"{', '.join(known)}: add the node to the policy and restart the job, or plan again"
         )
     placed = {node for _, _, node in assignment} & set(known)

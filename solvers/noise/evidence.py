@@ -127,4 +127,4 @@ def _text(gain: float, noise: float, windows: int, needed: int | None, *, is_rea
         f"the difference of {max(gain, 0.0):.1f} points is {relation} the noise of {noise:.1f} of "
         f"these {windows} windows"
     )
-    return f"{text}; {needed} more windows would be enough" if needed else text
+    return f"{text}; {needed} more windows would tell" if needed else text

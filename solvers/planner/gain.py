@@ -72,7 +72,7 @@ def _evidence(gain: float, sd: float, min_chance: float, windows: int) -> GainEv
         f"{windows} windows"
     )
     if not is_real and needed is not None:
-        text += f"; {needed} more windows would be enough"
+        text += f"; {needed} more windows would tell"
     return GainEvidence(gain, limit * sd, chance, is_real, 0 if is_real else needed, text)
 
 

@@ -61,7 +61,7 @@ VERSIONS = 12
 ABOVE, BELOW = 7, 11
 NO_CHANGE = (
     "the difference of 2.1 points is within the noise of 3.4 of these 12 windows; "
-    "40 more windows would be enough"
+    "40 more windows would tell"
 )
 LIVE = "payments"
 # A run of the pipeline is always late by this policy, and every plan of it is seen by a person.

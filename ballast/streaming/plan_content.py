@@ -1,0 +1,57 @@
+"""Reads the content of a published plan: assignment, routes, scaling and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ballast.contracts.errors import PlanRefused
+from ballast.contracts.identity import Scaled, content_hash
+from ballast.contracts.records import Head
+from ballast.contracts.regions import Weighted, weighted
+from ballast.contracts.scaling import scaled
+from ballast.contracts.settings import Settings
+from ballast.store.plans import read_assignment, read_routes, read_scaling, read_weights
+
+Assigned = tuple[str, int, str]
+"""Operator, key group, node."""
+Route = tuple[str, str, int]
+"""Operator, key, key group."""
+
+
+@dataclass(frozen=True)
+class PublishedContent:
+    """What a plan says; all of it is part of the plan's content hash."""
+
+    assignment: Sequence[Assigned]
+    routes: Sequence[Route] = ()
+    scaling: Sequence[Scaled] = ()
+    weights: Sequence[Weighted] = ()
+
+    def check_hash(self, head: Head) -> None:
+        """Refuses content that is not what was published.
+
+        Raises:
+            PlanRefused: the content's hash is not the one in the head.
+        """
+        found = content_hash(self.assignment, self.routes, self.scaling, self.weights)
+        if found != head.content_hash:
+            raise PlanRefused(
+                f"content hash of plan {head.plan_id} is {found[:16]} over "
+                f"{len(self.assignment)} rows, {len(self.routes)} routes, {len(self.scaling)} rows "
+                f"of scaling and {len(self.weights)} of weights, the head promises "
+                f"{head.content_hash[:16]}; publish the plan again"
+            )
+
+
+def read_published_content(settings: Settings, job: str, plan_id: str) -> PublishedContent:
+    """The content of a plan as the tables have it, unchecked."""
+    return PublishedContent(
+        [
+            (row.operator_id, row.key_group, row.node_id)
+            for row in read_assignment(settings, job, plan_id)
+        ],
+        read_routes(settings, job, plan_id),
+        scaled(read_scaling(settings, job, plan_id)),
+        weighted(read_weights(settings, job, plan_id)),
+    )
