@@ -78,4 +78,4 @@ def decide(observation: Observation, policy: Policy, history: ScalingHistory) ->
     if history.last is not None and observation.at_s < history.last.at_s:
         return guard.hold_for_the_clock(observation, history.last.at_s)
     needs = METHODS[policy.method](observation, policy, history)
-    return guard.guarded_decision(observation, policy, history, needs)
+    return guard.judge(observation, policy, history, needs)

@@ -64,7 +64,7 @@ def _counts(observation: Observation) -> dict[str, int]:
     }
 
 
-def guarded_decision(
+def judge(
     observation: Observation, policy: Policy, history: ScalingHistory, needs: Sequence[Need]
 ) -> ScalingDecision:
     """The decision by the needs of the policy, within the limits of the guard."""
