@@ -63,7 +63,7 @@ def _of_job(job: str, load_of: str | None) -> Target:
     from solvers.model.budget import Budget
     from solvers.model.objective import objective_of_policy
     from solvers.model.problem import Problem
-    from solvers.noise.snapshot_noise import noise_of_snapshot
+    from solvers.noise.load_noise import noise_of_snapshot
 
     settings = load_settings()
     if load_of is not None:

@@ -139,7 +139,7 @@ def _entry(found: Mapping[str, Any]) -> HeldBackEntry:
 def held_back_summary(entries: Sequence[HeldBackEntry]) -> list[str]:
     """One line for each kind of move that was held back: how many, what they would save, why.
 
-    Each key group and each key is judged by itself, so two that exchange traffic both count what
+    Each key group and each key is checked alone, so two that exchange traffic both count what
     moving one of them would save.
     """
     lines = []

@@ -321,7 +321,7 @@ class Head(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry(Record):
-    """One event in the life of a job's plans: who, when and why."""
+    """One event of a job's plans: who, when and why."""
 
     table: ClassVar[str] = "plans.log"
 

@@ -44,6 +44,14 @@ Offset = Annotated[int, Query(ge=0, le=100_000_000)]
 MAX_DRAFTS = 20
 
 
+def move_filter(operator: Name = None, from_node: Name = None, to_node: Name = None) -> MoveFilter:
+    """The moves that a request asks for, by operator and nodes."""
+    return MoveFilter(operator, from_node, to_node)
+
+
+Filter = Annotated[MoveFilter, Depends(move_filter)]
+
+
 def jobs_route(cache: TableCache, may_see: MaySee) -> APIRouter:
     """Make the route of all jobs that the user may see."""
     router = APIRouter()
@@ -123,16 +131,13 @@ def _add_plan_routes(router: APIRouter, cache: TableCache) -> None:
     def moves(
         job: str,
         plan: str,
-        operator: Name = None,
-        from_node: Name = None,
-        to_node: Name = None,
+        wanted: Filter,
         order: Annotated[str, Query(max_length=20)] = "key",
         after: Annotated[str | None, Query(max_length=400)] = None,
         limit: Limit = 100,
     ) -> Any:
         history = JobHistory(cache, job)
         found = find_plan(history, plan)
-        wanted = MoveFilter(operator, from_node, to_node)
         place = None if after is None else place_of(after, order)
         page = moves_page(history, found.plan_id, wanted, order, place, limit)
         rows_after = None if page.after is None else text_of(page.after)
@@ -145,13 +150,10 @@ def _add_plan_routes(router: APIRouter, cache: TableCache) -> None:
         job: str,
         plan: str,
         against: Against,
-        operator: Name = None,
-        from_node: Name = None,
-        to_node: Name = None,
+        wanted: Filter,
         offset: Offset = 0,
         limit: Limit = 100,
     ) -> Any:
-        wanted = MoveFilter(operator, from_node, to_node)
         return ReviewJsonResponse(
             difference(JobHistory(cache, job), against, plan, wanted, offset, limit)
         )

@@ -1,4 +1,4 @@
-"""Brings the load distance of a placement under its bound at the least loss of worth."""
+"""Brings the load distance of a placement under its bound with the least loss for the objective."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class LoadNoise:
     windows: int
     """Windows that the means and the noise are estimated from."""
     trend: str = ""
-    """Why the past is a bad guide, in a sentence; empty if it is not."""
+    """How loads moved during the period, in a sentence; empty if they did not."""
     traffic_error: FloatArray | None = None  # [E], >= 0
     """Standard error of the mean rate of each edge."""
     traffic_period_sd: FloatArray | None = None  # [E], >= 0

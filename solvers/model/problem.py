@@ -75,14 +75,14 @@ class AllowedNodes:
     def permits(self, key_groups: IntArray, nodes: IntArray) -> BoolArray:
         """Return, for each pair, whether the key group may be on the node."""
         permitted = ~self.restricted[key_groups]
-        asked = np.flatnonzero(~permitted)
+        restricted_pairs = np.flatnonzero(~permitted)
         # Only the rows of these key groups are read, so the work does not grow with the table.
-        starts = self.indptr[key_groups[asked]]
-        lengths = self.indptr[key_groups[asked] + 1] - starts
-        owner = np.repeat(np.arange(len(asked)), lengths)
+        starts = self.indptr[key_groups[restricted_pairs]]
+        lengths = self.indptr[key_groups[restricted_pairs] + 1] - starts
+        owner = np.repeat(np.arange(len(restricted_pairs)), lengths)
         offset = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        is_match = self.nodes[starts[owner] + offset] == nodes[asked][owner]
-        permitted[asked[owner[is_match]]] = True
+        is_match = self.nodes[starts[owner] + offset] == nodes[restricted_pairs][owner]
+        permitted[restricted_pairs[owner[is_match]]] = True
         return permitted
 
 

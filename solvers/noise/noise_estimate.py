@@ -24,7 +24,7 @@ from solvers.noise.window_moments import (
 
 STEADY, TREND, TOO_FEW = "steady", "trend", "too_few_windows"
 FEWEST_WINDOWS = 4
-"""With fewer busy windows neither noise nor trend can be told."""
+"""With fewer busy windows neither noise nor trend can be estimated."""
 RATIO_PRIOR = 20.0
 """A ratio without evidence is 1; this is the weight of that, in degrees of freedom."""
 LOWEST_RATIO, HIGHEST_RATIO = 0.1, 20.0
@@ -49,7 +49,7 @@ TINY = 1e-12
 class VariancePrior:
     """The variance that a key group of a given mean load has on average: a power law of the mean.
 
-    Variances of few windows are drawn towards it, as far as those of the two halves of the period
+    Variances of few windows are shrunk towards it, as far as those of the two halves of the period
     disagree [credibility theory, Buehlmann 1967]: 12 windows alone would give standard deviations
     that are off by a fifth, and loads that burst now and then far more.
     """
@@ -148,18 +148,18 @@ def noise_model(
 
 
 def _within_ratio(sums: MomentSums) -> float:
-    """Power of the slow waves of the period over that of all, drawn to 1."""
+    """Power of the slow waves of the period over that of all, shrunk to 1."""
     if sums.variance <= 0:
         return 1.0
     ratio = sums.slow_variance / sums.variance
-    return _drawn_to(1.0, ratio, SLOW_WAVES * _effective_groups(sums))
+    return _shrunk_to(1.0, ratio, SLOW_WAVES * _effective_groups(sums))
 
 
 def _between_ratio(sums: MomentSums, within: float) -> float:
-    """Change since the period before over what independent windows make, drawn to the other."""
+    """Change since the period before over what independent windows make, shrunk to the other."""
     if sums.change_variance <= 0:
         return within
-    return _drawn_to(within, sums.change / sums.change_variance, _effective_groups(sums))
+    return _shrunk_to(within, sums.change / sums.change_variance, _effective_groups(sums))
 
 
 def _effective_groups(sums: MomentSums) -> float:
@@ -167,10 +167,10 @@ def _effective_groups(sums: MomentSums) -> float:
     return sums.variance**2 / sums.squared_variance if sums.squared_variance > 0 else 0.0
 
 
-def _drawn_to(prior: float, ratio: float, freedom: float) -> float:
-    """The ratio, drawn to the prior by the weight of the degrees of freedom, and bounded."""
-    drawn = (RATIO_PRIOR * prior + freedom * ratio) / (RATIO_PRIOR + freedom)
-    return float(min(max(drawn, LOWEST_RATIO), HIGHEST_RATIO))
+def _shrunk_to(prior: float, ratio: float, freedom: float) -> float:
+    """The ratio, shrunk to the prior by the weight of the degrees of freedom, and bounded."""
+    shrunk = (RATIO_PRIOR * prior + freedom * ratio) / (RATIO_PRIOR + freedom)
+    return float(min(max(shrunk, LOWEST_RATIO), HIGHEST_RATIO))
 
 
 def _smoothed(now: float, earlier: float) -> float:
@@ -211,7 +211,7 @@ def key_group_noise(
     if not model.is_known:
         unknown = np.full(len(moments.mean), np.nan)
         return KeyGroupNoise(unknown, unknown, unknown, unknown, moments.busy_windows)
-    variance = _drawn_variance(moments, model.prior)
+    variance = _shrunk_variance(moments, model.prior)
     full = np.maximum(variance, moments.full_variance)
     error = full * model.mean_variance_ratio / model.windows
     level, level_error = moments.mean, error
@@ -244,8 +244,8 @@ def _levels(
     return level, weight * error
 
 
-def _drawn_variance(moments: KeyGroupMoments, prior: VariancePrior) -> FloatArray:
-    """[G]: variances drawn towards the power law, and averaged with those of the snapshot before.
+def _shrunk_variance(moments: KeyGroupMoments, prior: VariancePrior) -> FloatArray:
+    """[G]: variances shrunk towards the power law, and averaged with those of the snapshot before.
 
     A load that is constant stays without noise.
     """
@@ -309,7 +309,7 @@ def _common_sd(windows: WindowFactors) -> float:
 
 
 def _node_ratio(windows: WindowFactors, total_variance: float) -> float:
-    """Variance of nodes over that of their key groups, drawn to what independence would give."""
+    """Variance of nodes over that of their key groups, shrunk to what independence would give."""
     damped = windows.residuals(windows.node_loads) * windows.damping
     mean = windows.node_loads.mean(axis=1)
     nodes = int(np.count_nonzero(mean))
@@ -320,7 +320,7 @@ def _node_ratio(windows: WindowFactors, total_variance: float) -> float:
     share = mean / mean.sum()
     independent = 1.0 - float(share @ share)
     freedom = (nodes - 1) * (windows.busy_windows - 1)
-    return _drawn_to(1.0, variance / (independent * total_variance), freedom) * independent
+    return _shrunk_to(1.0, variance / (independent * total_variance), freedom) * independent
 
 
 def _trend(windows: WindowFactors) -> tuple[float, float]:
@@ -424,13 +424,13 @@ class EarlierColumns:
 
 
 def earlier_loads(
-    columns: EarlierColumns, is_at_home: BoolArray, resource: ResourceNoise, scale: float
+    columns: EarlierColumns, is_unmoved: BoolArray, resource: ResourceNoise, scale: float
 ) -> EarlierLoads | None:
     """What the snapshot before says of a chunk of key groups.
 
     Args:
         columns: its columns.
-        is_at_home: [G], whether the key group is on the node where it was.
+        is_unmoved: [G], whether the key group is on the node where it was.
         resource: its row of ``snapshots.noise``.
         scale: total load now over total load then.
 
@@ -440,8 +440,8 @@ def earlier_loads(
     if not resource.is_known or scale <= 0:
         return None
     return EarlierLoads(
-        mean=np.where(is_at_home, columns.mean * scale, np.nan),
-        level=np.where(is_at_home, columns.level * scale, np.nan),
+        mean=np.where(is_unmoved, columns.mean * scale, np.nan),
+        level=np.where(is_unmoved, columns.level * scale, np.nan),
         level_error=columns.level_error * scale,
         window_sd=columns.window_sd * scale,
         windows=resource.windows,

@@ -151,7 +151,7 @@ def _reason_balance(
 
 
 def with_trend(problem: Problem, reason: str) -> str:
-    """A reason, and that the past is a bad guide, where loads moved during the period.
+    """A reason, and how loads moved during the period if they did.
 
     The plan is decided on as any other: its gain has to be beyond the noise, which a movement
     within the period makes larger.

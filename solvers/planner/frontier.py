@@ -2,7 +2,7 @@
 
 One limit of the budget goes from zero to what an unlimited plan uses; the other limits stay. A plan
 is dominated if another plan has no more moves (or bytes) and no larger load distance. Dominated
-plans stay in the result and are marked, so that a reader can judge the sweep. A plan with less
+plans stay in the result and are marked, so that a reader can assess the sweep. A plan with less
 traffic within nodes does not dominate a joint plan.
 """
 

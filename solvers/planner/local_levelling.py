@@ -53,7 +53,7 @@ MORE_MOVES = 1.5
 MARGIN = 1.1
 """How much worse than its greedy placement an operator may be."""
 SMALLEST_LIMIT_PCT = 0.01
-"""Load distances are not told apart below this, so that weights stay within their range."""
+"""Load distances are not distinguished below this, so that weights stay within their range."""
 ROUNDING_PCT = 1e-7
 
 

@@ -180,17 +180,17 @@ def local_skew(
     expected = expected or Expected()
     edges = edges_with_traffic(problem)
     loads = [*_parts_of_whole(problem, rules), *edge_loads(problem, edges)]
-    judge = _SkewJudge.of(problem, assignment, rules, len(loads))
+    check = _SkewCheck.of(problem, assignment, rules, len(loads))
     findings = [
         *_unknown(problem, expected),
         *chain.from_iterable(
-            judge.findings(load) for load in loads if load.operator_id not in expected.unmeasured
+            check.findings(load) for load in loads if load.operator_id not in expected.unmeasured
         ),
-        *(judge.between_racks(edge) for edge in edges if judge.has_racks),
+        *(check.between_racks(edge) for edge in edges if check.has_racks),
     ]
     measured = {edge.name for edge in edges}
     silent = [edge for edge in expected.edges if measured and edge not in measured]
-    return LocalSkew(tuple(findings), _heavy_key_group(problem, rules, judge.sigmas), tuple(silent))
+    return LocalSkew(tuple(findings), _heavy_key_group(problem, rules, check.sigmas), tuple(silent))
 
 
 def _parts_of_whole(problem: Problem, rules: SkewRules) -> list[LocalLoad]:
@@ -213,8 +213,8 @@ def _unknown(problem: Problem, expected: Expected) -> Iterator[SkewFinding]:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _SkewJudge:
-    """Judges parts of a problem under an assignment."""
+class _SkewCheck:
+    """Finds the skew of operators and edges under an assignment."""
 
     problem: Problem
     assignment: IntArray
@@ -226,7 +226,7 @@ class _SkewJudge:
     """[N]"""
 
     @classmethod
-    def of(cls, problem: Problem, assignment: IntArray, rules: SkewRules, parts: int) -> _SkewJudge:
+    def of(cls, problem: Problem, assignment: IntArray, rules: SkewRules, parts: int) -> _SkewCheck:
         racks, rack_of = np.unique(np.array(problem.rack, dtype=str), return_inverse=True)
         looks = max(1, parts * int(np.count_nonzero(problem.staying)))
         sigmas = -float(ndtri(rules.alarm_chance / looks))
@@ -266,7 +266,7 @@ class _SkewJudge:
             return blank
         names = self.racks[one[found.place]], self.racks[other[found.place]]
         blank = replace(blank, place=f"{names[0]} and {names[1]}")
-        return self._judged(blank, found, 0.0, edge.job_share)
+        return self._with_status(blank, found, 0.0, edge.job_share)
 
     def _fair_by_rack(self, fair: FloatArray) -> FloatArray:
         """Fair share of each rack, from those of its nodes."""
@@ -297,9 +297,9 @@ class _SkewJudge:
             kind=load.kind, name=load.name, scope=scope, status=SkewStatus.LEVEL,
             place=names[found.place], resource=resource, load=load,
         )  # fmt: skip
-        return self._judged(blank, found, self._least(load, place, fair), load.job_share)
+        return self._with_status(blank, found, self._least(load, place, fair), load.job_share)
 
-    def _judged(
+    def _with_status(
         self, blank: SkewFinding, found: Concentration, least: float, job_share: float
     ) -> SkewFinding:
         noise = self.sigmas * found.sd_pct
@@ -319,7 +319,7 @@ class _SkewJudge:
         )
 
     def _is_quiet(self, load: LocalLoad, fair: FloatArray) -> bool:
-        """All of it on the smallest place would be too little, or noise cannot be told from it."""
+        """Whether all of the load is too small to matter on the smallest place, or within noise."""
         if load.job_share <= self.rules.quiet_share * _least_fair(fair):
             return True
         if load.variance is None:

@@ -1,8 +1,8 @@
 """The fewest moves whose measured load distance is within the noise of the best.
 
 The next period measures the load distance with noise, so two plans whose expected figures differ
-by a small part of the noise cannot be told apart. Of all plans that are so close to the best one,
-this method looks for the one with the fewest moves, then the fewest bytes. Few moves and a
+by a small part of the noise cannot be distinguished. Of all plans that are so close to the best
+one, this method looks for the one with the fewest moves, then the fewest bytes. Few moves and a
 placement that the noise hurts least are one optimisation (noise_potential.py, ADR 59): it looks
 for the fewest moves with which the median of the measured load distance is at most
 

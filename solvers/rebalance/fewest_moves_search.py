@@ -107,14 +107,14 @@ def _take_back(at: NoisyPlacement, items: IntArray, change: FloatArray, *, many:
         at.move(int(items[0]), int(at.home[items[0]]))
         return True
     spare = max(left / 2.0, float(change[0]))
-    apart = _apart(at.place[items], at.home[items])
-    items, rises = items[apart], np.cumsum(np.maximum(change[apart], 0.0))
+    disjoint = _disjoint_pairs(at.place[items], at.home[items])
+    items, rises = items[disjoint], np.cumsum(np.maximum(change[disjoint], 0.0))
     chosen = items[rises <= spare]
     at.move_all(chosen, at.home[chosen])
     return True
 
 
-def _apart(sources: IntArray, targets: IntArray) -> IntArray:
+def _disjoint_pairs(sources: IntArray, targets: IntArray) -> IntArray:
     """Return the positions of the pairs that share no node with an earlier one of them."""
     touched: set[int] = set()
     chosen = []

@@ -121,7 +121,9 @@ def _run_here(task: MipTask, report: Callable[[MipOutcome], None] | None = None)
         if highs.setOptionValue(name, value) == highspy.HighsStatus.kError:
             raise RuntimeError(f"HiGHS refuses the option {name} = {value!r}")
     if highs.passModel(_highs_lp(task)) == highspy.HighsStatus.kError:
-        raise ModelRefused("HiGHS refuses the model: its numbers are too large or too far apart")
+        raise ModelRefused(
+            "HiGHS refuses the model: its numbers are too large, or differ too much in size"
+        )
     columns = np.arange(len(task.start), dtype=np.int32)
     highs.setSolution(len(columns), columns, task.start)
     watcher = _Watcher(report)

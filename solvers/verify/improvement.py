@@ -16,7 +16,7 @@ from solvers.verify.plan_figures import (
     sum_by_node,
     traffic_price,
 )
-from solvers.verify.promised_figures import ABSOLUTE_TOLERANCE, is_close
+from solvers.verify.tolerance import ABSOLUTE_TOLERANCE, is_close
 from solvers.verify.violation import Violation
 
 if TYPE_CHECKING:

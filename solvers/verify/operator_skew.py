@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from solvers.verify.plan_figures import PlanFigures
-from solvers.verify.promised_figures import is_close, is_number
+from solvers.verify.tolerance import is_close, is_number
 from solvers.verify.violation import Violation
 
 if TYPE_CHECKING:

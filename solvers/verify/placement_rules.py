@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from solvers.verify.plan_figures import PlanFigures, is_on_allowed_node
-from solvers.verify.promised_figures import is_close
+from solvers.verify.tolerance import is_close
 from solvers.verify.violation import MAX_NAMED, Violation, first_names
 
 if TYPE_CHECKING:

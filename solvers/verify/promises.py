@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from solvers.verify.assignment_rows import Assignment, columns_of, nodes_of_key_groups
+from solvers.verify.assignment import Assignment, columns_of, nodes_of_key_groups
 from solvers.verify.plan_figures import Floats, load_with_costs, sum_by_node
-from solvers.verify.promised_figures import is_close, is_number
+from solvers.verify.tolerance import is_close, is_number
 from solvers.verify.violation import Violation
 
 if TYPE_CHECKING:

@@ -15,22 +15,22 @@ from solvers.model.budget import Budget
 from solvers.planner.plan import Plan, PlanRequest, plan
 from solvers.planner.round import ScalingRequest
 from spark_jobs.draft.assemble import AssembledDraft, DraftRequest, assemble_draft
-from spark_jobs.draft.lookup import (
+from spark_jobs.draft.draft_tables import (
     find_draft,
     find_snapshot,
     has_forced_moves,
     read_round,
-    read_scaling_inputs,
     required_draft,
     target_in_force,
+    write_draft,
 )
 from spark_jobs.draft.region_weights import plan_region
 from spark_jobs.draft.report import actor, drafted_event, promise_report, report
 from spark_jobs.draft.round import Round
 from spark_jobs.draft.scaling_inputs import keeping_nodes, scaling_request
+from spark_jobs.draft.scaling_lookup import read_scaling_inputs
 from spark_jobs.draft.scaling_rows import rows_of_decision, scaling_reason
 from spark_jobs.draft.solve_arguments import SolveOptions
-from spark_jobs.draft.write import write_draft
 from spark_jobs.program.run import progress
 from spark_jobs.warehouse.plan_log import Event, append_event
 

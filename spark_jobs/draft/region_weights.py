@@ -192,7 +192,9 @@ def plan_region(region: RegionStatistics) -> RegionPlan:
     name = f"region {region.policy.id}"
     if region.all_workers_dead:
         # The plan for the rest of the job must not fail because of this region.
-        return RegionPlan(region, {}, f"{name} has no weights, because no worker of it lives")
+        return RegionPlan(
+            region, {}, f"{name} has no weights, because none of its workers is alive"
+        )
     if region.is_silent:
         why = "the period has no measurement of it"
         return RegionPlan(

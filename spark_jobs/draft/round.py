@@ -27,7 +27,7 @@ from solvers.model.objective import Objective, objective_of_policy
 from solvers.model.problem import Problem
 from solvers.model.traffic_costs import TrafficCosts
 from solvers.noise.calibration import PastOutcome
-from solvers.noise.snapshot_noise import noise_of_snapshot
+from solvers.noise.load_noise import noise_of_snapshot
 from solvers.planner.plan import KeyRouting
 from solvers.verify.routes import RouteRules
 from solvers.verify.scaling import ScalingRules, Spare

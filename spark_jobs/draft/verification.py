@@ -20,8 +20,7 @@ from ballast.contracts.scaling import IN_USE, NODE, node_actions, scaled
 from solvers.model.budget import Budget
 from solvers.model.objective import LEXICOGRAPHIC, Objective
 from solvers.model.problem import Problem
-from solvers.verify.assignment import node_sums, verify
-from solvers.verify.assignment_rows import Assignment
+from solvers.verify.assignment import Assignment, node_sums, verify
 from solvers.verify.promises import PromisedInterval, check_promises
 from solvers.verify.routes import PromisedCosts, RoutedFacts, budget_violations, row_violations
 from solvers.verify.scaling import scaled_problem, scaling_violations

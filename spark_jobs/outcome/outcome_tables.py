@@ -1,15 +1,29 @@
-"""Tables that ``measure`` reads and writes: the one edge of this package."""
+"""The plan in force, its measured rows and its outcomes: the tables of ``measure``.
+
+This is the one module of the package that reads and writes tables.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from ballast.contracts.errors import NotFound
-from ballast.contracts.policy import policy_from_json
-from ballast.contracts.records import Ack, ConnectionWindow, Outcome
+from ballast.contracts.policy import JobPolicy, policy_from_json
+from ballast.contracts.records import (
+    Ack,
+    ConnectionWindow,
+    Draft,
+    Outcome,
+    Promise,
+    ScalingRow,
+    WorkerWeight,
+)
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
 from ballast.store.plans import (
@@ -25,10 +39,77 @@ from ballast.store.table_schema import ensure_tables
 from ballast.store.tables import append_once, read_rows
 from expectations.row_rules import checked_table
 from spark_jobs.draft.scaling_rows import nodes_under
-from spark_jobs.outcome.applied_plan import AppliedPlan, MeasuredSpan, not_applied_reason
 from spark_jobs.program.run import progress
-from spark_jobs.snapshot.bad_rows import is_good, with_facts, with_reasons
+from spark_jobs.snapshot.snapshot_tables import with_facts
+from spark_jobs.snapshot.validation import is_good, with_reasons
+from spark_jobs.snapshot.window_selection import TakeUp
 from spark_jobs.warehouse.spark_tables import read_table
+
+PERIODS_READ = 2
+"""Statistics periods that are read to find complete windows, however long the history is."""
+
+
+@dataclass(frozen=True)
+class MeasuredSpan:
+    """The windows that are read: those of one job between two times, of all versions."""
+
+    policy: JobPolicy
+    begin: datetime
+    end: datetime
+
+
+@dataclass(frozen=True)
+class AppliedPlan:
+    """A plan in force that the streaming job has applied."""
+
+    plan: Draft
+    ack: Ack
+    policy: JobPolicy
+    key_groups: pa.Table
+    """Key groups of the plan's snapshot: their loads before the plan."""
+    nodes: pa.Table
+    """Nodes under the plan: the promise holds for these capacities and states."""
+    scaling: Sequence[ScalingRow] = ()
+    """The load that the plan promises for each node."""
+    weights: Sequence[WorkerWeight] = ()
+    """Weights of workers of ordered regions under the plan."""
+    connections: Sequence[ConnectionWindow] = ()
+    """Connections of the plan's snapshot: their figures before the plan."""
+    promises: Mapping[str, Promise] = field(default_factory=dict)
+    """What the plan promises by figure; empty for a plan of an earlier version."""
+
+    @property
+    def staying(self) -> list[str]:
+        """Nodes that the promised load distance is computed over."""
+        pairs = zip(self.nodes["node_id"].to_pylist(), self.nodes["state"].to_pylist(), strict=True)
+        return [node for node, state in pairs if state == "alive"]
+
+    @property
+    def take_up(self) -> TakeUp:
+        """The version, and the batch that took it up."""
+        return TakeUp(self.ack.version, self.ack.batch_id)
+
+    def span(self, as_of: datetime) -> MeasuredSpan:
+        """The last periods, beginning one window before the one in which the plan was applied.
+
+        That window shows where the version begins if batch numbers cannot.
+        """
+        reach = timedelta(seconds=self.policy.statistics_period_s * PERIODS_READ)
+        window = timedelta(seconds=self.policy.window_s)
+        begin = max(as_of - reach, self.ack.acked_at - 2 * window)
+        return MeasuredSpan(self.policy, begin, as_of)
+
+
+def not_applied_reason(version: int, last: Ack | None) -> str:
+    """Why a version cannot be measured; ``last`` is the job's last acknowledgement of it.
+
+    A job that lost its folder acknowledges again, so the last acknowledgement counts.
+    """
+    if last is None:
+        return f"the streaming job has not answered to version {version} yet"
+    if last.status == "refused":
+        return f"the streaming job refused version {version}: {last.reason}"
+    return f"the streaming job accepted version {version} and has not applied it yet"
 
 
 def read_applied_plan(settings: Settings, job: str) -> AppliedPlan | None:

@@ -18,15 +18,10 @@ from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Outcome, Promise
 from ballast.contracts.settings import Settings
 from ballast.contracts.task_result import Notice, write_task_notices, write_task_result
-from spark_jobs.outcome.applied_plan import (
-    AppliedPlan,
-    measurable_at,
-    usable_windows,
-    windows_to_measure,
-)
 from spark_jobs.outcome.figures import MeasuredLoads, measure_figures, node_figures, plan_figures
 from spark_jobs.outcome.likely_reason import likely_reason
 from spark_jobs.outcome.outcome_tables import (
+    AppliedPlan,
     read_applied_plan,
     read_good_rows,
     read_measured_connections,
@@ -46,8 +41,13 @@ from spark_jobs.outcome.region_figures import region_figures, region_windows
 from spark_jobs.program.run import progress
 from spark_jobs.snapshot.load_noise import key_group_loads_with_noise
 from spark_jobs.snapshot.loads import key_group_loads, traffic_rates
-from spark_jobs.snapshot.window_selection import WindowSummary
-from spark_jobs.snapshot.window_summaries import measured_windows
+from spark_jobs.snapshot.window_selection import (
+    WindowSummary,
+    measurable_at,
+    measured_windows,
+    usable_windows,
+    windows_to_measure,
+)
 from spark_jobs.warehouse.plan_log import Event, append_event
 
 Session = Callable[[], AbstractContextManager[SparkSession]]

@@ -10,7 +10,7 @@ from ballast.contracts.records import Draft, Head, Snapshot
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_head, read_promises
 from spark_jobs.draft.content import content_hash_of
-from spark_jobs.draft.lookup import read_content, read_round
+from spark_jobs.draft.draft_tables import read_content, read_round
 from spark_jobs.draft.verification import violations_of
 from spark_jobs.program.run import progress
 from spark_jobs.publication.current_state import read_current_state
@@ -99,7 +99,7 @@ def check_parent(settings: Settings, wanted: Head) -> None:
     """Raise PublishConflict if the version that the draft was made against is not in force.
 
     The log of the head in force is completed first: its publisher may have died before it wrote
-    the row, and nobody reads that head again once it is replaced.
+    the row, and no process reads that head again once it is replaced.
     """
     head = read_head(settings, wanted.job)
     if head is not None:

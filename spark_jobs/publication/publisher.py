@@ -18,7 +18,7 @@ from ballast.contracts.settings import Settings
 from ballast.contracts.task_result import Notice, write_task_notices, write_task_result
 from ballast.store.planning import read_planning_state
 from ballast.store.plans import read_head
-from spark_jobs.draft.lookup import find_snapshot, required_draft
+from spark_jobs.draft.draft_tables import find_snapshot, required_draft
 from spark_jobs.program.run import progress
 from spark_jobs.publication.draft_checks import (
     check_approved_content,
@@ -192,7 +192,7 @@ def _wait_for_review(settings: Settings, wanted: Head, verdict: ReviewVerdict) -
 
 
 def _is_stopped(settings: Settings, draft: Draft) -> bool:
-    """Whether planning has stopped since the draft was made, so that nobody publishes it.
+    """Whether planning has stopped since the draft was made, so that it is not published.
 
     What must leave dead nodes is published even then (ADR 60).
     """

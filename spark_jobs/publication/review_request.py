@@ -13,7 +13,7 @@ from ballast.store.planning import read_planning_state
 from ballast.store.plans import read_promises
 from solvers.model.problem import Problem
 from solvers.verify.scaling import scaled_problem
-from spark_jobs.draft.lookup import find_snapshot, read_content, read_round, required_draft
+from spark_jobs.draft.draft_tables import find_snapshot, read_content, read_round, required_draft
 from spark_jobs.draft.round import Round
 from spark_jobs.publication.draft_checks import (
     check_changes_something,

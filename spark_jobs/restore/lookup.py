@@ -18,7 +18,7 @@ from ballast.store.plans import (
 )
 from ballast.store.snapshots import newest_snapshot
 from ballast.store.tables import read_rows
-from spark_jobs.draft.lookup import read_connections
+from spark_jobs.draft.draft_tables import read_connections
 from spark_jobs.publication.current_state import current_policy, dead_workers
 from spark_jobs.publication.region_workers import weight_conflicts
 from spark_jobs.restore.earlier_version import RollbackContext, StoredVersion

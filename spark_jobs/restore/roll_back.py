@@ -20,11 +20,10 @@ from solvers.planner.plan import ChosenContent, Plan, plan_with_content
 from solvers.verify.routes import BALANCE
 from spark_jobs.draft.assemble import AssembledDraft, DraftRequest, assemble_draft
 from spark_jobs.draft.content import routing_of
-from spark_jobs.draft.lookup import find_draft, read_round, required_draft
+from spark_jobs.draft.draft_tables import find_draft, read_round, required_draft, write_draft
 from spark_jobs.draft.region_weights import RegionPlan, restored_region
 from spark_jobs.draft.round import Round
 from spark_jobs.draft.scaling_rows import CPU
-from spark_jobs.draft.write import write_draft
 from spark_jobs.program.run import progress
 from spark_jobs.publication.draft_checks import check_parent
 from spark_jobs.publication.heads import head_of

@@ -19,7 +19,7 @@ from solvers.planner.frontier import FrontierPoint, SweepOptions, sweep
 from solvers.planner.what_if import NodesThatHold, apply_question, nodes_that_hold, with_load_of
 from solvers.planner.what_if_arguments import parse_limit
 from solvers.verify.assignment import verify
-from spark_jobs.draft.lookup import read_round
+from spark_jobs.draft.draft_tables import read_round
 from spark_jobs.draft.round import Round
 from spark_jobs.program.run import progress
 from spark_jobs.scenario.request import WhatIfRequest

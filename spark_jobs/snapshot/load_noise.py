@@ -50,7 +50,7 @@ SUMS_DDL = "name string, sums array<double>"
 Batches = Iterator[pa.RecordBatch]
 
 
-AT_HOME = "is_where_it_was"
+UNMOVED = "is_where_it_was"
 """Column: the key group is on the node that it was on in the snapshot before."""
 
 
@@ -130,8 +130,8 @@ class _Period:
         columns = EarlierColumns(
             *(_numbers(batch.column(column)) for column in earlier_columns(name).values())
         )
-        at_home = batch.column(AT_HOME).fill_null(False).to_numpy(zero_copy_only=False)
-        return earlier_loads(columns, at_home & self.is_apart, self.earlier, self.scale)
+        is_unmoved = batch.column(UNMOVED).fill_null(False).to_numpy(zero_copy_only=False)
+        return earlier_loads(columns, is_unmoved & self.is_apart, self.earlier, self.scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +213,7 @@ def _with_earlier(packed: DataFrame, earlier: EarlierSnapshot) -> DataFrame:
         known += [fn.col(column).alias(alias) for column, alias in earlier_columns(name).items()]
     joined = packed.join(earlier.rows.select(*GROUP, *known), list(GROUP), "left")
     is_there = fn.col("node_id") == fn.col("earlier_node_id")
-    return joined.withColumn(AT_HOME, is_there).drop("earlier_node_id")
+    return joined.withColumn(UNMOVED, is_there).drop("earlier_node_id")
 
 
 def earlier_columns(name: str) -> dict[str, str]:
@@ -296,7 +296,7 @@ def _with_jumps(
         ):
             known = fn.sum(fn.when(is_known, value).otherwise(0.0))
             sums.append(known.cast("double").alias(f"{name}_{key}"))
-    found = packed.where(fn.col(AT_HOME)).groupBy("node_id").agg(*sums).toArrow()
+    found = packed.where(fn.col(UNMOVED)).groupBy("node_id").agg(*sums).toArrow()
     row_of = {node: row for row, node in enumerate(found["node_id"].to_pylist())}
     at = [row_of.get(node) for node in nodes]
 

@@ -17,7 +17,6 @@ from ballast.contracts.tables import TABLES
 from ballast.store import tables as store
 from expectations.row_rules import CheckedTable, checked_table
 from spark_jobs.program.run import progress
-from spark_jobs.snapshot.bad_rows import with_facts
 from spark_jobs.snapshot.metric_tables import CONNECTIONS
 from spark_jobs.snapshot.run_context import SnapshotRun
 from spark_jobs.snapshot.window_rows import of_job_since
@@ -41,6 +40,11 @@ def read_metrics(run: SnapshotRun, name: str, version: int, since: datetime) -> 
     rows = with_facts(of_job_since(table, run.request.job, since), checked)
     # Small, and read by every check and step that follows.
     return MetricRows(rows.persist(), checked)
+
+
+def with_facts(frame: DataFrame, checked: CheckedTable) -> DataFrame:
+    """Add the derived columns that the policy's rules limit."""
+    return frame.withColumns({name: fn.expr(sql) for name, sql in checked.facts.items()})
 
 
 def read_planned_placement(run: SnapshotRun) -> DataFrame | None:

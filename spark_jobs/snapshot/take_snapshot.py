@@ -20,9 +20,8 @@ from ballast.contracts.records import Snapshot
 from ballast.contracts.settings import Settings
 from ballast.store.snapshots import snapshot_of_run
 from expectations.suites import Suite
-from solvers.noise.snapshot_noise import resource_noise_of, snapshot_noise_row
+from solvers.noise.load_noise import resource_noise_of, snapshot_noise_row
 from spark_jobs.program.run import progress
-from spark_jobs.snapshot.bad_rows import is_good, with_reasons
 from spark_jobs.snapshot.connections import (
     SILENCE_READ,
     newest_connections,
@@ -75,12 +74,13 @@ from spark_jobs.snapshot.stranded_key_groups import (
 from spark_jobs.snapshot.validation import (
     Validate,
     ValidatedMetrics,
+    is_good,
     require_good_details,
     validate_metrics,
+    with_reasons,
 )
 from spark_jobs.snapshot.window_rows import GROUP, without_groups
-from spark_jobs.snapshot.window_selection import select_windows, windows_needed
-from spark_jobs.snapshot.window_summaries import period_windows
+from spark_jobs.snapshot.window_selection import period_windows, select_windows, windows_needed
 from spark_jobs.warehouse.plan_log import Event, append_event
 
 Session = Callable[[], AbstractContextManager[SparkSession]]

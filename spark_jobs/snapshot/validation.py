@@ -1,22 +1,27 @@
-"""Validation of metrics: Great Expectations decides; one predicate splits bad rows from good."""
+"""Validation of metrics: Great Expectations decides; one predicate splits bad rows from good.
+
+Bad rows are written to ``metrics.rejected`` with their reasons.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
 
 from ballast.contracts.errors import GateFailed
 from ballast.contracts.fault_points import fault_point
 from ballast.contracts.tables import TABLES, Table
+from expectations.reasons import DUPLICATE, reasons_sql
 from expectations.row_rules import CheckedTable
 from expectations.suites import Suite, checked_suite
 from spark_jobs.program.run import progress
-from spark_jobs.snapshot.bad_rows import is_good, rejected_rows, with_reasons
 from spark_jobs.snapshot.message_text import shortened_list
 from spark_jobs.snapshot.metric_tables import CONNECTIONS, KEY_PAIRS, SOURCES, TRAFFIC
 from spark_jobs.snapshot.run_context import SnapshotRun
@@ -96,8 +101,52 @@ def split_bad_rows(rows: MetricRows, validate: Validate) -> ValidatedTable:
         progress.info("%s", report)
         return ValidatedTable(checked, frame, frame)
     progress.info("gate found %s", report)
-    judged = with_reasons(frame, checked).persist()
-    return ValidatedTable(checked, frame, judged.where(is_good()), judged.where(~is_good()))
+    with_reason_columns = with_reasons(frame, checked).persist()
+    return ValidatedTable(
+        checked, frame, with_reason_columns.where(is_good()), with_reason_columns.where(~is_good())
+    )
+
+
+def with_reasons(frame: DataFrame, checked: CheckedTable) -> DataFrame:
+    """Add ``row_id``, ``row_json`` and ``reasons``, which is empty for a good row.
+
+    Of several good rows with one key, the row written last is good and the others are duplicates.
+    The rows' hash breaks ties, so that every run that reads the same rows chooses the same one.
+    """
+    name = checked.table.name
+    own = [fn.col(column) for column in TABLES[name].column_names]
+    named = (
+        frame.withColumn("row_json", fn.to_json(fn.struct(*own), {"ignoreNullFields": "false"}))
+        .withColumn("row_id", fn.sha2(fn.concat_ws("\n", fn.lit(name), "row_json"), 256))
+        .withColumn("reasons", fn.expr(reasons_sql(checked)))
+    )
+    order = Window.partitionBy(*checked.table.key, is_good()).orderBy(
+        fn.col("emitted_at").desc(), fn.col("row_id").desc()
+    )
+    reasons = fn.when(is_good() & (fn.col("place") > 1), fn.array(fn.lit(DUPLICATE)))
+    return (
+        named.withColumn("place", fn.row_number().over(order))
+        .withColumn("reasons", reasons.otherwise(fn.col("reasons")))
+        .drop("place")
+    )
+
+
+def is_good() -> Column:
+    """Whether a row has no reason to be rejected."""
+    return fn.size("reasons") == 0
+
+
+def rejected_rows(bad: DataFrame, table: str, run_id: str, at: datetime) -> DataFrame:
+    """Bad rows as rows of ``metrics.rejected``; copies of one row have one id."""
+    return bad.select(
+        "job",
+        "row_id",
+        fn.lit(table).alias("table_name"),
+        fn.lit(run_id).alias("run_id"),
+        "reasons",
+        "row_json",
+        fn.lit(at).alias("rejected_at"),
+    )
 
 
 def reject_bad_rows(run: SnapshotRun, tables: Iterable[ValidatedTable]) -> Counter[str]:

@@ -1,17 +1,27 @@
 """Which windows of metrics count, for snapshots and for outcomes (ADR 28).
 
 A window counts if every expected key group and node reported in it and if it ran wholly under one
-plan version. ``condense`` and ``measure`` select windows with this module alone. Pure.
+plan version. ``condense`` and ``measure`` summarise and select windows with this module alone: the
+rows of a window are counted on Spark, the windows are selected by pure functions.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
 
 from ballast.contracts.policy import JobPolicy
+from spark_jobs.snapshot.node_states import NodeStatus, silent_nodes
+from spark_jobs.snapshot.statistics_period import StatisticsPeriod
+from spark_jobs.snapshot.window_rows import in_period
+
+MEASURED_SHARE = 0.5
+"""Share of a statistics period that has to be there before a plan is measured."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,45 @@ class SelectedWindows:
     """Every expected key group and node reported."""
     usable: tuple[WindowSummary, ...]
     """Complete, and wholly under the version."""
+
+
+def window_summaries(key_groups: DataFrame) -> dict[datetime, WindowSummary]:
+    """What key groups reported in each window of the rows, by the window's end."""
+    summaries = key_groups.groupBy("window_end_at").agg(
+        fn.count("*").alias("key_groups"),
+        fn.min("plan_version").alias("lowest_version"),
+        fn.max("plan_version").alias("highest_version"),
+        fn.min("first_batch_id").alias("first_batch_id"),
+        fn.max("last_batch_id").alias("last_batch_id"),
+    )
+    # Through Arrow, which returns times in UTC whatever the time zone of this machine is.
+    return {
+        row["window_end_at"]: WindowSummary(end_at=row.pop("window_end_at"), **row)
+        for row in summaries.toArrow().to_pylist()
+    }
+
+
+def period_windows(
+    key_groups: DataFrame, period: StatisticsPeriod, states: Sequence[NodeStatus]
+) -> list[WindowSummary]:
+    """A summary of every window of the period, oldest first; empty for a window without rows."""
+    reported = window_summaries(in_period(key_groups, period))
+    return [
+        replace(reported.get(end, WindowSummary(end)), silent_nodes=silent_nodes(states, end))
+        for end in period.ends
+    ]
+
+
+def measured_windows(
+    key_groups: DataFrame, nodes: DataFrame, staying: Sequence[str]
+) -> list[WindowSummary]:
+    """A summary of every window of the rows, in no order; ``staying`` are the expected nodes."""
+    reported = nodes.where(fn.col("node_id").isin(list(staying))).groupBy("window_end_at").count()
+    counts = {row["window_end_at"]: row["count"] for row in reported.toArrow().to_pylist()}
+    return [
+        replace(window, silent_nodes=len(staying) - counts.get(end, 0))
+        for end, window in window_summaries(key_groups).items()
+    ]
 
 
 def select_windows(
@@ -110,3 +159,25 @@ def _is_mixed(
 def windows_needed(policy: JobPolicy, share: float) -> int:
     """The number of windows that make up a share of the statistics period, at least one."""
     return max(1, math.ceil(share * policy.windows_per_period - 1e-9))
+
+
+def usable_windows(
+    policy: JobPolicy, windows: Sequence[WindowSummary], take_up: TakeUp
+) -> tuple[WindowSummary, ...]:
+    """The latest windows that count, oldest first, at most one statistics period."""
+    expected = sum(operator.key_groups for operator in policy.operators)
+    return select_windows(windows, expected, take_up).usable[-policy.windows_per_period :]
+
+
+def windows_to_measure(policy: JobPolicy) -> int:
+    """The fewest windows that a measurement may use: half a statistics period."""
+    return windows_needed(policy, MEASURED_SHARE)
+
+
+def measurable_at(
+    policy: JobPolicy, usable: Sequence[WindowSummary], applied_at: datetime, now: datetime
+) -> datetime:
+    """When enough windows will be there if every window from now on is complete."""
+    missing = windows_to_measure(policy) - len(usable)
+    last = usable[-1].end_at if usable else applied_at
+    return max(last, now) + timedelta(seconds=policy.window_s * missing)

@@ -18,7 +18,7 @@ from ballast.contracts.settings import Settings
 from ballast.contracts.tables import NOISE_RESOURCES, STEADY
 from ballast.store.plans import read_plan
 from ballast.store.tables import append
-from spark_jobs.draft import draft_plan, write
+from spark_jobs.draft import draft_plan, draft_tables
 from spark_jobs.draft.solve_arguments import SolveOptions
 from tests.support.metrics import round_robin
 
@@ -217,5 +217,5 @@ def write_draft(
     """A snapshot and the draft that ``solve`` makes of it, written without a JVM."""
     snapshot = write_snapshot(settings, policy, run_id, **rows)
     made = draft_plan.make_draft(settings, snapshot, SolveOptions(solver_seconds=seconds))
-    write.write_draft(settings, made)
+    draft_tables.write_draft(settings, made)
     return read_plan(settings, policy.job, made.draft.plan_id)

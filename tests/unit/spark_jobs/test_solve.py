@@ -13,10 +13,9 @@ from ballast.store.plans import read_assignment, read_log, read_plans
 from solvers.verify.violation import Violation
 from spark_jobs.draft.content import content_hash_of
 from spark_jobs.draft.draft_plan import draft_plan, make_draft
-from spark_jobs.draft.lookup import read_content, target_in_force
+from spark_jobs.draft.draft_tables import read_content, target_in_force, write_draft
 from spark_jobs.draft.report import report
 from spark_jobs.draft.solve_arguments import SolveOptions
-from spark_jobs.draft.write import write_draft
 from spark_jobs.publication.publisher import publish_plan
 from tests.support.policies import small_policy
 from tests.support.snapshots import uneven, write_snapshot

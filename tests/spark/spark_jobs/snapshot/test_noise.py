@@ -17,8 +17,8 @@ from ballast.store.plans import read_log
 from ballast.store.snapshots import read_noise, read_snapshot
 from ballast.store.tables import read_rows
 from expectations.runner import validate
+from solvers.noise.load_noise import noise_of_snapshot
 from solvers.noise.noise_estimate import estimate_loads
-from solvers.noise.snapshot_noise import noise_of_snapshot
 from spark_jobs.snapshot.snapshot_tables import record_frame
 from spark_jobs.snapshot.validation import require_good_details
 from tests.spark.spark_jobs.snapshot.conftest import Condense

@@ -16,7 +16,7 @@ from ballast.contracts.tables import TOO_FEW, TREND
 from ballast.store.snapshots import SnapshotProblem, read_snapshot
 from ballast.store.table_schema import ensure_tables
 from ballast.store.tables import address, append
-from solvers.noise.snapshot_noise import noise_of_snapshot
+from solvers.noise.load_noise import noise_of_snapshot
 from tests.support.earlier import without_columns
 from tests.support.policies import small_policy
 from tests.support.snapshots import snapshot_rows, write_snapshot

@@ -107,7 +107,7 @@ def test_loads_from_1e_minus_9_to_1e9_have_a_finite_noise(seed: int) -> None:
     assert np.median(relative) == pytest.approx(1 / 3, rel=0.5)
 
 
-def test_variances_of_few_windows_are_drawn_towards_those_of_equal_loads() -> None:
+def test_variances_of_few_windows_are_shrunk_towards_those_of_equal_loads() -> None:
     found = estimate(windows_of(5, own=0.2, common=0.0))
     relative = found.key_groups.window_sd / found.mean
     raw = windows_of(5, own=0.2, common=0.0).std(axis=1, ddof=1) / found.mean

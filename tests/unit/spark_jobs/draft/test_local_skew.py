@@ -11,7 +11,7 @@ from ballast.contracts import plan_text
 from ballast.store.plans import read_assignment, read_log
 from ballast.store.tables import append
 from spark_jobs.draft.draft_plan import draft_plan
-from spark_jobs.draft.lookup import read_content, read_round
+from spark_jobs.draft.draft_tables import read_content, read_round
 from spark_jobs.draft.report import report
 from spark_jobs.draft.solve_arguments import SolveOptions
 from spark_jobs.draft.verification import violations_of

@@ -16,11 +16,10 @@ from ballast.contracts.tables import TREND
 from ballast.store.plans import read_plans, read_promises
 from ballast.store.tables import append, open_table, read_rows
 from spark_jobs.draft.draft_plan import draft_plan, make_draft
-from spark_jobs.draft.lookup import find_snapshot, read_content, read_round
+from spark_jobs.draft.draft_tables import find_snapshot, read_content, read_round, write_draft
 from spark_jobs.draft.report import promise_report
 from spark_jobs.draft.solve_arguments import SolveOptions
 from spark_jobs.draft.verification import violations_of
-from spark_jobs.draft.write import write_draft
 from spark_jobs.publication.publisher import publish_plan
 from tests.support.earlier import without_columns
 from tests.support.policies import small_policy

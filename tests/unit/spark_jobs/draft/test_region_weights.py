@@ -31,7 +31,7 @@ from ballast.store.plans import (
 from ballast.store.tables import address, append
 from spark_jobs.draft.content import PlanContent
 from spark_jobs.draft.draft_plan import draft_plan
-from spark_jobs.draft.lookup import find_snapshot, read_content, read_round, required_draft
+from spark_jobs.draft.draft_tables import find_snapshot, read_content, read_round, required_draft
 from spark_jobs.draft.region_weights import capacity, plan_region, regions_of
 from spark_jobs.draft.report import report
 from spark_jobs.draft.solve_arguments import SolveOptions
@@ -196,7 +196,7 @@ def test_a_region_without_a_living_worker_stops_no_plan(rounds: Rounds) -> None:
     rounds.go(RATES)
     draft = rounds.go(RATES, dead=tuple(RATES))
     assert rounds.rows(draft) == []
-    assert "no worker of it lives" in draft.weights_reason
+    assert "none of its workers is alive" in draft.weights_reason
     assert rounds.weights(rounds.go(RATES)) != {}
 
 

@@ -14,8 +14,8 @@ from ballast.store.tables import append
 from solvers.verify.routes import BALANCE, RoutedFacts
 from spark_jobs.draft.content import PlanContent, content_hash_of, routing_of
 from spark_jobs.draft.draft_plan import draft_plan
+from spark_jobs.draft.draft_tables import find_snapshot, read_content, read_round
 from spark_jobs.draft.key_statistics import key_statistics
-from spark_jobs.draft.lookup import find_snapshot, read_content, read_round
 from spark_jobs.draft.report import report
 from spark_jobs.draft.solve_arguments import SolveOptions
 from spark_jobs.draft.verification import violations_of

@@ -21,7 +21,7 @@ from ballast.store.tables import append, open_table, read_rows
 from solvers.model.problem import Problem
 from spark_jobs.draft.content import PlanContent
 from spark_jobs.draft.draft_plan import draft_plan
-from spark_jobs.draft.lookup import find_snapshot, read_content, read_round, read_scaling_inputs
+from spark_jobs.draft.draft_tables import find_snapshot, read_content, read_round
 from spark_jobs.draft.report import report
 from spark_jobs.draft.scaling_inputs import (
     EarlierScaling,
@@ -30,6 +30,7 @@ from spark_jobs.draft.scaling_inputs import (
     history_of,
     series_of,
 )
+from spark_jobs.draft.scaling_lookup import read_scaling_inputs
 from spark_jobs.draft.scaling_rows import nodes_under
 from spark_jobs.draft.solve_arguments import SolveOptions
 from spark_jobs.draft.verification import violations_of

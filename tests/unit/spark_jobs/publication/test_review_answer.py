@@ -15,7 +15,7 @@ from ballast.contracts.settings import Settings
 from ballast.contracts.task_result import RESULT_FILE_VARIABLE, read_task_result
 from ballast.store.plans import read_head, read_log, waiting_plans
 from ballast.store.tables import append, open_table
-from spark_jobs.draft.lookup import read_content
+from spark_jobs.draft.draft_tables import read_content
 from spark_jobs.program.arguments import one_line
 from spark_jobs.publication.heads import head_of
 from spark_jobs.publication.publisher import publish_plan, publish_reviewed

@@ -17,8 +17,8 @@ from solvers.noise.noise_estimate import (
 )
 from solvers.noise.window_moments import MomentSums, window_factors
 from spark_jobs.snapshot.load_noise import (
-    AT_HOME,
     KEY_GROUP_NOISE,
+    UNMOVED,
     WINDOWS,
     NoiseColumnNames,
     _CommonNoise,
@@ -117,7 +117,7 @@ def test_chunks_after_another_snapshot_give_what_one_call_gives(is_apart: bool) 
     earlier_values = (first.mean, known.level, known.level_error, known.window_sd)
     for name, values in zip(earlier_columns("cpu").values(), earlier_values, strict=True):
         table = table.append_column(name, pa.array(values))
-    table = table.append_column(AT_HOME, pa.array(was == node_of))
+    table = table.append_column(UNMOVED, pa.array(was == node_of))
     table = table.append_column("node_id", pa.array([f"n{node}" for node in node_of]))
     batches = table.to_batches(max_chunksize=ROWS_OF_A_BATCH)
     (sums,) = _sums_of_batches({"cpu": period}, iter(batches))

@@ -1,17 +1,15 @@
-"""Read what a draft is made from, and drafts that were written. Needs no JVM."""
+"""The tables of ``solve``: what a draft is made from, and drafts as they are stored.
+
+A draft is written content and promises first, then the row of plans.plans that makes it a draft. A
+run and a snapshot have one draft, however often the task is retried and wherever it was killed.
+Needs no JVM.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import fields
-from datetime import UTC, datetime, timedelta
-
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from ballast.contracts.errors import NotFound
-from ballast.contracts.policy import ScalingPolicy, policy_from_json
-from ballast.contracts.problem_columns import RESOURCES
+from ballast.contracts.fault_points import fault_point
+from ballast.contracts.policy import policy_from_json
 from ballast.contracts.records import (
     ConnectionWindow,
     Draft,
@@ -21,7 +19,6 @@ from ballast.contracts.records import (
     Snapshot,
     field_names,
 )
-from ballast.contracts.scaling import CLUSTER, NODE
 from ballast.contracts.settings import Settings
 from ballast.store.plans import (
     read_acks,
@@ -32,20 +29,21 @@ from ballast.store.plans import (
 )
 from ballast.store.snapshots import PARTS, read_noise, snapshot_of_run
 from ballast.store.table_schema import ensure_tables
-from ballast.store.tables import Filter, open_table, read_rows, table_exists
+from ballast.store.tables import append_once, open_table, read_rows, table_exists
 from solvers.collocate.target_memory import TargetMemory
 from solvers.model.problem import DEAD
+from spark_jobs.draft.assemble import AssembledDraft
 from spark_jobs.draft.calibration import CALIBRATING_FIGURES
-from spark_jobs.draft.content import PlanContent, Route
+from spark_jobs.draft.content import PlanContent, Route, route_rows
 from spark_jobs.draft.key_statistics import RememberedKeyPairs
 from spark_jobs.draft.past_outcomes import VERSIONS_USED, PastPlans, first_outcomes
 from spark_jobs.draft.round import Round, RoundInputs, round_of
-from spark_jobs.draft.scaling_inputs import EarlierScaling, ScalingInputs
+from spark_jobs.program.run import progress
 
-LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-SERIES = ("operator_id", "key_group", "step", "step_s", "records_per_s", "busy_load_cores")
-SCALING_COLUMNS = [each.name for each in fields(EarlierScaling)]
-SCALING_PARTS = ("sources", "key_groups", "traffic")
+TABLES_WRITTEN = (
+    "plans.assignments", "plans.routes", "plans.scaling", "plans.weights", "plans.promises",
+    "plans.plans",
+)  # fmt: skip
 
 
 def find_snapshot(settings: Settings, job: str, run_id: str) -> Snapshot:
@@ -202,96 +200,6 @@ def read_remembered(settings: Settings, snapshot: Snapshot) -> list[RememberedKe
     ]
 
 
-def read_scaling_inputs(settings: Settings, snapshot: Snapshot) -> ScalingInputs:
-    """The snapshot's series and sources, and what earlier rounds decided.
-
-    Only rows from before the snapshot are read, so that a retry reads the same rows. Tables keep
-    rows for ten years; only those within the memory of scaling are read.
-    """
-    job = snapshot.job
-    where = [("snapshot_id", "=", snapshot.snapshot_id)]
-    ensure_tables(settings, ["snapshots.load_series", "snapshots.sources", "plans.scaling"])
-    parts = {
-        part: read_rows(settings, f"snapshots.{part}", job=job, where=where)
-        for part in SCALING_PARTS
-    }
-    loads = [resource.load for resource in RESOURCES.values()]
-    series = read_rows(
-        settings, "snapshots.load_series", job=job, where=where, columns=[*SERIES, *loads]
-    )
-    earlier, since = _earlier_scaling(settings, snapshot)
-    return ScalingInputs(
-        series,
-        **parts,
-        earlier=earlier,
-        published=_published_plans(settings, snapshot, since),
-        unchanged=_unchanged_drafts(settings, job, since),
-    )
-
-
-def _earlier_scaling(
-    settings: Settings, snapshot: Snapshot
-) -> tuple[list[EarlierScaling], datetime]:
-    """Decisions of the remembered rounds and of the plan in force, and the first time that counts.
-
-    Rounds may be further apart than the interval of the policy. Then older rows are read as well.
-    """
-    job, taken_at = snapshot.job, snapshot.created_at
-    scaling = policy_from_json(snapshot.policy_json).scaling
-    rows, since = pa.table({}), taken_at
-    for since in memory_starts(scaling, taken_at):
-        where = [
-            ("decided_at", ">=", since),
-            ("decided_at", "<=", taken_at),
-            ("subject", "in", [CLUSTER, NODE]),
-        ]
-        rows = read_rows(settings, "plans.scaling", job=job, where=where, columns=SCALING_COLUMNS)
-        if scaling and pc.count_distinct(rows["period_end_at"]).as_py() >= scaling.memory_rounds:
-            break
-    found = [EarlierScaling(**row) for row in rows.to_pylist()]
-    in_force = snapshot.applied_plan_id
-    if in_force and all(row.plan_id != in_force for row in found):
-        found += map(EarlierScaling.of, read_scaling(settings, job, in_force))
-    return found, since
-
-
-def memory_starts(scaling: ScalingPolicy | None, taken_at: datetime) -> Iterator[datetime]:
-    """Times back to which rounds are read, the latest first, until enough rounds are found.
-
-    If nodes are billed in periods, the start of every node counts, however long ago it was. If the
-    policy does not scale any more, only the rounds of a drain count.
-    """
-    section = scaling or ScalingPolicy()
-    if section.billing_s is None:
-        usual = timedelta(seconds=section.memory_rounds * section.interval_s)
-        for times in (2, 32):
-            yield taken_at - min(times * usual, taken_at - LONG_AGO)
-            if scaling is None:
-                return
-    yield LONG_AGO
-
-
-def _published_plans(settings: Settings, snapshot: Snapshot, since: datetime) -> set[str]:
-    """Plans that came into force since a time, and the plan in force."""
-    in_force = snapshot.applied_plan_id
-    span = [("at", ">=", since), ("at", "<=", snapshot.created_at)]
-    events = ("event", "in", ["published", "rolled_back"])
-    found = _plan_ids(settings, "plans.log", snapshot.job, [events, *span])
-    return found | ({in_force} if in_force else set())
-
-
-def _unchanged_drafts(settings: Settings, job: str, since: datetime) -> set[str]:
-    where = [("status", "=", "unchanged"), ("created_at", ">=", since)]
-    return _plan_ids(settings, "plans.plans", job, where)
-
-
-def _plan_ids(settings: Settings, table: str, job: str, where: Sequence[Filter]) -> set[str]:
-    if not table_exists(settings, table):
-        return set()
-    rows = read_rows(settings, table, job=job, where=where, columns=["plan_id"])
-    return set(rows["plan_id"].to_pylist())
-
-
 def routes_in_force(settings: Settings, snapshot: Snapshot) -> list[Route]:
     """Routes of the plan that the snapshot's newest window ran under.
 
@@ -358,6 +266,31 @@ def read_content(settings: Settings, draft: Draft) -> PlanContent:
         read_scaling(settings, job, plan_id),
         read_weights(settings, job, plan_id),
     )
+
+
+def write_draft(settings: Settings, made: AssembledDraft) -> None:
+    """Write a draft. Rows that an earlier attempt wrote stay as they are."""
+    draft, content = made.draft, made.content
+    ensure_tables(settings, TABLES_WRITTEN)
+    # One write for each plan id: two attempts that find the same plan share its rows. Rows of
+    # another plan stay without a draft that names them.
+    tables = {
+        "plans.assignments": content.assignments,
+        "plans.routes": route_rows(draft.job, draft.plan_id, content.routes),
+        "plans.scaling": [row.to_row() for row in content.scaling],
+        "plans.weights": [row.to_row() for row in content.weights],
+        "plans.promises": [row.to_row() for row in made.promises],
+    }
+    for table, rows in tables.items():
+        if len(rows):
+            app_id = f"{table}:{draft.job}:{draft.plan_id}"
+            append_once(settings, table, rows, app_id=app_id, app_version=1)
+            progress.info("wrote %d rows of %s", len(rows), table)
+        fault_point(f"solve.after_{table.removeprefix('plans.')}")
+    app_id = f"plans.plans:{draft.job}:{draft.run_id}:{draft.snapshot_id}"
+    append_once(settings, "plans.plans", [draft.to_row()], app_id=app_id, app_version=1)
+    progress.info("wrote the draft")
+    fault_point("solve.after_plan")
 
 
 def _first_draft(settings: Settings, job: str, **where: str) -> Draft | None:
