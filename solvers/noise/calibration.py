@@ -4,8 +4,8 @@ The score of an outcome is its distance from the expected value in units of the 
 noise model alone puts between the expected value and the end of the interval. The factor of a
 side is the quantile of the scores that would have let the right share of outcomes fall outside
 [split conformal prediction]. Pseudo-observations, scores as they are if the noise model is right,
-stand beside the outcomes, so that few outcomes change little. Outcomes of one measurement, such as the
-loads of all nodes, have much in common, so that together they count as one.
+stand beside the outcomes, so that few outcomes change little. Outcomes of one measurement, such as
+the loads of all nodes, have much in common, so that together they count as one.
 """
 
 from __future__ import annotations

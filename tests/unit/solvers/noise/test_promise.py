@@ -48,7 +48,8 @@ def test_intervals_are_finite_ordered_and_not_negative(
     problem = noisy_problem(3, relative_error=error, groups=groups, nodes=nodes)
     for each in plan_promises(PlanPromiseRequest(problem=problem, assignment=problem.current,
                                                  after=problem)):  # fmt: skip
-        assert each.low is not None and each.high is not None
+        assert each.low is not None
+        assert each.high is not None
         ends = [each.lowest or 0.0, each.low, each.expected, each.high, each.highest or 0.0]
         assert all(math.isfinite(end) for end in ends)
         assert ends == sorted(ends)
@@ -77,7 +78,8 @@ def test_a_job_without_load_promises_zero() -> None:
 
 def test_a_figure_without_a_noise_model_gets_the_spread_of_earlier_outcomes() -> None:
     found = of_bytes(100.0, outcomes(0.9, 1.0, 1.1, 1.2, 1.0))
-    assert found.low is not None and found.high is not None
+    assert found.low is not None
+    assert found.high is not None
     assert found.low < found.expected < found.high
     assert found.expected == pytest.approx(100.0, rel=0.1)
 
