@@ -224,6 +224,24 @@ def test_after_a_snapshot_of_an_earlier_version_the_noise_is_that_of_this_period
     assert found.period_variance_ratio == pytest.approx(wanted.resource.period_variance_ratio)
 
 
+def test_after_a_change_of_the_windows_the_noise_is_that_of_this_period_alone(
+    settings: Settings, take: Condense
+) -> None:
+    taken = Taken(settings, take, noisy(5), policy_of())
+    cpu_ms = noisy(6)
+    longer = policy_of().model_copy(
+        update={"window_s": 10.0, "statistics_period_s": 10.0 * WINDOWS}
+    )
+    start = START + timedelta(seconds=5 * WINDOWS)
+    end = write_windows(settings, longer, start, WINDOWS, loads=cpu_ms)
+    taken.snapshot = take(settings, longer, "run-2", end)
+    loads = loads_of(cpu_ms)
+    node_of = np.array([group % 3 for _, group in loads])
+    wanted = estimate_loads("cpu", np.array(list(loads.values())) / 2, node_of, 3)
+    sd = taken.column("cpu_window_sd_cores")
+    assert [sd[name] for name in loads] == pytest.approx(wanted.key_groups.window_sd)
+
+
 def test_key_groups_of_a_dead_node_get_the_noise_that_is_usual_for_their_load(
     settings: Settings, take: Condense
 ) -> None:
