@@ -479,7 +479,8 @@ SNAPSHOTS_NOISE = Table(
         _count("wild_windows", "Of them windows that differ so much from the others that they "
                "count less", "windows"),
         _figure("common_sd_pct", "Standard deviation from window to window of what all key groups "
-                "have in common", "% of mean"),
+                "have in common; larger if the total changes beyond noise within the period",
+                "% of mean"),
         _figure("node_variance_ratio", "Variance of a node's load over the sum of the variances of "
                 "its key groups; above 1 if key groups of a node vary together", "ratio"),
         _figure("period_variance_ratio", "Variance of the mean of a period over that of as many "

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ballast.contracts.figure_text import value_text
 from ballast.contracts.problem_columns import RESOURCES
 from ballast.contracts.records import Snapshot, SnapshotNoise
-from ballast.contracts.tables import STEADY, TOO_FEW
+from ballast.contracts.tables import TOO_FEW
 from ballast.readmodel.job_history import JobHistory
 
 NOT_ESTIMATED = "an earlier version of Ballast wrote the newest snapshot and estimated no noise"
@@ -52,7 +52,7 @@ class NoiseSummary:
                 f"to period ({self.nodes.largest_node_id}, the most, by "
                 f"{value_text(self.nodes.largest_pct, '%')})"
             )
-        return "; ".join([*parts, *([noise.reason] if noise.status != STEADY else [])])
+        return "; ".join([*parts, noise.reason])
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,13 @@ The score of an outcome is its distance from the expected value in units of the 
 noise model alone puts between the expected value and the end of the interval. The factor of a
 side is the quantile of the scores that would have let the right share of outcomes fall outside
 [split conformal prediction]. Pseudo-observations, scores as they are if the noise model is right,
-stand beside the outcomes, so that few outcomes change little.
+stand beside the outcomes, so that few outcomes change little. Outcomes of one measurement, such as
+the loads of all nodes, have much in common, so that together they count as one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,8 +25,10 @@ OUTSIDE_EACH_SIDE = 0.05
 """Share of outcomes that a 90 % interval leaves outside at each end."""
 PSEUDO_OBSERVATIONS = 40
 OUTCOMES_USED = 100
-"""The newest outcomes that count."""
+"""The newest measurements that count."""
 NARROWEST, WIDEST = 0.25, 4.0
+ROUNDING = 1e-9
+"""Relative: sums of equal weights differ by less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class PastOutcome:
     above: float
     """The factors that were in it."""
     measured: float
+    weight: float = 1.0
+    """Above 0; outcomes of one figure from one measurement share a weight of 1."""
 
     @property
     def score(self) -> float | None:
@@ -65,12 +70,23 @@ def interval_factors(outcomes: Sequence[PastOutcome]) -> IntervalFactors:
     Args:
         outcomes: the first outcome of each version, oldest first; only those with an interval.
     """
-    scores = [each.score for each in outcomes[-OUTCOMES_USED:]]
-    known = np.array([score for score in scores if score is not None])
-    if not len(known):
+    known = [(each.score, each.weight) for each in _newest(outcomes)]
+    scores = np.array([score for score, _ in known if score is not None])
+    if not len(scores):
         return IntervalFactors()
-    pooled = np.concatenate((_pseudo_scores(), known))
-    return IntervalFactors(below=_factor(-pooled), above=_factor(pooled))
+    weights = np.array([weight for score, weight in known if score is not None])
+    pooled = np.concatenate((_pseudo_scores(), scores))
+    pooled_weights = np.concatenate((np.ones(PSEUDO_OBSERVATIONS), weights))
+    return IntervalFactors(
+        below=_factor(-pooled, pooled_weights), above=_factor(pooled, pooled_weights)
+    )
+
+
+def _newest(outcomes: Sequence[PastOutcome]) -> list[PastOutcome]:
+    """The newest outcomes that together count as ``OUTCOMES_USED`` measurements."""
+    counted = np.cumsum([each.weight for each in reversed(outcomes)])
+    used = int(np.searchsorted(counted, OUTCOMES_USED * (1 + ROUNDING), side="right"))
+    return list(outcomes[len(outcomes) - used :])
 
 
 def _pseudo_scores() -> FloatArray:
@@ -80,12 +96,10 @@ def _pseudo_scores() -> FloatArray:
     return np.asarray(student.ppf(at, FREEDOM) / end)
 
 
-def _factor(scores: FloatArray) -> float:
-    quantile = float(np.quantile(scores, 1 - OUTSIDE_EACH_SIDE, method="hazen"))
+def _factor(scores: FloatArray, weights: FloatArray) -> float:
+    """The bounded quantile of the scores; each stands at the middle of its weight [Hazen]."""
+    order = np.argsort(scores, kind="stable")
+    upto = np.cumsum(weights[order])
+    middle = (upto - 0.5 * weights[order]) / upto[-1]
+    quantile = float(np.interp(1 - OUTSIDE_EACH_SIDE, middle, scores[order]))
     return min(max(quantile, NARROWEST), WIDEST)
-
-
-def inside_share(outcomes: Iterable[PastOutcome]) -> float | None:
-    """Share of outcomes inside their interval; None without outcomes."""
-    inside = [each.low <= each.measured <= each.high for each in outcomes]
-    return sum(inside) / len(inside) if inside else None

@@ -67,7 +67,7 @@ def gain_evidence(
     gain, sd = _strongest(now, metrics.load_distance(after or problem, assignment))
     limit = _limit(count, min_chance)
     is_real = gain > 0 and gain >= limit * sd
-    needed = 0 if is_real else _windows_needed(gain, limit * sd, noise.windows)
+    needed = 0 if is_real else further_windows(gain, limit * sd, noise.windows)
     text = _text(gain, limit * sd, noise.windows, needed, is_real=is_real)
     return GainEvidence(gain, limit * sd, _chance(gain, sd, count), is_real, needed, text)
 
@@ -81,10 +81,18 @@ def _strongest(now: LoadDistanceDistribution, planned: float) -> tuple[float, fl
     return float(gains[best]), float(sd[best])
 
 
-def _windows_needed(gain: float, limit: float, windows: int) -> int | None:
-    """Further windows until noise does not reach the gain any more; None if it always does.
+def further_windows(gain: float, limit: float, windows: int) -> int | None:
+    """Further windows until noise does not reach the gain any more.
 
     The noise of a mean falls with the square root of the windows.
+
+    Args:
+        gain: the gain, in any unit.
+        limit: what noise alone reaches in so many windows, in the same unit.
+        windows: windows of the period.
+
+    Returns:
+        The windows, at least 1; None if ``MOST_PERIODS`` periods would not be enough.
     """
     if gain * math.sqrt(MOST_PERIODS) < limit or gain <= 0:
         return None

@@ -283,6 +283,9 @@ def resource_noise(
     if earlier is not None and earlier.is_known:
         ratio = _smoothed(ratio, earlier.node_variance_ratio)
         common = math.sqrt(_smoothed(common**2, earlier.common_sd_pct**2))
+    total = _total_change(windows)
+    # The mean of the next period is off by twice the change between halves, if that goes on.
+    common = max(common, 2.0 * abs(total) * math.sqrt(windows.windows / 2.0))
     trend, limit = _trend(windows)
     is_trend = trend > limit
     steady = f"the two halves of the period differ by {trend:.1f} % of the mean, within the noise"
@@ -290,10 +293,11 @@ def resource_noise(
         f"the loads of nodes changed by {trend:.1f} % of the mean within the period, "
         f"beyond the noise of {limit:.1f}"
     )
+    changed = f"; the total load changed by {total:+.1f} % within the period" if total else ""
     return ResourceNoise(
         resource,
         TREND if is_trend else STEADY,
-        moved if is_trend else steady,
+        (moved if is_trend else steady) + changed,
         model.windows,
         windows.wild_windows,
         common,
@@ -323,26 +327,49 @@ def _node_ratio(windows: WindowFactors, total_variance: float) -> float:
     return _shrunk_to(1.0, variance / (independent * total_variance), freedom) * independent
 
 
+def _total_change(windows: WindowFactors) -> float:
+    """Change of the total load between the halves of the period, in percent of its mean.
+
+    0 if it is within the noise. Shares of nodes do not feel it, but their loads in cores do.
+    """
+    change, others = _halves(windows.factor[None, :] - 1.0)
+    freedom = max(1, windows.busy_windows - 2)
+    limit = _largest_change(float(others.sum()), freedom, windows.windows, looks=1)
+    return 100.0 * float(change[0]) if abs(float(change[0])) > limit else 0.0
+
+
 def _trend(windows: WindowFactors) -> tuple[float, float]:
     """(largest change of a node between the halves of the period, the change that noise makes).
 
-    Both in percent of the mean load of a node. The noise is that of the other waves of the period,
-    so a trend does not hide itself.
+    Both in percent of the mean load of a node.
     """
     nodes = windows.node_loads[windows.node_loads.sum(axis=1) > 0]
     if len(nodes) < 2:
         return 0.0, 0.0
-    residuals = windows.residuals(nodes)
-    count = windows.windows
+    change, others = _halves(windows.residuals(nodes))
+    freedom = (len(nodes) - 1) * max(1, windows.busy_windows - 2)
+    limit = _largest_change(float(others.sum()), freedom, windows.windows, looks=len(nodes))
+    mean = nodes.mean(axis=1).mean()
+    return 100.0 * float(np.abs(change).max() / mean), 100.0 * limit / float(mean)
+
+
+def _halves(residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """([N], [N]): change between the halves of the period, and the power of all other waves.
+
+    The noise is that of the other waves, so that a trend does not hide itself.
+    """
+    count = residuals.shape[1]
     early = count // 2
     change = residuals[:, count - early :].mean(axis=1) - residuals[:, :early].mean(axis=1)
     slow = residuals @ cosine_waves(count)[:1].T
     others = np.einsum("iw,iw->i", residuals, residuals) - slow[:, 0] ** 2
-    freedom = (len(nodes) - 1) * max(1, windows.busy_windows - 2)
-    sd = np.sqrt(others.sum() / freedom * 2.0 / max(1, early))
-    mean = nodes.mean(axis=1).mean()
-    quantile = float(student.ppf(1 - TREND_LEVEL / (2 * len(nodes)), freedom))
-    return 100.0 * float(np.abs(change).max() / mean), 100.0 * float(sd * quantile / mean)
+    return change, np.maximum(others, 0.0)
+
+
+def _largest_change(power: float, freedom: int, windows: int, *, looks: int) -> float:
+    """The largest change between halves that noise of this power makes in so many looks."""
+    sd = math.sqrt(power / freedom * 2.0 / max(1, windows // 2))
+    return sd * float(student.ppf(1 - TREND_LEVEL / (2 * looks), freedom))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -269,8 +269,12 @@ def _of_outcomes(figure: ExpectedFigure, outcomes: Sequence[PastOutcome]) -> Fig
     """A figure without a noise model: measured over promised, as in earlier outcomes."""
     name, unit, expected = figure.figure, figure.unit, figure.expected
     logs = [math.log(o.measured / o.expected) for o in outcomes if o.measured > 0 < o.expected]
-    if len(logs) < FEWEST_OUTCOMES or expected <= 0:
+    reason = ""
+    if len(logs) < FEWEST_OUTCOMES:
         reason = f"{len(logs)} earlier outcomes; an interval needs {FEWEST_OUTCOMES}"
+    elif expected <= 0:
+        reason = "the spread of earlier outcomes is relative, and the plan expects 0"
+    if reason:
         return FigurePromise(name, unit, expected, reason=reason)
     mean, sd = float(np.mean(logs)), float(np.std(logs, ddof=1)) * math.sqrt(1 + 1 / len(logs))
     freedom = len(logs) - 1

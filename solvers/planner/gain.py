@@ -16,7 +16,7 @@ from ballast.contracts.policy import TrafficPolicy
 from solvers.model import metrics
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.model.result import Result, SolverRun, make_result
-from solvers.noise.evidence import LOOKS, GainEvidence, gain_evidence
+from solvers.noise.evidence import LOOKS, GainEvidence, further_windows, gain_evidence
 from solvers.noise.load_distance import next_load_distance
 
 WORSE = 1e-6
@@ -63,17 +63,17 @@ def traffic_evidence(
 def _evidence(gain: float, sd: float, min_chance: float, windows: int) -> GainEvidence:
     limit = float(ndtri(1.0 - (1.0 - min_chance) / LOOKS))
     score = math.inf * np.sign(gain) if sd <= 0 and gain else gain / sd if sd > 0 else 0.0
-    is_real = score >= limit
-    needed = None if score <= 0 else math.ceil(windows * max(0.0, (limit / score) ** 2 - 1.0))
+    is_real = bool(score >= limit)
+    needed = 0 if is_real else further_windows(gain, limit * sd, windows)
     chance = max(0.0, 1.0 - LOOKS * float(ndtr(-score)))
     relation = "beyond" if is_real else "within"
     text = (
         f"the traffic saved, {gain:.1f} %, is {relation} the noise of {limit * sd:.1f} of these "
         f"{windows} windows"
     )
-    if not is_real and needed is not None:
+    if needed:
         text += f"; {needed} more windows would tell"
-    return GainEvidence(gain, limit * sd, chance, is_real, 0 if is_real else needed, text)
+    return GainEvidence(gain, limit * sd, chance, is_real, needed, text)
 
 
 def _saved_shares(problem: Problem, assignment: IntArray, prices: TrafficPolicy) -> FloatArray:

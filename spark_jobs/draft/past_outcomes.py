@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ballast.contracts.records import DraftSummary, Outcome, Promise
@@ -47,8 +47,10 @@ def past_outcomes(past: PastPlans, taken_at: datetime) -> dict[str, list[PastOut
     """The first outcome of each version by figure, oldest version first.
 
     Later outcomes of a version are measured on loads that have moved on since the promise. The
-    outcomes of all nodes are one figure, because a plan promises each node's load alike. Only
-    what was measured before the snapshot counts, so that a retry makes the same promises.
+    outcomes of all nodes are one figure, because a plan promises each node's load alike. What all
+    nodes have in common, such as a burst, moves all of them at once, so that those of one version
+    count together as one. Only what was measured before the snapshot counts, so that a retry makes
+    the same promises.
 
     Args:
         past: what was read.
@@ -61,14 +63,20 @@ def past_outcomes(past: PastPlans, taken_at: datetime) -> dict[str, list[PastOut
         for name, value in figures_of_plan(plan).items()
         if name in WITHOUT_NOISE_MODEL
     }
+    first = first_outcomes(past.outcomes, taken_at)
+    promised = [row for row in first if (row.plan_id, row.figure) in promises]
+    alike = Counter((row.version, _family(row)) for row in promised)
     found: dict[str, list[PastOutcome]] = defaultdict(list)
-    for outcome in first_outcomes(past.outcomes, taken_at):
-        name = outcome.plan_id, outcome.figure
-        promise = promises.get(name)
-        if promise is not None:
-            of_figure = found[outcome.figure.partition("/")[0]]
-            of_figure.append(_past_outcome(promise, outcome.measured, raw.get(name)))
+    for outcome in promised:
+        name, family = (outcome.plan_id, outcome.figure), _family(outcome)
+        one = _past_outcome(promises[name], outcome.measured, raw.get(name))
+        found[family].append(replace(one, weight=1.0 / alike[outcome.version, family]))
     return dict(found)
+
+
+def _family(outcome: Outcome) -> str:
+    """The figure without the node that it is of."""
+    return outcome.figure.partition("/")[0]
 
 
 def first_outcomes(outcomes: Sequence[Outcome], taken_at: datetime) -> list[Outcome]:

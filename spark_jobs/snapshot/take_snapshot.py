@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ballast.contracts.errors import GateFailed
 from ballast.contracts.identity import digest
+from ballast.contracts.policy import policy_from_json
 from ballast.contracts.records import Snapshot
 from ballast.contracts.settings import Settings
 from ballast.store.snapshots import snapshot_of_run
@@ -322,10 +323,19 @@ def _details(
 
 
 def _earlier_snapshot(run: SnapshotRun, windows: Sequence[datetime]) -> EarlierSnapshot | None:
-    """The snapshot before, whose noise counts as well; None if it has none."""
+    """The snapshot before, whose noise counts as well; None if it has none.
+
+    What loads vary by from window to window depends on the length of the windows. After a change
+    of it the estimate starts anew.
+    """
     noise, rows = read_previous_noise(run), read_previous_key_groups(run)
     previous = run.context.previous
     if not noise or rows is None or previous is None:
+        return None
+    window_s = policy_from_json(previous.policy_json).window_s
+    if window_s != run.policy.window_s:
+        progress.info("the noise is estimated anew: windows of %g s were %g s in snapshot %s",
+                      run.policy.window_s, window_s, previous.snapshot_id)  # fmt: skip
         return None
     start = min(windows) - timedelta(seconds=run.policy.window_s)
     return EarlierSnapshot(

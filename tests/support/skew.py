@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -36,6 +37,22 @@ def hidden_skew(rack: Sequence[str] = (), join_on: Sequence[int] = (0,)) -> Prob
         load=np.ones((len(operators), 1)),
         state_bytes=np.full(len(operators), 100),
         current=np.array(join + others),
+    )
+
+
+def hidden_edge_skew() -> Problem:
+    """``hidden_skew`` with level operators, in which one node receives all records of an edge."""
+    problem = hidden_skew(join_on=range(NODES))
+    parse, count = (
+        [k for k, operator in enumerate(problem.operator_ids) if operator == name]
+        for name in ("parse", "count")
+    )
+    on_one = [k for k in count if problem.current[k] == problem.current[count[0]]]
+    return replace(
+        problem,
+        traffic_from=np.array(parse),
+        traffic_to=np.resize(on_one, len(parse)),
+        traffic_rate=np.full(len(parse), 5.0),
     )
 
 

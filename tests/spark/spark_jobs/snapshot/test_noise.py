@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -15,13 +16,15 @@ from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_log
 from ballast.store.snapshots import read_noise, read_snapshot
-from ballast.store.tables import read_rows
+from ballast.store.tables import address, read_rows
 from expectations.runner import validate
 from solvers.noise.load_noise import noise_of_snapshot
 from solvers.noise.noise_estimate import estimate_loads
+from spark_jobs.snapshot.load_noise import KEY_GROUP_NOISE
 from spark_jobs.snapshot.snapshot_tables import record_frame
 from spark_jobs.snapshot.validation import require_good_details
 from tests.spark.spark_jobs.snapshot.conftest import Condense
+from tests.support.earlier import without_columns
 from tests.support.metrics import START, write_windows
 from tests.support.policies import small_policy
 from tests.support.snapshots import noise_row
@@ -197,6 +200,46 @@ def test_a_load_that_moves_within_the_period_is_called_a_trend(
     noise = noise_of_snapshot(found.problem.resources, found.noise)
     assert noise is not None
     assert cpu.reason in noise.trend
+
+
+def test_after_a_snapshot_of_an_earlier_version_the_noise_is_that_of_this_period_alone(
+    settings: Settings, take: Condense
+) -> None:
+    cpu_ms, policy = noisy(4), policy_of()
+    taken = Taken(settings, take, cpu_ms, policy)
+    shutil.rmtree(address(settings, "snapshots.noise"))
+    noise = [name for of in KEY_GROUP_NOISE.values() for name in of.stored]
+    without_columns(settings, "snapshots.key_groups", [*noise, "busy_windows"])
+
+    start = START + timedelta(seconds=5 * WINDOWS)
+    end = write_windows(settings, policy, start, WINDOWS, loads=cpu_ms)
+    taken.snapshot = take(settings, policy, "run-2", end)
+    loads = loads_of(cpu_ms)
+    node_of = np.array([group % 3 for _, group in loads])
+    wanted = estimate_loads("cpu", np.array(list(loads.values())), node_of, 3)
+    sd, level = taken.column("cpu_window_sd_cores"), taken.column("cpu_level_cores")
+    assert [sd[name] for name in loads] == pytest.approx(wanted.key_groups.window_sd)
+    assert [level[name] for name in loads] == pytest.approx(wanted.mean)
+    (found,) = [row for row in read_noise(settings, taken.snapshot) if row.resource == "cpu"]
+    assert found.period_variance_ratio == pytest.approx(wanted.resource.period_variance_ratio)
+
+
+def test_after_a_change_of_the_windows_the_noise_is_that_of_this_period_alone(
+    settings: Settings, take: Condense
+) -> None:
+    taken = Taken(settings, take, noisy(5), policy_of())
+    cpu_ms = noisy(6)
+    longer = policy_of().model_copy(
+        update={"window_s": 10.0, "statistics_period_s": 10.0 * WINDOWS}
+    )
+    start = START + timedelta(seconds=5 * WINDOWS)
+    end = write_windows(settings, longer, start, WINDOWS, loads=cpu_ms)
+    taken.snapshot = take(settings, longer, "run-2", end)
+    loads = loads_of(cpu_ms)
+    node_of = np.array([group % 3 for _, group in loads])
+    wanted = estimate_loads("cpu", np.array(list(loads.values())) / 2, node_of, 3)
+    sd = taken.column("cpu_window_sd_cores")
+    assert [sd[name] for name in loads] == pytest.approx(wanted.key_groups.window_sd)
 
 
 def test_key_groups_of_a_dead_node_get_the_noise_that_is_usual_for_their_load(

@@ -221,6 +221,29 @@ def test_a_load_that_rises_all_the_time_is_a_trend() -> None:
     assert estimate(loads).resource.status == "trend"
 
 
+@pytest.mark.parametrize("to", [1.6, 2.0, 0.4])
+def test_a_total_that_rises_or_falls_all_the_time_is_said_and_widens_what_it_changes(
+    to: float,
+) -> None:
+    """Shares of nodes stay as they are, so that the load distance has its interval."""
+    ramp = np.linspace(1.0, to, 2 * WINDOWS)
+    loads = windows_of(17, own=0.1, windows=2 * WINDOWS, common=0.02) * ramp
+    found = estimate(loads[:, :WINDOWS]).resource
+    now, following = loads[:, :WINDOWS].sum(), loads[:, WINDOWS:].sum()
+    sd_of_change = found.common_sd_pct / 100.0 * np.sqrt(2.0 / WINDOWS)
+    assert found.status == "steady"
+    assert "the total load changed by" in found.reason
+    assert abs(following / now - 1.0) < 1.8 * sd_of_change
+
+
+def test_a_steady_total_is_hardly_ever_said_to_change() -> None:
+    said = [
+        "total load" in estimate(windows_of(seed, common=0.3, own=0.1)).resource.reason
+        for seed in range(300)
+    ]
+    assert sum(said) <= 3
+
+
 def test_a_single_node_has_no_trend_and_no_ratio() -> None:
     found = estimate_loads("cpu", windows_of(18), np.zeros(GROUPS, dtype=np.int64), 1).resource
     assert (found.status, found.node_variance_ratio) == ("steady", 1.0)

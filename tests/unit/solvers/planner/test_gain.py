@@ -66,6 +66,13 @@ def test_traffic_that_is_lost_is_never_a_real_gain():
     assert (lost.is_real, lost.windows_needed) == (False, None)
 
 
+def test_a_gain_that_no_number_of_windows_would_tell_names_none():
+    hardly = traffic_evidence(talking(error=1e9), np.array([0, 1, 0, 3]), TrafficPolicy(), 0.95)
+    assert hardly.gain_pct > 0
+    assert (hardly.is_real, hardly.windows_needed) == (False, None)
+    assert "more windows" not in hardly.text
+
+
 def test_traffic_within_a_rack_saves_by_its_price():
     prices = TrafficPolicy(within_rack_price=1.0, between_racks_price=4.0)
     problem = talking(racks=("r", "r", "s", "s"))

@@ -20,7 +20,7 @@ from solvers.planner.skew_check import SkewCheckRequest, check_local_skew
 from solvers.rebalance.solve import solve
 from solvers.verify.assignment import verify
 from tests.support.policies import small_policy
-from tests.support.skew import JOIN, hidden_skew
+from tests.support.skew import JOIN, hidden_edge_skew, hidden_skew
 
 POLICY = small_policy(operators={"join": JOIN, "parse": 26, "count": 26}, nodes=6)
 STOP = Stop(steps=1)
@@ -83,6 +83,24 @@ def test_an_operator_on_one_node_of_a_level_job_gets_a_verified_plan(seed):
     assert check.reason.startswith("operator join has 100 % of its cpu load on node node-0")
     assert "this plan brings operator join from 500 to" in check.reason
     assert_verified(problem, check)
+
+
+def test_an_edge_that_one_node_receives_gets_a_verified_plan_that_names_no_operator():
+    problem = hidden_edge_skew()
+    check = check_local_skew(request(problem))
+    assert check.result.moves > 0
+    assert check.levelled is None
+    assert check.result.load_distance <= check.result.load_distance_before + 1e-6
+    assert check.reason.startswith("node node-0 receives 100 % of the records of edge parse -> ")
+    assert "this plan brings edge parse -> count (received) from 500 to" in check.reason
+    assert_verified(problem, check)
+
+
+def test_without_a_budget_the_sentence_says_which_edge_is_skewed():
+    check = check_local_skew(request(hidden_edge_skew(), budget=Budget(moves=0)))
+    assert check.result.status is Status.UNCHANGED
+    assert "node node-0 receives 100 % of the records of edge parse -> count" in check.reason
+    assert "no plan was found within the budget" in check.reason
 
 
 def test_a_round_that_would_move_nothing_levels_the_operator():

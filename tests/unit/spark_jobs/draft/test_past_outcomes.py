@@ -66,6 +66,14 @@ def test_outcomes_of_all_nodes_are_one_figure() -> None:
     assert {name: len(rows) for name, rows in found.items()} == {"cpu_load_cores": 2}
 
 
+def test_outcomes_of_all_nodes_of_a_version_count_together_as_one() -> None:
+    names = ("cpu_load_cores/a", "cpu_load_cores/b")
+    rows = [outcome(1, 5, 4.0, name) for name in names] + [outcome(2, 15, 4.0, names[0])]
+    promises = [promise(1, name) for name in names] + [promise(2, names[0])]
+    found = past(rows, promises)["cpu_load_cores"]
+    assert [each.weight for each in found] == [0.5, 0.5, 1.0]
+
+
 def test_a_promise_without_an_interval_has_no_width_that_could_be_learned() -> None:
     no_interval = promise(1, low=None, high=None, calibration_below=None, calibration_above=None)
     (found,) = past([outcome(1, 5, 4.0)], [no_interval])["load_distance_pct"]
