@@ -9,7 +9,7 @@ from typing import Any
 from solvers.planner.frontier import FrontierPoint
 from solvers.planner.what_if_figures import move_rows, node_rows, result_figures
 from spark_jobs.program.markdown import escaped, table
-from spark_jobs.scenario.comparison import ComparedPlan, PlanComparison
+from spark_jobs.scenario.what_if_comparison import ComparedPlan, PlanComparison
 
 SHOWN_NODES = 60
 SHOWN_MOVES = 40
