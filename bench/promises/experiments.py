@@ -163,7 +163,7 @@ def coverage_figures(runs: Sequence[JobRounds]) -> CoverageFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanFigures:
+class PlanCosts:
     """What the plans of a rule cost, and what they reached."""
 
     rounds: int
@@ -178,10 +178,10 @@ class PlanFigures:
         return 100.0 * self.plans / self.rounds
 
 
-def plan_figures(runs: Sequence[JobRounds]) -> PlanFigures:
+def plan_costs(runs: Sequence[JobRounds]) -> PlanCosts:
     """The figures of all jobs of one source and rule."""
     rounds = [each for run in runs for each in run.rounds]
-    return PlanFigures(
+    return PlanCosts(
         rounds=len(rounds),
         plans=sum(each.is_plan for each in rounds),
         moves=sum(each.moves for each in rounds),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ballast.contracts.tables import EXACT, MEASURED
 from bench.common.verdict import Verdict
-from bench.promises.experiments import CoverageFigures, PlanFigures
+from bench.promises.experiments import CoverageFigures, PlanCosts
 
 LEAST_INSIDE, MOST_INSIDE = 85.0, 95.0
 MOST_WITHOUT = 20.0
@@ -17,7 +17,7 @@ LEAST_ANSWERED = 95.0
 MOST_MOVES = 0.5
 MOST_DISTANCE = 0.5
 
-PlansByRule = Mapping[str, PlanFigures]
+PlansByRule = Mapping[str, PlanCosts]
 
 
 def of_coverage(found: Mapping[str, CoverageFigures]) -> list[Verdict]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bench.common.seeds import seed_of
 from bench.simulator import scale_in
-from bench.simulator.scale_in import Rounds
+from bench.simulator.scale_in import DrainRounds
 from solvers.model.budget import Budget
 from solvers.model.problem import Problem
 from solvers.model.stop import Stop
@@ -28,8 +28,8 @@ class Drain:
 
     overloaded: int
     index: int
-    integrated: Rounds
-    apart: Rounds
+    integrated: DrainRounds
+    apart: DrainRounds
 
     def area_ratio(self) -> float:
         """Each until it was drained."""

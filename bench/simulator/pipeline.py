@@ -22,7 +22,7 @@ BYTES_PER_TOPIC = 10_000
 
 
 @dataclass(frozen=True, eq=False)
-class Passed:
+class PassedRecords:
     """What key groups did in a while, as a streaming job would measure it (``rows.Measured``)."""
 
     load: FloatArray  # [G], in nodes
@@ -43,10 +43,10 @@ class PipelineTopology:
     def operator_names(self) -> tuple[str, ...]:
         return tuple(OPERATORS[i] for i in self.operator)
 
-    def passed(self, rate: float, seconds: float) -> Passed:
+    def passed(self, rate: float, seconds: float) -> PassedRecords:
         """A while at this many tweets a second."""
         records = np.rint(rate * seconds * self.share).astype(np.int64)
-        return Passed(rate * self.work_s, records, self.state_bytes)
+        return PassedRecords(rate * self.work_s, records, self.state_bytes)
 
     def bound(self, nodes: float) -> float:
         """Tweets a second that so many nodes could process if work were a fluid."""

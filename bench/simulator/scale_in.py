@@ -35,7 +35,7 @@ balancing."""
 
 
 @dataclass(frozen=True)
-class Rounds:
+class DrainRounds:
     """The load distance in points after each round, the round after which nothing is left on the
     draining nodes, and the moves of each round."""
 
@@ -68,7 +68,7 @@ def overloaded_cluster(seed: int, overloaded: int) -> tuple[SimulatedCluster, Fl
 
 def run_integrated(
     cluster: SimulatedCluster, load: FloatArray, rounds: int, allocate: Allocate
-) -> Rounds:
+) -> DrainRounds:
     budget = Budget(moves=MOVES)
     drains: dict[str, int] = {}
 
@@ -92,7 +92,7 @@ def run_integrated(
 
 def run_apart(
     cluster: SimulatedCluster, load: FloatArray, rounds: int, allocate: Allocate
-) -> Rounds:
+) -> DrainRounds:
     budget = Budget(moves=MOVES)
 
     def step() -> IntArray:
@@ -135,7 +135,7 @@ def spread_draining(cluster: SimulatedCluster, load: FloatArray, moves: int) -> 
 
 def _run(
     cluster: SimulatedCluster, load: FloatArray, rounds: int, step: Callable[[], IntArray]
-) -> Rounds:
+) -> DrainRounds:
     distances: list[float] = []
     moves: list[int] = []
     drained_after: int | None = None
@@ -144,7 +144,7 @@ def _run(
         distances.append(cluster.load_distance_points(load))
         if drained_after is None and not cluster.draining_groups():
             drained_after = number
-    return Rounds(tuple(distances), drained_after, tuple(moves))
+    return DrainRounds(tuple(distances), drained_after, tuple(moves))
 
 
 def _bytes(load: FloatArray) -> IntArray:
