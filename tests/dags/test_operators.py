@@ -43,7 +43,7 @@ def handing(fails: bool = False, **values: Any) -> Any:
     from airflow.sdk.exceptions import AirflowException
 
     def submit(self: Any, _context: Any) -> None:
-        Path(self.env_vars["BALLAST_HANDOFF"]).write_text(json.dumps(values))
+        Path(self.env_vars["BALLAST_TASK_RESULT"]).write_text(json.dumps(values))
         if fails:
             raise AirflowException("Cannot execute: spark-submit ... Error code is: 4.")
 
