@@ -1,4 +1,4 @@
-"""What must hold of promises and of plans from noise."""
+"""The requirements on promises and on plans from noise, each with its limit."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def of_shift(answered_pct: float) -> list[Verdict]:
 
 
 def of_saving(found: Mapping[str, PlansByRule]) -> list[Verdict]:
-    """Verdicts on moves and bytes beside those of thresholds alone."""
+    """Verdicts on moves and bytes compared with those of thresholds alone."""
     verdicts = []
     for source, rules in found.items():
         ours, theirs = rules[MEASURED], rules[EXACT]
