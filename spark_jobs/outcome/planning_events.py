@@ -1,6 +1,6 @@
 """Log that a job stops planning by itself, or goes on: each change once (ADR 60).
 
-The state follows from outcomes and log (ballast/contracts/planning_stop.py). The events tell
+The state follows from outcomes and log (ballast/contracts/planning_stop.py). The events inform
 people, and a person's ``planning_resumed`` also changes the state. The identity of an event is the
 event before it. So of several processes that find the same change one logs it, and a process that
 has read an old log adds nothing.
