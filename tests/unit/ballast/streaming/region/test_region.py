@@ -17,6 +17,7 @@ from ballast.contracts.errors import InvalidInput
 from ballast.contracts.tables import TABLES
 from ballast.streaming.region import OrderedRegion, RegionFailed, RegionMeasurement, RegionSettings
 from ballast.streaming.region.metrics_writer import connection_rows
+from tests.support.limits import limit_s
 from tests.unit.ballast.streaming.region import works
 
 SMALL = RegionSettings(send_buffer=4096, receive_buffer=2048)
@@ -149,7 +150,7 @@ def test_a_local_loop_sets_the_weights_of_the_next_period() -> None:
 
 
 def _until(is_over: object) -> Iterator[bytes]:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + limit_s(5)
     while not is_over():  # type: ignore[operator]
         assert time.monotonic() < deadline
         yield b"x"
