@@ -1,8 +1,8 @@
 """The potential of a placement: how surely the next period measures every node within a level.
 
 At a level x the probability that the measured load distance is at most x is a product over nodes
-and resources, because their noise is independent (solvers/noise/load_distance.py). The potential
-is minus its logarithm, a sum of one term for each node:
+and resources, because their noise is independent (solvers/noise/load_distance_distribution.py).
+The potential is minus its logarithm, a sum of one term for each node:
 
     potential(x) = sum over n of -log P(|deviation_n + sd_n z| <= x)
 

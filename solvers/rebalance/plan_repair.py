@@ -14,6 +14,7 @@ import numpy as np
 
 from solvers.model import metrics
 from solvers.model.budget import Budget
+from solvers.model.pause import move_pause_s
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.rebalance.compare import TIE
 from solvers.rebalance.start import Cost, place_must_moves
@@ -182,7 +183,7 @@ class _Undoing:
         if budget.bytes is not None:
             shares = np.maximum(shares, problem.state_bytes / max(budget.bytes, 1))
         if budget.pause_s is not None:
-            shares = np.maximum(shares, metrics.move_pause_s(problem) / max(budget.pause_s, 1e-9))
+            shares = np.maximum(shares, move_pause_s(problem) / max(budget.pause_s, 1e-9))
         return shares
 
 

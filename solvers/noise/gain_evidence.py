@@ -11,7 +11,7 @@ from scipy.stats import t as student  # type: ignore[import-untyped]
 from solvers.model import metrics
 from solvers.model.noise import LoadNoise
 from solvers.model.problem import IntArray, Problem
-from solvers.noise.load_distance import LoadDistanceDistribution
+from solvers.noise.load_distance_distribution import LoadDistanceDistribution
 
 LOOKS = 10
 """Rounds over which the chance of a plan from noise alone is held, as it is looked every round."""
