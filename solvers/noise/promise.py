@@ -14,7 +14,7 @@ from ballast.contracts.tables import ABOVE, BELOW, INSIDE
 from solvers.model import metrics
 from solvers.model.problem import IntArray, Problem
 from solvers.noise.calibration import FREEDOM, IntervalFactors, PastOutcome, interval_factors
-from solvers.noise.load_distance import (
+from solvers.noise.load_distance_distribution import (
     LoadDistanceDistribution,
     common_sd,
     next_load_distance,

@@ -29,7 +29,7 @@ from solvers.model.parameter_checks import is_finite_and_not_negative
 from solvers.model.problem import BoolArray, IntArray, Problem
 from solvers.model.result import Result, SolverRun, TraceStep, infeasible_result, make_result
 from solvers.model.stop import SolverClock, Stop
-from solvers.noise.load_distance import LoadDistanceDistribution, next_load_distance
+from solvers.noise.load_distance_distribution import LoadDistanceDistribution, next_load_distance
 from solvers.rebalance import search
 from solvers.rebalance.bound import counting_bound
 from solvers.rebalance.compare import without_useless_moves

@@ -1,8 +1,8 @@
 """The potential of a placement: how surely the next period measures every node within a level.
 
 At a level x the probability that the measured load distance is at most x is a product over nodes
-and resources, because their noise is independent (solvers/noise/load_distance.py). The potential
-is minus its logarithm, a sum of one term for each node:
+and resources, because their noise is independent (solvers/noise/load_distance_distribution.py).
+The potential is minus its logarithm, a sum of one term for each node:
 
     potential(x) = sum over n of -log P(|deviation_n + sd_n z| <= x)
 
@@ -62,7 +62,7 @@ class NodeTerms:
         allowed = np.sort(owner * problem.n_nodes + fixed.allowed_nodes)
         decides = np.ones_like(base)
         if problem.n_nodes == len(np.flatnonzero(problem.staying)) == 2:
-            # What one node has more the other has less (solvers/noise/load_distance.py).
+            # What one node has more the other has less (solvers/noise/load_distance_distribution.py).
             base[:] = 0.5 * (base.sum(axis=0) + item.sum(axis=0))
             item = np.zeros_like(item)
             largest = np.argmin(fixed.inverse[:, : fixed.n_balanced], axis=0)

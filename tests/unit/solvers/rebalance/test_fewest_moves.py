@@ -11,7 +11,7 @@ from solvers.model import metrics
 from solvers.model.budget import Budget
 from solvers.model.result import Status
 from solvers.model.stop import Stop
-from solvers.noise.load_distance import next_load_distance
+from solvers.noise.load_distance_distribution import next_load_distance
 from solvers.rebalance import fewest_moves
 from solvers.rebalance.fewest_moves import tolerance_of
 from solvers.rebalance.solve import solve

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from solvers.model.budget import Budget
-from solvers.noise.load_distance import next_load_distance
+from solvers.noise.load_distance_distribution import next_load_distance
 from solvers.rebalance.kernels.arrays import NOWHERE
 from solvers.rebalance.noise_potential import ENOUGH, NodeTerms, NoisyPlacement, potential
 from solvers.rebalance.search_arrays import Layout

@@ -11,7 +11,7 @@ from scipy.stats import t as student  # type: ignore[import-untyped]
 from solvers.model import metrics
 from solvers.model.noise import LoadNoise
 from solvers.model.problem import IntArray, Problem
-from solvers.noise.load_distance import (
+from solvers.noise.load_distance_distribution import (
     LoadDistanceDistribution,
     deciding_nodes,
     variance_of_nodes,

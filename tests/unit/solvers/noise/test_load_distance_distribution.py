@@ -7,7 +7,7 @@ import pytest
 
 from solvers.model import metrics
 from solvers.model.noise import LoadNoise
-from solvers.noise.load_distance import (
+from solvers.noise.load_distance_distribution import (
     LoadDistanceDistribution,
     next_load_distance,
     next_load_distance_points,
