@@ -62,7 +62,7 @@ class NodeTerms:
         allowed = np.sort(owner * problem.n_nodes + fixed.allowed_nodes)
         decides = np.ones_like(base)
         if problem.n_nodes == len(np.flatnonzero(problem.staying)) == 2:
-            # What one node has more the other has less (solvers/noise/load_distance_distribution.py).
+            # What one node has more the other has less (load_distance_distribution.py).
             base[:] = 0.5 * (base.sum(axis=0) + item.sum(axis=0))
             item = np.zeros_like(item)
             largest = np.argmin(fixed.inverse[:, : fixed.n_balanced], axis=0)
