@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from solvers.model.result import Result
     from solvers.model.stop import Stop
     from solvers.planner.frontier import FrontierPoint
-    from solvers.planner.what_if import WhatIfQuestion
+    from solvers.planner.what_if_problem import WhatIfQuestion
 
 EXIT_INFEASIBLE = 3
 DEFAULT_SECONDS = 5.0
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
         The exit code: 3 where the question has no plan, else 0.
     """
     from solvers.model.stop import Stop
-    from solvers.planner.what_if import apply_question, nodes_that_hold, with_load_of
+    from solvers.planner.what_if_problem import apply_question, nodes_that_hold, with_load_of
 
     stop, question = Stop(args.seconds), _question(args)
     _check_picture(args.picture)
@@ -168,8 +168,8 @@ def _planned(name: str, target: Target, stop: Stop, seed: int) -> Result:
 
 
 def _question(args: argparse.Namespace) -> WhatIfQuestion:
-    from solvers.planner.what_if import WhatIfQuestion
     from solvers.planner.what_if_arguments import parse_factors, parse_pairs, split_names
+    from solvers.planner.what_if_problem import WhatIfQuestion
 
     return WhatIfQuestion(
         gone=split_names(args.without),

@@ -17,12 +17,12 @@ from pyspark.sql import SparkSession
 from ballast.contracts.policy import JobPolicy
 from ballast.streaming import StreamingJob
 from ballast.streaming.batch_figures import BatchFigures, KeyGroup, Link, figures_of_batch
+from ballast.streaming.key_group_state import StateStore
 from ballast.streaming.node_task import BatchWork, NodeReport
 from ballast.streaming.operators import Topology, build_topology
 from ballast.streaming.processor_speed import LEAST, MOST
 from ballast.streaming.routing import Placement, moves_between, node_indexes, taking_turns
 from ballast.streaming.spark_stages import run_stages
-from ballast.streaming.state import StateStore
 from bench.real_jobs.shuffles import NO_SHUFFLES, ShuffleFigures, Watch
 from examples.flights.results import Rows, rows_of
 

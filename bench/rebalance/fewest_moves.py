@@ -19,7 +19,7 @@ from solvers.model.budget import Budget
 from solvers.model.noise import LoadNoise
 from solvers.model.problem import IntArray, Problem
 from solvers.model.stop import Stop
-from solvers.noise.load_distance import next_load_distance
+from solvers.noise.load_distance_distribution import next_load_distance
 from solvers.rebalance.fewest_moves import FewestMovesParams, tolerance_of
 from solvers.rebalance.fewest_moves_search import Goal, lower, undo_needless
 from solvers.rebalance.noise_potential import NodeTerms, NoisyPlacement

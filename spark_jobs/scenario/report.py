@@ -10,7 +10,7 @@ from typing import Any
 from solvers.planner.frontier import FrontierPoint
 from solvers.planner.what_if_figures import planned_moves, planned_nodes, result_figures
 from spark_jobs.program.markdown import escaped, table
-from spark_jobs.scenario.comparison import ComparedPlan, PlanComparison
+from spark_jobs.scenario.what_if_comparison import ComparedPlan, PlanComparison
 
 SHOWN_NODES = 60
 SHOWN_MOVES = 40

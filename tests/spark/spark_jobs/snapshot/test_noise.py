@@ -17,12 +17,12 @@ from ballast.contracts.settings import Settings
 from ballast.store.plans import read_log
 from ballast.store.snapshots import read_noise, read_snapshot
 from ballast.store.tables import address, read_rows
-from expectations.runner import validate
+from expectations.run_suite import validate
 from solvers.noise.load_noise import noise_of_snapshot
 from solvers.noise.noise_estimate import estimate_loads
 from spark_jobs.snapshot.load_noise import KEY_GROUP_NOISE
 from spark_jobs.snapshot.snapshot_tables import record_frame
-from spark_jobs.snapshot.validation import require_good_details
+from spark_jobs.snapshot.validate_and_reject import require_good_details
 from tests.spark.spark_jobs.snapshot.conftest import Condense
 from tests.support.earlier import without_columns
 from tests.support.metrics import START, write_windows
