@@ -1,4 +1,4 @@
-"""What the load of the whole job hides: one operator, edge, rack or key group."""
+"""Skew that the load of the whole job hides: one operator, edge, rack or key group."""
 
 from __future__ import annotations
 
