@@ -100,7 +100,8 @@ def solve(
     if reason is not None:
         return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
     best, trace = _best_plan(problem, budget, stop, seed, params)
-    plan, reason = best, "the noise of the loads is not known, so this is the best plan"
+    why = "is not known" if problem.noise is None else "is 0"
+    plan, reason = best, f"the noise of the loads {why}, so this is the best plan"
     if has_noise(problem):
         run = _FewestMoves(problem, budget, replace(params, start=best), seed, stop, clock)
         plan, reason = run.plan(), run.reason

@@ -1,4 +1,4 @@
-"""A policy says what it must, and an error names file, field, value and what is allowed."""
+"""Policies are checked on load; an error names file, field, value and what is allowed."""
 
 from __future__ import annotations
 
