@@ -23,8 +23,8 @@ from solvers.model.parameter_checks import options_of
 from solvers.model.problem import Problem
 from solvers.model.result import Result
 from solvers.model.stop import Stop
-from solvers.planner.joint_check import within_objective
-from solvers.planner.registry import AUTO, BALANCE, JOINT, method_named
+from solvers.planner.objective_check import within_objective, without_higher_distance
+from solvers.planner.registry import AUTO, BALANCE, FIRST_PLACEMENT, JOINT, method_named
 from solvers.rebalance.solve import solve, solve_by
 
 BALANCE_KIND, JOINT_KIND = "balance", "joint"
@@ -65,6 +65,8 @@ class AllocationOptions:
     is_first: bool = False
     """Whether this is the job's first plan, with a budget for it. A joint search may then place
     everything from scratch."""
+    first_placement: str | None = None
+    """The placement from scratch to use instead of the method; None for every other plan."""
     inputs: MethodInputs = field(default_factory=MethodInputs)
     """What some methods need beside the problem."""
     precision: str = MEASURED
@@ -96,9 +98,22 @@ def allocate(
             unknown or is set by the objective.
     """
     options = options or AllocationOptions()
+    if options.first_placement is not None:
+        return _placed_first(objective, problem, budget, stop, options)
     if objective.is_joint:
         return _allocate_jointly(objective, problem, budget, stop, options)
     return Allocation(_balanced(problem, budget, stop, options))
+
+
+def _placed_first(
+    objective: Objective, problem: Problem, budget: Budget, stop: Stop, options: AllocationOptions
+) -> Allocation:
+    """The placement from scratch that the policy names for the first plan."""
+    name = options.first_placement or ""
+    method = method_named(FIRST_PLACEMENT, name, "first")
+    result = _solved(method, problem, budget, stop, replace(options, params={}))
+    check = within_objective if objective.is_joint else without_higher_distance
+    return Allocation(check(objective, problem, budget, result), options.memory)
 
 
 def _balanced(problem: Problem, budget: Budget, stop: Stop, options: AllocationOptions) -> Result:
