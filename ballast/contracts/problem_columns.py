@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -304,7 +305,20 @@ def _key_group_indices(names: pa.ChunkedArray, ends: pa.ChunkedArray) -> Ints:
     return np.asarray(index.to_numpy(), dtype=np.int64)
 
 
-def load_series(problem: ProblemColumns, rows: pa.Table) -> Floats:
+class LoadedProblem(Protocol):
+    """The names and loads that a series is made for."""
+
+    @property
+    def key_group_ids(self) -> tuple[str, ...]: ...
+
+    @property
+    def resources(self) -> tuple[str, ...]: ...
+
+    @property
+    def load(self) -> Floats: ...
+
+
+def load_series(problem: LoadedProblem, rows: pa.Table) -> Floats:
     """[key groups, resources, steps]: the loads of a problem over time.
 
     A key group without rows was on a dead node. Its last known load counts as constant. Without

@@ -8,7 +8,7 @@ from solvers.model.method import RebalanceMethod, by_name
 from solvers.place.clb import METHOD as CLB
 from solvers.place.clb import clb
 from solvers.place.cluster_mapping import dynamic_mapping, static_mapping
-from solvers.place.dynamic_mapping import METHOD as DYNAMIC_MAPPING
+from solvers.place.dynamic_mapping_plan import METHOD as DYNAMIC_MAPPING
 from solvers.place.elb import METHOD as ELB
 from solvers.place.elb import SubstreamPlacement, elb
 from solvers.place.hash_placement import METHOD as HASH
@@ -19,7 +19,7 @@ from solvers.place.load_components import with_load_components
 from solvers.place.mclb import METHOD as MCLB
 from solvers.place.mclb import ParetoPoint, mclb, pareto_front
 from solvers.place.ring_placement import METHOD as RING
-from solvers.place.static_mapping import METHOD as STATIC_MAPPING
+from solvers.place.static_mapping_plan import METHOD as STATIC_MAPPING
 from solvers.place.windowed_problem import over_windows
 
 METHODS: Mapping[str, RebalanceMethod] = by_name(ELB, CLB, MCLB, STATIC_MAPPING, DYNAMIC_MAPPING)

@@ -77,8 +77,11 @@ def solve(
         )
         return instances.result(instances.current, budget, NAME, clock.elapsed(), note)
     series = problem.load[:, :, None] if params.series is None else params.series
+    loads = instances.newest(series, params.windows)
+    if not loads.any():
+        return instances.result(instances.current, budget, NAME, clock.elapsed())
     assignment = clb(
-        instances.newest(series, params.windows),
+        loads,
         instances.current,
         len(instances.nodes),
         state=problem.state_bytes,

@@ -69,6 +69,8 @@ def solve(
     instances = Instances.of(problem, budget, NAME)
     series = problem.load[:, :, None] if params.series is None else params.series
     loads = instances.newest(series, params.windows)
+    if not loads.any():
+        return instances.result(instances.current, budget, NAME, clock.elapsed())
     terms = loads.size * len(instances.nodes)
     if terms > MOST_TERMS:
         note = (

@@ -19,6 +19,7 @@ from tests.support.snapshots import END, uneven, write_snapshot
 ROOT = Path(__file__).resolve().parents[3]
 PRESETS = sorted((ROOT / "policies" / "presets").glob("*.yaml"))
 STEPS = SolveOptions(solver_steps=2)
+CHANGED = ("feasible", "optimal")
 HEAVY, LIGHT = 0.03, 0.01
 """Cores of a key group."""
 
@@ -61,7 +62,8 @@ def test_the_first_plan_is_the_first_placement_and_the_next_one_that_of_the_meth
         loads=dict.fromkeys(groups, LIGHT),
     )  # fmt: skip
     draft = draft_plan(settings, policy.job, "run-1", STEPS)
-    assert (draft.method, draft.status) == (first, "feasible")
+    assert draft.method == first
+    assert draft.status in CHANGED, draft.reason
     head = publish_plan(settings, policy.job, "run-1")
     assert head is not None
     placed = {
@@ -75,6 +77,6 @@ def test_the_first_plan_is_the_first_placement_and_the_next_one_that_of_the_meth
     )  # fmt: skip
     draft = draft_plan(settings, policy.job, "run-2", STEPS)
     assert draft.method == method
-    assert draft.status == "feasible", draft.reason
+    assert draft.status in CHANGED, draft.reason
     assert draft.moves > 0
     assert draft.load_distance_pct < draft.load_distance_before_pct

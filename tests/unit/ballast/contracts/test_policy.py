@@ -177,7 +177,7 @@ def test_a_method_or_parameter_that_is_not_there_is_refused_with_what_is(
             "is no first placement; allowed: hash, ring, cola, components",
         ),
         (
-            {"solver": {"first_placement": "cola"}},
+            {"solver": {"first_placement": "cola"}, "edges": []},
             "solver.first_placement",
             "needs traffic between operators, and there is none",
         ),

@@ -59,7 +59,7 @@ def test_operators_without_records_between_them_are_no_component() -> None:
 
 
 def test_every_unit_is_on_one_node_and_the_load_is_level() -> None:
-    problem = job(parse=6, count=6, total=3)
+    problem = replace(job(parse=6, count=6, total=3), current=np.arange(15) // 5)
     result = METHOD.solve(problem, Budget(), Stop(), 1, ComponentParams(partition_keys=KEYS))
     for unit in component_units(problem, KEYS):
         assert len(set(result.assignment[unit].tolist())) == 1
@@ -68,7 +68,7 @@ def test_every_unit_is_on_one_node_and_the_load_is_level() -> None:
 
 
 def test_within_a_budget_some_units_come_together_and_the_reason_says_so() -> None:
-    problem = job(parse=6, count=6, total=3)
+    problem = replace(job(parse=6, count=6, total=3), current=np.arange(15) // 5)
     result = METHOD.solve(problem, Budget(moves=2), Stop(), 1, ComponentParams(partition_keys=KEYS))
     assert result.moves <= 2
     assert "were undone to keep the budget" in result.reason
