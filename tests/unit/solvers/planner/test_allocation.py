@@ -86,8 +86,32 @@ def test_a_balance_round_is_what_it_always_was() -> None:
     assert (made.result.moves, made.memory) == (0, None)
 
 
+@pytest.mark.parametrize("method", ["albic", "cola"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_plan_of_every_joint_method_keeps_the_objective(method: str, seed: int) -> None:
+    problem, budget = pairs(), Budget(moves=4)
+    made = allocate(JOINT, problem, budget, Stop(steps=2), AllocationOptions(seed, method))
+    assert broken(problem, made.result.assignment, JOINT) == []
+    assert made.result.moves <= 4
+
+
+def test_a_joint_plan_beyond_the_objectives_bound_is_not_used_and_says_so() -> None:
+    tight = replace(JOINT, max_load_distance=0.001)
+    problem = replace(pairs(), load=pairs().load * np.linspace(1, 3, pairs().n_key_groups)[:, None])
+    how = AllocationOptions(0, "albic", {"max_ld": 1000.0, "pairs": 3})
+    made = allocate(tight, problem, Budget(moves=4), Stop(steps=2), how)
+    assert made.result.load_distance <= made.result.load_distance_before
+    assert broken(problem, made.result.assignment, tight) == []
+
+
+def test_parameters_of_a_joint_method_reach_it() -> None:
+    how = AllocationOptions(0, "albic", {"pairs": 0})
+    with pytest.raises(InvalidInput, match=r"albic\.pairs is 0"):
+        allocate(JOINT, pairs(), Budget(), Stop(steps=1), how)
+
+
 def test_a_method_without_a_word_on_traffic_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="'milp' knows nothing of traffic"):
+    with pytest.raises(InvalidInput, match="there is no method 'milp' for joint plans"):
         allocate(JOINT, pairs(), Budget(), Stop(steps=1), AllocationOptions(method="milp"))
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from ballast.contracts.errors import InvalidInput
-from ballast.contracts.policy import BUILT_METHODS
 from solvers.model import metrics
 from solvers.model.budget import Budget
 from solvers.model.problem import Problem
@@ -268,10 +267,6 @@ def test_bad_values_of_parameters_are_named(
 def test_an_unknown_method_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InvalidInput, match=", ".join(REBALANCE_METHODS)):
         solve(make([1], [0]), Budget(), Stop(), method="magic")
-
-
-def test_a_policy_may_name_every_method_and_no_other() -> None:
-    assert set(BUILT_METHODS) == set(REBALANCE_METHODS)
 
 
 def test_the_exact_figures_of_a_hand_made_plan() -> None:
