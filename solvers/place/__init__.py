@@ -23,7 +23,7 @@ from solvers.place.static_mapping_plan import METHOD as STATIC_MAPPING
 from solvers.place.windowed_problem import over_windows
 
 METHODS: Mapping[str, RebalanceMethod] = by_name(ELB, CLB, MCLB, STATIC_MAPPING, DYNAMIC_MAPPING)
-PLACEMENTS: Mapping[str, RebalanceMethod] = by_name(HASH, RING)
+PLACEMENTS: Mapping[str, RebalanceMethod] = by_name(HASH, RING, STATIC_MAPPING)
 """Methods that place everything from scratch."""
 
 __all__ = [

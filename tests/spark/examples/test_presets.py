@@ -120,7 +120,7 @@ def process(
     [
         ("icde17", "cola"),
         ("autodasp17", "components"),
-        ("dodo", "ring"),
+        ("dodo", "static_mapping"),
         ("mw16-locality", None),
         ("mw16-regions", None),
     ],

@@ -49,7 +49,7 @@ def test_there_is_a_preset_for_each_of_the_papers() -> None:
     [
         ("icde17", "cola", "albic"),
         ("autodasp17", "components", "clb"),
-        ("dodo", "ring", "dynamic_mapping"),
+        ("dodo", "static_mapping", "dynamic_mapping"),
     ],
 )
 def test_the_first_plan_is_the_first_placement_and_the_next_one_that_of_the_method(

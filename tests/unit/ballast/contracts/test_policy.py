@@ -174,7 +174,7 @@ def test_a_method_or_parameter_that_is_not_there_is_refused_with_what_is(
         (
             {"solver": {"first_placement": "magic"}},
             "solver.first_placement",
-            "is no first placement; allowed: hash, ring, cola, components",
+            "is no first placement; allowed: hash, ring, static_mapping, cola, ",
         ),
         (
             {"solver": {"first_placement": "cola"}, "edges": []},

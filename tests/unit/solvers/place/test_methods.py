@@ -35,7 +35,7 @@ def solved(method: RebalanceMethod, problem: Problem, budget: Budget, **params: 
     return method.solve(problem, budget, Stop(steps=1), 1, given_params)
 
 
-@pytest.mark.parametrize("name", [*METHODS, *PLACEMENTS])
+@pytest.mark.parametrize("name", list(EVERY))
 @given(
     problem=problems(max_nodes=4, max_groups=8, max_resources=2),
     moves=st.none() | st.integers(0, 4),
