@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ballast.contracts.errors import InvalidInput
@@ -24,7 +24,14 @@ from solvers.model.problem import Problem
 from solvers.model.result import Result
 from solvers.model.stop import Stop
 from solvers.planner.objective_check import within_objective, without_higher_distance
-from solvers.planner.registry import AUTO, BALANCE, FIRST_PLACEMENT, JOINT, method_named
+from solvers.planner.registry import (
+    AUTO,
+    BALANCE,
+    FIRST_PLACEMENT,
+    JOINT,
+    METHOD_NAMES,
+    method_named,
+)
 from solvers.rebalance.solve import solve, solve_by
 
 BALANCE_KIND, JOINT_KIND = "balance", "joint"
@@ -121,7 +128,7 @@ def _balanced(problem: Problem, budget: Budget, stop: Stop, options: AllocationO
     method = method_named(BALANCE, options.method, BALANCE_KIND)
     params = dict(options.params or {})
     if options.method == AUTO:
-        params = {"precision": options.precision, **params}
+        params = {"precision": options.precision, **_known_to_auto(params)}
     return _solved(method, problem, budget, stop, replace(options, params=params))
 
 
@@ -152,8 +159,7 @@ def _allocate_jointly(
     _refuse_objective(own)
     joint_params = options_of(JointParams, joint.NAME, {"precision": options.precision, **own})
     if not _has_traffic(problem):
-        others = {name: of for name, of in params.items() if name != joint.NAME}
-        return _levelled(problem, budget, stop, options, others if method.name == AUTO else {})
+        return _levelled(problem, budget, stop, options, params if method.name == AUTO else {})
     found = joint.plan(
         problem,
         budget,
@@ -193,10 +199,16 @@ def _levelled(
     params: Mapping[str, Any],
 ) -> Allocation:
     """The plan for the load alone, by ``auto``."""
-    with_precision = {"precision": options.precision, **params}
+    with_precision = {"precision": options.precision, **_known_to_auto(params)}
     result = solve(problem, budget, stop, options.seed, AUTO, with_precision)
     reason = f"no traffic was measured, so only the load was levelled; {result.reason}"
     return Allocation(replace(result, reason=reason), options.memory)
+
+
+def _known_to_auto(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters without those of methods that ``auto`` does not run."""
+    run = {each.name for each in fields(BALANCE[AUTO].params)}
+    return {name: of for name, of in params.items() if name in run or name not in METHOD_NAMES}
 
 
 def _has_traffic(problem: Problem) -> bool:
