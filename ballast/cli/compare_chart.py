@@ -8,7 +8,7 @@ from html import escape
 
 from ballast.cli.chart import BOUND, FONT, GRID, LINE, TEXT, short_number
 
-ROW, TOP, LEFT = 24, 64, 200
+ROW, TOP, LEFT = 24, 64, 270
 PANEL, GAP, LABEL = 110, 16, 58
 FONT_SIZE = 11
 
