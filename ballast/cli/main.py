@@ -11,6 +11,7 @@ from typing import NoReturn
 from ballast import __version__
 from ballast.cli import (
     approve,
+    engine,
     frontier,
     plans,
     policy,
@@ -27,6 +28,7 @@ from ballast.contracts.process_exit import exit_now
 
 COMMAND_MODULES = (
     plans, status, trigger, approve, rollback, resume, what_if, frontier, problems, policy, tables,
+    engine,
 )  # fmt: skip
 
 
