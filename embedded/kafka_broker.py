@@ -17,7 +17,7 @@ from pathlib import Path
 from embedded.errors import EmbeddedError, WaitedTooLong
 from embedded.java import java_command, java_problem
 
-START_LIMIT_S = 120.0
+START_LIMIT_S = 300.0
 STOP_LIMIT_S = 20.0
 HEAP = ("-Xmx384m", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 LOGGING = """

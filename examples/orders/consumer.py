@@ -83,7 +83,7 @@ def _consumer(
     return KafkaConsumer(
         **connection_settings(), group_id=args.group, client_id=args.node,
         partition_assignment_strategy=[assignor], enable_auto_commit=enable_auto_commit,
-        auto_offset_reset="earliest", fetch_max_wait_ms=100,
+        auto_offset_reset=args.first, fetch_max_wait_ms=100,
         heartbeat_interval_ms=500, session_timeout_ms=args.session_ms,
     )  # fmt: skip
 
@@ -123,6 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--assignor", choices=["plan", *ASSIGNORS], default="plan")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--cost-us", type=int, default=300, help="CPU time of a record")
+    parser.add_argument("--first", choices=["earliest", "latest"], default="earliest")
     parser.add_argument("--poll-ms", type=int, default=200)
     parser.add_argument("--session-ms", type=int, default=10_000)
     return parser

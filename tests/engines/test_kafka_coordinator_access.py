@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from kafka import KafkaConsumer
 from kafka import __version__ as installed
@@ -16,7 +18,7 @@ from tests.support.orders_group import wait_for
 
 
 @pytest.fixture
-def consumer(broker: KafkaBroker, request: pytest.FixtureRequest) -> KafkaConsumer:
+def consumer(broker: KafkaBroker, request: pytest.FixtureRequest) -> Iterator[KafkaConsumer]:
     topic = "access"
     admin = KafkaAdminClient(bootstrap_servers=[broker.address])
     if topic not in admin.list_topics():
@@ -27,15 +29,14 @@ def consumer(broker: KafkaBroker, request: pytest.FixtureRequest) -> KafkaConsum
         partition_assignment_strategy=[PlanAssignor("node-0", Placement)],
         enable_auto_commit=False,
     )  # fmt: skip
-    request.addfinalizer(made.close)
-    return made
+    yield made
+    made.close()
 
 
 def joined(consumer: KafkaConsumer, access: CoordinatorAccess) -> int | None:
     consumer.poll(timeout_ms=100)
-    return (
-        access.generation if len(consumer.assignment()) == 2 and not access.is_rebalancing else None
-    )
+    is_in = len(consumer.assignment()) == 2 and not access.is_rebalancing
+    return access.generation if is_in else None
 
 
 def test_the_extra_pins_the_version_that_was_read() -> None:

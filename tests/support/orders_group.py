@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from kafka.admin import KafkaAdminClient
+from kafka.errors import CoordinatorNotAvailableError
 
 from ballast.contracts.fault_points import VARIABLE
 from ballast.contracts.policy import JobPolicy
@@ -92,7 +93,11 @@ class OrdersGroup:
         self._admin.create_partitions({self.job: {"count": count}})
 
     def group(self) -> GroupView:
-        return self.broker.group(self.job)
+        try:
+            return self.broker.group(self.job)
+        except CoordinatorNotAvailableError:
+            # The broker has just started.
+            return GroupView("Unknown", "")
 
     def wait_until_balanced(self, nodes: int) -> GroupView:
         """Waits until the group is stable and all of its nodes have partitions."""

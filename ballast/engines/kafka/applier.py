@@ -112,10 +112,13 @@ class KafkaApplier:
             self._decided, self._take_up = head.version, None
             return
         if sent.version < head.version or sent.plan_id != head.plan_id:
+            group = self._broker.group(self._engine.group)
+            if group.is_rebalancing:
+                return
             content = read_published_content(self._settings, self._policy.job, head.plan_id)
             try:
                 self._check(head, content)
-                group = self._group_that_can_follow(content)
+                self._check_group(group, content)
             except PlanRefused as error:
                 self._refuse(head, str(error))
                 return
@@ -184,13 +187,12 @@ class KafkaApplier:
                     "engine, and plan again once the new partitions have been measured"
                 )
 
-    def _group_that_can_follow(self, content: PublishedContent) -> GroupView:
-        """The group, if it assigns by plans and every node that the plan uses is a member.
+    def _check_group(self, group: GroupView, content: PublishedContent) -> None:
+        """Checks that the group assigns by plans and has every node that the plan uses.
 
         Raises:
             PlanRefused: it cannot follow the plan.
         """
-        group = self._broker.group(self._engine.group)
         if group.members and not group.follows_plans:
             raise PlanRefused(
                 f"group {self._engine.group} assigns by {group.protocol!r}: give every consumer "
@@ -202,7 +204,6 @@ class KafkaApplier:
                 f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not in group "
                 f"{self._engine.group}: start {'it' if len(absent) == 1 else 'them'} and plan again"
             )
-        return group
 
     def _message(self, head: Head, content: PublishedContent, group: GroupView) -> PlanMessage:
         placement: dict[str, dict[int, str]] = {}

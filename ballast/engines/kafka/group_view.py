@@ -18,6 +18,7 @@ from ballast.engines.kafka.connection import ConnectionSettings
 from ballast.engines.kafka.messages import plan_topic, report_topic
 
 STABLE = "Stable"
+REBALANCING = ("PreparingRebalance", "CompletingRebalance")
 REPORTS_KEPT_MS = 24 * 3600 * 1000
 UNKNOWN_TOPIC = 3
 
@@ -42,6 +43,11 @@ class GroupView:
     protocol: str
     """The assignor that the group has chosen; empty while it has none."""
     members: tuple[MemberView, ...] = ()
+
+    @property
+    def is_rebalancing(self) -> bool:
+        """Whether members join at the moment, so that it is not known who is in the group."""
+        return self.state in REBALANCING
 
     @property
     def nodes(self) -> frozenset[str]:
