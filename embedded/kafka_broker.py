@@ -131,10 +131,15 @@ class KafkaBroker:
         part = properties.with_suffix(".part")
         part.write_text(text, encoding="utf-8")
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        answer = subprocess.run(
-            self._command("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(part)),
-            capture_output=True, text=True, check=False, timeout=START_LIMIT_S,
-        )  # fmt: skip
+        try:
+            answer = subprocess.run(
+                self._command("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(part)),
+                capture_output=True, text=True, check=False, timeout=START_LIMIT_S,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            raise WaitedTooLong(
+                f"the broker's storage was not made within {START_LIMIT_S:.0f} s"
+            ) from error
         if answer.returncode != 0:
             raise EmbeddedError(f"the broker's storage was not made: {answer.stderr.strip()}")
         part.replace(properties)

@@ -8,15 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.table_schema import ensure_tables
 from embedded.kafka_broker import KafkaBroker
-from tests.support.orders_group import PARTITIONS, OrdersGroup
-from tests.support.policies import small_policy, write_policy
+from tests.support.orders_group import OrdersGroup, kafka_policy
+from tests.support.policies import write_policy
 
 ROOT = Path(__file__).resolve().parents[2]
-NODES = ("node-0", "node-1", "node-2")
 JARS = ROOT / ".ballast" / "kafka-jars"
 _numbers = itertools.count()
 
@@ -29,14 +27,6 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
         yield started
     finally:
         started.remove()
-
-
-def kafka_policy(job: str) -> JobPolicy:
-    """Windows of 2 s, so that tests see several."""
-    return small_policy(
-        job=job, operators={job: PARTITIONS}, nodes=NODES, edges=[],
-        window_s=2, statistics_period_s=12, engine={"kind": "kafka", "group": job},
-    )  # fmt: skip
 
 
 @pytest.fixture

@@ -15,8 +15,7 @@ from ballast.contracts.settings import Settings
 from ballast.engines.kafka.messages import plan_topic
 from ballast.store.plans import read_acks
 from ballast.store.tables import read_rows
-from tests.engines.conftest import NODES
-from tests.support.orders_group import PARTITIONS, OrdersGroup, kill, stop, wait_for
+from tests.support.orders_group import NODES, PARTITIONS, OrdersGroup, kill, stop, wait_for
 from tests.support.streaming_plans import publish
 
 MakeGroup = Callable[[], OrdersGroup]

@@ -21,6 +21,7 @@ from ballast.engines.kafka.connection import ConnectionSettings
 from ballast.engines.kafka.group_view import Broker, GroupView
 from examples.orders.check import Exactness, exactness, processed_orders
 from tests.support.limits import limit_s
+from tests.support.policies import small_policy
 from tests.support.programs import job_environment
 
 T = TypeVar("T")
@@ -28,6 +29,17 @@ PARTITIONS = 6
 RATE = 60
 COST_US = 100
 SESSION_MS = 6_000
+
+
+NODES = ("node-0", "node-1", "node-2")
+
+
+def kafka_policy(job: str) -> JobPolicy:
+    """Windows of 2 s, so that tests see several."""
+    return small_policy(
+        job=job, operators={job: PARTITIONS}, nodes=NODES, edges=[],
+        window_s=2, statistics_period_s=12, engine={"kind": "kafka", "group": job},
+    )  # fmt: skip
 
 
 class OrdersGroup:

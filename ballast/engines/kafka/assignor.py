@@ -29,6 +29,8 @@ from ballast.engines.kafka.assignment import (
 
 log = logging.getLogger("ballast.engines")
 NAME = "ballast"
+UserData = bytes | memoryview | str | None
+"""Bytes between members; the admin client gives them as text."""
 # Version 1 has the partitions that a member owns.
 COOPERATIVE = 1
 
@@ -111,7 +113,12 @@ def assignment_data(target: Target) -> bytes:
     return json.dumps({"version": target.version, "displaced": len(target.displaced)}).encode()
 
 
-def version_of(user_data: bytes | None) -> int:
+def node_of(user_data: UserData, member_id: str) -> str:
+    """The node in the data of a member; its id, if it has none."""
+    return str(_values(user_data).get("node") or member_id)
+
+
+def version_of(user_data: UserData) -> int:
     """The plan version in the data of an assignment; 0 if it has none."""
     value = _values(user_data).get("version")
     return value if isinstance(value, int) and value >= 0 else 0
@@ -128,7 +135,7 @@ def member_state(member_id: str, subscription: Any) -> GroupMemberState:
     known, generation = values.get("version"), values.get("generation")
     return GroupMemberState(
         member_id,
-        str(values.get("node") or member_id),
+        node_of(subscription.user_data, member_id),
         frozenset(subscription.topics),
         owned,
         generation if isinstance(generation, int) else -1,
@@ -136,9 +143,9 @@ def member_state(member_id: str, subscription: Any) -> GroupMemberState:
     )
 
 
-def _values(user_data: bytes | None) -> dict[str, Any]:
+def _values(user_data: UserData) -> dict[str, Any]:
     try:
-        values = json.loads(bytes(user_data or b"{}"))
+        values = json.loads(user_data if isinstance(user_data, str) else bytes(user_data or b"{}"))
     except ValueError:
         return {}
     return values if isinstance(values, dict) else {}

@@ -13,7 +13,7 @@ from kafka.structs import TopicPartition
 
 from ballast.contracts.errors import NotFound
 from ballast.engines.kafka.assignment import Partition
-from ballast.engines.kafka.assignor import NAME, member_state, version_of
+from ballast.engines.kafka.assignor import NAME, node_of, version_of
 from ballast.engines.kafka.connection import ConnectionSettings
 from ballast.engines.kafka.messages import plan_topic, report_topic
 
@@ -173,16 +173,24 @@ class Broker:
 
 
 def _member_view(member: Mapping[str, Any]) -> MemberView:
-    assignment, metadata = member["member_assignment"], member["member_metadata"]
-    state = member_state(member["member_id"], metadata)
+    assignment = _decoded(member["member_assignment"])
+    subscription = _decoded(member["member_metadata"])
     held = {
         (part["topic"], number)
-        for part in assignment.get("assigned_partitions", ())
+        for part in assignment.get("assigned_partitions") or ()
         for number in part["partitions"]
     }
     return MemberView(
-        member["member_id"], state.node_id, frozenset(held), version_of(assignment["user_data"])
+        member["member_id"],
+        node_of(subscription.get("user_data"), member["member_id"]),
+        frozenset(held),
+        version_of(assignment.get("user_data")),
     )
+
+
+def _decoded(value: Any) -> Mapping[str, Any]:
+    """What the client could decode; empty while a member joins."""
+    return value if isinstance(value, Mapping) else {}
 
 
 def _raise_for(code: int, what: str) -> None:
