@@ -27,6 +27,7 @@ from ballast.engines.kafka.messages import (
 log = logging.getLogger("ballast.engines")
 LOOK_MS = 100
 RETRY_S = 1.0
+MISSING_TOPIC_S = 3.0
 LONGEST_RETRY_S = 15.0
 MOST_WAITING = 1_000
 """Reports that wait while the broker is away; later ones would be too late to count."""
@@ -104,7 +105,7 @@ class ControlChannel(threading.Thread):
         topic = plan_topic(self._job)
         if not consumer.partitions_for_topic(topic):
             self.has_read_plan.set()
-            self._stopping.wait(RETRY_S)
+            self._stopping.wait(MISSING_TOPIC_S)
             return False
         partition = TopicPartition(topic, 0)
         consumer.assign([partition])
