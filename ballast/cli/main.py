@@ -13,6 +13,7 @@ from ballast.cli import (
     approve,
     engine,
     frontier,
+    methods,
     plans,
     policy,
     problems,
@@ -27,8 +28,8 @@ from ballast.contracts.errors import BallastError
 from ballast.contracts.process_exit import exit_now
 
 COMMAND_MODULES = (
-    plans, status, trigger, approve, rollback, resume, what_if, frontier, problems, policy, tables,
-    engine,
+    plans, status, trigger, approve, rollback, resume, what_if, frontier, problems, policy, methods,
+    tables, engine,
 )  # fmt: skip
 
 
