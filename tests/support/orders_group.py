@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from kafka.admin import KafkaAdminClient
-from kafka.errors import CoordinatorNotAvailableError
+from kafka.errors import KafkaError
 
 from ballast.contracts.fault_points import VARIABLE
 from ballast.contracts.policy import JobPolicy
@@ -102,13 +102,13 @@ class OrdersGroup:
         return service
 
     def add_partitions(self, count: int) -> None:
-        self._admin.create_partitions({self.job: {"count": count}})
+        self._admin.create_partitions({self.job: count})
 
     def group(self) -> GroupView:
         try:
             return self.broker.group(self.job)
-        except CoordinatorNotAvailableError:
-            # The broker has just started.
+        except KafkaError:
+            # It has just started, and its groups are not loaded.
             return GroupView("Unknown", "")
 
     def wait_until_balanced(self, nodes: int) -> GroupView:
