@@ -43,9 +43,13 @@ class EngineService:
             return
         collected = self._guarded(self._session.collector.collect)
         # The applier waits for a figure that the collector reads; it acts without it as well.
-        applied = self._guarded(lambda: self._session.applier.apply() or True)
+        applied = self._guarded(self._apply)
         if collected is not None and applied:
             self._failures = 0
+
+    def _apply(self) -> bool:
+        self._session.applier.apply()
+        return True
 
     def _guarded(self, step: Callable[[], int | None]) -> int | None:
         """Run a step; None if it failed."""

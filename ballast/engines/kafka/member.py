@@ -252,4 +252,4 @@ class _Listener(AsyncConsumerRebalanceListener):
 
 def _size(record: Any) -> int:
     """Bytes of key and value; kafka-python gives -1 for one that is not there."""
-    return max(0, record.serialized_key_size) + max(0, record.serialized_value_size)
+    return int(max(0, record.serialized_key_size) + max(0, record.serialized_value_size))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 FORMAT = 1
 WINDOW, TAKE_UP = "window", "take_up"
@@ -153,21 +153,22 @@ def report_from_bytes(data: bytes) -> Report:
     raise UnreadableMessage(f"not a report: kind {kind!r}; allowed: {WINDOW}, {TAKE_UP}")
 
 
+Checked = TypeVar("Checked", WindowReport, TakeUpReport, PartitionReport)
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "str": (str,), "int": (int,), "float": (int, float), "bool": (bool,),
 }  # fmt: skip
 
 
-def _checked(report: Any) -> Any:
+def _checked(report: Checked) -> Checked:
     """The report itself, if every plain field has the type and a range that it may have."""
     for name, kind in type(report).__annotations__.items():
-        value = getattr(report, name)
+        value: Any = getattr(report, name)
         types = _TYPES.get(kind)
         if types is None:
             continue
         if not isinstance(value, types) or (kind != "bool" and isinstance(value, bool)):
             raise TypeError(f"{name} is {value!r}")
-        if kind in ("int", "float") and not 0 <= value < 1e15:
+        if kind in ("int", "float") and not 0 <= float(value) < 1e15:
             raise ValueError(f"{name} is {value!r}")
     return report
 
