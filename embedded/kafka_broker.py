@@ -1,4 +1,4 @@
-"""A Kafka broker (KRaft, one node) on loopback, for tests and for ``make demo-kafka``.
+"""A Kafka broker (KRaft, one node) on loopback, for tests of the engine.
 
 It needs Java and the jars of ``tools/kafka-jars.lock``, and no network once they are there.
 """

@@ -1,12 +1,11 @@
-"""Compares what the consumers of a group processed with what was fed: lost, doubled, gaps."""
+"""Compares what the consumers of a group processed with what was fed."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 
@@ -56,31 +55,3 @@ def exactness(folder: Path, orders: Iterable[ProcessedOrder]) -> Exactness:
         len(every - times.keys()),
         sum(count - 1 for count in times.values()),
     )
-
-
-def longest_gaps_ms(
-    orders: Iterable[ProcessedOrder], since: float, until: float
-) -> dict[int, float]:
-    """The longest time without a processed order, of each partition, between two times."""
-    at: Mapping[int, list[float]] = defaultdict(list)
-    for order in orders:
-        if since <= order.at <= until:
-            at[order.partition].append(order.at)
-    gaps = {}
-    for partition, times in at.items():
-        edges = sorted([since, *times, until])
-        pairs = pairwise(edges)
-        gaps[partition] = 1000 * max(after - before for before, after in pairs)
-    return gaps
-
-
-def load_distance_pct(
-    orders: Iterable[ProcessedOrder], nodes: Iterable[str], since: float, until: float
-) -> float:
-    """The load distance of the nodes by the CPU time of orders between two times."""
-    cpu = dict.fromkeys(nodes, 0.0)
-    for order in orders:
-        if since <= order.at < until:
-            cpu[order.node] += order.cpu_ms
-    mean = sum(cpu.values()) / len(cpu)
-    return 100 * max(abs(used - mean) for used in cpu.values()) / mean if mean else 0.0
