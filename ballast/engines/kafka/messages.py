@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 FORMAT = 1
+LARGEST = 1e15
+"""No number in a report may be as large; NaN and infinity are neither smaller."""
 WINDOW, TAKE_UP = "window", "take_up"
 
 
@@ -162,15 +164,18 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 def _checked(report: Checked) -> Checked:
     """The report itself, if every plain field has the type and a range that it may have."""
     for name, kind in type(report).__annotations__.items():
-        value: Any = getattr(report, name)
-        types = _TYPES.get(kind)
-        if types is None:
-            continue
-        if not isinstance(value, types) or (kind != "bool" and isinstance(value, bool)):
-            raise TypeError(f"{name} is {value!r}")
-        if kind in ("int", "float") and not 0 <= float(value) < 1e15:
-            raise ValueError(f"{name} is {value!r}")
+        if kind in _TYPES:
+            _check_value(name, kind, getattr(report, name))
     return report
+
+
+def _check_value(name: str, kind: str, value: Any) -> None:
+    """Refuses a value of another type, and a number that no window can have."""
+    is_type = isinstance(value, _TYPES[kind]) and (kind == "bool" or not isinstance(value, bool))
+    if not is_type:
+        raise TypeError(f"{name} is {value!r}")
+    if kind in ("int", "float") and not 0 <= float(value) < LARGEST:
+        raise ValueError(f"{name} is {value!r}")
 
 
 def _to_bytes(values: Mapping[str, Any]) -> bytes:
