@@ -39,17 +39,23 @@ def joined(consumer: KafkaConsumer, access: CoordinatorAccess) -> int | None:
     return access.generation if is_in else None
 
 
+def resting(consumer: KafkaConsumer, access: CoordinatorAccess) -> int | None:
+    """The generation, once ten polls in a row have not changed it."""
+    seen = [joined(consumer, access) for _ in range(10)]
+    return seen[0] if len(set(seen)) == 1 else None
+
+
 def test_the_extra_pins_the_version_that_was_read() -> None:
     assert installed == KNOWN_VERSION
 
 
 def test_a_requested_rebalance_makes_a_new_generation(consumer: KafkaConsumer) -> None:
     access = CoordinatorAccess(consumer)
-    first = wait_for("joined", lambda: joined(consumer, access), str)
+    first = wait_for("the group rests", lambda: resting(consumer, access), str)
     access.request_rebalance()
     assert access.is_rebalancing
     second = wait_for("joined again", lambda: joined(consumer, access), str)
-    assert second == first + 1
+    assert second > first
 
 
 def test_a_half_join_is_seen_and_finished(consumer: KafkaConsumer) -> None:
