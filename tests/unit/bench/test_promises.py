@@ -10,6 +10,7 @@ import pytest
 from ballast.contracts.tables import EXACT, MEASURED
 from bench.promises import verdicts
 from bench.promises.experiments import (
+    ORACLE_EVERY,
     SHIFT_POINTS,
     CoverageFigures,
     ExperimentTask,
@@ -24,6 +25,7 @@ from bench.promises.rounds import PromiseRound, load_distances
 TASK = ExperimentTask("coverage", "quiet", MEASURED, 0, 1)
 GOOD = CoverageFigures(
     rounds=1000, inside_pct=90.0, below_pct=5.0, above_pct=5.0, without_pct=10.0, plans=400,
+    plans_inside_pct=88.0,
     width=12.0, oracle_width=10.0, expected=5.0, measured=5.0,
 )  # fmt: skip
 
@@ -55,13 +57,24 @@ def test_each_verdict_on_intervals_can_fail(change: dict[str, float], failing: i
     assert [verdict.claim.startswith("zipf: ") for verdict in failed] == [True] * failing
 
 
+def test_the_oracle_is_asked_after_disturbances_as_well() -> None:
+    assert ORACLE_EVERY % 2
+
+
 def test_rounds_without_a_promise_are_counted_apart() -> None:
-    rounds = [a_round(), a_round(8.0), a_round(2.0), a_round(), *[a_round(low=None)] * 4]
+    rounds = [
+        a_round(plan=True),
+        a_round(8.0, plan=True),
+        a_round(2.0),
+        a_round(),
+        *[a_round(low=None)] * 4,
+    ]
     found = coverage_figures(
         [JobRounds(TASK, tuple(rounds[:3])), JobRounds(TASK, tuple(rounds[3:]))]
     )
     assert (found.rounds, found.without_pct) == (8, 50.0)
     assert (found.inside_pct, found.below_pct, found.above_pct) == (50.0, 25.0, 25.0)
+    assert (found.plans, found.plans_inside_pct) == (2, 50.0)
     assert found.width_ratio == pytest.approx(2.0)
 
 
