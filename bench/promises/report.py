@@ -94,9 +94,9 @@ def page(
 COVERAGE = (
     "Every other round begins with six key groups on nodes at random, so that there is a plan to "
     "make. *inside* is of the rounds with a promise; a job measures only those with a plan. "
-    "The oracle knows the generating process and where it is at the end of the period, and not its draws: its interval is that of 400 periods "
-    "that it draws under the same placement. Of a recording it knows the means of the whole and "
-    "the means of all its periods."
+    "The oracle knows the generating process and where it is at the end of the period, "
+    "and not its draws: its interval is that of 400 periods that it draws under the same "
+    "placement. Of a recording it knows the means of the whole and the means of all its periods."
 )
 LEVEL = (
     "The placement is level for the true means, so every plan is one from noise. *thresholds "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,7 +51,7 @@ def a_round(measured: float = 5.0, low: float | None = 3.0, plan: bool = False) 
         ({"width": 15.1}, 1),
     ],
 )
-def test_each_verdict_on_intervals_can_fail(change: dict[str, float], failing: int) -> None:
+def test_each_verdict_on_intervals_can_fail(change: dict[str, Any], failing: int) -> None:
     found = verdicts.of_coverage({"quiet": GOOD, "zipf": replace(GOOD, **change)})
     assert len(found) == 8
     failed = [verdict for verdict in found if not verdict.holds]
@@ -105,7 +106,7 @@ def test_shifts_that_are_not_answered_fail(answered: float, holds: bool) -> None
     ],
 )
 def test_moves_bytes_and_load_distance_are_compared_with_the_other_rule(
-    change: dict[str, float], failing: str
+    change: dict[str, Any], failing: str
 ) -> None:
     ours = replace(PlanCosts(rounds=50, plans=5, moves=50, bytes=500, measured=5.5), **change)
     theirs = PlanCosts(rounds=50, plans=50, moves=100, bytes=1000, measured=5.0)
