@@ -18,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ballast.contracts.errors import BallastError
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings, check_job_name
+from ballast.contracts.spark import check_master
 from ballast.store.table_schema import ensure_tables
 from ballast.streaming.batch_runner import Backlog, JobRuntime
 from ballast.streaming.job_lock import JobLock
@@ -83,7 +84,9 @@ class StreamingJob:
 
         Raises:
             InvalidInput: the operators do not fit the policy, or the job already runs.
+            SettingsError: the stream's session has another master than the settings.
         """
+        check_master(stream.sparkSession.sparkContext.master, settings)
         topology = build_topology(self.job, self.operators, policy)
         for line in self.advise(policy) if self.advise else ():
             log.info("advice: %s", line)
