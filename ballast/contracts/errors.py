@@ -125,6 +125,12 @@ class PlanRefused(BallastError):
     exit_code = 7
 
 
+class StateNotShared(BallastError):
+    """A task or a driver does not see the state folder that the job writes."""
+
+    exit_code = 9
+
+
 class InvariantBroken(BallastError):
     """Heads, plans and log contradict each other; a person has to look."""
 

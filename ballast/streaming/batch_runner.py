@@ -39,6 +39,7 @@ from ballast.streaming.routing import (
     taking_turns,
 )
 from ballast.streaming.spark_stages import SentRoutes, run_stages
+from ballast.streaming.state_token import StateTokens
 from ballast.streaming.take_up import (
     Transfer,
     carry_over,
@@ -62,6 +63,10 @@ class JobRuntime:
         policy: the job's policy.
         folder: the job's own folder.
         backlog: gives the records that wait at the source.
+
+    Raises:
+        InvalidInput: the policy does not fit the state.
+        StateNotShared: the state folder is missing, or not that of the last start.
     """
 
     def __init__(
@@ -80,6 +85,9 @@ class JobRuntime:
         self.decisions = DecisionLog(folder / "decisions")
         self.decisions.check_topology(topology)
         self.state = StateStore(folder / "state")
+        self.token = StateTokens(self.state.root, folder / "decisions" / "state-token.json").start(
+            is_first_start=self.decisions.latest() is None
+        )
         self.acks = AckBook(folder / "acks", settings, policy.job)
         self.metrics = MetricsWriter(settings, policy, topology.ids[0], self._node_states)
         window_ms = round(policy.window_s * 1000)
@@ -230,6 +238,7 @@ class JobRuntime:
             batch_id,
             str(self.state.root),
             sent.on_worker() if sent else no_routes,
+            token=self.token,
         )
 
     def _measured(

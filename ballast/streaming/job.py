@@ -25,6 +25,7 @@ from ballast.streaming.job_lock import JobLock
 from ballast.streaming.job_state import job_folder
 from ballast.streaming.metrics_ledger import Flusher
 from ballast.streaming.operators import Operator, build_topology
+from ballast.streaming.task_errors import error_of_task
 
 log = logging.getLogger("ballast.streaming")
 JOB_TABLES = (
@@ -149,6 +150,7 @@ class RunningJob:
         self.runtime = runtime
         self._lock = lock
         self._stopping = threading.Event()
+        self._refusal: BallastError | None = None
         self.flusher = Flusher(runtime.ledger, runtime.metrics.log_window)
         self.query: StreamingQuery = (
             stream.writeStream.queryName(f"ballast_{runtime.policy.job}")
@@ -188,6 +190,7 @@ class RunningJob:
         """Stops at a batch boundary and writes the remaining windows.
 
         Raises:
+            StateNotShared: a task does not see the state folder that the driver writes.
             BallastError: a batch failed.
         """
         self._stopping.set()
@@ -201,12 +204,21 @@ class RunningJob:
         self._lock.__exit__(None, None, None)
         failure = self.query.exception()
         if failure is not None and _StopRequested.__name__ not in str(failure):
+            if self._refusal is not None:
+                raise self._refusal
             raise BallastError(f"job {self.runtime.policy.job} failed: {failure}") from failure
 
     def _on_batch(self, frame: DataFrame, batch_id: int) -> None:
         if self._stopping.is_set():
             raise _StopRequested(f"batch {batch_id} is left to the next start")
-        self.runtime.on_batch(frame, batch_id)
+        try:
+            self.runtime.on_batch(frame, batch_id)
+        except BallastError as error:
+            self._refusal = error
+            raise
+        except Exception as error:
+            self._refusal = error_of_task(error)
+            raise
 
 
 @contextmanager

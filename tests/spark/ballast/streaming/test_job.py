@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
-from ballast.contracts.errors import BallastError, InvalidInput
+from ballast.contracts.errors import BallastError, InvalidInput, StateNotShared
 from ballast.store.plans import read_acks
 from ballast.streaming import Operator
 from ballast.streaming.job_state import job_folder, placement_in_force
@@ -209,6 +211,35 @@ class FailOnce:
             Path(self.flag).touch()
             raise RuntimeError("struck by a test")
         return count(state, key, record)
+
+
+def run_with_private_state(bench, folder):
+    """A start whose tasks see, in place of the shared folder, one of their own."""
+    with bench.start() as running:
+        folder.rename(folder.with_name("aside"))
+        folder.mkdir()
+        bench.feed()
+        with suppress(StreamingQueryException):
+            running.drain()
+
+
+def test_tasks_that_do_not_see_the_state_folder_stop_the_job_before_any_sum(bench):
+    with bench.start() as running:
+        bench.feed()
+        running.drain()
+    folder = job_folder(bench.settings, JOB) / "state"
+    before = dict(bench.counted)
+    with pytest.raises(StateNotShared, match="nothing was processed"):
+        run_with_private_state(bench, folder)
+    assert not list(folder.glob("*/*/*/*")), "no task wrote state"
+    with pytest.raises(StateNotShared, match="is missing, or is not the one"):
+        bench.start()
+    folder.rmdir()
+    folder.with_name("aside").rename(folder)
+    assert bench.state("count") == before
+    with bench.start() as running:
+        running.drain()
+    check_counts(bench)
 
 
 def test_a_batch_that_failed_half_way_is_repeated_exactly(spark, settings, tmp_path):
