@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+from typing import Any
+
 from ballast.contracts.errors import SettingsError
 from ballast.contracts.settings import Settings
+
+log = logging.getLogger(__name__)
 
 DELTA_VERSION = "4.4.0"
 JARS = (f"delta-spark_4.2_2.13-{DELTA_VERSION}.jar", f"delta-storage-{DELTA_VERSION}.jar")
@@ -64,6 +69,22 @@ def check_master(session_master: str, settings: Settings) -> None:
             "configuration of ballast.contracts.spark.spark_conf(settings); under Airflow the "
             "connection spark_default must name the same master",
         )
+
+
+def executors_of(context: Any) -> int | None:
+    """Number of executors of a Spark context; None if Spark does not say.
+
+    Args:
+        context: the ``SparkContext``. With a local master it is its own executor.
+    """
+    if context.master.startswith("local"):
+        return 1
+    try:
+        # Spark has no such figure in its Python API. The map also has the driver itself.
+        return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1
+    except Exception as error:  # noqa: BLE001 - py4j has many errors for a context that is gone
+        log.debug("the number of executors is unknown: %s", error)
+        return None
 
 
 def _canonical_master(master: str) -> str:

@@ -22,6 +22,7 @@ from ballast.contracts.settings import Settings
 from ballast.store.tables import append_once
 from ballast.streaming.atomic_files import read_json, write_json
 from ballast.streaming.batch_versions import MoveFigures
+from ballast.streaming.bounded_call import BoundedCall
 from ballast.streaming.routing import FIRST_VERSION
 
 log = logging.getLogger("ballast.streaming")
@@ -38,6 +39,7 @@ class AckBook:
         self.folder, self.settings, self.job = folder, settings, job
         self.region_id = region_id
         self.folder_id = self._folder_id()
+        self._send_waiting = BoundedCall("sending acknowledgements", self._send_all)
 
     def record(
         self,
@@ -75,7 +77,12 @@ class AckBook:
         self.send()
 
     def send(self) -> None:
-        """Sends the waiting acknowledgements, oldest first; stops at one that cannot be sent."""
+        """Sends the waiting acknowledgements; a batch waits for it during a bounded time."""
+        if any(self.folder.glob("ack-*.json")):
+            self._send_waiting()
+
+    def _send_all(self) -> None:
+        """Sends the oldest first; stops at one that cannot be sent."""
         for path in sorted(self.folder.glob("ack-*.json")):
             row = read_json(path)
             try:

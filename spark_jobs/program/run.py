@@ -74,13 +74,20 @@ class _Parser(ArgumentParser):
 
 @contextmanager
 def spark_session(settings: Settings, app_name: str) -> Iterator[SparkSession]:
-    """A session that is stopped at the end of the block, also after an error."""
+    """A session that is stopped at the end of the block, also after an error.
+
+    Raises:
+        SettingsError: the session cannot be built with these settings.
+        ClusterUnavailable: no executor came within the limit, or Spark ended the application.
+    """
+    from spark_jobs.program.core_wait import watched_cores
     from spark_jobs.program.session import build_session
 
     spark = build_session(settings, app_name)
     progress.info("Spark session up")
     try:
-        yield spark
+        with watched_cores(spark, progress.info):
+            yield spark
     finally:
         spark.stop()
 

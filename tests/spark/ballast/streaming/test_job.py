@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -12,11 +13,12 @@ from pathlib import Path
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from ballast.contracts.errors import BallastError, InvalidInput, StateNotShared
+from ballast.contracts.errors import BallastError, InvalidInput, JobStalled, StateNotShared
 from ballast.store.plans import read_acks
 from ballast.streaming import Operator
+from ballast.streaming import job as job_module
 from ballast.streaming.job_state import job_folder, placement_in_force
-from tests.support.streaming_bench import POLICY, WORDS, Bench
+from tests.support.streaming_bench import FAST, POLICY, WORDS, Bench
 from tests.support.streaming_parts import JOB, OPERATORS, count, policy_of
 from tests.support.streaming_plans import publish
 
@@ -198,6 +200,67 @@ def test_a_head_that_cannot_be_read_does_not_stop_the_job(bench, monkeypatch, ca
 def test_a_second_instance_is_refused_while_the_first_runs(bench):
     with bench.start(), pytest.raises(InvalidInput, match="already runs in process"):
         bench.start()
+
+
+class HangWhile:
+    """Counts, but waits while a file exists; another file says that it waits."""
+
+    def __init__(self, flag, waits):
+        self.flag, self.waits = flag, waits
+
+    def __call__(self, state, key, record):
+        while os.path.exists(self.flag):
+            Path(self.waits).touch()
+            time.sleep(0.05)
+        return count(state, key, record)
+
+
+def eventually(is_so):
+    deadline = time.monotonic() + 120
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+
+
+def test_a_batch_that_hangs_is_cancelled_when_the_job_stops_and_repeated_exactly(bench, tmp_path):
+    flag, waits = tmp_path / "hangs", tmp_path / "waits"
+    flag.touch()
+    hanging = Operator("count", key=OPERATORS[1].key, process=HangWhile(str(flag), str(waits)))
+    bench.job = replace(bench.job, operators=[OPERATORS[0], hanging, OPERATORS[2]])
+    running = bench.start(options=replace(FAST, stop_limit_s=0.5))
+    bench.feed()
+    eventually(waits.exists)
+    with pytest.raises(JobStalled, match="was cancelled, and the next start of the job repeats it"):
+        running.stop()
+    assert not running.query.isActive
+    flag.unlink()
+    with bench.start() as running:
+        running.drain()
+    check_counts(bench)
+
+
+def test_a_job_without_executors_leaves_no_zeros_and_ends(bench, monkeypatch, caplog):
+    executors = [1]
+    monkeypatch.setattr(job_module, "executors_of", lambda context: executors[0])
+    running = bench.start(options=replace(FAST, end_without_executors_s=4))
+    bench.feed()
+    running.drain()
+    eventually(lambda: len(bench.rows("metrics.nodes")))
+    executors[0] = 0
+    running.wait(threading.Event())
+    with pytest.raises(JobStalled, match="has had no executor since"):
+        running.stop()
+    states = bench.rows("metrics.jobs")
+    lost = states[states.state == "no_executors"]
+    assert (lost.executors == 0).all()
+    since = lost.state_since_at.min()
+    windows = bench.rows("metrics.nodes").window_start_at
+    assert len(lost) >= 1
+    assert windows.max() <= since, "no window without executors has a row of a node"
+    assert (
+        bench.rows("metrics.nodes").records.sum() == bench.rows("metrics.key_groups").records.sum()
+    )
+    assert "its windows are missing in the tables, not zero" in caplog.text
 
 
 class FailOnce:
