@@ -67,8 +67,8 @@ class CoreWait:
 
     def _text(self, waited: float) -> str:
         return (
-            f"waits for cores: no executor of {self.master} for {waited:.0f} s; see on the master's "
-            "page whether workers are alive and other applications hold all cores; "
+            f"waits for cores: no executor of {self.master} for {waited:.0f} s; see on the "
+            "master's page whether workers are alive and other applications hold all cores; "
             "spark.cores.max limits what an application takes (docs/deploy.md)"
         )
 
