@@ -1,4 +1,5 @@
-"""A job of depth 3 on Spark: exact counts over plan changes, honest acks and metrics."""
+"""A job of depth 3 on Spark: exact counts over plan changes, correct acknowledgements and
+metrics."""
 
 from __future__ import annotations
 
@@ -264,7 +265,7 @@ def test_a_job_without_executors_leaves_no_zeros_and_ends(bench, monkeypatch, ca
 
 
 class FailOnce:
-    """Counts, but one record of the batch kills the task the first time it is seen."""
+    """Counts records; the first time that one record is processed, its task fails."""
 
     def __init__(self, flag: Path) -> None:
         self.flag = str(flag)
