@@ -23,6 +23,7 @@ from ballast.contracts.settings import Settings
 from ballast.streaming.acks import AckBook
 from ballast.streaming.batch_figures import BatchFigures, KeyGroup, figures_of_batch
 from ballast.streaming.batch_versions import DecisionLog, MoveFigures, VersionDecision
+from ballast.streaming.bounded_call import WAIT_S
 from ballast.streaming.clock import ForwardClock
 from ballast.streaming.head_reader import HeadReader, read_published_plan
 from ballast.streaming.job_report import PlanInForce
@@ -90,7 +91,7 @@ class JobRuntime:
         self.token = StateTokens(self.state.root, folder / "decisions" / "state-token.json").start(
             is_first_start=self.decisions.latest() is None
         )
-        self.acks = AckBook(folder / "acks", settings, policy.job)
+        self.acks = AckBook(folder / "acks", settings, policy.job, wait_s=WAIT_S)
         self.metrics = MetricsWriter(settings, policy, topology.ids[0], self._node_states)
         window_ms = round(policy.window_s * 1000)
         self.ledger = Ledger(

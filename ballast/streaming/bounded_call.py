@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 log = logging.getLogger("ballast.streaming")
 
-WAIT_S = 5.0
+WAIT_S = 10.0
 """Most time that a batch waits for a store. One on another machine answers within 0.1 s."""
 
 
@@ -18,10 +18,12 @@ class BoundedCall:
     Args:
         name: what the function does, for the thread and the log.
         function: the function. It handles its own errors.
-        wait_s: most seconds that a caller waits for its end.
+        wait_s: most seconds that a caller waits for its end; None is without a limit.
     """
 
-    def __init__(self, name: str, function: Callable[[], None], wait_s: float = WAIT_S) -> None:
+    def __init__(
+        self, name: str, function: Callable[[], None], wait_s: float | None = WAIT_S
+    ) -> None:
         self.name, self.wait_s = name, wait_s
         self._function = function
         self._running = False
@@ -45,6 +47,12 @@ class BoundedCall:
                 "%s has not ended within %.0f s; the job goes on without it", self.name, self.wait_s
             )
         return ended
+
+    def run_to_end(self) -> None:
+        """Waits for a call that still runs, then runs the function in this thread."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._running)
+        self._function()
 
     def _run(self) -> None:
         try:

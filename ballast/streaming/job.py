@@ -244,6 +244,7 @@ class RunningJob:
             raise stalled
         if not self.flusher.finish():
             log.warning("the last windows were not written; the next start of the job writes them")
+        self.runtime.acks.finish()
         self._lock.__exit__(None, None, None)
         for error in (stalled, lost):
             if error is not None:
