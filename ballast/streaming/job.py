@@ -64,6 +64,8 @@ class QueryOptions:
     stop_limit_s: float = 30.0
     """Most seconds that a job that stops waits for the end of a batch. The next start repeats a
     batch that was cancelled, so that no sum changes."""
+    drain_limit_s: float = 60.0
+    """Most seconds without the end of a batch while a job processes all input before it stops."""
     end_without_executors_s: float = 180.0
     """Seconds without an executor after which the job ends with :class:`JobStalled`."""
 
@@ -172,6 +174,8 @@ class RunningJob:
         self._lock = lock
         self._stopping = threading.Event()
         self._refusal: BallastError | None = None
+        self._waited_s = 0.0
+        """Seconds for which a drain has waited for a batch that did not end."""
         self._spark = stream.sparkSession
         self.health = JobHealth(_limits(runtime.policy, options), runtime.ledger.clock())
         reporter = JobReporter(
@@ -213,15 +217,18 @@ class RunningJob:
     def drain(self) -> None:
         """Waits until all present input has been processed and committed.
 
-        It gives up if no batch ends for as long as a job may take before it counts as stalled;
-        :meth:`stop` then says so.
+        It gives up if no batch ends for ``drain_limit_s``, or for ``stop_limit_s`` without
+        executors; :meth:`stop` then cancels the batch at once.
         """
         draining = _Drain(self.query)
         began_ms = self._now_ms()
         while not draining.is_over(POLL_S):
-            waited_s = (self._now_ms() - began_ms) / 1000
-            without_batch_s = self.health.seconds_without_progress(self._now_ms())
-            if min(waited_s, without_batch_s) >= self.health.limits.stalled_after_s:
+            now_ms = self._now_ms()
+            without_batch_s = self.health.seconds_without_progress(now_ms)
+            has_executors = self.health.state.state != NO_EXECUTORS
+            limit = self.options.drain_limit_s if has_executors else self.options.stop_limit_s
+            if min((now_ms - began_ms) / 1000, without_batch_s) >= limit:
+                self._waited_s = without_batch_s
                 return
         draining.raise_error()
 
@@ -257,17 +264,17 @@ class RunningJob:
 
     def _stop_at_boundary(self) -> JobStalled | None:
         """Stops the query between two batches; an error if the running batch does not end."""
-        began = time.monotonic()
+        began, limit_s = time.monotonic(), self.options.stop_limit_s
         while self.query.isActive:
             if not self.query.status["isTriggerActive"]:
                 self.query.stop()
             elif self.health.state.state == NO_EXECUTORS:
                 return self._lost_error()
-            elif time.monotonic() - began >= self.options.stop_limit_s:
+            elif (waited_s := time.monotonic() - began + self._waited_s) >= limit_s:
                 return JobStalled(
                     f"job {self.runtime.policy.job} was stopped, and its batch did not end within "
-                    f"{self.options.stop_limit_s:.0f} s; the batch was cancelled, and the next "
-                    "start of the job repeats it"
+                    f"{waited_s:.0f} s; the batch was cancelled, and the next start of the job "
+                    "repeats it"
                 )
             else:
                 time.sleep(POLL_S / 2)
