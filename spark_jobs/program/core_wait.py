@@ -27,6 +27,9 @@ class WaitLimits:
     end_after_s: float = 900.0
 
 
+USUAL_LIMITS = WaitLimits()
+
+
 class CoreWait:
     """How long a program has waited for its first executor, or for another one.
 
@@ -77,7 +80,7 @@ class CoreWait:
 def watched_cores(
     spark: Any,
     say: Callable[[str], Any],
-    limits: WaitLimits = WaitLimits(),  # noqa: B008
+    limits: WaitLimits = USUAL_LIMITS,
 ) -> Iterator[None]:
     """Watches a session during the block.
 
