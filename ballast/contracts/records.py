@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, ClassVar, Self
 
 from ballast.contracts.job_states import STATE_TEXTS, UNMEASURED
@@ -62,7 +62,11 @@ class JobWindow(Record):
     table: ClassVar[str] = "metrics.jobs"
 
     job: str
+    window_date: date
+    window_start_at: datetime
     window_end_at: datetime
+    plan_version: int
+    emitted_at: datetime
     state: str
     state_since_at: datetime
     executors: int | None = None

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from ballast.contracts.records import JobWindow
 from ballast.contracts.settings import Settings
 from ballast.store.tables import append_once
 from ballast.streaming.job_health import JobHealth, window_state
@@ -14,7 +15,6 @@ from ballast.streaming.metrics_rows import utc_time
 from ballast.streaming.metrics_window import window_start
 
 log = logging.getLogger("ballast.streaming")
-TABLE = "metrics.jobs"
 
 
 @dataclass(frozen=True)
@@ -57,21 +57,22 @@ class JobReporter:
         health, plan = self.health.state, self.plan()
         batches = self.health.batches - self._batches_before
         self._batches_before = self.health.batches
-        row = {
-            "job": self.job,
-            "window_date": utc_time(end).date(),
-            "window_start_at": utc_time(end - self.length_ms),
-            "window_end_at": utc_time(end),
-            "plan_version": plan.version,
-            "emitted_at": datetime.now(UTC),
-            "state": window_state(health, batches),
-            "state_since_at": utc_time(health.since_ms),
-            "executors": health.executors,
-            "head_age_s": plan.head_age_s,
-        }
+        window = JobWindow(
+            job=self.job,
+            window_date=utc_time(end).date(),
+            window_start_at=utc_time(end - self.length_ms),
+            window_end_at=utc_time(end),
+            plan_version=plan.version,
+            emitted_at=datetime.now(UTC),
+            state=window_state(health, batches),
+            state_since_at=utc_time(health.since_ms),
+            executors=health.executors,
+            head_age_s=plan.head_age_s,
+        )
         try:
             append_once(
-                self.settings, TABLE, [row], app_id=f"ballast.{TABLE}/{self.job}", app_version=end
-            )
+                self.settings, window.table, [window.to_row()],
+                app_id=f"ballast.{window.table}/{self.job}", app_version=end,
+            )  # fmt: skip
         except Exception as error:  # noqa: BLE001 - metrics must not stop the job they measure
             log.warning("the state of job %s could not be written: %s", self.job, error)

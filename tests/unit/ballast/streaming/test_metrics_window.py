@@ -245,6 +245,7 @@ def test_rows_of_key_pairs_are_the_sums_of_the_window_with_their_bounds(life):
     ledger.record(measured(0))
     ledger.record(measured(1))
     life.clock.now += 2 * W
+    ledger.saw_idle(life.clock.now)
     busy, idle = ledger.flush()
     rows = key_pair_rows("diamond", busy, datetime.now(UTC)).to_pylist()
     shown = {
@@ -282,6 +283,7 @@ def test_rows_have_every_key_group_and_the_state_at_the_end(life):
     ledger.record(measured(0))
     ledger.record(measured(1, version=4, node="node-2"))
     life.clock.now += 2 * W
+    ledger.saw_idle(life.clock.now)
     busy, idle = ledger.flush()
     at = datetime.now(UTC)
     first, second = key_group_rows("diamond", busy, at)
