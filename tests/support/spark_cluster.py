@@ -89,8 +89,8 @@ class SparkCluster:
 
     def stop(self) -> None:
         """Stops every process that was started here, and their executors."""
-        for process in self.executors():
-            process.kill()
+        for executor in self.executors():
+            executor.kill()
         for process in self.processes.values():
             process.kill()
         for process in self.processes.values():

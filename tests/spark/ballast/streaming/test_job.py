@@ -190,12 +190,31 @@ def test_a_head_that_cannot_be_read_does_not_stop_the_job(bench, monkeypatch, ca
     def broken(*_):
         raise OSError("storage is away")
 
-    monkeypatch.setattr("ballast.streaming.batch_runner.read_head", broken)
+    monkeypatch.setattr("ballast.streaming.head_reader.read_head", broken)
     with bench.start() as running:
         bench.feed()
         running.drain()
     check_counts(bench)
     assert "storage is away" in caplog.text
+
+
+def test_a_store_that_hangs_does_not_hold_batches_up(bench, monkeypatch, caplog):
+    answers = threading.Event()
+
+    def hung(*_):
+        answers.wait(300)
+
+    monkeypatch.setattr("ballast.streaming.head_reader.read_head", hung)
+    try:
+        with bench.start() as running:
+            running.runtime.heads.read_now.wait_s = 0.1
+            for _ in range(2):
+                bench.feed()
+                running.drain()
+        check_counts(bench)
+    finally:
+        answers.set()
+    assert caplog.text.count("reading the head of the plan has not ended") == 1
 
 
 def test_a_second_instance_is_refused_while_the_first_runs(bench):
