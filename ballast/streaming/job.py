@@ -64,7 +64,7 @@ class QueryOptions:
     stop_limit_s: float = 30.0
     """Most seconds that a job that stops waits for the end of a batch. The next start repeats a
     batch that was cancelled, so that no sum changes."""
-    drain_limit_s: float = 60.0
+    drain_limit_s: float = 120.0
     """Most seconds without the end of a batch while a job processes all input before it stops."""
     end_without_executors_s: float = 180.0
     """Seconds without an executor after which the job ends with :class:`JobStalled`."""

@@ -19,7 +19,8 @@ from ballast.streaming import Operator, QueryOptions, RunningJob, StreamingJob, 
 from tests.support.streaming_parts import JOB, policy_of
 
 POLICY = policy_of(3, window_s=1, statistics_period_s=10)
-FAST = QueryOptions(trigger_s=0.1)
+# The limits are for a machine that is slow, not for one that hangs.
+FAST = QueryOptions(trigger_s=0.1, stop_limit_s=250.0, drain_limit_s=250.0)
 WORDS = [f"{letter}{number}" for letter in "abcdé" for number in range(30)]
 
 
