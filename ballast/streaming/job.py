@@ -286,12 +286,15 @@ class RunningJob:
         )
 
     def _cancel_batch(self) -> bool:
-        """Cancels the running batch; returns whether the query has ended."""
-        threading.Thread(target=self.query.stop, name="ballast-cancel", daemon=True).start()
-        deadline = time.monotonic() + CANCEL_LIMIT_S
-        while self.query.isActive and time.monotonic() < deadline:
-            time.sleep(POLL_S)
-        return not self.query.isActive
+        """Cancels the running batch; returns whether the thread of the query has ended.
+
+        Spark says that a query is not active before its thread has ended, but its call to stop the
+        query returns only then.
+        """
+        cancel = threading.Thread(target=self.query.stop, name="ballast-cancel", daemon=True)
+        cancel.start()
+        cancel.join(CANCEL_LIMIT_S)
+        return not cancel.is_alive()
 
     def _now_ms(self) -> int:
         return self.runtime.ledger.clock()
