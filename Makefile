@@ -14,7 +14,7 @@ BENCH ?=
 
 export PYTHON
 
-.PHONY: help setup run demo demo-busy demo-joint demo-routes demo-scale test test-cluster lint bench bench-rebalance \
+.PHONY: help setup run demo demo-busy demo-joint demo-routes demo-scale test lint bench bench-rebalance \
 	bench-rebalance-full bench-icde17 bench-collocation bench-routing bench-real-jobs bench-scaling \
 	bench-weights bench-review-page clean lock
 
@@ -44,9 +44,6 @@ demo-routes: setup ## make demo-joint with plans that also route single keys
 
 test: setup ## Run every kind of test (KIND="unit spark" for some, DIR=tests/unit/tools for one folder)
 	@$(VENV)/python -m tools.run_tests $(or $(DIR),$(KIND))
-
-test-cluster: setup ## Kill parts of a real Spark cluster on loopback under the reference job (20 minutes)
-	@$(VENV)/python -m pytest -n0 tests/cluster
 
 lint: setup ## Check style, types, import rules and the compose file
 	@$(VENV)/python -m tools.run_lint
