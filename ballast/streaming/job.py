@@ -45,7 +45,7 @@ JOB_TABLES = (
     "metrics.nodes", "metrics.jobs", "plans.acks",
 )  # fmt: skip
 POLL_S = 0.1
-CANCEL_LIMIT_S = 20.0
+CANCEL_LIMIT_S = 30.0
 """Most time that Spark gets to cancel a batch."""
 
 
