@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from ballast.contracts.records import Head
 from ballast.contracts.settings import Settings
+from ballast.store.plan_content import PublishedContent, read_published_content
 from ballast.store.plans import read_head
 from ballast.streaming.bounded_call import WAIT_S, BoundedCall
-from ballast.streaming.plan_content import PublishedContent, read_published_content
 
 log = logging.getLogger("ballast.streaming")
 

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from ballast.contracts.records import Head
+from ballast.store.plan_content import PublishedContent
 from ballast.streaming import head_reader
 from ballast.streaming.head_reader import HeadReader, PublishedPlan, read_published_plan
-from ballast.streaming.plan_content import PublishedContent
 
 SHORT_S, LONG_S = 0.01, 60.0
 CONTENT = PublishedContent([("count", 0, "node-0")])
