@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -114,10 +115,16 @@ class NoiseColumns:
 def problem_columns(
     policy: JobPolicy, key_groups: pa.Table, nodes: pa.Table, traffic: pa.Table
 ) -> ProblemColumns:
-    """Return the problem in the rows of a snapshot; the order of the rows does not matter.
+    """Return the problem in the rows of a snapshot.
 
     Loads are means of the period. If the precision of plans is ``measured``, they are the expected
     loads from this period and those before, where the snapshot has them.
+
+    Args:
+        policy: its objective names the resources, its precision selects the loads.
+        key_groups: rows of snapshots.key_groups, in any order.
+        nodes: rows of snapshots.nodes, in any order.
+        traffic: rows of snapshots.traffic; none if no traffic was measured.
 
     Raises:
         InvalidInput: a capacity is missing, or a row names a node or key group that is missing.
@@ -302,3 +309,38 @@ def _key_group_indices(names: pa.ChunkedArray, ends: pa.ChunkedArray) -> Ints:
             remedy="start a new run",
         )
     return np.asarray(index.to_numpy(), dtype=np.int64)
+
+
+class LoadedProblem(Protocol):
+    """The names and loads that a series is made for."""
+
+    @property
+    def key_group_ids(self) -> tuple[str, ...]: ...
+
+    @property
+    def resources(self) -> tuple[str, ...]: ...
+
+    @property
+    def load(self) -> Floats: ...
+
+
+def load_series(problem: LoadedProblem, rows: pa.Table) -> Floats:
+    """[key groups, resources, steps]: the loads of a problem over time.
+
+    A key group without rows was on a dead node. Its last known load counts as constant. Without
+    any rows the load of the period is the only step.
+
+    Args:
+        problem: names, resources and loads.
+        rows: rows of snapshots.load_series.
+    """
+    steps = pc.unique(rows["step"]).sort().to_pylist()
+    if not steps:
+        return np.array(problem.load)[:, :, None]
+    series = np.repeat(np.array(problem.load)[:, :, None], len(steps), axis=2)
+    names = key_group_names(rows["operator_id"], rows["key_group"])
+    group = pc.index_in(names, value_set=pa.array(problem.key_group_ids)).to_numpy()
+    step = pc.index_in(rows["step"], value_set=pa.array(steps)).to_numpy()
+    for r, resource in enumerate(problem.resources):
+        series[group, r, step] = rows[RESOURCES[resource].load].to_numpy()
+    return series
