@@ -213,7 +213,7 @@ def test_a_joint_policy_without_traffic_levels_the_load(settings, joint):
 
 def test_a_method_that_knows_nothing_of_traffic_is_refused(settings, joint):
     write_snapshot(settings, joint, RUN, placement=apart(joint))
-    with pytest.raises(InvalidInput, match="'flux' knows nothing of traffic"):
+    with pytest.raises(InvalidInput, match="there is no method 'flux' for joint plans"):
         draft(settings, SolveOptions(method="flux"))
 
 
