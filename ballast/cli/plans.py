@@ -39,6 +39,7 @@ PLAN_FIGURES = (
     "load_distance_before_pct", "load_distance_pct",
     "max_load_distance_pct", "trade", "traffic_weight", "load_weight",
     "traffic_saved_before_pct", "traffic_saved_pct", "bound_pct", "gap_pct",
+    "collocation_bound_pct",
     "precision", "gain_chance_pct",
     "levelled_operator_id", "operator_skew_before_pct", "operator_skew_pct", "levelling_limit_pct",
     "moves", "bytes",

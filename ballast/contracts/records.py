@@ -196,6 +196,7 @@ class DraftSummary(Record):
     load_distance_points: float
     bound_pct: float
     gap_pct: float
+    collocation_bound_pct: float | None = None
     precision: str | None = None
     gain_chance_pct: float | None = None
     moves: int

@@ -587,6 +587,9 @@ PLANS_PLANS = Table(
         _figure("load_distance_points", "The same in points of load", "points"),
         _figure("bound_pct", "No plan within the budget has a smaller load distance", "% of mean"),
         _figure("gap_pct", "Load distance promised minus bound", "% of mean"),
+        _figure("collocation_bound_pct", "No plan within the budget has more traffic within nodes; "
+                "NULL for balance plans and in plans of earlier versions", "%", nullable=True,
+                maximum=100.000001),
         Column("precision", "string", "measured: the plan stops where an improvement cannot be "
                "measured any more; exact: at the smallest load distance; NULL in plans of earlier "
                "versions", nullable=True, allowed=PRECISIONS),

@@ -30,6 +30,8 @@ class JointParams:
         target_bonus: Worth of a key group at its target, per record with its own cluster.
         drain_worth: Worth of leaving a draining node, in units of all traffic.
         propose_every: Rounds after which a new target is computed.
+        level_to: Load distance in percent of the mean to which moves that are left in the budget
+            level the load, where that loses no traffic. Only the lexicographic search does that.
         passes: How often some moves are undone and the budget is filled again.
         target: Target that the last round returned; None in the first round.
         from_scratch: Whether a placement from scratch (COLA) is a candidate too.
@@ -48,6 +50,7 @@ class JointParams:
     drain_worth: float = 1.0
     propose_every: int = 5
     passes: int = 12
+    level_to: float = 1.0
     target: TargetMemory | None = None
     from_scratch: bool = False
     precision: str = EXACT
@@ -63,6 +66,8 @@ class JointParams:
         numbers = (self.traffic_weight, self.load_weight, self.score_factor, self.target_bonus)
         if not all(np.isfinite(v) and v >= 0 for v in (*numbers, self.drain_worth)):
             raise InvalidInput("joint's weights and factors need numbers >= 0")
+        if not (np.isfinite(self.level_to) and self.level_to >= 0):
+            raise InvalidInput(f"joint.level_to is {self.level_to!r}", allowed="a number >= 0")
         if self.propose_every < 1 or self.passes < 0:
             raise InvalidInput("joint.propose_every needs >= 1 and joint.passes >= 0")
 

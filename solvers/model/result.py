@@ -32,7 +32,9 @@ class Result:
     """The result of a solver. Load distances are in percent of the mean, or in points if named so.
 
     ``bound`` is a proven lower bound on the load distance of every assignment within the budget;
-    ``gap`` = load_distance - bound in percentage points, 0 if optimality is proven. ``moves`` and
+    ``gap`` = load_distance - bound in percentage points, 0 if optimality is proven.
+    ``collocation_bound`` is a proven upper bound on the collocation factor of every assignment
+    within the budget; None for methods that do not look at traffic. ``moves`` and
     ``bytes`` are limited by the budget; forced moves are counted separately. ``pause_s`` is the
     pause of the whole plan, of which ``forced_pause_s`` is due to forced moves. ``load_index`` is
     the total load under the plan in percent of the total now, for the resource that it lowers
@@ -59,6 +61,7 @@ class Result:
     collocation_factor_before: float | None
     collocation_factor: float | None
     load_index: float
+    collocation_bound: float | None
     seconds: float
     trace: tuple[TraceStep, ...] = ()
     reason: str = ""
@@ -89,6 +92,7 @@ class Result:
             "collocation_factor_before": self.collocation_factor_before,
             "collocation_factor": self.collocation_factor,
             "load_index": self.load_index,
+            "collocation_bound": self.collocation_bound,
             "seconds": round(self.seconds, 3),
             "trace": [[round(s, 3), step, objective] for s, step, objective in self.trace],
         }
@@ -104,6 +108,8 @@ class SolverRun:
     seconds: float
     trace: tuple[TraceStep, ...] = ()
     reason: str = ""
+    collocation_bound: float | None = None
+    """An upper bound on the collocation factor in percent; None if none is claimed."""
 
 
 def make_result(
@@ -192,6 +198,7 @@ def _result(
         collocation_factor_before=metrics.collocation_factor(problem, current),
         collocation_factor=metrics.collocation_factor(after, assignment),
         load_index=metrics.load_index(problem.load, after.load),
+        collocation_bound=run.collocation_bound,
         seconds=run.seconds if math.isfinite(run.seconds) else 0.0,
         trace=run.trace,
         reason=run.reason,

@@ -60,6 +60,7 @@ def result_or_unchanged(
             seconds=result.seconds,
             trace=result.trace,
             reason=reason,
+            collocation_bound=result.collocation_bound,
         ),
     )
 
@@ -214,12 +215,18 @@ def _traffic_gain(
 
 
 def _reason_joint(result: Result, policy: JobPolicy, gain: _JointGain) -> str | None:
-    """A joint plan must level a load above the bound, or save enough traffic."""
+    """A joint plan must level a load above the bound, or save enough traffic, or level for free.
+
+    Where it loses no traffic, the rule of balance plans holds for the load.
+    """
     allowed, thresholds = policy.objective.max_load_distance_pct, policy.thresholds
     before = result.load_distance_before
     if before > allowed and gain.lowered >= thresholds.min_improvement_pct:
         return None
     if gain.traffic >= thresholds.min_collocation_gain_pct:
+        return None
+    is_level = before <= thresholds.good_enough_pct
+    if not is_level and gain.traffic >= 0 and gain.lowered >= thresholds.min_improvement_pct:
         return None
     prices = policy.traffic
     saves = f"brings {gain.traffic:.2f} percent more of the traffic within nodes"
@@ -231,7 +238,8 @@ def _reason_joint(result: Result, policy: JobPolicy, gain: _JointGain) -> str | 
         f"the best plan {saves} "
         f"(min_collocation_gain_pct is {thresholds.min_collocation_gain_pct:g}) and the load "
         f"distance from {before:.2f} % to {result.load_distance:.2f} % (max_load_distance_pct is "
-        f"{allowed:g})"
+        f"{allowed:g}, good_enough_pct {thresholds.good_enough_pct:g}, min_improvement_pct "
+        f"{thresholds.min_improvement_pct:g})"
     )
 
 

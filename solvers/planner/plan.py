@@ -184,7 +184,13 @@ def plan_with_content(
     result = make_result(
         problem,
         content.assignment,
-        SolverRun(method=content.method, bound=0.0, seconds=0.0, reason=content.reason),
+        SolverRun(
+            method=content.method,
+            bound=0.0,
+            seconds=0.0,
+            reason=content.reason,
+            collocation_bound=100.0 if objective.is_joint else None,
+        ),
         after=after,
         is_changed=True,
     )

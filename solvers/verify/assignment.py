@@ -75,6 +75,7 @@ def verify(
         *check_budget(budget, figures),
         *check_figures(promises, figures),
         *check_bound(promises, figures),
+        *check_collocation_bound(promises, figures),
         *check_status(promises, figures, is_rerouted=after is not None),
         *check_levelled_operator(problem, figures, promises),
         *check_improvement(
@@ -170,6 +171,21 @@ def check_bound(promises: Mapping[str, Any], figures: PlanFigures) -> Iterator[V
         not is_number(gap) or abs(gap - max(0.0, distance - bound)) > OPTIMAL_GAP
     ):
         yield Violation("gap", f"promised {gap!r}, is {max(0.0, distance - bound):.9g}")
+
+
+def check_collocation_bound(
+    promises: Mapping[str, Any], figures: PlanFigures
+) -> Iterator[Violation]:
+    """The bound of the traffic within nodes is not below what the plan has."""
+    bound, collocated = promises.get("collocation_bound"), figures.values["collocation_factor"]
+    if bound is None:
+        return
+    if not is_number(bound) or collocated is None:
+        yield Violation("collocation_bound", f"promised {bound!r}, traffic is {collocated!r}")
+    elif bound < collocated and not is_close(bound, collocated):
+        yield Violation(
+            "collocation_bound", f"{bound:.9g} is below the collocation factor {collocated:.9g}"
+        )
 
 
 def check_status(

@@ -112,6 +112,7 @@ def draft_record(request: DraftRequest, plan_id: str, content_hash: str) -> Draf
         load_distance_points=result.load_distance_points_after,
         bound_pct=result.bound or 0.0,
         gap_pct=result.gap or 0.0,
+        collocation_bound_pct=_collocation_bound(plan) if is_joint else None,
         precision=plan.precision,
         gain_chance_pct=None if plan.gain is None else 100.0 * plan.gain.chance,
         moves=result.moves,
@@ -143,6 +144,14 @@ def draft_record(request: DraftRequest, plan_id: str, content_hash: str) -> Draf
         skew_reason=None if plan.skew is None else plan.skew.reason or None,
         created_at=request.created_at,
     )
+
+
+def _collocation_bound(plan: Plan) -> float | None:
+    """The proven bound of the traffic within nodes; all of it where a method proves none."""
+    result = plan.result
+    if result.collocation_factor is None:
+        return None
+    return 100.0 if result.collocation_bound is None else result.collocation_bound
 
 
 def _node_of(plan: Plan) -> dict[str, str]:

@@ -30,7 +30,7 @@ def report(draft: Draft) -> list[str]:
     """What the draft promises and what it costs, one line for each fact."""
     head = f"plan {draft.plan_id} against version {draft.parent_version}"
     before = f"{draft.load_distance_before_pct:.2f} %"
-    quality = plan_text.quality_text(draft.bound_pct, draft.gap_pct)
+    quality = plan_text.plan_quality_text(draft)
     solved = f"solved by {draft.method} in {draft.solver_seconds:.1f} s"
     if draft.status == Status.UNCHANGED.value:
         return [

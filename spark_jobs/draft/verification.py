@@ -39,6 +39,7 @@ PROMISES: dict[str, str] = {
     "load_distance_points": "load_distance_points_after",
     "bound_pct": "bound",
     "gap_pct": "gap",
+    "collocation_bound_pct": "collocation_bound",
     "moves": "moves",
     "bytes": "bytes",
     "forced_moves": "forced_moves",

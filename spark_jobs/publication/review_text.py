@@ -153,7 +153,7 @@ def _figures(plan: Draft) -> str:
         ["pause, s", plan.pause_s, plan.budget_pause_s],
         ["keys with a new route", plan.rerouted_keys, None],
     ]
-    quality = plan_text.quality_text(plan.bound_pct, plan.gap_pct)
+    quality = plan_text.plan_quality_text(plan)
     proof = (
         f"Bound {plan.bound_pct:.2f} %, gap {plan.gap_pct:.2f}: {quality}. Solved by "
         f"{escaped(plan.method)} in {plan.solver_seconds:.1f} s."
