@@ -59,7 +59,7 @@ class Units:
         return cls(
             found,
             np.array([place.node_of[unit[0]] for unit in found], dtype=np.int64),
-            np.array([load[unit].sum(axis=0) for unit in found]).reshape(len(found), -1),
+            np.array([load[unit].sum(axis=0) for unit in found]).reshape(len(found), load.shape[1]),
         )
 
 
