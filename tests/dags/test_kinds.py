@@ -1,4 +1,4 @@
-"""Review, rollback and what-if of a job: wired as their programs take it."""
+"""The DAGs of review, rollback and what-if: their programs get the arguments that they parse."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ LoadDags = Callable[[Path], Any]
 HEX = "0123456789abcdef"
 
 
-class Ti:
-    """A task instance that knows what tasks before it handed on."""
+class FinishedTasks:
+    """A task instance with the XCom values of the tasks before it."""
 
     def __init__(self, handed: dict[str, Any]) -> None:
         self._handed = handed
@@ -33,7 +33,7 @@ def rendered(dag: Any, task_id: str, handed: Any = None, **params: Any) -> list[
     run = {"triggering_user_name": "ada"}
     return [
         environment.from_string(argument).render(
-            run_id="manual__1", params=values, ti=Ti(handed or {}), dag_run=run
+            run_id="manual__1", params=values, ti=FinishedTasks(handed or {}), dag_run=run
         )
         for argument in dag.get_task(task_id).application_args
     ]

@@ -1,4 +1,5 @@
-"""Two processes publish different drafts of one parent, over and over: one wins, one is told."""
+"""Two processes repeatedly publish different drafts of one parent: one wins, the other is
+refused."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from ballast.contracts.derived_schemas import arrow_schema
 from ballast.contracts.records import Head, Snapshot
-from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.settings import Settings, load_settings
 from ballast.contracts.tables import TABLES
 from ballast.store.plans import read_head
@@ -36,13 +37,13 @@ from tests.support.snapshots import snapshot_rows, uneven
 ROOT = Path(__file__).resolve().parents[2]
 ROUNDS = int(os.environ.get("BALLAST_RACE_ROUNDS", "200"))
 ROUNDS_A_JOB = 20
-"""A job's first round inserts its head, the others change it: both ways are raced."""
+"""Rounds of each job: the first one inserts its head, the others change it."""
 RACERS = ("left", "right")
 
 
 @dataclass(frozen=True)
-class Round:
-    """Both drafts of a round are made against the version before ``version``."""
+class RaceRound:
+    """A round; both drafts are made against the version before ``version``."""
 
     job: str
     version: int
@@ -51,13 +52,13 @@ class Round:
         return f"{racer}-{self.version}"
 
 
-def rounds() -> list[Round]:
-    """Twenty versions of one job after the other."""
-    return [Round(f"job_{i // ROUNDS_A_JOB}", i % ROUNDS_A_JOB + 1) for i in range(ROUNDS)]
+def rounds() -> list[RaceRound]:
+    """Twenty consecutive versions of each job."""
+    return [RaceRound(f"job_{i // ROUNDS_A_JOB}", i % ROUNDS_A_JOB + 1) for i in range(ROUNDS)]
 
 
-def write_drafts(settings: Settings, all_rounds: list[Round]) -> None:
-    """The drafts of all rounds, a commit a table: made as ``solve`` makes them, but in bulk."""
+def write_drafts(settings: Settings, all_rounds: list[RaceRound]) -> None:
+    """Write the drafts of all rounds as ``solve`` does, with one commit for each table."""
     written: dict[str, list[dict[str, Any]]] = {}
     for each in all_rounds:
         for racer in RACERS:
@@ -67,7 +68,7 @@ def write_drafts(settings: Settings, all_rounds: list[Round]) -> None:
         append(settings, table, rows)
 
 
-def draft_rows(each: Round, racer: str) -> dict[str, list[dict[str, Any]]]:
+def draft_rows(each: RaceRound, racer: str) -> dict[str, list[dict[str, Any]]]:
     policy = small_policy(each.job)
     parent = Head(each.job, each.version - 1, "parent", "", "", datetime.now(UTC))
     rows = snapshot_rows(policy, each.run_id(racer), placement=uneven(policy), head=parent)
@@ -95,7 +96,7 @@ def draft_rows(each: Round, racer: str) -> dict[str, list[dict[str, Any]]]:
 
 
 class Racer:
-    """The other end of publish_racer."""
+    """The process of publish_racer, and the connection to it."""
 
     def __init__(self, settings: Settings, name: str) -> None:
         environment = {
@@ -147,8 +148,8 @@ def racing(settings: Settings) -> Iterator[list[Racer]]:
             racer.stop()
 
 
-def run_round(racers: list[Racer], each: Round) -> dict[str, dict[str, Any]]:
-    """Both stop before the change, go at once, and answer."""
+def run_round(racers: list[Racer], each: RaceRound) -> dict[str, dict[str, Any]]:
+    """Run both publishers up to the change, start the change at once, and read their answers."""
     for racer in racers:
         racer.tell(job=each.job, run_id=each.run_id(racer.name))
     for racer in racers:
@@ -158,8 +159,8 @@ def run_round(racers: list[Racer], each: Round) -> dict[str, dict[str, Any]]:
     return {racer.name: racer.hear() for racer in racers}
 
 
-def check_round(settings: Settings, each: Round, answers: dict[str, dict[str, Any]]) -> str:
-    """Everything a round promises; returns who won."""
+def check_round(settings: Settings, each: RaceRound, answers: dict[str, dict[str, Any]]) -> str:
+    """Check the result of a round; return the winner."""
     winners = [name for name, answer in answers.items() if answer["won"]]
     assert len(winners) == 1, (each, answers)
     winner = winners[0]

@@ -1,8 +1,8 @@
-"""A job killed at every point of taking routes up, whatever happens to them: many quick lives.
+"""A job is killed at each point of taking routes up, for every kind of change.
 
-Life k repeats the batch that life k - 1 left unfinished, takes version k up in its next batch and
-dies there at one point. Versions bring, change and remove routes, alone and while key groups
-move, so that every fault point meets each of these. The chain with Spark around it is in
+Process k repeats the batch that process k - 1 left unfinished, takes version k up in its next batch
+and is killed there at one point. Versions add, change and remove routes, alone and while key groups
+move, so that every fault point is combined with each of these. The chain with Spark is in
 ``test_streaming_crash.py``.
 """
 
@@ -31,7 +31,7 @@ Content = tuple[Callable[[str, int], str], Routes]
 
 
 def routes(number: int) -> Routes:
-    """Half of the keys, to other key groups for another number."""
+    """Routes of half of the keys, to other key groups for each number."""
     letters = sorted({word[0] for word in WORDS})
     keys = {"parse": WORDS, "count": WORDS, "total": letters}
     return [
@@ -43,11 +43,11 @@ def routes(number: int) -> Routes:
 
 
 def nodes(by: int) -> Callable[[str, int], str]:
-    """Key groups with odd numbers are on other nodes for another ``by``, the others stay."""
+    """Key groups with odd numbers are on other nodes for each ``by``; the others stay."""
     return lambda operator, group: f"node-{(group + by * (group % 2) + len(operator)) % 3}"
 
 
-# A cycle: the first content is taken up after the last one again.
+# A cycle: after the last content comes the first one again.
 CONTENTS: dict[str, Content] = {
     "routes come": (nodes(0), routes(1)),
     "routes change": (nodes(0), routes(2)),
@@ -59,8 +59,8 @@ CONTENTS: dict[str, Content] = {
 
 
 @dataclass(frozen=True)
-class Story:
-    """All lives of a job, by what they took up and where they died."""
+class CrashedRoutedJob:
+    """All processes of a job: what each took up and where it was killed."""
 
     settings: Settings
     exit_codes: dict[tuple[str, str], int | None]
@@ -68,10 +68,10 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
+def story(tmp_path_factory: pytest.TempPathFactory) -> CrashedRoutedJob:
     settings = load_settings({"BALLAST_HOME": str(tmp_path_factory.mktemp("crash"))})
     ensure_tables(settings)
-    # Each life is forked off a process that has imported everything and done nothing yet.
+    # Each process is forked from one that has imported everything and has not started a job.
     lives = multiprocessing.get_context("forkserver")
     lives.set_forkserver_preload(["tests.faults.routed_job"])
 
@@ -90,20 +90,20 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
             publish(settings, POLICY, version, *content)
             codes[kind, point] = run(2, f"{point}@{version}")
     assert run(2, "") == 0
-    return Story(settings, codes, committed(settings))
+    return CrashedRoutedJob(settings, codes, committed(settings))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("point", JOB_POINTS)
-def test_each_life_died_at_its_point(story: Story, point: str) -> None:
+def test_each_life_died_at_its_point(story: CrashedRoutedJob, point: str) -> None:
     codes = {kind: story.exit_codes[kind, point] for kind in CONTENTS}
     assert codes == dict.fromkeys(CONTENTS, -signal.SIGKILL)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_after_all_kills_every_count_is_that_of_the_input(story: Story) -> None:
+def test_after_all_kills_every_count_is_that_of_the_input(story: CrashedRoutedJob) -> None:
     assert story.batches == len(JOB_POINTS) * len(CONTENTS) + 3
     counted, totals = states(story, "count"), states(story, "total")
     assert counted == {word: n * story.batches for word, n in Counter(WORDS).items()}
@@ -114,8 +114,8 @@ def test_after_all_kills_every_count_is_that_of_the_input(story: Story) -> None:
     }
 
 
-def states(story: Story, operator: str) -> dict[str, object]:
-    """State by key; no key is in two key groups, nor in one that is not its own."""
+def states(story: CrashedRoutedJob, operator: str) -> dict[str, object]:
+    """State by key; no key is in two key groups, or in a wrong one."""
     placement = placement_in_force(story.settings, JOB)
     merged: dict[str, object] = {}
     for group, state in read_states(story.settings, JOB, operator).items():
@@ -126,7 +126,9 @@ def states(story: Story, operator: str) -> dict[str, object]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_after_all_kills_each_version_was_applied_once_with_its_bytes(story: Story) -> None:
+def test_after_all_kills_each_version_was_applied_once_with_its_bytes(
+    story: CrashedRoutedJob,
+) -> None:
     acks = read_acks(story.settings, JOB)
     last = 1 + len(JOB_POINTS) * len(CONTENTS)
     said = Counter((ack.version, ack.status) for ack in acks)
@@ -138,7 +140,7 @@ def test_after_all_kills_each_version_was_applied_once_with_its_bytes(story: Sto
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_after_all_kills_every_pair_of_keys_was_counted_once(story: Story) -> None:
+def test_after_all_kills_every_pair_of_keys_was_counted_once(story: CrashedRoutedJob) -> None:
     rows = read_rows(story.settings, "metrics.key_pairs", job=JOB).to_pandas()
     along = rows[rows.kind.isin(["pair", "other_pairs"])]
     assert along.records.sum() == 3 * len(WORDS) * story.batches

@@ -1,4 +1,4 @@
-"""A job that has stopped planning by itself: what its runs and people still may change."""
+"""A job that has stopped planning by itself: the changes that runs and people may still make."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ OPTIONS = SolveOptions(solver_seconds=0.2)
 @pytest.fixture
 def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file in which programs leave the result of their task."""
-    path = tmp_path / "handoff.json"
+    path = tmp_path / "task-result.json"
     monkeypatch.setenv(RESULT_FILE_VARIABLE, str(path))
     return path
 
 
 def stop(settings: Settings) -> None:
-    """Three broken promises, found by a run of ``measure``."""
+    """Write three broken promises, which a run of ``measure`` detects."""
     write_outcomes(settings, first_outcomes("above", "above", "above"))
     assert PlanningLog(settings, JOB, "measured").update().is_stopped
 

@@ -40,7 +40,7 @@ def script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Script]:
 
 
 def asks(script: Script, *plans: str, state: str = "awaiting_input", task: str = "approve") -> None:
-    """Let a plan each wait for an answer."""
+    """Add a waiting review for each plan."""
     details = [
         {
             "subject": f"Plan {plan}", "body": "moves 3 key groups", "params": {"reason": {}},
@@ -61,8 +61,12 @@ def test_a_run_is_triggered_with_the_params_that_were_named(
 ) -> None:
     arguments = ["--dry-run", "--budget-moves", "20", "--budget-bytes", "none", "--json"]
     assert main(["trigger", "clicks", *arguments]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["dag_id"], told["run_id"], told["state"]) == ("reoptimize__clicks", "r1", None)
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["dag_id"], printed["run_id"], printed["state"]) == (
+        "reoptimize__clicks",
+        "r1",
+        None,
+    )
     assert script.seen[-1] == (
         "POST /api/v2/dags/reoptimize__clicks/dagRuns", "Bearer mine",
         {"logical_date": None,
@@ -99,8 +103,8 @@ def test_the_only_plan_that_waits_is_answered(
 ) -> None:
     asks(script, "p1")
     assert main(["approve", "clicks", *arguments, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["plan_id"], told["answer"], told["run_id"]) == ("p1", option, "run-p1")
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["plan_id"], printed["answer"], printed["run_id"]) == ("p1", option, "run-p1")
     params = {"reason": "no"} if arguments else {}
     assert script.seen[-1][2] == {"chosen_options": [option], "params_input": params}
 
@@ -158,8 +162,8 @@ RUNS = "POST /api/v2/dags/reoptimize__clicks/dagRuns"
 @pytest.mark.parametrize(
     ("change", "code", "said"),
     [
-        (refuse(DAG, 401), 21, "does not know the token, or it has expired; to fix it"),
-        (refuse(DAG, 403, "Invalid JWT token"), 21, "does not know the token"),
+        (refuse(DAG, 401), 21, "does not accept the token, or it has expired; to fix it"),
+        (refuse(DAG, 403, "Invalid JWT token"), 21, "does not accept the token"),
         (refuse(RUNS, 403, "Forbidden"), 22, "may not: Forbidden; to fix it: ask who runs"),
         (refuse(DAG, 404), 23, "has no DAG reoptimize__clicks; to fix it: check the job's name"),
         (lambda s: s.answers.update({DAG: [(200, {"is_paused": True})]}), 23, "switch it on at"),
@@ -202,7 +206,7 @@ def test_a_user_logs_in_by_password_and_a_wrong_one_is_told(
     script.answers["POST /auth/token"] = [(401, {"detail": "Invalid credentials"})]
     assert main(["trigger", "clicks", "--user", "ann"]) == 21
     error = capsys.readouterr().err
-    assert "does not know user ann or the password; to fix it: check both" in error
+    assert "does not accept user ann or the password; to fix it: check both" in error
     assert "secret" not in error
 
 
@@ -232,7 +236,7 @@ def test_nobody_is_asked_to_say_who_they_are(
 ) -> None:
     monkeypatch.delenv("BALLAST_AIRFLOW_TOKEN")
     assert main(["approve", "clicks"]) == 2
-    assert "has to know who asks; to fix it: set BALLAST_AIRFLOW_TOKEN" in capsys.readouterr().err
+    assert "needs a login; to fix it: set BALLAST_AIRFLOW_TOKEN" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Everything that is derived from the table definitions agrees with them."""
+"""Everything that is derived from the table definitions is consistent with them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ballast.contracts.schemas import (
+from ballast.contracts.derived_schemas import (
     arrow_schema,
     check_constraints,
     column_limits,

@@ -1,4 +1,4 @@
-"""Windows: no gap while alive, a gap while down, every batch in exactly one window."""
+"""Windows: no gap while a job runs, a gap while it is down, every batch in exactly one window."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from ballast.streaming.batch_figures import BatchFigures, GroupFigures
 from ballast.streaming.heavy_keys import KEPT_IN_WINDOW, Summary, exact
-from ballast.streaming.ledger import Flusher, Ledger
+from ballast.streaming.metrics_ledger import Flusher, Ledger
 from ballast.streaming.metrics_rows import (
     key_group_rows,
     key_pair_rows,
@@ -50,7 +50,7 @@ def measured(batch_id, records=10, version=0, node="node-0"):
 
 @pytest.fixture
 def life(tmp_path):
-    """Starts lives of one ledger; windows written and their numbers are kept across them."""
+    """Starts processes of one ledger; written windows and their numbers are kept across them."""
 
     class Lives:
         clock = Clock()

@@ -1,4 +1,4 @@
-"""A node's stage without Spark: what stays, what is sent, what is measured, and determinism."""
+"""A node's stage without Spark: local and remote records, measurements, and determinism."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 
 from ballast.contracts.errors import InvalidInput
 from ballast.streaming.batch_figures import figures_of_batch
+from ballast.streaming.key_group_state import StateStore
 from ballast.streaming.node_task import SOURCE, BatchWork, Delivery, pack, run_node, unpack
 from ballast.streaming.operators import Operator, build_topology
 from ballast.streaming.routing import first_placement, key_group_of, node_indexes
-from ballast.streaming.state import StateStore
 from tests.support.streaming_parts import (
     JOB,
     OPERATORS,
@@ -37,7 +37,7 @@ class Nothing(NamedTuple):
 
 
 class Noted(Sum):
-    """Derived from a named tuple, so that an instance may hold more than its fields."""
+    """Derived from a named tuple, so that an instance may have more than its fields."""
 
 
 def noted(key, note):

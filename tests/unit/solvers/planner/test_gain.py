@@ -1,4 +1,4 @@
-"""A gain counts where it is beyond the noise of the loads and of the traffic."""
+"""A gain counts if it is beyond the noise of the loads and of the traffic."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_same_gain_is_real_or_not_by_the_noise(relative, is_real):
 
 
 def talking(error=0.1, racks=()):
-    """Two pairs of key groups, each between two nodes, of which the first sends ten times more."""
+    """Two pairs of key groups, each on two nodes; the first sends ten times more."""
     problem = make(
         np.ones(4),
         [0, 1, 2, 3],

@@ -1,7 +1,7 @@
-"""A fluid model of an ordered region: the worker slowest for its share gates all, and alone blocks.
+"""A fluid model of an ordered region: the worker slowest for its share limits all and blocks.
 
-Drafting [MW16-REGIONS, 4.2]: while the splitter waits for one connection the others' buffers
-drain, so that in a period one connection alone is measured as blocking.
+Drafting [MW16-REGIONS, 4.2]: while the splitter waits for one connection, the others' buffers
+drain, so that in a period only one connection is measured as blocking.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from solvers.weights import UNITS, BlockingHistory, BlockingParams, weights_from
 
 
-class Region:
+class FluidRegion:
     def __init__(self, capacity: Any, *, source: float = 1e9, noise: float = 0.02) -> None:
         self.capacity = np.array(capacity, dtype=float)
         self.source = min(source, 2 * self.capacity.sum())
@@ -42,8 +42,8 @@ def even(n: int) -> np.ndarray:
     return weights
 
 
-def follow(region: Region, rounds: int, params: BlockingParams, learned: Any = None) -> Any:
-    """Throughputs of every round, with the weights changed after each; and what was learned."""
+def follow(region: FluidRegion, rounds: int, params: BlockingParams, learned: Any = None) -> Any:
+    """Throughputs of every round, with new weights after each, and the learned data."""
     names = tuple(f"c{j}" for j in range(len(region.capacity)))
     throughputs, result = [], None
     for _ in range(rounds):

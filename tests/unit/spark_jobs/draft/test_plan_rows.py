@@ -1,4 +1,4 @@
-"""Snapshot rows become a problem whatever their order, and a draft's rows keep its promises."""
+"""Snapshot rows become a problem in any order, and a draft's rows keep its promises."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
+from ballast.contracts.derived_schemas import arrow_schema
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Outcome, Snapshot
-from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.tables import TABLES
 from solvers.model import metrics
 from solvers.model.amortisation import MOST_EXAMPLES, MOST_NAMES
@@ -207,7 +207,7 @@ def test_what_does_not_pay_is_kept_with_the_plan():
 
 
 def test_what_is_kept_of_what_was_held_back_is_little():
-    """Three hundred key groups that talk, none of which pays."""
+    """Three hundred key groups that exchange records; no move pays for itself."""
     policy = small_policy(
         operators={"parse": 150, "count": 150}, objective={"kind": "joint"},
         gate={"records_per_byte": 1e9, "first_life_s": 1.0},

@@ -1,4 +1,5 @@
-"""Stops and resumptions of planning are logged once each, whatever is killed or runs beside."""
+"""Stops and resumptions of planning are logged once each, also after kills and beside other
+runs."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ballast.contracts.planning_state import PlanningState
+from ballast.contracts.planning_stop import PlanningState
 from ballast.contracts.records import LogEntry
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_log
