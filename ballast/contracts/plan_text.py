@@ -53,7 +53,7 @@ def plan_quality_text(plan: DraftSummary) -> str:
         return load
     return (
         f"{load}; no plan within the budget has more than {plan.collocation_bound_pct:.1f} % of "
-        "the traffic within nodes"
+        "the traffic within nodes (each bound is of its figure alone)"
     )
 
 
