@@ -14,7 +14,6 @@ from solvers.rebalance.kernels.deviation import worst_node
 from solvers.rebalance.kernels.regrouping import regroup
 from solvers.rebalance.search_arrays import Layout, plan_at, sums_of
 from solvers.rebalance.solve import solve
-from solvers.rebalance.start import place_must_moves
 from tests.unit.solvers.instances import make
 
 
@@ -53,9 +52,8 @@ def test_the_one_subset_that_levels_two_nodes_is_found() -> None:
     loads = [float(2**at) for at in range(9)] + [1.0]
     problem = make(loads, [2] * 10, states=["alive", "alive", "dead"])
     layout = Layout.of(problem, Budget(moves=0))
-    plan = plan_at(layout, layout.places_of(place_must_moves(problem)))
-    for item in range(10):
-        plan = plan_at(layout, np.where(np.arange(10) == item, 1 - plan.place, plan.place))
+    a, b = layout.rank[0], layout.rank[1]
+    plan = plan_at(layout, np.where(np.arange(10) % 2 == 0, a, b))
     best = BestPlan(plan.place.copy(), np.array([worst_node(layout.fixed, plan)[0]]))
     schedule = AnnealingSchedule(50, 1, 1e-6, 1e-6)
     random = np.array([1], dtype=np.uint64)
