@@ -17,7 +17,7 @@ import numpy as np
 from solvers.collocate.cluster_packing import ClusterTarget
 from solvers.collocate.joint_round import JointRound
 from solvers.collocate.placement_state import PlacementState
-from solvers.model.problem import BoolArray, FloatArray, IntArray
+from solvers.model.problem import FloatArray, IntArray
 
 EXCHANGES_TRIED = 40
 """Exchanges of the node farthest from the mean that are tried, the best first."""
@@ -183,8 +183,8 @@ def _sizes(units: Units, chosen: IntArray) -> IntArray:
 
 def _energy(deviation: FloatArray, level: float) -> FloatArray:
     """Return the sum over the resources of the squared excess over the level."""
-    over: BoolArray = np.abs(deviation) > level
-    return np.where(over, (np.abs(deviation) - level) ** 2, 0.0).sum(axis=-1)
+    energy: FloatArray = (np.maximum(0.0, np.abs(deviation) - level) ** 2).sum(axis=-1)
+    return energy
 
 
 def _apply(place: PlacementState, units: Units, one: UnitExchange, level: float) -> bool:

@@ -179,7 +179,7 @@ def test_the_table_has_a_line_a_setting_and_a_figure_a_seed() -> None:
     runs = [run(climb(10, 85), climb(10)), run(climb(85), climb(85))]
     line = table.rounds_table(runs).splitlines()[-1]
     assert line.startswith(
-        "| 20 nodes, pairs | 80.0 / 80.0 | 3 / 3 | 2 / 1 | not in 1 (10 %) / 1 |"
+        "| 20 nodes, pairs | 80.0 / 80.0 | 3 / 3 | 2 / 1 | 2 / 1 | not in 1 (10 %) / 1 |"
     )
     assert "| 1 | 10.0 / 5.0 / 10 |" in table.progress_table(runs[0])
 
