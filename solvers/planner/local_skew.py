@@ -37,7 +37,7 @@ from solvers.planner.local_loads import (
 
 EDGE = "edge"
 """Kind of a finding about all records of an edge, whoever sends or receives them."""
-LOOKS = 10
+TESTED_ROUNDS = 10
 """Rounds over which the chance of an alarm from noise alone is one minus ``min_gain_chance``."""
 ROUNDING = 1e-9
 """Relative: sums of loads differ by less."""
@@ -81,7 +81,7 @@ class SkewRules:
         return cls(
             threshold_pct=thresholds.operator_skew_pct,
             quiet_share=thresholds.good_enough_pct / 100.0,
-            alarm_chance=(1.0 - thresholds.min_gain_chance) / LOOKS,
+            alarm_chance=(1.0 - thresholds.min_gain_chance) / TESTED_ROUNDS,
         )
 
     def threshold_at(self, fair_share: float) -> float:
@@ -241,8 +241,8 @@ class _SkewCheck:
     @classmethod
     def of(cls, problem: Problem, assignment: IntArray, rules: SkewRules, parts: int) -> _SkewCheck:
         racks, rack_of = np.unique(np.array(problem.rack, dtype=str), return_inverse=True)
-        looks = max(1, parts * int(np.count_nonzero(problem.staying)))
-        sigmas = -float(ndtri(rules.alarm_chance / looks))
+        tests = max(1, parts * int(np.count_nonzero(problem.staying)))
+        sigmas = -float(ndtri(rules.alarm_chance / tests))
         return cls(problem, assignment, rules, sigmas, tuple(map(str, racks)), rack_of)
 
     @property

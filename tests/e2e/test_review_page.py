@@ -61,7 +61,7 @@ VERSIONS = 12
 ABOVE, BELOW = 7, 11
 NO_CHANGE = (
     "the difference of 2.1 points is within the noise of 3.4 of these 12 windows; "
-    "40 more windows would tell"
+    "with 40 more windows it would be beyond the noise"
 )
 LIVE = "payments"
 # By this policy every run of the pipeline is late, and a person has to approve every plan.

@@ -56,7 +56,7 @@ def test_traffic_saved_is_compared_with_the_errors_of_its_edges():
     assert not lost_in_noise.is_real
     assert lost_in_noise.noise_pct > saved.noise_pct
     assert "is within the noise of" in lost_in_noise.text
-    assert "more windows would tell" in lost_in_noise.text
+    assert "more windows it would be beyond the noise" in lost_in_noise.text
 
 
 def test_traffic_that_is_lost_is_never_a_real_gain():
