@@ -11,6 +11,7 @@ from typing import NoReturn
 from ballast import __version__
 from ballast.cli import (
     approve,
+    engine,
     frontier,
     methods,
     plans,
@@ -28,7 +29,7 @@ from ballast.contracts.process_exit import exit_now
 
 COMMAND_MODULES = (
     plans, status, trigger, approve, rollback, resume, what_if, frontier, problems, policy, methods,
-    tables,
+    tables, engine,
 )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
+from ballast.contracts.engine import EnginePolicy, SparkEngine, check_engine
 from ballast.contracts.errors import PolicyError
 from ballast.contracts.method_rules import method_misfit
 from ballast.contracts.methods import PlanningProblem, methods_of
@@ -332,6 +333,8 @@ class JobPolicy(StrictModel):
 
     job: Annotated[str, Field(pattern=f"^{JOB_NAME_PATTERN}$")]
     description: str = ""
+    engine: EnginePolicy = SparkEngine()
+    """The streaming engine that the job runs on."""
     schedule: str | None = None
     schedule_on_metrics: Annotated[bool, Field(strict=True)] = False
     """Whether an event of the asset ballast://metrics/<job> also starts a run."""
@@ -373,6 +376,7 @@ class JobPolicy(StrictModel):
         if self.scaling is not None:
             _check_scaling(self, self.scaling)
         check_regions(self.regions, [operator.id for operator in self.operators])
+        check_engine(self)
         return self
 
     @property

@@ -20,6 +20,7 @@ from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Head
 from ballast.contracts.scaling import nodes_in_use
 from ballast.contracts.settings import Settings
+from ballast.store.plan_content import read_published_content
 from ballast.store.plans import read_head
 from ballast.streaming.acks import AckBook
 from ballast.streaming.batch_figures import BatchFigures, KeyGroup, figures_of_batch
@@ -31,7 +32,6 @@ from ballast.streaming.metrics_rows import MetricsWriter
 from ballast.streaming.node_task import BatchWork, NodeReport, no_routes
 from ballast.streaming.operators import Topology
 from ballast.streaming.plan_check import check_keeps_routes, checked_placement
-from ballast.streaming.plan_content import read_published_content
 from ballast.streaming.routing import (
     Placement,
     first_placement,
