@@ -56,17 +56,18 @@ class MetricsWriter:
             self.settings, self.policy.job, self._rows(windows, datetime.now(UTC)), number
         )
 
-    def log_window(self, window: MetricsWindow) -> None:
-        """Logs one line about a window that was written."""
+    def log_window(self, window: MetricsWindow, head_age_s: float | None = None) -> None:
+        """Logs one line about a window that was written; the head's age None if never read."""
         cpu = {node: use.cpu_ms for node, use in window.node_use().items()}
         version = window.last.plan_version
         log.info(
-            "window %s: %.0f records/s, load distance %.1f %%, plan v%d, %d batches",
+            "window %s: %.0f records/s, load distance %.1f %%, plan v%d, %d batches, head %s",
             utc_time(window.end_ms).strftime("%H:%M:%S"),
             window.records / ((window.end_ms - window.start_ms) / 1000),
             load_distance_pct(cpu, self.policy, self.node_states(version)),
             version,
             len(window.batches),
+            "not read yet" if head_age_s is None else f"read {head_age_s:.0f} s ago",
         )
 
     def _rows(
