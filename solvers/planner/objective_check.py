@@ -62,7 +62,8 @@ def without_higher_distance(
         f"the plan of {result.method} is not used, because the load distance would be "
         f"{result.load_distance:.4g} %, and is {necessary.distance:.4g} % without"
     )
-    return necessary.result(result, "; ".join(part for part in (result.reason, reason) if part))
+    both = "; ".join(part for part in (result.reason, reason) if part)
+    return necessary.result(result, budget, both)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,14 +98,18 @@ class _UnderPlan:
         return 0.0 if weights is None else weights.score(saved or 0.0, self.distance)
 
     def result(self, made: Result, budget: Budget, reason: str) -> Result:
-        """The result of this assignment, with the bounds of a joint plan."""
+        """The result of this assignment, with the bounds that the objective has."""
+        bound, most = made.bound or 0.0, None
+        if self.objective.is_joint:
+            bound = load_distance_bound(self.problem, budget, self.objective.costs)
+            most = collocation_bound(self.problem, budget)
         run = SolverRun(
             method=made.method,
-            bound=load_distance_bound(self.problem, budget, self.objective.costs),
+            bound=bound,
             seconds=made.seconds,
             trace=made.trace,
             reason=reason,
-            collocation_bound=collocation_bound(self.problem, budget),
+            collocation_bound=most,
         )
         return make_result(self.problem, self.assignment.copy(), run, after=self.after)
 
