@@ -41,6 +41,7 @@ PLAN_FIGURES = (
     "traffic_saved_before_pct", "traffic_saved_pct", "bound_pct", "gap_pct",
     "precision", "gain_chance_pct",
     "levelled_operator_id", "operator_skew_before_pct", "operator_skew_pct", "levelling_limit_pct",
+    "rules", "restored_rules",
     "moves", "bytes",
     "forced_moves", "forced_bytes", "pause_s", "routes", "rerouted_keys", "route_bytes",
     "collocation_factor_before_pct", "collocation_factor_pct",
@@ -244,6 +245,7 @@ def _sentences(detail: PlanDetail) -> list[str]:
         f"This plan is {detail.quality}; {solved}.",
         *([f"Best load distance while it ran: {steps}."] if steps else []),
         *(f"Held back: {line}." for line in detail.held_back),
+        *(f"Rule {line}." for line in (plan.rules_text or "").splitlines()),
         # Advice on the partitioning of operators: only a change of the job can follow it.
         *(f"Advice: {line}." for line in (plan.advice or "").splitlines()),
     ]

@@ -234,6 +234,9 @@ class DraftSummary(Record):
     operator_skew_pct: float | None = None
     levelling_limit_pct: float | None = None
     skew_reason: str | None = None
+    rules: str | None = None
+    restored_rules: str | None = None
+    rules_text: str | None = None
     created_at: datetime
 
 

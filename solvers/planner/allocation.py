@@ -20,9 +20,10 @@ from solvers.model.key_statistics import Routing
 from solvers.model.objective import LEXICOGRAPHIC, WEIGHTED, Objective
 from solvers.model.parameter_checks import options_of
 from solvers.model.problem import Problem
-from solvers.model.result import Result
+from solvers.model.result import Result, infeasible_result
 from solvers.model.stop import Stop
 from solvers.rebalance.solve import solve
+from solvers.rules.conflicts import why_rules_conflict
 
 AUTO = "auto"
 SET_BY_OBJECTIVE = (
@@ -89,6 +90,10 @@ def allocate(
             or is set by the objective.
     """
     options = options or AllocationOptions()
+    conflict = why_rules_conflict(problem)
+    if conflict is not None:
+        refused = infeasible_result(problem, method=options.method, reason=conflict, seconds=0.0)
+        return Allocation(refused, options.memory)
     if objective.is_joint:
         return _allocate_jointly(objective, problem, budget, stop, options)
     params = options.params

@@ -22,6 +22,7 @@ from solvers.verify.placement_rules import (
     check_pins_and_allowed_nodes,
 )
 from solvers.verify.plan_figures import Floats, PlanFigures
+from solvers.verify.rules import check_rules
 from solvers.verify.tolerance import is_close, is_number
 from solvers.verify.violation import Violation, first_names
 
@@ -71,6 +72,7 @@ def verify(
     return [
         *check_node_states(problem, figures),
         *check_pins_and_allowed_nodes(problem, figures),
+        *check_rules(problem, figures.plan, promises),
         *check_caps(problem, figures),
         *check_budget(budget, figures),
         *check_figures(promises, figures),

@@ -50,6 +50,8 @@ PROMISES: dict[str, str] = {
     "levelled_operator_id": "levelled_operator",
     "operator_skew_before_pct": "operator_skew_before",
     "operator_skew_pct": "operator_skew",
+    "rules": "rules",
+    "restored_rules": "restored_rules",
 }
 WEIGHTED_PROMISES: dict[str, str] = {
     "traffic_saved_before_pct": "traffic_saved_before",

@@ -1,0 +1,63 @@
+"""The rules that no plan of a job may break, by names of operators, key groups and nodes.
+
+They are part of the problem. What a rule says of single key groups is also in the problem's arrays
+``pinned`` and ``allowed`` (rule_masks.py), which every method keeps. The verifier reads the names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ballast.contracts.policy import JobPolicy
+from ballast.contracts.rules import LabelledNode, PlaceRulePolicy
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceRule:
+    """Key groups that may be on some nodes only, or that stay on their nodes."""
+
+    name: str
+    operators: frozenset[str]
+    """All key groups of these operators."""
+    key_groups: frozenset[str]
+    """Names of single key groups."""
+    nodes: frozenset[str] | None
+    """The nodes that they may be on, also nodes that are not in use; None if they stay."""
+
+    @property
+    def stays(self) -> bool:
+        """Whether the key groups stay on their nodes as long as these are not dead."""
+        return self.nodes is None
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementRules:
+    """All rules of a job."""
+
+    place: tuple[PlaceRule, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all rules."""
+        return tuple(rule.name for rule in self.place)
+
+
+def rules_of_policy(policy: JobPolicy) -> PlacementRules | None:
+    """Return the rules of a policy, with labels replaced by the nodes that have them.
+
+    None if the policy has no rules.
+    """
+    if not policy.rules.names:
+        return None
+    nodes = [LabelledNode(node.id, node.labels, node.draining) for node in policy.nodes]
+    return PlacementRules(tuple(_place_rule(rule, nodes) for rule in policy.rules.place))
+
+
+def _place_rule(rule: PlaceRulePolicy, nodes: list[LabelledNode]) -> PlaceRule:
+    permitted = frozenset(node.id for node in nodes if rule.permits(node))
+    return PlaceRule(
+        rule.name,
+        frozenset(rule.operators),
+        frozenset(rule.key_groups),
+        None if rule.stay else permitted,
+    )
