@@ -374,7 +374,7 @@ class JobPolicy(StrictModel):
         _check_unique("freezes", [freeze.name for freeze in self.freezes])
         check_rules(
             self.rules,
-            [LabelledNode(node.id, node.labels, node.draining) for node in self.nodes],
+            [LabelledNode(node.id, node.labels, node.draining, node.rack) for node in self.nodes],
             {operator.id: operator.key_groups for operator in self.operators},
         )
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -52,15 +52,50 @@ class PlaceRulePolicy(StrictModel):
         return set(self.labels) <= set(node.labels)
 
 
+class ApartRulePolicy(StrictModel):
+    """Key groups of which no two may share a node, or a rack."""
+
+    name: Name
+    key_groups: Annotated[tuple[KeyGroupName, ...], Field(min_length=2, max_length=1000)]
+    share_no: Literal["node", "rack"] = "node"
+
+    @model_validator(mode="after")
+    def _check_members(self) -> ApartRulePolicy:
+        twice = next((k for k in self.key_groups if self.key_groups.count(k) > 1), None)
+        if twice is not None:
+            raise ValueError(f"key_groups: {twice!r} is given twice")
+        return self
+
+
+class MoveLimitPolicy(StrictModel):
+    """How much of an operator one plan may move, without what must leave dead nodes."""
+
+    name: Name
+    operators: Annotated[tuple[Name, ...], Field(min_length=1)]
+    """The limit is of each of them by itself."""
+    moves: Annotated[int, Field(strict=True, ge=0, le=10_000_000)] | None = None
+    bytes: Annotated[int, Field(strict=True, ge=0, le=10**15)] | None = None
+    share: Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)] | None = None
+    """Of the key groups of the operator, rounded down."""
+
+    @model_validator(mode="after")
+    def _check_limits(self) -> MoveLimitPolicy:
+        if self.moves is None and self.bytes is None and self.share is None:
+            raise ValueError("has none of moves, bytes and share; give at least one of them")
+        return self
+
+
 class RulesPolicy(StrictModel):
     """What no plan of the job may do. Names are unique over all rules."""
 
     place: tuple[PlaceRulePolicy, ...] = ()
+    apart: tuple[ApartRulePolicy, ...] = ()
+    moves: tuple[MoveLimitPolicy, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all rules, in their order."""
-        return tuple(rule.name for rule in self.place)
+        return tuple(rule.name for rule in (*self.place, *self.apart, *self.moves))
 
 
 @dataclass(frozen=True)
@@ -70,6 +105,7 @@ class LabelledNode:
     id: str
     labels: tuple[str, ...]
     is_draining: bool
+    rack: str = ""
 
 
 def check_rules(
@@ -94,7 +130,13 @@ def check_rules(
         field = f"rules.place.{number}"
         _check_selected(field, rule.operators, rule.key_groups, key_groups)
         _check_nodes(field, rule, nodes)
+    for number, apart in enumerate(rules.apart):
+        _check_selected(f"rules.apart.{number}", (), apart.key_groups, key_groups)
+    for number, limit in enumerate(rules.moves):
+        _check_selected(f"rules.moves.{number}", limit.operators, (), key_groups)
     _check_intersections(rules.place, nodes)
+    for number, apart in enumerate(rules.apart):
+        _check_apart(f"rules.apart.{number}", apart, rules.place, nodes)
 
 
 def smallest_conflict(allowed: Mapping[str, Collection[str]]) -> tuple[str, ...]:
@@ -196,8 +238,90 @@ def _selections(
     for operator in dict.fromkeys(name for rule in listing for name in rule.operators):
         yield f"operator {operator}", [rule for rule in listing if operator in rule.operators]
     for name in dict.fromkeys(name for rule in listing for name in rule.key_groups):
-        operator, _ = split_key_group_name(name)
-        yield (
-            f"key group {name}",
-            [rule for rule in listing if name in rule.key_groups or operator in rule.operators],
-        )
+        yield f"key group {name}", _listing(name, rules)
+
+
+def _check_apart(
+    field: str,
+    rule: ApartRulePolicy,
+    place: Sequence[PlaceRulePolicy],
+    nodes: Sequence[LabelledNode],
+) -> None:
+    """There are nodes, or racks, for all members of a rule, also by the rules for their place."""
+    listed = {name: _listing(name, place) for name in rule.key_groups}
+    places = {
+        name: {
+            node.rack if rule.share_no == "rack" else node.id
+            for node in nodes
+            if not node.is_draining and all(of.permits(node) for of in rules)
+        }
+        for name, rules in listed.items()
+    }
+    crowded = crowded_members(places)
+    if not crowded:
+        return
+    common = sorted(set[str]().union(*(places[name] for name in crowded)))
+    others = dict.fromkeys(of.name for name in crowded for of in listed[name])
+    raise ValueError(
+        f"{field} ({' and '.join([rule.name, *others])}): {', '.join(crowded)} may share no "
+        f"{rule.share_no}, and there {'is' if len(common) == 1 else 'are'} only {len(common)} for "
+        f"{len(crowded)} of them: {', '.join(common)}"
+    )
+
+
+def crowded_members(places: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+    """Members that have fewer places than they are, so that two of them must share one.
+
+    Args:
+        places: the places that each member may have.
+
+    Returns:
+        A smallest-found set of such members, sorted; empty if each can have a place of its own.
+    """
+    taken: dict[str, str] = {}
+    for name in sorted(places, key=lambda name: (len(places[name]), name)):
+        reached = _taken_in_turn(name, places, taken)
+        if reached:
+            return tuple(sorted(reached))
+    return ()
+
+
+def _taken_in_turn(
+    first: str, places: Mapping[str, Collection[str]], taken: dict[str, str]
+) -> set[str]:
+    """Find a place for a member, moving others (augmenting path); the members tried if none is."""
+    came_from: dict[str, str] = {}
+    queue, reached = [first], {first}
+    while queue:
+        member = queue.pop(0)
+        for place in sorted(places[member]):
+            if place in came_from:
+                continue
+            came_from[place] = member
+            if place not in taken:
+                _take(place, first, came_from, taken)
+                return set()
+            reached.add(taken[place])
+            queue.append(taken[place])
+    return reached
+
+
+def _take(place: str, first: str, came_from: Mapping[str, str], taken: dict[str, str]) -> None:
+    """Give the place to the member it was reached from, which leaves its own to the one before."""
+    while True:
+        member = came_from[place]
+        left = next((of for of, by in taken.items() if by == member), None)
+        taken[place] = member
+        if member == first or left is None:
+            return
+        del taken[left]
+        place = left
+
+
+def _listing(name: str, place: Sequence[PlaceRulePolicy]) -> list[PlaceRulePolicy]:
+    operator, _ = split_key_group_name(name)
+    return [
+        rule
+        for rule in place
+        if not rule.stay and (name in rule.key_groups or operator in rule.operators)
+    ]

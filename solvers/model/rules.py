@@ -31,15 +31,43 @@ class PlaceRule:
 
 
 @dataclass(frozen=True, slots=True)
+class ApartRule:
+    """Key groups of which no two may share a node or, with ``is_on_racks``, a rack."""
+
+    name: str
+    key_groups: tuple[str, ...]
+    is_on_racks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MoveLimit:
+    """How much of each of these operators one plan may move; None does not limit."""
+
+    name: str
+    operators: frozenset[str]
+    moves: int | None = None
+    bytes: int | None = None
+    share: float | None = None
+    """Of the key groups of the operator, rounded down."""
+
+
+@dataclass(frozen=True, slots=True)
 class PlacementRules:
     """All rules of a job."""
 
     place: tuple[PlaceRule, ...] = ()
+    apart: tuple[ApartRule, ...] = ()
+    move_limits: tuple[MoveLimit, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all rules."""
-        return tuple(rule.name for rule in self.place)
+        return tuple(rule.name for rule in (*self.place, *self.apart, *self.move_limits))
+
+    @property
+    def are_of_several(self) -> bool:
+        """Whether a rule is about several key groups at once, so that no mask states it."""
+        return bool(self.apart or self.move_limits)
 
 
 def rules_of_policy(policy: JobPolicy) -> PlacementRules | None:
@@ -50,7 +78,17 @@ def rules_of_policy(policy: JobPolicy) -> PlacementRules | None:
     if not policy.rules.names:
         return None
     nodes = [LabelledNode(node.id, node.labels, node.draining) for node in policy.nodes]
-    return PlacementRules(tuple(_place_rule(rule, nodes) for rule in policy.rules.place))
+    rules = policy.rules
+    return PlacementRules(
+        place=tuple(_place_rule(rule, nodes) for rule in rules.place),
+        apart=tuple(
+            ApartRule(rule.name, rule.key_groups, rule.share_no == "rack") for rule in rules.apart
+        ),
+        move_limits=tuple(
+            MoveLimit(rule.name, frozenset(rule.operators), rule.moves, rule.bytes, rule.share)
+            for rule in rules.moves
+        ),
+    )
 
 
 def _place_rule(rule: PlaceRulePolicy, nodes: list[LabelledNode]) -> PlaceRule:

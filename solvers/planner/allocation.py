@@ -20,12 +20,16 @@ from solvers.model.key_statistics import Routing
 from solvers.model.objective import LEXICOGRAPHIC, WEIGHTED, Objective
 from solvers.model.parameter_checks import options_of
 from solvers.model.problem import Problem
-from solvers.model.result import Result, infeasible_result
+from solvers.model.result import Result, infeasible_result, with_bound_of
 from solvers.model.stop import Stop
 from solvers.rebalance.solve import solve
 from solvers.rules.conflicts import why_rules_conflict
+from solvers.rules.narrowing import is_within_masks, narrowed
 
 AUTO = "auto"
+GUIDE_SHARE = 0.4
+"""Share of the time for a plan without the rules for several key groups, where there are any."""
+SHORTEST_S = 1e-3
 SET_BY_OBJECTIVE = (
     "max_load_distance", "objective", "traffic_weight", "load_weight", "costs", "gate", "target",
 )  # fmt: skip
@@ -45,6 +49,9 @@ class Allocation:
     """Keys that do not go by hash under this plan."""
     route_moves: tuple[KeyMove, ...] = ()
     """Keys that the plan moves to another key group."""
+    narrowed: Problem | None = None
+    """The problem with narrower masks, within which every assignment keeps the rules for several
+    key groups; None if there are none. Later steps of the plan have to stay within them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +99,58 @@ def allocate(
     options = options or AllocationOptions()
     conflict = why_rules_conflict(problem)
     if conflict is not None:
-        refused = infeasible_result(problem, method=options.method, reason=conflict, seconds=0.0)
-        return Allocation(refused, options.memory)
+        return _refused(problem, options, conflict)
+    if problem.rules is None or not problem.rules.are_of_several:
+        return _allocate_by_masks(objective, problem, budget, stop, options)
+    return _allocate_narrowed(objective, problem, budget, stop, options)
+
+
+def _refused(problem: Problem, options: AllocationOptions, reason: str) -> Allocation:
+    result = infeasible_result(problem, method=options.method, reason=reason, seconds=0.0)
+    return Allocation(result, options.memory)
+
+
+def _allocate_narrowed(
+    objective: Objective,
+    problem: Problem,
+    budget: Budget,
+    stop: Stop,
+    options: AllocationOptions,
+) -> Allocation:
+    """Allocate with rules for several key groups, which no method knows.
+
+    A first search without them is the guide that decides how the masks are narrowed. If its plan
+    keeps the rules, it is the plan. The bound is that of the first search: fewer masks permit more
+    plans, so it holds for all of them.
+    """
+    clock = stop.start()
+    part = stop if stop.seconds is None else Stop(GUIDE_SHARE * stop.seconds, stop.steps)
+    guide = _allocate_by_masks(objective, problem, budget, part, options)
+    if not guide.result.is_solved:
+        return guide
+    narrow = narrowed(problem, guide.result.assignment, options.seed)
+    if narrow.reason is not None:
+        return _refused(problem, options, narrow.reason)
+    if is_within_masks(narrow.problem, guide.result.assignment):
+        return replace(guide, narrowed=narrow.problem)
+    remaining = clock.remaining()
+    rest = stop if remaining is None else Stop(max(remaining, SHORTEST_S), stop.steps)
+    found = _allocate_by_masks(objective, narrow.problem, budget, rest, options)
+    if not found.result.is_solved:
+        names = ", ".join(problem.rules.names) if problem.rules else ""
+        return _refused(problem, options, f"{found.result.reason} (with the rules {names})")
+    result = with_bound_of(found.result, guide.result)
+    return replace(found, result=result, narrowed=narrow.problem)
+
+
+def _allocate_by_masks(
+    objective: Objective,
+    problem: Problem,
+    budget: Budget,
+    stop: Stop,
+    options: AllocationOptions,
+) -> Allocation:
+    """Allocate by the objective; the method keeps pins and allowed nodes."""
     if objective.is_joint:
         return _allocate_jointly(objective, problem, budget, stop, options)
     params = options.params

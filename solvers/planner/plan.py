@@ -82,7 +82,8 @@ class Plan:
     """The plan of one round."""
 
     problem: Problem
-    """The problem that was solved, with the nodes that the plan makes."""
+    """The problem that was solved, with the nodes that the plan makes. With rules for several key
+    groups its masks are narrowed, so that all assignments within them keep these rules."""
     rerouted: Problem
     """``problem`` with loads and traffic moved by the plan's routes, before serialisation costs."""
     result: Result
@@ -139,7 +140,8 @@ def plan(request: PlanRequest) -> Plan:
     """
     nodes = None
     if request.scaling is None:
-        problem, allocation = request.problem, _allocate(request, request.problem, request.budget)
+        allocation = _allocate(request, request.problem, request.budget)
+        problem = allocation.narrowed or request.problem
     else:
         nodes = plan_round(
             request.problem,

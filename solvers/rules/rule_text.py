@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solvers.model import metrics
 from solvers.model.problem import BoolArray, IntArray, Problem
 from solvers.model.rule_masks import selected_mask
-from solvers.model.rules import PlaceRule
+from solvers.model.rules import ApartRule, MoveLimit, PlaceRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +30,15 @@ def rule_report(problem: Problem, assignment: IntArray) -> RuleReport:
     rules = problem.rules
     if rules is None:
         return RuleReport()
-    restored = [rule.name for rule in rules.place if _is_restored(problem, rule)]
-    lines = [_place_line(problem, rule, assignment) for rule in rules.place]
+    restored = [
+        *(rule.name for rule in rules.place if _outside(problem, rule, problem.current).any()),
+        *(rule.name for rule in rules.apart if _together(problem, rule, problem.current)),
+    ]
+    lines = [
+        *(_place_line(problem, rule, assignment) for rule in rules.place),
+        *(_apart_line(problem, rule, assignment) for rule in rules.apart),
+        *(_limit_line(problem, rule, assignment) for rule in rules.move_limits),
+    ]
     return RuleReport(",".join(rules.names), ",".join(restored) or None, "\n".join(lines))
 
 
@@ -38,10 +46,6 @@ def must_move_by_rules(problem: Problem) -> BoolArray:
     """[G]: the key group is on a live node where it may not be."""
     every = np.arange(problem.n_key_groups)
     return ~problem.permits(every, problem.current) & ~problem.dead[problem.current]
-
-
-def _is_restored(problem: Problem, rule: PlaceRule) -> bool:
-    return bool(_outside(problem, rule, problem.current).any())
 
 
 def _outside(problem: Problem, rule: PlaceRule, assignment: IntArray) -> BoolArray:
@@ -63,6 +67,49 @@ def _place_line(problem: Problem, rule: PlaceRule, assignment: IntArray) -> str:
     line = f"{rule.name}: {what} are on {_listed(used)}, of {len(rule.nodes)} nodes that it lists"
     came = int(_outside(problem, rule, problem.current).sum())
     return f"{line}; {came} of them come from other nodes" if came else line
+
+
+def _together(problem: Problem, rule: ApartRule, assignment: IntArray) -> bool:
+    """Whether two members share a node, or a rack, that is not dead."""
+    places = [
+        place for k, place in _places(problem, rule, assignment) if not problem.dead[assignment[k]]
+    ]
+    return len(set(places)) < len(places)
+
+
+def _places(problem: Problem, rule: ApartRule, assignment: IntArray) -> Iterator[tuple[int, str]]:
+    """Each member with its node, or its rack."""
+    index = {name: k for k, name in enumerate(problem.key_group_ids)}
+    of_nodes = problem.rack if rule.is_on_racks else problem.node_ids
+    for name in rule.key_groups:
+        if name in index:
+            yield index[name], of_nodes[assignment[index[name]]]
+
+
+def _apart_line(problem: Problem, rule: ApartRule, assignment: IntArray) -> str:
+    places = [place for _, place in _places(problem, rule, assignment)]
+    kind = "racks" if rule.is_on_racks else "nodes"
+    line = f"{rule.name}: {_listed(list(rule.key_groups))} are on different {kind}"
+    came = " and share one now" if _together(problem, rule, problem.current) else ""
+    return f"{line}, {_listed(places)}{came}"
+
+
+def _limit_line(problem: Problem, rule: MoveLimit, assignment: IntArray) -> str:
+    chosen = metrics.voluntary_mask(problem, assignment)
+    operators = np.array(problem.operator_ids)
+    each = []
+    for operator in sorted(rule.operators):
+        moved = chosen & (operators == operator)
+        n_bytes = int(problem.state_bytes[moved].sum())
+        each.append(f"{operator} {int(moved.sum())} key groups and {n_bytes:,} bytes")
+    limits = [
+        *([] if rule.moves is None else [f"{rule.moves} key groups"]),
+        *([] if rule.share is None else [f"{100 * rule.share:g} % of the key groups"]),
+        *([] if rule.bytes is None else [f"{rule.bytes:,} bytes"]),
+    ]
+    return (
+        f"{rule.name}: at most {' and '.join(limits)} may move; the plan moves of {_listed(each)}"
+    )
 
 
 def _selected_text(rule: PlaceRule, count: int) -> str:

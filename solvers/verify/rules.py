@@ -16,10 +16,15 @@ from solvers.verify.violation import Violation, first_names
 
 if TYPE_CHECKING:
     from solvers.model.problem import Problem
-    from solvers.model.rules import PlaceRule
+    from solvers.model.rules import ApartRule, MoveLimit, PlaceRule
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+
+MOVE_LIMITS = "rules.move_limits"
+"""The promise that is broken if too much of an operator moves. A rollback may break it."""
+ROUNDING = 1e-6
+"""Of a share of key groups."""
 
 
 def check_rules(problem: Problem, plan: Ints, promises: Mapping[str, Any]) -> Iterator[Violation]:
@@ -28,15 +33,8 @@ def check_rules(problem: Problem, plan: Ints, promises: Mapping[str, Any]) -> It
         if promises.get("rules") is not None:
             yield Violation("rules", f"promised {promises['rules']!r}, the policy has none")
         return
-    for name, outside in _outside_of_rules(problem, plan).items():
-        if outside.any():
-            named = first_names(problem.key_group_ids, np.flatnonzero(outside))
-            yield Violation(f"rules.{name}", f"not where the rule permits: {named}")
-    for rule in problem.rules.place:
-        left = _left_although_staying(problem, rule, plan)
-        if left.any():
-            named = first_names(problem.key_group_ids, np.flatnonzero(left))
-            yield Violation(f"rules.{rule.name}", f"moved although they have to stay: {named}")
+    yield from _check_place(problem, plan)
+    yield from _check_several(problem, plan)
     wanted = {
         "rules": ",".join(problem.rules.names),
         "restored_rules": ",".join(restored_rules(problem, plan)) or None,
@@ -46,10 +44,46 @@ def check_rules(problem: Problem, plan: Ints, promises: Mapping[str, Any]) -> It
             yield Violation(promise, f"promised {promises[promise]!r}, is {actual!r}")
 
 
+def _check_place(problem: Problem, plan: Ints) -> Iterator[Violation]:
+    """Key groups are where the rules for single key groups permit them."""
+    for name, outside in _outside_of_rules(problem, plan).items():
+        if outside.any():
+            named = first_names(problem.key_group_ids, np.flatnonzero(outside))
+            yield Violation(f"rules.{name}", f"not where the rule permits: {named}")
+    for rule in () if problem.rules is None else problem.rules.place:
+        left = _left_although_staying(problem, rule, plan)
+        if left.any():
+            named = first_names(problem.key_group_ids, np.flatnonzero(left))
+            yield Violation(f"rules.{rule.name}", f"moved although they have to stay: {named}")
+
+
+def _check_several(problem: Problem, plan: Ints) -> Iterator[Violation]:
+    """The rules for several key groups at once are kept."""
+    if problem.rules is None:
+        return
+    for apart in problem.rules.apart:
+        for place, names in _shared_places(problem, apart, plan).items():
+            yield Violation(f"rules.{apart.name}", f"share {place}: {first_names(names)}")
+    for limit in problem.rules.move_limits:
+        yield from _over_limit(problem, limit, plan)
+
+
 def restored_rules(problem: Problem, plan: Ints) -> list[str]:
     """The rules that are broken without the plan on nodes that are not dead, and kept with it."""
     after = _broken_rules(problem, plan)
     return [name for name in _broken_rules(problem, problem.current) if name not in after]
+
+
+def restores_distance(problem: Problem, plan: Ints) -> bool:
+    """Whether members of an ``apart`` rule share a node or rack without the plan, and not with it.
+
+    Which of them has to leave is the choice of the plan.
+    """
+    return any(
+        _shared_places(problem, rule, np.asarray(problem.current))
+        and not _shared_places(problem, rule, plan)
+        for rule in (() if problem.rules is None else problem.rules.apart)
+    )
 
 
 def is_permitted(problem: Problem, plan: Ints) -> Bools:
@@ -63,7 +97,37 @@ def is_permitted(problem: Problem, plan: Ints) -> Bools:
 def _broken_rules(problem: Problem, plan: Ints) -> list[str]:
     state = np.array(problem.node_state)[plan]
     outside = _outside_of_rules(problem, plan)
-    return [name for name, of in outside.items() if np.any(of & (state != "dead"))]
+    broken = [name for name, of in outside.items() if np.any(of & (state != "dead"))]
+    apart = () if problem.rules is None else problem.rules.apart
+    return broken + [rule.name for rule in apart if _shared_places(problem, rule, plan)]
+
+
+def _shared_places(problem: Problem, rule: ApartRule, plan: Ints) -> dict[str, list[str]]:
+    """The members on each node or rack that several share; those on dead nodes are left out."""
+    members: dict[str, list[str]] = {}
+    for name, node in zip(problem.key_group_ids, plan.tolist(), strict=True):
+        if name in rule.key_groups and problem.node_state[node] != "dead":
+            place = problem.rack[node] if rule.is_on_racks else problem.node_ids[node]
+            members.setdefault(place, []).append(name)
+    return {place: names for place, names in members.items() if len(names) > 1}
+
+
+def _over_limit(problem: Problem, limit: MoveLimit, plan: Ints) -> Iterator[Violation]:
+    """More of an operator moves than the limit; moves off dead nodes do not count."""
+    was_alive = np.array(problem.node_state)[problem.current] != "dead"
+    for operator in sorted(limit.operators):
+        of_operator = np.array([name == operator for name in problem.operator_ids], dtype=bool)
+        moved = of_operator & was_alive & (plan != problem.current)
+        count, n_bytes = int(moved.sum()), int(problem.state_bytes[moved].sum())
+        allowed = int(of_operator.sum()) * (1.0 if limit.share is None else limit.share)
+        if limit.moves is not None:
+            allowed = min(allowed, limit.moves)
+        if count > allowed + ROUNDING:
+            text = f"{limit.name}: {operator} moves {count} key groups, allowed {allowed:g}"
+            yield Violation(MOVE_LIMITS, text)
+        if limit.bytes is not None and n_bytes > limit.bytes:
+            text = f"{limit.name}: {operator} moves {n_bytes} bytes, allowed {limit.bytes}"
+            yield Violation(MOVE_LIMITS, text)
 
 
 def _outside_of_rules(problem: Problem, plan: Ints) -> dict[str, Bools]:

@@ -8,7 +8,7 @@ import pytest
 
 from ballast.contracts.errors import PolicyError
 from ballast.contracts.policy import JobPolicy, policy_from_json
-from ballast.contracts.rules import smallest_conflict
+from ballast.contracts.rules import crowded_members, smallest_conflict
 from tests.support.policies import small_policy
 
 NODES = [
@@ -91,3 +91,61 @@ def test_the_smallest_conflict_may_need_three_rules() -> None:
 def test_of_very_many_rules_none_that_is_named_can_be_left_out() -> None:
     allowed = {f"wide-{i}": {"a", "b"} for i in range(20)} | {"left": {"a"}, "right": {"b"}}
     assert smallest_conflict(allowed) == ("left", "right")
+
+
+def several(**rules: Any) -> JobPolicy:
+    return small_policy(
+        nodes=[{"id": "a", "rack": "r1"}, {"id": "b", "rack": "r1"}, {"id": "c", "rack": "r2"}],
+        rules=rules,
+    )
+
+
+@pytest.mark.parametrize(
+    ("apart", "message"),
+    [
+        ({"key_groups": ["parse/0"]}, r"rules\.apart\.0\.key_groups"),
+        ({"key_groups": ["parse/0", "parse/0"]}, "'parse/0' is given twice"),
+        ({"key_groups": ["parse/0", "parse/9"]}, r"rules\.apart\.0\.key_groups: 'parse/9' does"),
+        (
+            {"key_groups": ["parse/0", "parse/1", "parse/2"], "share_no": "rack"},
+            r"\(pair\): parse/0, parse/1, parse/2 may share no rack, and there are only 2 for 3",
+        ),
+    ],
+)  # fmt: skip
+def test_a_rule_for_key_groups_apart_is_refused_with_its_field(
+    apart: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(PolicyError, match=message):
+        several(apart=[{"name": "pair", **apart}])
+
+
+def test_key_groups_apart_that_another_rule_keeps_together_name_both_rules() -> None:
+    place = {"name": "left", "operators": ["parse"], "nodes": ["a", "b"]}
+    racks = {"name": "pair", "key_groups": ["parse/0", "parse/1"], "share_no": "rack"}
+    with pytest.raises(
+        PolicyError, match=r"\(pair and left\): .* there is only 1 for 2 of them: r1"
+    ):
+        several(place=[place], apart=[racks])
+    nodes = racks | {"share_no": "node"}
+    assert several(place=[place], apart=[nodes]).rules.names == ("left", "pair")
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        ({"operators": ["parse"]}, r"rules\.moves\.0: has none of moves, bytes and share"),
+        ({"operators": ["prase"], "moves": 1}, r"rules\.moves\.0\.operators: 'prase' is not"),
+        ({"operators": ["parse"], "share": 1.5}, r"rules\.moves\.0\.share: is 1\.5"),
+    ],
+)
+def test_a_limit_on_moves_is_refused_with_its_field(limit: dict[str, Any], message: str) -> None:
+    with pytest.raises(PolicyError, match=message):
+        several(moves=[{"name": "slow", **limit}])
+
+
+def test_members_find_places_also_where_others_have_to_give_way() -> None:
+    assert crowded_members({"p": {"a", "b"}, "q": {"a"}, "r": {"b", "c"}}) == ()
+    assert crowded_members({"p": {"a", "b"}, "q": {"a", "b"}, "r": {"a", "b"}, "s": {"c"}}) == (
+        "p", "q", "r",
+    )  # fmt: skip
+    assert crowded_members({"p": set()}) == ("p",)

@@ -9,7 +9,7 @@ from typing import Any
 from solvers.model.budget import Budget
 from solvers.model.problem import Problem
 from solvers.model.rule_masks import with_rules
-from solvers.model.rules import PlacementRules, PlaceRule
+from solvers.model.rules import ApartRule, MoveLimit, PlacementRules, PlaceRule
 from solvers.verify.assignment import verify
 from tests.unit.solvers.instances import make, names
 
@@ -61,3 +61,40 @@ def test_a_plan_of_a_policy_without_rules_names_none() -> None:
 def test_a_restored_rule_may_cost_load_distance() -> None:
     problem = with_rules(make([1, 1], [0, 1]), PlacementRules((ON_N1,)))
     assert broken(problem, [1, 1]) == {}
+
+
+def test_members_that_share_a_node_or_a_rack_are_found() -> None:
+    rules = PlacementRules(
+        apart=(ApartRule("nodes", ("k0", "k1")), ApartRule("racks", ("k0", "k2"), True))
+    )
+    problem = with_rules(make([1, 1, 1], [0, 1, 2], rack=("a", "a", "b")), rules)
+    assert broken(problem, [0, 1, 2]) == {}
+    assert set(broken(problem, [0, 0, 2])) == {"rules.nodes", "better_than_nothing"}
+    assert broken(problem, [0, 2, 1])["rules.racks"] == "share a: 'k0', 'k2'"
+
+
+def test_bringing_members_apart_may_cost_load_distance_and_is_named() -> None:
+    rules = PlacementRules(apart=(ApartRule("pair", ("k0", "k1")),))
+    problem = with_rules(make([1, 1, 2], [0, 0, 1]), rules)
+    promises = {"rules": "pair", "restored_rules": "pair"}
+    assert broken(problem, [0, 1, 1], **promises) == {}
+    assert "rules.pair" in broken(problem, [0, 0, 1])
+
+
+def test_an_operator_that_moves_more_than_its_limit_is_found() -> None:
+    def limited(**limit: Any) -> dict[str, str]:
+        rules = PlacementRules(move_limits=(MoveLimit("slow", frozenset({"op"}), **limit),))
+        problem = with_rules(make([1, 1, 1, 1], [0, 0, 0, 0], nodes=2), rules)
+        return broken(problem, [0, 0, 1, 1])
+
+    assert limited(moves=2, bytes=20, share=0.5) == {}
+    text = "slow: op moves 2 key groups, allowed 1"
+    assert limited(moves=1) == {"rules.move_limits": text}
+    assert set(limited(share=0.49)) == {"rules.move_limits"}
+    assert limited(bytes=19)["rules.move_limits"] == "slow: op moves 20 bytes, allowed 19"
+
+
+def test_moves_off_dead_nodes_are_outside_the_limit() -> None:
+    rules = PlacementRules(move_limits=(MoveLimit("slow", frozenset({"op"}), moves=0),))
+    problem = with_rules(make([1, 1], [0, 1], states=["alive", "dead"]), rules)
+    assert broken(problem, [0, 0]) == {}

@@ -156,3 +156,24 @@ def test_a_draft_is_stale_if_the_rules_changed_while_it_waited(settings: Setting
                    at=END + timedelta(minutes=1))  # fmt: skip
     with pytest.raises(PlanStale, match="the rules of the policy, or the labels"):
         prepare_review(changed, JOB, RUN, draft.plan_id, draft.content_hash, "/ballast/")
+
+
+@pytest.mark.parametrize("kind", ["balance", "joint"])
+def test_rules_for_several_key_groups_are_kept_by_both_objectives(
+    settings: Settings, kind: str
+) -> None:
+    rules = {
+        "apart": [{"name": "pair", "key_groups": ["parse/0", "parse/3"], "share_no": "rack"}],
+        "moves": [{"name": "slow", "operators": ["count"], "moves": 1}],
+    }
+    nodes = [{"id": name, "rack": rack} for name, rack in (("a", "r1"), ("b", "r1"), ("c", "r2"))]
+    of = small_policy(JOB, nodes=nodes, rules=rules, objective={"kind": kind})
+    _, draft = drafted(settings, of, placement=dict.fromkeys(uneven(of), "a"))
+    found = placed(settings, draft)
+    assert sorted({found["parse/0"], found["parse/3"]} & {"c"}) == ["c"]
+    assert found["parse/0"] != found["parse/3"]
+    assert sum(found[f"count/{group}"] != "a" for group in range(4)) <= 1
+    assert (draft.rules, draft.restored_rules) == ("pair,slow", "pair")
+    assert "are on different racks" in (draft.rules_text or "")
+    assert draft.bound_pct <= draft.load_distance_pct
+    assert publish_plan(settings, JOB, RUN) is not None
