@@ -23,12 +23,12 @@ from ballast.contracts.settings import load_settings
 from ballast.contracts.spark import SHORT_LIVED_JVM
 
 WARM_UP = 200
-# The look and the rename come towards the end of a write.
+# Spark looks for the file and renames its own towards the end of a write.
 EARLIEST, LATEST = 0.2, 1.6
 
 
 class SparkStore:
-    """The log store of the pipeline's sessions, without any of Delta above it."""
+    """The log store of the pipeline's sessions, without the layers of Delta above it."""
 
     def __init__(self, spark: Any) -> None:
         self._jvm = spark._jvm
@@ -59,7 +59,7 @@ class SparkStore:
 
 
 def link(temporary: Path, file: Path, after_s: float) -> bool:
-    """As delta-rs commits: by a hard link, which fails where the file is there."""
+    """Commit as delta-rs does: by a hard link, which fails if the file exists."""
     end = time.perf_counter() + after_s
     while time.perf_counter() < end:
         pass

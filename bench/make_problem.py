@@ -104,7 +104,7 @@ def _names(prefix: str, count: int) -> pa.Array:
 
 
 def _loads(args: argparse.Namespace, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Current node [G] and load [G, R], in no particular unit."""
+    """Return the current node [G] and the load [G, R] of key groups, in no particular unit."""
     shape = (args.key_groups, args.resources)
     if args.loads == "lognormal":
         return rng.integers(0, args.nodes, args.key_groups), rng.lognormal(0, args.sigma, shape)
@@ -130,7 +130,7 @@ def _shift(load: np.ndarray, groups: np.ndarray, share: float, rng: np.random.Ge
 def _allowed(
     args: argparse.Namespace, rng: np.random.Generator, current: np.ndarray
 ) -> AllowedColumns | None:
-    """Where a key group is now, and up to two nodes that are alive."""
+    """Return the current node of a key group and up to two nodes that are alive."""
     if args.allowed <= 0:
         return None
     restricted = rng.random(args.key_groups) < args.allowed

@@ -50,7 +50,7 @@ from examples.flights.operators import FLIGHTS, Delay
 from examples.flights.weather import flight_lines
 
 ROOT = Path(__file__).resolve().parent.parent
-RECORDS = 28_000  # what the flights job gets a second
+RECORDS = 28_000  # records that the flights job gets a second
 WINDOW_BATCHES = 5
 WARM_UP = 3
 ROUTES = (0, 1_000, 100_000, 1_000_000)

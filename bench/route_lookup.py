@@ -1,9 +1,9 @@
-"""What a routing table of a million keys takes: bytes, and time a record beside the plain hash.
+"""The cost of a routing table of a million keys: bytes, and time per record compared with the hash.
 
     python -m bench.route_lookup [--keys 1000000] [--records 500000]
 
-Every key is routed against its hash, so that none can be left out of the table. Records are drawn
-evenly, which is the worst for caches, and by Zipf's law; both routes have to hash the key.
+Every key is routed against its hash, so that each needs an entry of the table. Records are drawn
+uniformly, which is the worst case for caches, and by Zipf's law. Both ways of routing hash the key.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
     python -m bench.serialise [--repeat 15]
 
-Real flights go through the real jobs' operators, one batch as the reference job has at its
-default rate; what would travel if every edge went to another node is packed and unpacked by the
-library's own functions (ballast.streaming.node_task), pair of key groups by pair of key groups.
-Figures are medians of the repetitions with the quartiles; CPU time of this thread, garbage
-collection off as on the nodes. Building Arrow rows and Spark's shuffle come on top, and no key
-group pays for them. The two constants at the end are what a plan needs to know of a record's way.
+Real flights go through the operators of the real jobs, one batch at the default rate of the
+reference job. The records that would be sent if every edge went to another node are packed and
+unpacked by the functions of the library (ballast.streaming.node_task), by pair of key groups.
+Figures are medians of the repetitions with the quartiles: CPU time of this thread, with garbage
+collection off as on the nodes. Building Arrow rows and Spark's shuffle are not included, because no
+key group is charged for them. The two constants at the end are the costs that a plan needs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SIZES = (1, 2, 5, 10, 30, 100, 300, 1000)
 REPEAT = 15
 T = TypeVar("T")
 FIRST_LINE = 100_000
-"""Where the batch begins: spring, with every airport and most airplanes in it."""
+"""Where the batch begins: in spring, with every airport and most airplanes in it."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class RecordCost:
-    """What one record of some blocks costs to send and to receive."""
+    """The cost of sending and of receiving one record of some blocks."""
 
     records: int
     blocks: int
@@ -73,14 +73,14 @@ class RecordCost:
 
 
 def measure(blocks: Sequence[list[Pair]], repeat: int) -> RecordCost:
-    """Pack and unpack all blocks repeatedly; one way after the other in each repetition."""
+    """Pack and unpack all blocks repeatedly, alternately in each repetition."""
     records = sum(map(len, blocks))
     send, receive = [], []
     with _collector_off():
         for _ in range(repeat):
             seconds, payloads = _timed(lambda: [pack(pairs) for pairs in blocks])
             send.append(1e6 * seconds / records)
-            # One block's records are let go before the next is opened, as on a node.
+            # The records of a block are freed before the next one is opened, as on a node.
             seconds, _ = _timed(lambda sent=payloads: sum(len(unpack(data)) for data in sent))
             receive.append(1e6 * seconds / records)
     return RecordCost(records, len(blocks), Spread.of(send), Spread.of(receive))
@@ -107,7 +107,7 @@ def edge_costs(flow: BlockFlow, repeat: int) -> dict[Edge, RecordCost]:
 
 
 def overall(costs: Sequence[RecordCost]) -> tuple[float, float]:
-    """CPU seconds a record sent and received, each edge by its records."""
+    """CPU seconds per record sent and per record received, each edge weighted by its records."""
     records = sum(cost.records for cost in costs)
     send = sum(cost.send.median * cost.records for cost in costs) / records
     receive = sum(cost.receive.median * cost.records for cost in costs) / records
@@ -123,7 +123,7 @@ def by_size(pairs: Sequence[Pair], sizes: Sequence[int], repeat: int) -> dict[in
 
 
 def per_block_and_record(costs: dict[int, RecordCost]) -> tuple[float, float]:
-    """Microseconds a block and a record, for both ways together: a line through two sizes."""
+    """Microseconds per block and per record, for both ways together: a line through two sizes."""
     small, large = min(costs), max(costs)
     both = {size: cost.send.median + cost.receive.median for size, cost in costs.items()}
     # cost(size) = record + block / size

@@ -1,6 +1,6 @@
 """Suites as plain data, generated from table definitions, without Great Expectations.
 
-Importing Great Expectations takes seconds, so only ``expectations.runner`` does. Suites can be
+Importing Great Expectations takes seconds, so only ``expectations.run_suite`` does. Suites can be
 printed and tested without it.
 """
 

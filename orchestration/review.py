@@ -59,7 +59,7 @@ def answer_of(response: dict[str, Any], *, timed_out: bool) -> dict[str, str]:
 
     Args:
         response: The result of ``HITLOperator``.
-        timed_out: Whether nobody answered in time.
+        timed_out: Whether no answer came in time.
     """
     user = response["responded_by_user"] or {}
     return {

@@ -15,9 +15,9 @@ from ballast.contracts.process_exit import exit_now
 from ballast.contracts.settings import Settings
 from ballast.contracts.task_result import write_task_result
 from spark_jobs.program.run import progress, run_program
-from spark_jobs.scenario.comparison import compare_plans
 from spark_jobs.scenario.report import report, summary
 from spark_jobs.scenario.request import add_arguments, request_of
+from spark_jobs.scenario.what_if_comparison import compare_plans
 
 
 def body(arguments: Namespace, settings: Settings) -> None:

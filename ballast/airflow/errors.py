@@ -21,7 +21,7 @@ class NoAnswer(ApiError):
 
 
 class LoginRefused(ApiError):
-    """Airflow does not know the user, the password or the token."""
+    """Airflow does not accept the user, the password or the token."""
 
     exit_code = 21
 

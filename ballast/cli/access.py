@@ -62,7 +62,7 @@ def client_of(
     if token:
         return AirflowClient(url, token=token)
     raise InvalidInput(
-        f"Airflow at {url} has to know who asks",
+        f"Airflow at {url} needs a login",
         remedy=f"set {TOKEN}, or name yourself by --user or {USER}",
     )
 
@@ -95,7 +95,7 @@ def _explained(client: AirflowClient, what: str, error: ApiError) -> BallastErro
         wrong = f"{who} or the password" if client.username else "the token, or it has expired"
         fix = "check both" if client.username else f"set {TOKEN} to a fresh one, or pass --user"
         return LoginRefused(
-            f"{cannot}: Airflow at {client.base_url} does not know {wrong}; to fix it: {fix}",
+            f"{cannot}: Airflow at {client.base_url} does not accept {wrong}; to fix it: {fix}",
             status=error.status,
         )
     if isinstance(error, NoRight):

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ballast.cli.chart import FONT, GRID, LINE, MUTED, TEXT, nice_ticks, short_number
+
+if TYPE_CHECKING:
+    from solvers.planner.what_if_figures import WhatIfNode
 
 WIDTH, HEIGHT = 620, 340
 LEFT, RIGHT, TOP, BOTTOM = 56, 16, 64, 70
 MOST_NODES = 60
-BARS = (("load_before_pct", "now", MUTED), ("load_pct", "with the plan", LINE))
+BARS = (("now", MUTED), ("with the plan", LINE))
 MARKED = {"dead": "#b0302c", "draining": "#b45309"}
 
 
@@ -21,12 +24,12 @@ class ClusterLoads:
     """A cluster: its name, and each node's load now and with the plan, in percent."""
 
     title: str
-    nodes: Sequence[dict[str, Any]]
+    nodes: Sequence[WhatIfNode]
 
 
 def load_picture(sides: Sequence[ClusterLoads]) -> str:
     """Return the SVG of the clusters side by side, all on the same scale."""
-    loads = [node[key] for side in sides for node in side.nodes for key, _, _ in BARS]
+    loads = [load for side in sides for node in side.nodes for load in _loads(node)]
     ticks = nice_ticks(max(loads, default=0.0))
     body = "".join(
         f"<g transform='translate({i * WIDTH},0)'>{_side(side, ticks)}</g>"
@@ -58,7 +61,7 @@ def _legend() -> list[str]:
     return [
         f"<rect x='{LEFT + 110 * i}' y='32' width='10' height='10' fill='{colour}'/>"
         + _text(LEFT + 15 + 110 * i, 41, name)
-        for i, (_, name, colour) in enumerate(BARS)
+        for i, (name, colour) in enumerate(BARS)
     ]
 
 
@@ -70,23 +73,28 @@ def _line(tick: float, top: float) -> str:
     )
 
 
-def _node(node: dict[str, Any], i: int, count: int, top: float) -> str:
+def _node(node: WhatIfNode, i: int, count: int, top: float) -> str:
     step = (WIDTH - LEFT - RIGHT) / count
     left, width = LEFT + i * step, 0.4 * step
     bars = [
-        f"<rect x='{left + 0.1 * step + k * width:.2f}' y='{_y(node[key], top)}' "
-        f"width='{width:.2f}' height='{round(HEIGHT - BOTTOM - _y(node[key], top), 2)}' "
+        f"<rect x='{left + 0.1 * step + k * width:.2f}' y='{_y(load, top)}' "
+        f"width='{width:.2f}' height='{round(HEIGHT - BOTTOM - _y(load, top), 2)}' "
         f"fill='{colour}'/>"
-        for k, (key, _, colour) in enumerate(BARS)
+        for k, (load, (_, colour)) in enumerate(zip(_loads(node), BARS, strict=True))
     ]
-    state = "" if node["state"] == "alive" else f" ({node['state']})"
+    state = "" if node.state == "alive" else f" ({node.state})"
     at = (round(left + step / 2, 2), HEIGHT - BOTTOM + 12)
     name = (
         f"<text transform='translate({at[0]},{at[1]}) rotate(-40)' {FONT} font-size='10' "
-        f"fill='{MARKED.get(node['state'], TEXT)}' text-anchor='end'>"
-        f"{escape(node['node_id'] + state)}</text>"
+        f"fill='{MARKED.get(node.state, TEXT)}' text-anchor='end'>"
+        f"{escape(node.node_id + state)}</text>"
     )
     return "".join(bars) + (name if count <= 30 or i % 2 == 0 else "")
+
+
+def _loads(node: WhatIfNode) -> tuple[float, float]:
+    """Return the loads of a node in the order of ``BARS``."""
+    return node.load_before_pct, node.load_pct
 
 
 def _y(value: float, top: float) -> float:

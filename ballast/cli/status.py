@@ -10,7 +10,7 @@ from typing import Any
 from ballast.cli.render import cell_text, to_json
 from ballast.contracts.errors import NotFound
 from ballast.contracts.plan_text import plan_reason
-from ballast.contracts.planning_state import PlanningState
+from ballast.contracts.planning_stop import PlanningState
 from ballast.contracts.records import LogEntry
 from ballast.contracts.settings import check_job_name, load_settings
 from ballast.readmodel.job_history import JobHistory

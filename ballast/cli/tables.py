@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from ballast.contracts.derived_schemas import ddl, tables_markdown
 from ballast.contracts.errors import NotFound
-from ballast.contracts.schemas import ddl, tables_markdown
 from ballast.contracts.settings import load_settings
 from ballast.contracts.tables import TABLES
 

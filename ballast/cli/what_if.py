@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from solvers.model.result import Result
     from solvers.model.stop import Stop
     from solvers.planner.frontier import FrontierPoint
-    from solvers.planner.what_if import WhatIfQuestion
+    from solvers.planner.what_if_problem import WhatIfQuestion
 
 EXIT_INFEASIBLE = 3
 DEFAULT_SECONDS = 5.0
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
         The exit code: 3 where the question has no plan, else 0.
     """
     from solvers.model.stop import Stop
-    from solvers.planner.what_if import apply_question, nodes_that_hold, with_load_of
+    from solvers.planner.what_if_problem import apply_question, nodes_that_hold, with_load_of
 
     stop, question = Stop(args.seconds), _question(args)
     _check_picture(args.picture)
@@ -132,12 +132,12 @@ def _check_picture(path: Path | None) -> None:
 
 
 def _picture(answer: WhatIfComparison) -> str:
-    from solvers.planner.what_if_figures import node_rows
+    from solvers.planner.what_if_figures import planned_nodes
 
     titles = ("Today: load per node, % of capacity", "Asked: load per node, % of capacity")
     return load_picture(
         [
-            ClusterLoads(title, node_rows(problem, result))
+            ClusterLoads(title, planned_nodes(problem, result))
             for title, problem, result in zip(titles, answer.problems, answer.results, strict=True)
             if result.is_solved
         ]
@@ -168,8 +168,8 @@ def _planned(name: str, target: Target, stop: Stop, seed: int) -> Result:
 
 
 def _question(args: argparse.Namespace) -> WhatIfQuestion:
-    from solvers.planner.what_if import WhatIfQuestion
     from solvers.planner.what_if_arguments import parse_factors, parse_pairs, split_names
+    from solvers.planner.what_if_problem import WhatIfQuestion
 
     return WhatIfQuestion(
         gone=split_names(args.without),
@@ -200,16 +200,16 @@ def _chosen(target: Target, args: argparse.Namespace) -> Target:
 
 
 def _as_dict(answer: WhatIfComparison) -> dict[str, Any]:
-    from solvers.planner.what_if_figures import move_rows, node_rows, result_figures
+    from solvers.planner.what_if_figures import planned_moves, planned_nodes, result_figures
 
     (now, then), (plan, asked) = answer.problems, answer.results
     fields: dict[str, Any] = {
         "today": result_figures(now, plan),
         "asked": result_figures(then, asked),
         "asked_reason": asked.reason,
-        "today_nodes": node_rows(now, plan) if plan.is_solved else [],
-        "asked_nodes": node_rows(then, asked) if asked.is_solved else [],
-        "asked_moves": move_rows(then, asked) if asked.is_solved else [],
+        "today_nodes": planned_nodes(now, plan),
+        "asked_nodes": planned_nodes(then, asked),
+        "asked_moves": planned_moves(then, asked),
         "frontier": [point.to_dict() for point in answer.front],
     }
     if answer.held is not None:
@@ -220,7 +220,9 @@ def _as_dict(answer: WhatIfComparison) -> dict[str, Any]:
 def _text(answer: WhatIfComparison) -> str:
     from solvers.planner.what_if_figures import result_figures
 
-    now, then = map(result_figures, answer.problems, answer.results)
+    now, then = (
+        asdict(figures) for figures in map(result_figures, answer.problems, answer.results)
+    )
     rows = [[name.replace("_", " "), now[name], then[name]] for name in now]
     parts = [text_table(("figure", "today", "asked"), rows)]
     if answer.results[1].is_solved:
@@ -239,17 +241,18 @@ def _text(answer: WhatIfComparison) -> str:
 
 
 def _plan_text(problem: Problem, result: Result) -> list[str]:
-    from solvers.planner.what_if_figures import move_rows, node_rows
+    from solvers.planner.what_if_figures import planned_moves, planned_nodes
 
     tables = (
-        (("node", "state", "load now, %", "with the plan, %"), node_rows(problem, result),
+        (("node", "state", "load now, %", "with the plan, %"), planned_nodes(problem, result),
          NODES_SHOWN, "nodes"),
-        (("key group", "from", "to", "bytes"), move_rows(problem, result), MOVES_SHOWN, "moves"),
+        (("key group", "from", "to", "bytes"), planned_moves(problem, result),
+         MOVES_SHOWN, "moves"),
     )  # fmt: skip
     parts = []
     for headers, rows, most, what in tables:
         if rows:
-            parts.append(text_table(headers, [list(row.values()) for row in rows[:most]]))
+            parts.append(text_table(headers, [list(astuple(row)) for row in rows[:most]]))
         if len(rows) > most:
             parts.append(f"and {len(rows) - most} more {what} (--json has them all)")
     return parts

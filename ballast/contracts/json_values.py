@@ -10,7 +10,7 @@ from ballast.contracts.records import Record
 
 
 def json_value(value: Any) -> Any:
-    """The JSON form of a value that ``json`` does not know: an object or a time in ISO 8601.
+    """The JSON form of a value that ``json`` does not support: an object or a time in ISO 8601.
 
     Raises:
         TypeError: the value has no JSON form.

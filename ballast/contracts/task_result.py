@@ -16,7 +16,7 @@ from typing import Any
 
 from ballast.contracts.errors import BallastError, GateFailed
 
-RESULT_FILE_VARIABLE = "BALLAST_HANDOFF"
+RESULT_FILE_VARIABLE = "BALLAST_TASK_RESULT"
 REFUSAL = "refusal"
 NOTICES = "notices"
 # Errors that may pass with time: a missing window may arrive.

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from ballast.contracts.errors import InvalidInput, NotFound
 from ballast.contracts.log_events import APPROVED, OF_OTHER_RUNS, PUBLISHED, VERSION_EVENTS
-from ballast.contracts.planning_state import PlanningState, planning_state
+from ballast.contracts.planning_stop import PlanningState, planning_state
 from ballast.contracts.policy import policy_files
 from ballast.contracts.records import (
     Ack,

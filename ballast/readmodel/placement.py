@@ -39,22 +39,22 @@ NOWHERE = -1
 NODE_CPU = "cpu_load_cores/"
 """Before the name of a node: the figure of its CPU load."""
 CAME_LATER = "came later"
-"""A node that only a later snapshot knows."""
+"""State of a node that is in a later snapshot only."""
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Names:
-    """The operators and nodes that occur, each at its number."""
+class NameIndex:
+    """The numbers of the operators and nodes that occur in some columns."""
 
     operators: pa.Array
     nodes: pa.Array
 
     @staticmethod
-    def of(operators: Sequence[pa.ChunkedArray], nodes: Sequence[pa.ChunkedArray]) -> Names:
-        """All that occur in any of the columns, sorted."""
-        return Names(_sorted_set(operators), _sorted_set(nodes))
+    def of(operators: Sequence[pa.ChunkedArray], nodes: Sequence[pa.ChunkedArray]) -> NameIndex:
+        """Number the names that occur in any of the columns, in sorted order."""
+        return NameIndex(_sorted_set(operators), _sorted_set(nodes))
 
     def codes(self, operators: pa.ChunkedArray, numbers: pa.ChunkedArray) -> Ints:
         """Key groups as numbers."""
@@ -69,19 +69,19 @@ class Names:
 
 
 @dataclass(frozen=True)
-class Placed:
-    """Which node holds which key group, in the order of the key groups."""
+class KeyGroupNodes:
+    """The node of each key group, in the order of the key groups."""
 
     codes: Ints
     nodes: Ints
 
     @staticmethod
-    def of(codes: Ints, nodes: Ints) -> Placed:
-        """In order, which most plans are written in."""
+    def of(codes: Ints, nodes: Ints) -> KeyGroupNodes:
+        """Sort by key group, unless the rows are in order already, as those of most plans are."""
         if codes.size < 2 or bool(np.all(codes[1:] > codes[:-1])):
-            return Placed(codes, nodes)
+            return KeyGroupNodes(codes, nodes)
         order = np.argsort(codes, kind="stable")
-        return Placed(codes[order], nodes[order])
+        return KeyGroupNodes(codes[order], nodes[order])
 
     def nodes_of(self, codes: Ints) -> Ints:
         """The node of each key group; NOWHERE for one that is not placed."""
@@ -200,14 +200,15 @@ class MeasuredNodes:
 
 @dataclass(frozen=True)
 class PlannedNodes:
-    """The nodes of a plan's snapshot, and what the plan does with them and promises of them."""
+    """The nodes of a plan's snapshot, the plan's actions on them, and its promises of their
+    loads."""
 
     policy: JobPolicy
     nodes: pa.Table
     """Rows of snapshots.nodes."""
     actions: Mapping[str, str]
     promises: Mapping[str, Promise]
-    """What the plan promises of the CPU load of nodes, in cores."""
+    """The promises of the CPU load of nodes, in cores."""
 
     @property
     def states(self) -> dict[str, str]:
@@ -222,7 +223,7 @@ class PlannedNodes:
                 states[node] = "new" if action == scaling.ADD else label
         return states
 
-    def capacities(self, names: Names, resource: str) -> Floats:
+    def capacities(self, names: NameIndex, resource: str) -> Floats:
         """Capacities by the snapshot; those of nodes that the plan adds by the policy."""
         capacity = _capacities(names, self.nodes, RESOURCES[resource].capacity)
         in_policy = {node.id: node.capacity for node in self.policy.nodes}
@@ -265,12 +266,12 @@ def _resource_loads(
     columns = RESOURCES[resource]
     tables = [key_groups, assignment, *([] if measured is None else [measured.key_groups])]
     known = [planned.nodes, *([] if measured is None else [measured.nodes])]
-    names = Names.of(
+    names = NameIndex.of(
         [table["operator_id"] for table in tables], [table["node_id"] for table in tables + known]
     )
     loads = key_groups[columns.load].to_numpy()
     codes = names.codes(key_groups["operator_id"], key_groups["key_group"])
-    placed = Placed.of(
+    placed = KeyGroupNodes.of(
         names.codes(assignment["operator_id"], assignment["key_group"]),
         names.node_numbers(assignment["node_id"]),
     )
@@ -294,7 +295,7 @@ def _resource_loads(
 
 
 def _measured(
-    names: Names, measured: MeasuredNodes, columns: ResourceColumns
+    names: NameIndex, measured: MeasuredNodes, columns: ResourceColumns
 ) -> list[float | None]:
     at = names.node_numbers(measured.key_groups["node_id"])
     sums = _sums(names, at, measured.key_groups[columns.load].to_numpy())
@@ -328,13 +329,13 @@ def node_traffic(history: JobHistory, name: str) -> NodeTraffic:
         return NodeTraffic([], [], [], plan.routes or 0)
     assignment = _assignment(history, found.plan_id)
     nodes = [assignment["node_id"], assignment["previous_node_id"]]
-    names = Names.of([assignment["operator_id"]], nodes)
+    names = NameIndex.of([assignment["operator_id"]], nodes)
     codes = names.codes(assignment["operator_id"], assignment["key_group"])
     ends = [names.codes(traffic[f"{end}_operator_id"], traffic[f"{end}_key_group"])
             for end in ("from", "to")]  # fmt: skip
     rates = traffic["records_per_s"].to_numpy()
     before, after = (
-        _matrix(Placed.of(codes, names.node_numbers(column)), ends, rates, len(names.nodes))
+        _matrix(KeyGroupNodes.of(codes, names.node_numbers(column)), ends, rates, len(names.nodes))
         for column in (assignment["previous_node_id"], assignment["node_id"])
     )
     return NodeTraffic(names.nodes.to_pylist(), before, after, plan.routes or 0)
@@ -380,11 +381,11 @@ def difference(
         limit: how many to show; None shows all.
     """
     before, after = _placement(history, old), _placement(history, new)
-    names = Names.of(
+    names = NameIndex.of(
         [before["operator_id"], after["operator_id"]], [before["node_id"], after["node_id"]]
     )
     placed = [
-        Placed.of(
+        KeyGroupNodes.of(
             names.codes(table["operator_id"], table["key_group"]),
             names.node_numbers(table["node_id"]),
         )
@@ -414,7 +415,9 @@ def difference(
     )
 
 
-def _wanted(names: Names, wanted: MoveFilter, codes: Ints, nodes: list[Ints]) -> npt.NDArray[Any]:
+def _wanted(
+    names: NameIndex, wanted: MoveFilter, codes: Ints, nodes: list[Ints]
+) -> npt.NDArray[Any]:
     keep = np.ones(codes.size, dtype=bool)
     if wanted.operator_id is not None:
         keep &= codes // SPAN == _number(names.operators, wanted.operator_id)
@@ -502,13 +505,13 @@ def _key_groups(history: JobHistory, snapshot: Snapshot, resources: Sequence[str
     return _snapshot_rows(history, "key_groups", snapshot, columns)
 
 
-def _sums(names: Names, nodes: Ints, loads: Floats) -> Floats:
+def _sums(names: NameIndex, nodes: Ints, loads: Floats) -> Floats:
     held = nodes >= 0
     sums = np.bincount(nodes[held], weights=loads[held], minlength=len(names.nodes))
     return np.asarray(sums, dtype=np.float64)
 
 
-def _capacities(names: Names, nodes: pa.Table, column: str) -> Floats:
+def _capacities(names: NameIndex, nodes: pa.Table, column: str) -> Floats:
     capacity = np.full(len(names.nodes), np.nan)
     capacity[names.node_numbers(nodes["node_id"])] = nodes[column].to_numpy(zero_copy_only=False)
     return capacity
@@ -518,7 +521,7 @@ def _percent(load: float, capacity: float) -> float | None:
     return None if not capacity > 0 else 100.0 * float(load) / float(capacity)
 
 
-def _matrix(placed: Placed, ends: list[Ints], rates: Floats, size: int) -> list[list[float]]:
+def _matrix(placed: KeyGroupNodes, ends: list[Ints], rates: Floats, size: int) -> list[list[float]]:
     source, target = (placed.nodes_of(end) for end in ends)
     known = (source >= 0) & (target >= 0)
     pairs = source[known] * size + target[known]

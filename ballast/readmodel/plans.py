@@ -13,7 +13,7 @@ from ballast.contracts.log_events import (
     REFUSED,
     TROUBLE,
 )
-from ballast.contracts.planning_state import PlanningState
+from ballast.contracts.planning_stop import PlanningState
 from ballast.contracts.records import (
     Ack,
     Draft,

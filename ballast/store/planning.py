@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ballast.contracts.errors import PolicyError
-from ballast.contracts.planning_state import LOAD_DISTANCE, PlanningState, planning_state
+from ballast.contracts.planning_stop import LOAD_DISTANCE, PlanningState, planning_state
 from ballast.contracts.policy import ThresholdPolicy, load_policy, policy_from_json
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_log, read_outcomes

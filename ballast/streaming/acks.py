@@ -21,7 +21,7 @@ from ballast.contracts.log_events import ACK_STATUSES
 from ballast.contracts.settings import Settings
 from ballast.store.tables import append_once
 from ballast.streaming.atomic_files import read_json, write_json
-from ballast.streaming.decisions import MoveFigures
+from ballast.streaming.batch_versions import MoveFigures
 from ballast.streaming.routing import FIRST_VERSION
 
 log = logging.getLogger("ballast.streaming")

@@ -23,9 +23,10 @@ from ballast.contracts.settings import Settings
 from ballast.store.plans import read_head
 from ballast.streaming.acks import AckBook
 from ballast.streaming.batch_figures import BatchFigures, KeyGroup, figures_of_batch
+from ballast.streaming.batch_versions import DecisionLog, MoveFigures, VersionDecision
 from ballast.streaming.clock import ForwardClock
-from ballast.streaming.decisions import DecisionLog, MoveFigures, VersionDecision
-from ballast.streaming.ledger import Ledger
+from ballast.streaming.key_group_state import StateStore
+from ballast.streaming.metrics_ledger import Ledger
 from ballast.streaming.metrics_rows import MetricsWriter
 from ballast.streaming.node_task import BatchWork, NodeReport, no_routes
 from ballast.streaming.operators import Topology
@@ -38,7 +39,6 @@ from ballast.streaming.routing import (
     taking_turns,
 )
 from ballast.streaming.spark_stages import SentRoutes, run_stages
-from ballast.streaming.state import StateStore
 from ballast.streaming.take_up import (
     Transfer,
     carry_over,

@@ -22,7 +22,7 @@ from ballast.store.table_schema import ensure_tables
 from ballast.streaming.batch_runner import Backlog, JobRuntime
 from ballast.streaming.job_lock import JobLock
 from ballast.streaming.job_state import job_folder
-from ballast.streaming.ledger import Flusher
+from ballast.streaming.metrics_ledger import Flusher
 from ballast.streaming.operators import Operator, build_topology
 
 log = logging.getLogger("ballast.streaming")

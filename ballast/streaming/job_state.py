@@ -6,10 +6,10 @@ from pathlib import Path
 
 from ballast.contracts.errors import NotFound
 from ballast.contracts.settings import Settings, check_job_name
-from ballast.streaming.decisions import DecisionLog
+from ballast.streaming.batch_versions import DecisionLog
+from ballast.streaming.key_group_state import StateStore
 from ballast.streaming.operators import State
 from ballast.streaming.routing import Placement
-from ballast.streaming.state import StateStore
 
 
 def job_folder(settings: Settings, job: str) -> Path:

@@ -21,10 +21,10 @@ from pyspark import cloudpickle
 
 from ballast.contracts.errors import InvalidInput
 from ballast.streaming.heavy_keys import KeyCounter, Summary
+from ballast.streaming.key_group_state import Slot
 from ballast.streaming.operators import KeyOf, Topology
 from ballast.streaming.processor_speed import ProcessorSpeed, probe_ns
 from ballast.streaming.routing import NO_ROUTES, Routes, key_group_of
-from ballast.streaming.state import Slot
 
 Pair = tuple[str, Any]
 """The key under which a record comes to an operator, and the record."""

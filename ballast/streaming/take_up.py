@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from ballast.streaming.key_group_state import StateStore
 from ballast.streaming.operators import State
 from ballast.streaming.routing import Placement, key_transfers_between, moves_between
-from ballast.streaming.state import StateStore
 from ballast.streaming.state_json import state_json
 
 Sent = dict[tuple[int, int], State]

@@ -1,8 +1,9 @@
 """The methods that are compared, each as a step from a problem to an assignment.
 
-All get the same budget of moves and the same bound on load distance. ALBIC balances by our search
-with a fixed number of steps, in the place of the paper's MILP: it repeats exactly, and is the
-better balancer at this size (docs/bench-rebalance.md). COLA knows no budget and gets none.
+All get the same budget of moves and the same bound on load distance. ALBIC balances by the search
+of Ballast with a fixed number of steps, instead of the paper's MILP: the search gives the same plan
+in each run, and balances better at this size (docs/bench-rebalance.md). COLA has no parameter for a
+budget and gets none.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ BALANCE = "search"
 BALANCE_STEPS = 1
 
 Step = Callable[[Problem, int], IntArray]
-"""A round's problem and seed in, the assignment out."""
+"""Takes the problem and the seed of a round; returns the assignment."""
 
 
 @dataclass(frozen=True, slots=True)
 class CollocationSetting:
-    """``bound``: load distance that is allowed, in percent of the mean."""
+    """A setting; ``bound`` is the load distance that is allowed, in percent of the mean."""
 
     name: str
     scenario: Scenario
@@ -44,7 +45,7 @@ class CollocationSetting:
 
 
 def step_of(method: str, setting: CollocationSetting) -> Step:
-    """A fresh method: it remembers nothing of another run."""
+    """Return a new method without state from another run."""
     if method == OURS:
         return _ours(setting)
     if method == COLA:

@@ -1,9 +1,10 @@
-"""What [ICDE17, 5.3], prints about ALBIC and COLA, beside the same setting in the simulator.
+"""Compares what [ICDE17, 5.3] prints about ALBIC and COLA with the same setting in the simulator.
 
-The text prints one number: ALBIC has up to ten percent more collocation than COLA. The rest of it
-is words on who is better; Figures 10 and 11 are curves, and nothing is read off them here. Not
-printed either: the topology (here pairs of operators), COLA's bound on load (here that of all),
-how many rounds ALBIC had (here until it gets no further or its cap), and 5.1's ``varies`` (here 0).
+The text prints one number: ALBIC has up to ten percent more collocation than COLA. The rest of the
+text says which method is better. Figures 10 and 11 are curves, and no values are read off them. The
+paper does not print the topology (here pairs of operators), COLA's bound on load (here that of all
+methods), the number of rounds that ALBIC had (here until it makes no progress or reaches its
+limit), and ``varies`` of 5.1 (here 0).
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ FIGURE_10 = {
     75: name_of(40, "pairs-75"),
     100: name_of(40, "pairs"),
 }
-"""Percent of the key groups that send one to one, and the setting that has it. The paper calls it
-the maximum collocation; with the others in pairs of operators as well, there is more to be had."""
+"""Percent of the key groups that send one to one, and the setting that has it. The paper calls this
+percentage the maximum collocation. Here the other key groups send in pairs of operators as well, so
+that more collocation is possible."""
 FIGURE_11 = {nodes: name_of(nodes, "pairs-50") for nodes in SIZES}
 PRINTED_AT_MOST = 10.0
 LAST = HELD
@@ -35,7 +37,8 @@ EQUAL = 0.5
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The end of a method: means over the last rounds, and the median over the seeds."""
+    """The figures at the end of a method: means over the last rounds, and the median over the
+    seeds."""
 
     collocation: float
     load_distance: float

@@ -37,7 +37,7 @@ History = Sequence[CollocationRound]
 def simulate(
     step: Step, setting: CollocationSetting, seed: int, rounds: int
 ) -> list[CollocationRound]:
-    """Run at most this many rounds; end early if all is collocated or nothing improves for long.
+    """Run at most this many rounds; stop early if all is collocated or nothing improves any more.
 
     Figures are recomputed from the assignment; those of the solver are not used.
     """
@@ -88,10 +88,10 @@ def over_budget(history: History, moves: int) -> int:
 
 
 def over_bound(history: History, bound: float) -> int:
-    """Rounds that ended over the load bound after the first one that kept it.
+    """Rounds that ended over the load bound after the first round that kept it.
 
-    A start beyond the bound may take some rounds to repair. After that no round may exceed it, not
-    even that the loads drifted since the last plan.
+    A start beyond the bound may take some rounds to repair. After that no round may exceed the
+    bound, even if the loads drifted since the last plan.
     """
     late = [r.load_distance > bound + SLACK for r in history]
     repaired = late.index(False) if False in late else 0
@@ -100,7 +100,7 @@ def over_bound(history: History, bound: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CollocationRun:
-    """All methods on one instance. ``fewest`` is the proven lower bound of the rounds."""
+    """All methods on one instance; ``fewest`` is the proven lower bound of the rounds."""
 
     setting: CollocationSetting
     seed: int

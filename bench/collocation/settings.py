@@ -1,4 +1,4 @@
-"""Which settings are run by default: sizes, shapes, shares and patterns."""
+"""The settings that are run by default: sizes, shapes, shares and patterns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from bench.simulator.traffic import CHAINS, FULL, MERGE, ONE_TO_ONE, PAIRS, PART
 
 SIZES = (20, 40, 60)
 MOVES = {20: 10, 40: 20, 60: 20}
-"""Moves of a round by nodes. [ICDE17, 5.3] has 20 for 40 nodes; half the nodes get half."""
+"""Moves of a round by number of nodes. [ICDE17, 5.3] has 20 for 40 nodes; half the nodes get
+half."""
 SKEW = 0.5
 
 SHAPES: dict[str, tuple[str, str, float, float]] = {

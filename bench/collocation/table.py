@@ -14,7 +14,7 @@ SHOWN_ROUNDS = (1, 5, 10, 15, 20, 25, 30, 40, 60, 100, 200, 400)
 
 
 def rounds_table(runs: Sequence[CollocationRun]) -> str:
-    """A line a setting; where there are several seeds, one figure each, in the order of seeds."""
+    """A row for each setting; with several seeds, one figure for each seed in their order."""
     heads = ["setting", "wanted, %", "lower bound", *(WORDS[m] for m in METHODS)]
     lines = [line(heads), line(["---"] * len(heads))]
     for name in dict.fromkeys(run.setting.name for run in runs):
@@ -30,7 +30,8 @@ def rounds_table(runs: Sequence[CollocationRun]) -> str:
 
 
 def reached(run: CollocationRun, method: str) -> str:
-    """Rounds needed, or the best it had and in how many rounds."""
+    """The number of rounds needed; if never reached, the best collocation and in how many
+    rounds."""
     history = run.histories[method]
     needed = run.rounds_of(method)
     if needed is not None:

@@ -1,4 +1,4 @@
-"""The claims about ours, each with its figure and its limit."""
+"""The claims about Ballast's method, each with its figure and its limit."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from bench.collocation.rounds import SLACK, CollocationRun, best_within, over_bo
 from bench.simulator.traffic import CHAINS, ONE_TO_ONE, PAIRS, Scenario
 
 LATER_AT_MOST = 1
-"""Rounds that ours may need in addition to those of ALBIC with M pairs a round."""
+"""Rounds that Ballast may need in addition to those of ALBIC with M pairs a round."""
 TIMES_THE_BOUND = {PAIRS: 1.1, CHAINS: 1.3}
-"""Multiple of the proven lower bound, for level load and traffic that is all one to one."""
+"""Multiple of the proven lower bound, for level load and traffic that all flows one to one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +82,17 @@ def _worst(
 
 
 def rounds_later(run: CollocationRun) -> float:
-    """Return the rounds that ours needs in addition; infinite if only ALBIC-M gets there."""
+    """Return the rounds that Ballast needs in addition; infinite if only ALBIC-M reaches the
+    collocation."""
     ours, theirs = run.rounds_of(OURS), run.rounds_of(ALBIC_M)
     if ours is None:
         return float("inf") if theirs is not None else 0.0
-    # ALBIC-M did not get there in all its rounds: it would need at least one more.
+    # ALBIC-M did not reach it in all its rounds: it would need at least one more.
     return float(ours - (theirs or len(run.histories[ALBIC_M]) + 1))
 
 
 def points_below(run: CollocationRun) -> float:
-    """Return by how many points the best round of ours is below the best one of ALBIC-M."""
+    """Return by how many points the best round of Ballast is below the best one of ALBIC-M."""
     ours, theirs = run.histories[OURS], run.histories[ALBIC_M]
     bound = run.setting.bound
     return max(0.0, best_within(theirs, bound) - best_within(ours, bound))

@@ -1,7 +1,7 @@
 """What the benchmarks have in common: arguments, seeds, time, files, pages in docs/, exit codes.
 
-A benchmark is a package ``bench/<name>`` whose ``__main__`` measures and reports. It takes
-everything around that from here.
+A benchmark is a package ``bench/<name>`` whose ``__main__`` measures and reports. All else that it
+needs to run is in this module.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Stopwatch:
 
 
 def machine() -> str:
-    """The machine as pages name it."""
+    """A description of the machine for the pages."""
     return f"{os.cpu_count()} cores, Python {platform.python_version()}"
 
 

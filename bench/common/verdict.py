@@ -10,7 +10,7 @@ from bench.common.markdown import table
 
 @dataclass(frozen=True)
 class Verdict:
-    """``at_least`` says on which side of the limit the figure has to be."""
+    """A claim; ``at_least`` says whether the limit is a lower or an upper one."""
 
     claim: str
     figure: float

@@ -40,9 +40,9 @@ from bench.promises.experiments import (
     CoverageFigures,
     ExperimentTask,
     JobRounds,
-    PlanFigures,
+    PlanCosts,
     coverage_figures,
-    plan_figures,
+    plan_costs,
 )
 from bench.promises.load_process import SHAPES
 from bench.promises.load_sources import SOURCES
@@ -60,9 +60,9 @@ class PromiseResults:
     """What was measured, by source and rule."""
 
     coverage: dict[str, CoverageFigures]
-    level: dict[str, dict[str, PlanFigures]]
+    level: dict[str, dict[str, PlanCosts]]
     answered_pct: float | None
-    saving: dict[str, dict[str, PlanFigures]]
+    saving: dict[str, dict[str, PlanCosts]]
 
     def verdicts(self) -> list[Verdict]:
         shifts = [] if self.answered_pct is None else verdicts.of_shift(self.answered_pct)
@@ -126,9 +126,9 @@ def measure(tasks: Sequence[ExperimentTask], processes: int) -> PromiseResults:
 
 def _by_rule(
     runs: dict[tuple[str, str, str], list[JobRounds]], experiment: str
-) -> dict[str, dict[str, PlanFigures]]:
+) -> dict[str, dict[str, PlanCosts]]:
     return {
-        source: {rule: plan_figures(runs[experiment, source, rule]) for rule in (MEASURED, EXACT)}
+        source: {rule: plan_costs(runs[experiment, source, rule]) for rule in (MEASURED, EXACT)}
         for source in SOURCES
         if (experiment, source, MEASURED) in runs
     }

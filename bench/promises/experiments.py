@@ -17,10 +17,10 @@ from solvers.model.problem import FloatArray, IntArray
 ROUNDS = 50
 """Rounds of a job."""
 DISTURBED = 6
-"""Key groups that are put on nodes at random before every other round, so that there is a plan
-to make and a promise to test."""
+"""Number of key groups that are placed at random before every other round, so that a plan is needed
+and a promise can be tested."""
 ORACLE_EVERY = 4
-"""Rounds between two for which the oracle's interval is computed."""
+"""Number of rounds from one computation of the oracle's interval to the next."""
 SHIFT_POINTS = 5.0
 """How far the load of a node rises above the mean, in percent of the mean."""
 ROUNDS_BEFORE, ROUNDS_AFTER = 3, 2
@@ -53,11 +53,11 @@ class JobRounds:
     task: ExperimentTask
     rounds: tuple[PromiseRound, ...]
     is_answered: bool = False
-    """Of a shift: a plan was made within the rounds after it."""
+    """For a shift: whether a plan was made within the rounds after it."""
 
 
 def coverage(task: ExperimentTask) -> JobRounds:
-    """Rounds in which there is something to plan, from the placement by hash on."""
+    """Rounds from the placement by hash on; in every other round key groups are misplaced first."""
     job = task.job()
     rounds = []
     for number in range(ROUNDS):
@@ -68,14 +68,14 @@ def coverage(task: ExperimentTask) -> JobRounds:
 
 
 def level(task: ExperimentTask) -> JobRounds:
-    """Rounds from a level placement on: every plan is one from noise."""
+    """Rounds from a level placement on; every plan in them is made from noise."""
     job = task.job()
     job.level()
     return JobRounds(task, tuple(job.round() for _ in range(ROUNDS)))
 
 
 def shift(task: ExperimentTask) -> JobRounds:
-    """Rounds before and after the load of one node rises for good."""
+    """Rounds before and after the load of one node rises permanently."""
     job = task.job()
     job.level()
     rounds = [job.round() for _ in range(ROUNDS_BEFORE)]
@@ -105,7 +105,7 @@ def shift_factors(mean: FloatArray, groups: IntArray, nodes: int) -> FloatArray:
 
 
 def saving(task: ExperimentTask) -> JobRounds:
-    """Rounds from the placement by hash on, in which nothing is disturbed."""
+    """Rounds from the placement by hash on, without any disturbance."""
     job = task.job()
     return JobRounds(task, tuple(job.round() for _ in range(ROUNDS)))
 
@@ -115,7 +115,7 @@ EXPERIMENTS = {"coverage": coverage, "level": level, "shift": shift, "saving": s
 
 @dataclass(frozen=True, slots=True)
 class CoverageFigures:
-    """What the rounds of a source say of the 90 % interval."""
+    """How often and how narrowly the 90 % intervals of a source held."""
 
     rounds: int
     inside_pct: float
@@ -137,7 +137,7 @@ class CoverageFigures:
 
 
 def coverage_figures(runs: Sequence[JobRounds]) -> CoverageFigures:
-    """The figures of all jobs of one source."""
+    """Add up the intervals of all jobs of one source."""
     rounds = [each for run in runs for each in run.rounds]
     promised = [each for each in rounds if each.low is not None and each.high is not None]
     widths = [
@@ -163,8 +163,9 @@ def coverage_figures(runs: Sequence[JobRounds]) -> CoverageFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanFigures:
-    """What the plans of a rule cost, and what they reached."""
+class PlanCosts:
+    """Number, moves and bytes of a rule's plans, and the load distance that was measured under
+    them."""
 
     rounds: int
     plans: int
@@ -178,10 +179,10 @@ class PlanFigures:
         return 100.0 * self.plans / self.rounds
 
 
-def plan_figures(runs: Sequence[JobRounds]) -> PlanFigures:
-    """The figures of all jobs of one source and rule."""
+def plan_costs(runs: Sequence[JobRounds]) -> PlanCosts:
+    """Add up the plans of all jobs of one source and rule."""
     rounds = [each for run in runs for each in run.rounds]
-    return PlanFigures(
+    return PlanCosts(
         rounds=len(rounds),
         plans=sum(each.is_plan for each in rounds),
         moves=sum(each.moves for each in rounds),
@@ -191,4 +192,4 @@ def plan_figures(runs: Sequence[JobRounds]) -> PlanFigures:
 
 
 RULES = {MEASURED: "with noise", EXACT: "thresholds alone"}
-"""What the table calls the rules."""
+"""Names of the rules in the tables."""

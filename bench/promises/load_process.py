@@ -1,4 +1,5 @@
-"""Made-up loads: Zipf, seasonal, drifting and bursty, with what an oracle knows of them."""
+"""Generated loads: Zipf, seasonal, drifting and bursty, and the means that the generator
+implies."""
 
 from __future__ import annotations
 
@@ -64,14 +65,14 @@ SHAPES = {shape.name: shape for shape in (ZIPF, SEASONAL, DRIFTING, BURSTY)}
 
 @dataclass(eq=False)
 class LoadState:
-    """Where the loads are: one row for each sample."""
+    """The present levels, bursts and season of the loads: one row for each sample."""
 
     level: FloatArray  # [S, G], logarithm
     is_burst: np.ndarray  # [S, G]
     clock: int
 
     def copies(self, count: int) -> LoadState:
-        """The same state for many samples."""
+        """The same state, repeated for many samples."""
         return LoadState(
             np.repeat(self.level, count, axis=0), np.repeat(self.is_burst, count, axis=0),
             self.clock,
@@ -109,14 +110,17 @@ class LoadProcess:
         return self._drawn(self._state, count, self._rng)[0]
 
     def state(self) -> LoadState:
-        """Where the loads are now."""
+        """The present state of the loads."""
         return self._state.copies(1)
 
     def period_means(
         self, state: LoadState, count: int, samples: int, rng: np.random.Generator
     ) -> FloatArray:
-        """[S, G]: mean loads over the windows after a state, as an oracle knows them: from its
-        levels, bursts and season, with other draws than those that come."""
+        """[S, G]: mean loads over the windows after a state, drawn from the generating process.
+
+        The samples start from the present levels, bursts and season, and use random numbers of
+        their own.
+        """
         many, total = state.copies(samples), np.zeros((samples, GROUPS))
         for _ in range(count):
             total += self._window(many, rng)

@@ -1,4 +1,4 @@
-"""Where the windows of a round come from: a recording, drawn in blocks, or a made-up load."""
+"""The windows of a round: blocks of a recording, or a generated load."""
 
 from __future__ import annotations
 
@@ -33,12 +33,15 @@ class LoadSource(Protocol):
         """[G]: mean loads of the generating process, now."""
 
     def oracle_means(self) -> FloatArray:
-        """[S, G]: means of the period that follows as someone draws them who knows the generating
-        process and where it is after the first period, and not its draws."""
+        """[S, G]: samples of the mean loads of the following period.
+
+        They are drawn from the generating process and its state after the first period. The random
+        numbers of the period itself are not used.
+        """
 
 
 class SimulatedLoads:
-    """A made-up load; each period follows the one before."""
+    """A generated load; each period follows the one before."""
 
     def __init__(self, name: str, seed: int) -> None:
         self.name = name
@@ -68,9 +71,10 @@ class SimulatedLoads:
 
 
 class RecordedLoads:
-    """Blocks of a recording: two periods that follow each other, from a random window on.
+    """Blocks of a recording: two consecutive periods, starting at a random window.
 
-    The oracle knows the means of the whole recording and how the means of all its periods vary.
+    The oracle uses the means of the whole recording, and the variation of the means of all its
+    periods.
     """
 
     def __init__(self, recorded: RecordedWindows, name: str, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""Windows recorded from a running job, as a small file, and how they are taken from a warehouse."""
+"""Windows recorded from a running job as a small file, and their export from a warehouse."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from solvers.model.problem import FloatArray, IntArray
 DATA = Path(__file__).parent / "data"
 NAMES = ("quiet", "loaded")
 SKIPPED = 3
-"""Windows at the start, in which the job compiles and fills its state."""
+"""Windows at the start, during which the job compiles code and fills its state."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class RecordedWindows:
 
 
 def _small(values: dict[str, object]) -> dict[str, object]:
-    """Numbers with as many digits as matter: a measured time has no more than six."""
+    """Round numbers to six digits: a measured time has no more."""
     return {
         name: value.astype(np.float32)
         if isinstance(value, np.ndarray) and value.dtype == np.float64

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from ballast.contracts.tables import EXACT, MEASURED
 from bench.common.markdown import table
 from bench.common.verdict import Verdict, judged
-from bench.promises.experiments import RULES, CoverageFigures, PlanFigures
+from bench.promises.experiments import RULES, CoverageFigures, PlanCosts
 
-PlansBySource = Mapping[str, Mapping[str, PlanFigures]]
+PlansBySource = Mapping[str, Mapping[str, PlanCosts]]
 
 
 def coverage_table(found: Mapping[str, CoverageFigures]) -> str:

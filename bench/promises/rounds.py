@@ -32,7 +32,8 @@ from solvers.rebalance import fewest_moves, search
 STEPS = 3
 """Steps of the search: the same seeds give the same plans on any machine."""
 METHODS = {EXACT: search.NAME, MEASURED: fewest_moves.NAME}
-"""What ``auto`` runs for plans of this size, without the MILP, which has no steps to stop by."""
+"""The methods that ``auto`` runs for plans of this size, without the MILP, which cannot stop by
+steps."""
 
 
 def policy_with(precision: str) -> JobPolicy:
@@ -185,7 +186,7 @@ class SimulatedJob:
 def problem_of(
     source: LoadSource, placement: IntArray, estimate: LoadEstimate, precision: str
 ) -> Problem:
-    """The problem of a job. Today's rule knows no noise."""
+    """The problem of a job; with precision ``exact`` it has no noise."""
     groups, nodes = len(placement), len(source.capacity)
     found, load, noise = estimate.key_groups, estimate.mean, None
     if precision == MEASURED and estimate.resource.is_known:

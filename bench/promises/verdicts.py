@@ -1,4 +1,4 @@
-"""What must hold of promises and of plans from noise."""
+"""The requirements on promises and on plans from noise, each with its limit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ballast.contracts.tables import EXACT, MEASURED
 from bench.common.verdict import Verdict
-from bench.promises.experiments import CoverageFigures, PlanFigures
+from bench.promises.experiments import CoverageFigures, PlanCosts
 
 LEAST_INSIDE, MOST_INSIDE = 85.0, 95.0
 MOST_WITHOUT = 20.0
@@ -17,7 +17,7 @@ LEAST_ANSWERED = 95.0
 MOST_MOVES = 0.5
 MOST_DISTANCE = 0.5
 
-PlansByRule = Mapping[str, PlanFigures]
+PlansByRule = Mapping[str, PlanCosts]
 
 
 def of_coverage(found: Mapping[str, CoverageFigures]) -> list[Verdict]:
@@ -61,7 +61,7 @@ def of_shift(answered_pct: float) -> list[Verdict]:
 
 
 def of_saving(found: Mapping[str, PlansByRule]) -> list[Verdict]:
-    """Verdicts on moves and bytes beside those of thresholds alone."""
+    """Verdicts on moves and bytes compared with those of thresholds alone."""
     verdicts = []
     for source, rules in found.items():
         ours, theirs = rules[MEASURED], rules[EXACT]

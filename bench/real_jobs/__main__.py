@@ -5,7 +5,7 @@
     python -m bench.real_jobs --docs               also writes docs/bench-real-jobs.md
     python -m bench.real_jobs --docs --reuse       writes it again from the last results
 
-Exit 0: every job's sums are the input's; 1: one's are not.
+Exit 0: the sums of every job are equal to those of the input; 1: the sums of a job differ.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from solvers.model.traffic_costs import TrafficCosts
 BENCHMARK = Benchmark("real_jobs", "Real Jobs 2, 3 and 4 on the streaming library", __doc__)
 OUT = BENCHMARK.results
 ROUNDS = {"2": 12, "3": 12, "4": 20}
-"""Plans a job: at ten moves each, enough for every pair that can be together."""
+"""Plans of each job: at ten moves each, enough to collocate every pair that can be collocated."""
 ONE_TO_ONE = ("extract_delays", "sum_by_airplane")
 COST_REPEAT = 9
 
@@ -65,7 +65,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def sending_costs(job: StreamingJob, lines: Sequence[str], nodes: int, size: int) -> TrafficCosts:
-    """CPU ms a record sent and received, on the edge that can be collocated as a whole."""
+    """CPU ms per record sent and per record received, on the edge that can be collocated as a
+    whole."""
     half = len(lines) // 2
     flow = flow_of_job(job, real_job_policy(job, nodes), lines[half : half + size])
     cost = measure(flow.blocks[ONE_TO_ONE], COST_REPEAT)

@@ -1,4 +1,5 @@
-"""What goes along each edge of a job in one batch, without Spark: blocks by pair of key groups."""
+"""The blocks of records on each edge of a job in one batch, by pair of key groups, without
+Spark."""
 
 from __future__ import annotations
 
@@ -18,11 +19,12 @@ Edge = tuple[str, str]
 
 @dataclass
 class BlockFlow:
-    """One batch: the blocks of every edge, and what processing alone took."""
+    """One batch: the blocks of every edge, and the CPU time of processing alone."""
 
     blocks: dict[Edge, list[list[Pair]]] = field(default_factory=dict)
     process_s: dict[str, float] = field(default_factory=dict)
-    """CPU seconds a record of each operator: its function and the keys of what it sends."""
+    """CPU seconds per record of each operator: its function, and the keys of the records that it
+    sends."""
     records: dict[str, int] = field(default_factory=dict)
 
 
@@ -35,7 +37,7 @@ def source_key_of(text: str) -> str:
 
 
 def flow_of(topology: Topology, lines: Iterable[str]) -> BlockFlow:
-    """Run the operators over one batch in one place; every record is kept with its key."""
+    """Run the operators over one batch in one process; every record is stored with its key."""
     inboxes: dict[Group, list[Pair]] = defaultdict(list)
     for text in lines:
         key = source_key_of(text)

@@ -1,7 +1,7 @@
 """A job on logical nodes, driven batch by batch under a placement that the caller changes.
 
-It is the streaming library's own path of a batch (stages, nodes, state, figures) without the
-tables around it: plans come from the caller, and what was measured goes back to it.
+A batch runs through the code of the streaming library (stages, nodes, state, figures) without its
+tables: the caller sets the placement and receives the measurements.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from pyspark.sql import SparkSession
 from ballast.contracts.policy import JobPolicy
 from ballast.streaming import StreamingJob
 from ballast.streaming.batch_figures import BatchFigures, KeyGroup, Link, figures_of_batch
+from ballast.streaming.key_group_state import StateStore
 from ballast.streaming.node_task import BatchWork, NodeReport
 from ballast.streaming.operators import Topology, build_topology
 from ballast.streaming.processor_speed import LEAST, MOST
 from ballast.streaming.routing import Placement, moves_between, node_indexes, taking_turns
 from ballast.streaming.spark_stages import run_stages
-from ballast.streaming.state import StateStore
 from bench.real_jobs.shuffles import NO_SHUFFLES, ShuffleFigures, Watch
 from examples.flights.results import Rows, rows_of
 
 
 @dataclass(frozen=True)
 class RoundFigures:
-    """What a number of batches under one placement used."""
+    """The measurements of a number of batches under one placement."""
 
     records: int
     cpu_ms: dict[KeyGroup, float]
@@ -39,7 +39,8 @@ class RoundFigures:
     payload_bytes: int
     """Serialised records between nodes, as the library counts them."""
     work: float
-    """CPU time in units of a fixed piece of work: what of it is not the processor's speed."""
+    """CPU time in units of a fixed piece of work: without the variation of the processor's
+    speed."""
     spark: ShuffleFigures
 
     @property
@@ -50,14 +51,14 @@ class RoundFigures:
 
 @dataclass(frozen=True)
 class Moved:
-    """What a change of placement moved."""
+    """Key groups and bytes that a change of placement moved."""
 
     key_groups: int
     state_bytes: int
 
 
 class LogicalCluster:
-    """One job with its state and placement. ``batches`` are fed by number, as often as wanted."""
+    """One job with its state and placement. ``batches`` are fed by number and may be repeated."""
 
     def __init__(
         self,
@@ -93,7 +94,7 @@ class LogicalCluster:
         return self._added_up([self._run_batch(numbers)])
 
     def run_round(self, numbers: Sequence[int]) -> RoundFigures:
-        """Run these batches of the input one after another, and add up what they used."""
+        """Run these batches of the input one after another, and add up their measurements."""
         return self._added_up([self._run_batch([number]) for number in numbers])
 
     def _added_up(
@@ -149,7 +150,7 @@ class LogicalCluster:
         return Moved(len(moves), copied)
 
     def results(self) -> dict[str, Rows]:
-        """The rows that the job has to store by now."""
+        """The rows that the job should have stored so far."""
         return rows_of(
             {
                 operator: [self.state.read(node, operator, g) for g, node in enumerate(nodes)]
@@ -159,7 +160,8 @@ class LogicalCluster:
 
 
 def work_of(reports: Sequence[NodeReport]) -> float:
-    """CPU times over the probes around them, with the bounds that the library sets to a probe."""
+    """CPU times divided by the probes around them, with the limits that the library sets to a
+    probe."""
     uses = [use for report in reports for use in report.groups.values()]
     probes = sorted(use.probe_ns for use in uses)
     usual = probes[len(probes) // 2] if probes else 0

@@ -1,4 +1,4 @@
-"""The methods: ours, ALBIC, COLA and no plan. Each is a step from a problem to the next one."""
+"""The methods: Ballast, ALBIC, COLA and no plan. Each is a step from a problem to an assignment."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Step = Callable[[Problem, int], IntArray]
 
 @dataclass(frozen=True)
 class Rules:
-    """What all methods are given; COLA knows no budget."""
+    """The parameters that all methods share; COLA has no budget."""
 
     moves: int = 10
     max_load_distance: float = 10.0
@@ -40,7 +40,7 @@ class Rules:
 
 
 def step_of(method: str, rules: Rules) -> Step:
-    """A fresh planner of that name."""
+    """Return a new planner of that name."""
     makers = {OURS: _ours, ALBIC: _albic, COLA: _cola, NO_PLAN: _no_plan}
     return makers[method](rules)
 
@@ -61,7 +61,7 @@ def _ours(rules: Rules) -> Step:
 
 
 def _albic(rules: Rules) -> Step:
-    """The print collocates one pair a round; the budget has room for more, and it is given it."""
+    """The paper collocates one pair a round; the budget allows more pairs, and ALBIC may use it."""
 
     def step(problem: Problem, seed: int) -> IntArray:
         mean = float(problem.load.sum() / problem.capacity.sum())

@@ -1,4 +1,4 @@
-"""What the tables cannot say by themselves; part of the page in docs/."""
+"""Text of the page in docs/ that explains the tables."""
 
 NOTES = """\
 **Why the load index differs from the print.** In Real Job 2 everything can be collocated, so its

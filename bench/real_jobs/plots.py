@@ -1,4 +1,4 @@
-"""Collocation factor, load index, load distance and bytes over the rounds, a row a job."""
+"""Collocation factor, load index, load distance and bytes over the rounds, a row for each job."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PANELS: tuple[tuple[str, Value], ...] = (
 
 
 def draw(runs: Sequence[JobRun], path: Path) -> None:
-    """One row of panels a job, into one SVG file."""
+    """Draw one row of panels for each job into one SVG file."""
     plt = svg_pyplot()
 
     figure, axes = plt.subplots(

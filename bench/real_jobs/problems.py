@@ -1,4 +1,4 @@
-"""From a round's figures to a problem of the solvers, and from an assignment to a placement."""
+"""Converts the figures of a round to a problem, and an assignment to a placement."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from solvers.model.problem import IntArray, Problem
 from solvers.model.traffic_graph import TrafficGraph
 
 MEAN_LOAD = 0.5
-"""Load of an average node in the first round. The machine's nodes are slots without a capacity of
-their own; ALBIC's parameters are in points of a node's capacity, so a capacity has to be chosen."""
+"""Load of an average node in the first round. The nodes are slots without a capacity of their own,
+but ALBIC's parameters are in points of a node's capacity, so one has to be chosen."""
 SCORE_FACTOR = 1.5
-"""What counts as a pair that could be collocated: ALBIC's own default (Algorithm 2)."""
+"""Score above which a pair is worth collocating: ALBIC's own default (Algorithm 2)."""
 
 
 def capacity_of(first: RoundFigures, nodes: int) -> float:
-    """CPU ms a round that a node is taken to have."""
+    """CPU ms per round that a node can use by definition."""
     return first.cpu_s * 1000 / nodes / MEAN_LOAD
 
 
@@ -33,7 +33,7 @@ def problem_of(
     figures: RoundFigures,
     capacity_ms: float,
 ) -> Problem:
-    """Loads are CPU ms a round, rates are records a round."""
+    """Make a problem; loads are CPU ms per round, rates are records per round."""
     groups = topology.all_key_groups
     index = {name: k for k, name in enumerate(groups)}
     number = {node: i for i, node in enumerate(node_ids)}
@@ -57,7 +57,7 @@ def problem_of(
 def placement_of(
     topology: Topology, node_ids: tuple[str, ...], assignment: IntArray, version: int
 ) -> Placement:
-    """The other way: key groups are in the topology's order."""
+    """Make a placement of an assignment; key groups are in the topology's order."""
     names = [node_ids[int(i)] for i in assignment]
     nodes: dict[str, tuple[str, ...]] = {}
     start = 0
@@ -68,7 +68,8 @@ def placement_of(
 
 
 def even_placement(topology: Topology, node_ids: tuple[str, ...]) -> Placement:
-    """As many key groups of each operator on every node; each operator begins at another node."""
+    """Place as many key groups of each operator on every node; each operator starts at another
+    node."""
     return Placement(
         0,
         "",
@@ -82,11 +83,11 @@ def even_placement(topology: Topology, node_ids: tuple[str, ...]) -> Placement:
 
 
 def worst_assignment(problem: Problem, per_node: Mapping[str, int], seed: int) -> IntArray:
-    """A level start with as little collocated as possible (5.4).
+    """A level start with as little collocation as possible (5.4).
 
-    Heaviest key group first, each to the least loaded node that has room for its operator and
-    none of its heavy partners: no pair worth collocating is together, and the load is level, so
-    that what the rounds show is collocation alone.
+    The heaviest key group comes first. Each goes to the least loaded node that has room for its
+    operator and none of its heavy partners. So no pair worth collocating is on one node, and the
+    load is level: the rounds then show the effect of collocation alone.
     """
     graph = TrafficGraph.of(problem)
     heavy = heavy_mask(problem, graph, SCORE_FACTOR)

@@ -1,4 +1,4 @@
-"""Tables of what was measured, beside the numbers that the text of [ICDE17, 5.4], prints."""
+"""Tables of the measurements, with the numbers that the text of [ICDE17, 5.4] prints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench.real_jobs.methods import ALBIC, COLA, METHODS, NO_PLAN, OURS, WORDS
 from bench.real_jobs.rounds import JobRound, JobRun
 
 LAST = 3
-"""Rounds at the end whose mean is a method's figure: one round alone has luck in it."""
+"""Rounds at the end whose mean is a method's figure, because one round alone varies by chance."""
 
 PRINTED = {
     "real_job_2": (
@@ -38,18 +38,22 @@ class Ends:
 
 
 def base_of(run: JobRun, of: str) -> float:
-    """What one record used in the first round: every method had the same placement then, so the
-    mean of all of them is its best measurement."""
+    """CPU time of one record in the first round.
+
+    All methods have the same placement in that round, so the mean over all of them is the best
+    estimate.
+    """
     return statistics.mean(getattr(row, of) / row.records for row in run.rounds if row.number == 0)
 
 
 def load_index(run: JobRun, row: JobRound) -> float:
-    """CPU measured a record, in percent of the first round's."""
+    """CPU time per record, in percent of that of the first round."""
     return 100 * row.cpu_s / row.records / base_of(run, "cpu_s")
 
 
 def corrected_index(run: JobRun, row: JobRound) -> float:
-    """The same in units of the probes around it: a slower processor is no load."""
+    """The load index in units of the probes around each key group: without the processor's
+    speed."""
     return 100 * row.work / row.records / base_of(run, "work")
 
 
@@ -70,7 +74,7 @@ def ends(run: JobRun, method: str) -> Ends | None:
 
 
 def summary(runs: Sequence[JobRun]) -> str:
-    """One line a job and method: from the first round to the mean of the last ones."""
+    """A row for each job and method: from the first round to the mean of the last ones."""
     lines = [
         (
             "| job | method | collocation factor, % | load index, % | corrected, % | "
@@ -96,7 +100,7 @@ def title(run: JobRun) -> str:
 
 
 def beside_print(runs: Sequence[JobRun]) -> str:
-    """The printed sentences, in our words, and what was measured here."""
+    """The claims of the paper in other words, and what was measured here."""
     lines = ["| job | printed | here |", "|---|---|---|"]
     lines += [f"| {title(run)} | {PRINTED[run.job]} | {_here(run)} |" for run in runs]
     return "\n".join(lines)
@@ -115,7 +119,7 @@ def _here(run: JobRun) -> str:
 
 
 def by_round(run: JobRun) -> str:
-    """Every round: what each method had."""
+    """The figures of each method in every round."""
     methods = [m for m in METHODS if run.of(m)]
     planners = [m for m in methods if m != NO_PLAN]
     heads = (
@@ -148,7 +152,7 @@ def _cell(row: JobRound | None, text: object) -> str:
 
 
 def serialisation(run: JobRun) -> str:
-    """What sending could cost in the first round at most, beside what collocating saved."""
+    """The most that sending could cost in the first round, and what collocation saved."""
     first = [row for row in run.rounds if row.number == 0]
     cpu_us = 1e6 * statistics.mean(row.cpu_s for row in first)
     sent = statistics.mean(row.sent_records for row in first)

@@ -35,7 +35,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class JobSetting:
-    """How a job is run."""
+    """The parameters of a run."""
 
     nodes: int = 20
     rounds: int = 12
@@ -50,7 +50,7 @@ class JobSetting:
 
 @dataclass(frozen=True)
 class JobRound:
-    """A measured round. ``moves`` and ``moved_bytes`` are what was moved just before it."""
+    """A measured round; ``moves`` and ``moved_bytes`` are those of the plan before it."""
 
     method: str
     number: int
@@ -58,7 +58,7 @@ class JobRound:
     load_distance: float
     """Of the loads that the plan is made from, under the placement of this round."""
     round_distance: float
-    """Of this round's CPU times alone: what the machine did in it is in there."""
+    """Of this round's CPU times alone, disturbances of the machine included."""
     cpu_s: float
     work: float
     records: int
@@ -98,7 +98,7 @@ class JobRun:
 
 
 def cut_batches(lines: Sequence[str], size: int, folder: Path) -> list[Path]:
-    """The input as files of equally many lines, in order; what is left over is not fed."""
+    """Cut the input into files of equally many lines, in order; the rest is not used."""
     folder.mkdir(parents=True)
     paths = []
     for number in range(len(lines) // size):
@@ -109,7 +109,7 @@ def cut_batches(lines: Sequence[str], size: int, folder: Path) -> list[Path]:
 
 
 def numbers_of(round_number: int, per_round: int, batches: int) -> list[int]:
-    """Which batches a round replays: on through the year, and again from its beginning."""
+    """The batches that a round replays: the next ones of the year, and again from its beginning."""
     first = round_number * per_round
     return [(first + i) % batches for i in range(per_round)]
 
@@ -123,7 +123,8 @@ def run_job(
     folder: Path,
     say: Say,
 ) -> JobRun:
-    """Warm up over the whole input, take the worst start, and let every method go from there."""
+    """Run the whole input once, start from the worst placement, and run the rounds of every
+    method."""
     batches = cut_batches(lines, setting.batch_records, folder / "input")
     start, year, problem = _worst_start(spark, job, setting, folder, batches)
     say(f"{job.job}: {len(batches)} batches of {setting.batch_records} lines, warmed up")
@@ -132,7 +133,7 @@ def run_job(
         for method in setting.methods
     ]
     for number in range(setting.rounds + 1):
-        # Another method is first each round: none is always measured beside the same neighbours.
+        # Another method comes first in each round, so that none always follows the same one.
         first = number % len(lanes)
         for lane in lanes[first:] + lanes[:first]:
             if lane.is_due(number):
@@ -162,7 +163,7 @@ def _worst_start(
     node_ids = tuple(node.id for node in policy.nodes)
     placement = even_placement(topology, node_ids)
     cluster = LogicalCluster(spark, job, policy, folder / "start", batches, placement)
-    # State of the whole input first: it would else grow from round to round, and load with it.
+    # The whole input is processed first. Otherwise state, and load with it, would grow by round.
     year = cluster.run_at_once(range(len(batches)))
     problem = problem_of(topology, placement, node_ids, year, capacity_of(year, setting.nodes))
     per_node = dict.fromkeys(topology.ids, KEY_GROUPS_PER_NODE)
@@ -172,7 +173,7 @@ def _worst_start(
 
 
 class _Lane:
-    """One method's own cluster, going from round to round."""
+    """The cluster of one method, which goes from round to round."""
 
     def __init__(
         self,
@@ -183,18 +184,19 @@ class _Lane:
         year: RoundFigures,
     ) -> None:
         self.method, self.cluster, self.step, self.setting = method, cluster, step, setting
-        # The pass that filled the state had nothing collocated either, and so is a measurement.
+        # Nothing was collocated in the pass that filled the state either, so it is a measurement.
         self.period = deque([year], maxlen=setting.period)
         self.capacity_ms: float | None = None
         self.moved = Moved(0, 0)
         self.history: list[JobRound] = []
 
     def is_due(self, number: int) -> bool:
-        """COLA moves nearly everything in each round: a few of them say all there is."""
+        """Whether a round is run: COLA moves nearly everything in each round, so a few rounds are
+        enough."""
         return self.method != COLA or number <= self.setting.cola_rounds
 
     def play(self, number: int) -> JobRound:
-        """Measure a round, store its results, and plan and move for the next."""
+        """Measure a round, store its results, then plan and move for the next round."""
         cluster, setting = self.cluster, self.setting
         numbers = numbers_of(number, setting.batches_per_round, len(cluster.batches))
         figures = cluster.run_round(numbers)
@@ -224,7 +226,8 @@ class _Lane:
         return self.cluster.folder / "results.sqlite"
 
     def check(self) -> tuple[str, bool]:
-        """Are the stored sums those of all that was fed, warm-up and every round?"""
+        """Whether the stored sums are those of the whole input, warm-up and every round
+        included."""
         files = [
             (self.cluster.batches[number].read_text(), times)
             for number, times in sorted(self.cluster.fed.items())
@@ -235,9 +238,9 @@ class _Lane:
 
 
 def over_period(before: Sequence[RoundFigures], now: RoundFigures) -> RoundFigures:
-    """This round with the CPU times that the whole period had for as many records.
+    """This round with the CPU time per record of the whole period.
 
-    On a shared machine one round's CPU times of a key group are off by a tenth and more.
+    On a shared machine the CPU times of a key group in one round are off by a tenth and more.
     """
     whole = [*before, now]
     records = sum(figures.records for figures in whole)
@@ -278,14 +281,14 @@ def _row(
 
 
 def heavy_share(problem: Problem) -> float:
-    """Percent of the traffic that is on pairs which ALBIC's score would collocate."""
+    """Percent of the traffic on pairs which ALBIC's score would collocate."""
     graph = TrafficGraph.of(problem)
     heavy = heavy_mask(problem, graph, SCORE_FACTOR)
     return 100.0 * float(graph.rate_out[heavy].sum()) / graph.total_rate
 
 
 def shown(row: JobRound) -> str:
-    """A line of progress."""
+    """Return a line of progress."""
     return (
         f"{row.method:9} round {row.number:2}: collocation {row.collocation:5.1f} %, CPU "
         f"{row.cpu_s:.2f} s, load distance {row.load_distance:5.1f} %, between nodes "

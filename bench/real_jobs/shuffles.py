@@ -1,4 +1,4 @@
-"""What Spark itself says of a batch: bytes its shuffles wrote, and CPU time of its executors."""
+"""Figures of Spark about a batch: bytes that its shuffles wrote, and CPU time of its executors."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class ShuffleFigures:
     """Bytes as Spark wrote them, compressed. The nodes' reports travel with the records."""
 
     source_bytes: int
-    """From the source to the nodes of the first operator: no placement saves these."""
+    """From the source to the nodes of the first operator; no placement saves these bytes."""
     between_bytes: int
     """By all later shuffles, from nodes to nodes."""
     executor_cpu_s: float
-    """Of the JVM's task threads: reading, shuffling, handing rows to Python and back."""
+    """Of the JVM's task threads: reading, shuffling, and passing rows to Python and back."""
 
     def plus(self, other: ShuffleFigures) -> ShuffleFigures:
         return ShuffleFigures(
@@ -48,7 +48,8 @@ NO_SHUFFLES = ShuffleFigures(0, 0, 0.0)
 
 
 def summed(stages: Sequence[StageFigures]) -> ShuffleFigures:
-    """A batch is one Spark job; its first stage reads the source, the others are the nodes'."""
+    """Add up the stages of a batch: its first stage reads the source, the others belong to the
+    nodes."""
     first, *later = sorted(stages, key=lambda stage: stage.stage_id)
     return ShuffleFigures(
         first.shuffle_write_bytes,
@@ -58,9 +59,9 @@ def summed(stages: Sequence[StageFigures]) -> ShuffleFigures:
 
 
 class Watch:
-    """Reads the figures of the jobs that run in the block; used once.
+    """Read the figures of the jobs that run in the block; used once.
 
-    The group's name is its own: one that a watch had before would bring back that one's jobs.
+    The name of the job group is unique: a group that was used before would return its old jobs.
     """
 
     def __init__(self, spark: SparkSession, name: str) -> None:
@@ -86,7 +87,7 @@ class Watch:
         return summed(self.stages)
 
     def _check_none_is_lost(self, jobs: Sequence[int], stages: int) -> None:
-        """Every stage without figures was skipped, as its job reports."""
+        """Check that every stage without figures was skipped, as its job reports."""
         store = self.context._jsc.sc().statusStore()
         end = time.monotonic() + PATIENCE_S
         skipped = -1
@@ -100,7 +101,7 @@ class Watch:
         )
 
     def _stage(self, stage_id: int) -> StageFigures | None:
-        """Spark counts behind the work: a stage's figures are final when it is complete.
+        """The figures of a stage, once it is complete: Spark adds them up with a delay.
 
         None for a stage that was skipped, because an earlier job had done its work.
         """
@@ -112,7 +113,7 @@ class Watch:
             except Py4JJavaError as error:
                 if NO_SUCH not in str(error.java_exception):
                     raise
-                # Spark forgets stages that ended first first, and takes a skipped one to have
+                # Spark removes the stages that ended first, and treats a skipped one as having
                 # ended before all others. Whether it was one is checked against the jobs.
                 return None
             status = str(found.status())

@@ -1,4 +1,4 @@
-"""Ours beside the peers on the rebalance problem: one run, one table, equal wall time.
+"""Compares Ballast with its peers on the rebalance problem: one run, one table, equal wall time.
 
-``python -m bench.rebalance --help`` says how; bench/README.md says what is compared and how fairly.
+``python -m bench.rebalance --help`` lists the options; bench/README.md describes the comparison.
 """

@@ -1,4 +1,4 @@
-"""Compares ours with the peers, cell by cell, and prints the table with a verdict per cell.
+"""Compares Ballast with its peers, cell by cell, and prints the table with a verdict per cell.
 
     python -m bench.rebalance                    ten cells, 1 s, 3 seeds (make bench-rebalance)
     python -m bench.rebalance --full --resume    peers also at 20 s, 5 seeds, large instances
@@ -46,12 +46,12 @@ LIMIT_S = 1.0
 LONG_LIMIT_S = 20.0
 LARGE_LIMIT_S = 15.0
 CURVE_LIMITS_S = (0.25, 5.0, LONG_LIMIT_S)
-"""Further limits for ours, on the first instance of a cell, for the plots alone."""
+"""Further time limits for Ballast, on the first instance of a cell, for the plots alone."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is run: which cells, how many instances of each, and for how long."""
+    """The parameters of a run: the cells, the number of instances of each, and the time limits."""
 
     cells: tuple[Cell, ...]
     peers: tuple[Peer, ...]
@@ -77,7 +77,8 @@ class Comparison:
 
 
 class Journal:
-    """Outcomes on disk, one file a peer and instance, so that an interruption loses one run."""
+    """Outcomes on disk, one file for each peer and instance, so that an interruption loses one
+    run."""
 
     def __init__(self, folder: Path, *, resume: bool) -> None:
         self.folder = folder
@@ -122,7 +123,8 @@ def run_cell(plan: Comparison, cell: Cell, journal: Journal) -> list[PeerOutcome
 
 
 def _side_by_side(peers: Sequence[Peer]) -> list[list[Peer]]:
-    """Peers that use one core run together where there are enough cores; all others alone."""
+    """Run peers that use one core at the same time if there are enough cores, and all others
+    alone."""
     single = [peer for peer in peers if peer.cores == 1]
     groups = [[peer] for peer in peers if peer.cores > 1]
     together = max(1, min(2, os.cpu_count() or 1))

@@ -1,8 +1,8 @@
 """The instances of the comparison: ten cells, and the large ones beyond them.
 
-(1-3) log-normal loads on random nodes; (4-7) the generator of [ICDE17, 5.1], with 20 key
-groups a node; (8) nodes of capacity 0.5 to 4; (9) the same with three resources; (10) a budget in
-bytes, where bytes and load are correlated.
+(1-3) log-normal loads on random nodes; (4-7) the generator of [ICDE17, 5.1], with 20 key groups per
+node; (8) nodes of capacity 0.5 to 4; (9) the same with three resources; (10) a budget in bytes,
+where bytes and load are correlated.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MEDIAN_BYTES = 10_000_000
 
 @dataclass(frozen=True)
 class Cell:
-    """A kind of instance; ``make(seed)`` draws one of it."""
+    """A kind of instance; ``make(seed)`` draws an instance."""
 
     name: str
     words: str
@@ -35,7 +35,8 @@ class Cell:
     nodes: int
 
     def draw(self, seed_base: int, index: int) -> tuple[Instance, int]:
-        """The index-th instance under a seed base, and the seed that it and the solvers get."""
+        """Return the index-th instance under a seed base, and its seed, which the solvers use as
+        well."""
         name = int.from_bytes(self.name.encode(), "big")
         entropy = [seed_base, name, index]
         seed = int(np.random.SeedSequence(entropy).generate_state(1)[0]) % 2**31
@@ -81,7 +82,7 @@ def icde17_cell(name: str, nodes: int, varies: float, moves: int) -> Cell:
 
 
 def bytes_cell(name: str, key_groups: int, nodes: int, share: float) -> Cell:
-    """The budget is a share of all bytes, and nothing limits the number of moves."""
+    """A cell whose budget is a share of all bytes, without a limit on the number of moves."""
 
     def make(seed: int) -> Instance:
         rng = np.random.default_rng(seed)
@@ -101,7 +102,7 @@ def bytes_cell(name: str, key_groups: int, nodes: int, share: float) -> Cell:
 
 
 def place_by_capacity(rng: np.random.Generator, capacity: FloatArray, key_groups: int) -> IntArray:
-    """Random nodes, a large one the more often: a cluster that was placed by size once."""
+    """Random nodes, chosen in proportion to their capacity."""
     current = rng.choice(len(capacity), size=key_groups, p=capacity / capacity.sum())
     return np.asarray(current, dtype=np.int64)
 
@@ -109,10 +110,10 @@ def place_by_capacity(rng: np.random.Generator, capacity: FloatArray, key_groups
 def icde17_loads(
     rng: np.random.Generator, nodes: int, per_node: int, varies: float
 ) -> tuple[IntArray, FloatArray]:
-    """Current node [G] and load [G] as section 5.1 draws them.
+    """Return the current node [G] and the load [G] as section 5.1 draws them.
 
-    The same number of key groups a node, each at the mean +-5 %. Of 20 % of the nodes, half lose
-    and half gain 0.5 x varies of their load, through a random half of their key groups.
+    Each node has the same number of key groups, with loads of the mean +-5 %. Of 20 % of the nodes,
+    half lose and half gain 0.5 x varies of their load, through a random half of their key groups.
     """
     current = np.repeat(np.arange(nodes), per_node)
     load = rng.uniform(0.95, 1.05, nodes * per_node)
@@ -176,7 +177,7 @@ BY_NAME = {cell.name: cell for cell in (*TEN_CELLS, *LARGE_CELLS)}
 
 
 def problem_of(instance: Instance) -> tuple[Problem, Budget]:
-    """The instance as our solvers take it."""
+    """Return the instance as a problem of the solvers."""
     groups, nodes = instance.n_key_groups, instance.n_nodes
     resources = ("cpu", "memory", "network")[: instance.load.shape[1]]
     problem = Problem(

@@ -1,7 +1,8 @@
 """The peers' own Python environments, made from the locks in bench/requirements.
 
-OR-Tools cannot share a process with HiGHS, and Meta's rebalancer needs Python 3.12: both live
-beside the project's environment and are no dependency of it. PuLP's two solvers run in ours.
+OR-Tools cannot share a process with HiGHS, and Meta's rebalancer needs Python 3.12. Both have
+environments of their own and are no dependencies of the project. PuLP's two solvers run in the
+project's environment.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class PeerEnvironment:
         return stamp.exists() and stamp.read_text(encoding="utf-8") == self._digest()
 
     def make(self) -> None:
-        """Make it unless it is there as locked."""
+        """Create the environment unless it exists as locked."""
         if self.is_whole():
             return
         print(f"bench: making the environment of {self.name} (Python {self.python})", flush=True)
@@ -60,7 +61,8 @@ class PeerEnvironment:
         return hashlib.sha256(self.lock.read_bytes()).hexdigest()
 
     def _python(self) -> str:
-        """A Python of this version on this machine, else its number: uv may download one."""
+        """Return a Python of this version on this machine, or its number: uv may then download
+        one."""
         for candidate in self._candidates():
             if _version_of(candidate) == self.python:
                 return candidate
@@ -69,7 +71,7 @@ class PeerEnvironment:
     def _candidates(self) -> list[str]:
         named = os.environ.get(f"PYTHON{self.python.replace('.', '')}")
         on_path = shutil.which(f"python{self.python}")
-        # A pyenv shim on the PATH fails unless that version was chosen; the versions work.
+        # A pyenv shim on the PATH fails unless that version is selected; its real paths work.
         pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
         built = sorted(pyenv.glob(f"{self.python}*/bin/python{self.python}"), reverse=True)
         found = [named, sys.executable, on_path, *map(str, built)]

@@ -19,7 +19,7 @@ from solvers.model.budget import Budget
 from solvers.model.noise import LoadNoise
 from solvers.model.problem import IntArray, Problem
 from solvers.model.stop import Stop
-from solvers.noise.load_distance import next_load_distance
+from solvers.noise.load_distance_distribution import next_load_distance
 from solvers.rebalance.fewest_moves import FewestMovesParams, tolerance_of
 from solvers.rebalance.fewest_moves_search import Goal, lower, undo_needless
 from solvers.rebalance.noise_potential import NodeTerms, NoisyPlacement
@@ -36,7 +36,7 @@ BISECTIONS = 7
 
 @dataclass(frozen=True, eq=False)
 class NoisyInstance:
-    """A problem with noise, and its plan of the least load distance."""
+    """A problem with noise, and its plan with the least load distance."""
 
     problem: Problem
     exact: IntArray
@@ -82,12 +82,13 @@ def _fewest(of: NoisyInstance, tolerance: float) -> IntArray:
 
 
 def _taken_back(of: NoisyInstance) -> IntArray:
-    """The best plan without moves that do not matter, as a filter behind the solver would do it."""
+    """Take back moves of the best plan that make no difference, as a filter after a solver
+    would."""
     return _searched(of, of.exact, undo_needless)
 
 
 def _forward(of: NoisyInstance) -> IntArray:
-    """Moves from the current placement until it is level enough."""
+    """Make moves from the current placement until it is level enough."""
     return _searched(of, of.problem.current, lambda at, over: lower(at, Goal(), over))
 
 
@@ -102,7 +103,7 @@ def _searched(
 
 
 def _smaller_budget(of: NoisyInstance) -> IntArray:
-    """The least budget of moves with which the search is level enough, by bisection."""
+    """Find the least budget of moves with which the search is level enough, by bisection."""
     low, high = 0, int((of.exact != of.problem.current).sum())
     found = of.exact
     for _ in range(BISECTIONS):
@@ -130,7 +131,7 @@ METHODS: dict[str, Callable[[NoisyInstance], IntArray]] = {
 
 
 def row_of(name: str, instances: Sequence[NoisyInstance]) -> str:
-    """A row of the table: means over the instances."""
+    """Return a row of the table: means over the instances."""
     figures = []
     for of in instances:
         plan = METHODS[name](of)

@@ -1,9 +1,9 @@
-"""How long a fresh `ballast solve` of 400 key groups takes beyond its --seconds: median of five.
+"""Seconds that a new `ballast solve` of 400 key groups takes beyond its --seconds: median of five.
 
     python -m bench.rebalance.fresh_process [--runs 5] [--seconds 1]
 
-Exit 1 above three seconds. Nothing is warmed up but what an earlier run leaves on disk anyway;
-``--cold`` prints the first run apart, which may still have caches to write.
+Exit 1 above three seconds. Only the caches on disk of an earlier run are warm. ``--cold`` prints
+the first run separately, which may still have caches to write.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SIZE = ("--key-groups", "400", "--nodes", "20", "--moves", "20")
 
 
 def seconds_beyond(folder: Path, index: int, seconds: float) -> float:
-    """Wall time of one process, start to exit, less what it was given to search."""
+    """Wall time of one process from start to exit, minus its time limit."""
     ballast = Path(sys.executable).parent / "ballast"
     out = folder / f"out-{index}"
     limits = ["--method", "auto", "--seconds", f"{seconds:g}", "--seed", str(index)]

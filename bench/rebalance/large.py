@@ -1,11 +1,11 @@
-"""Ours on 1,000,000 key groups and 10,000 nodes: load distance, bound, seconds, peak memory.
+"""Ballast on 1,000,000 key groups and 10,000 nodes: load distance, bound, seconds, peak memory.
 
     python -m bench.rebalance.large [--runs 3] [--seconds 13] [--only 1%] [--scale 0.01] [--growth]
 
-Each run is a process of its own and may take 15 s in all; the search is told to stop at 13, for
-what it does last takes its time on a busy machine. Exit 1 where a requirement is not met.
-``--scale`` shrinks all instances, for trying the program out; ``--growth`` adds the time to within
-2 % of the best found, from 1e4 to 1e6 key groups.
+Each run is a process of its own and may take 15 s in all. The search has a limit of 13 s, because
+its last steps take longer on a busy machine. Exit 1 where a requirement is not met. ``--scale``
+shrinks all instances, for trying the program out; ``--growth`` adds the time to within 2 % of the
+best found, from 1e4 to 1e6 key groups.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ KILL_S = 180.0
 
 @dataclass(frozen=True)
 class LargeRun:
-    """One solve in a fresh process. ``peak_bytes`` is the process's, numpy and all."""
+    """One solve in a new process; ``peak_bytes`` is the memory of the whole process."""
 
     load_distance: float
     bound: float
@@ -51,7 +51,7 @@ class LargeRun:
 
 @dataclass(frozen=True)
 class Requirement:
-    """An instance, and what the issue asks of the median run."""
+    """An instance, and the figures that the median run has to reach."""
 
     name: str
     share: float
@@ -90,13 +90,14 @@ REQUIREMENTS = (
 
 
 def within_seconds(trace: Sequence[tuple[float, str, float]], final: float, total: float) -> float:
-    """When the trace first came within 2 % of the best found (or 1e-6 points of it)."""
+    """The time at which the trace first came within 2 % of the best found (or 1e-6 points of
+    it)."""
     near = [s for s, _, distance in trace if distance <= WITHIN * final + 1e-6]
     return min(near, default=total)
 
 
 def solve_once(cell: Cell, seed_base: int, index: int, seconds: float) -> LargeRun:
-    """Draw, solve and verify in this process; the clock runs around the solve alone."""
+    """Draw, solve and verify in this process; only the solve is timed."""
     from solvers.model.stop import Stop
     from solvers.rebalance.solve import solve
     from solvers.verify.assignment import verify
@@ -107,7 +108,7 @@ def solve_once(cell: Cell, seed_base: int, index: int, seconds: float) -> LargeR
     began = time.monotonic()
     result = solve(problem, budget, Stop(seconds), seed=seed)
     took = time.monotonic() - began
-    # Before verifying: the verifier's own lists are not what a plan costs.
+    # Read before verifying, because the memory of the verifier is no cost of a plan.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     nodes = [problem.node_ids[i] for i in result.assignment.tolist()]
     broken = verify(problem, budget, (problem.key_group_ids, nodes), result.to_dict())
@@ -124,7 +125,7 @@ def solve_once(cell: Cell, seed_base: int, index: int, seconds: float) -> LargeR
 
 
 def run_apart(arguments: Sequence[str]) -> LargeRun:
-    """The same program in a child process, so that peak memory is that of one solve."""
+    """Run the program in a child process, so that peak memory is that of one solve."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.rebalance.large", "--child", *arguments],
         cwd=ROOT,
@@ -137,7 +138,7 @@ def run_apart(arguments: Sequence[str]) -> LargeRun:
 
 
 def measure(requirement: Requirement, args: argparse.Namespace) -> bool:
-    """Print a line a run and the medians; is the requirement met?"""
+    """Print a line for each run and the medians; return whether the requirement is met."""
     runs = [_child(requirement.name, index, args, args.scale) for index in range(args.runs)]
     for index, run in enumerate(runs):
         _print_progress(f"{requirement.name} [{index + 1}/{args.runs}]", run)
@@ -159,7 +160,7 @@ def measure(requirement: Requirement, args: argparse.Namespace) -> bool:
 
 
 def growth(args: argparse.Namespace) -> bool:
-    """Does the time to within 2 % grow no faster than n log n, by more than a factor of 2?"""
+    """Whether the time to within 2 % grows no faster than n log n, by more than a factor of 2."""
     times: dict[int, float] = {}
     for size in GROWTH_SIZES:
         runs = [_child("1%", index, args, size / GROUPS) for index in range(args.runs)]

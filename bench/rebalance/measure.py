@@ -1,7 +1,7 @@
-"""Runs one peer on one instance in a process of its own, and judges what it hands back.
+"""Runs one peer on one instance in a process of its own, and judges its plan.
 
-Every plan goes through the same two checks: the verifier (rules and budget) and the load distance
-recomputed from the assignment. A plan that breaks a rule counts as failed, whatever it claims.
+Every plan goes through the same two checks: the verifier (rules and budget), and the load distance
+recomputed from the assignment. A plan that breaks a rule counts as failed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from solvers.verify.assignment import verify
 
 KILL_FACTOR = 3.0
 KILL_GRACE_S = 10.0
-"""A peer that still runs after this many times its limit, and the grace, is killed."""
+"""A peer that still runs after this multiple of its limit, and the grace period, is killed."""
 POLL_S = 0.02
 
 OURS = "ours"
@@ -42,7 +42,7 @@ BROKEN = "broken"
 
 @dataclass(frozen=True)
 class Peer:
-    """A competitor: the Python that runs it, its program, and what it may run beside."""
+    """A competitor: the Python that runs it, its program, and whether it may run beside others."""
 
     name: str
     words: str
@@ -50,7 +50,7 @@ class Peer:
     program: tuple[str, ...]
     cores: int = 1
     at_any_size: bool = True
-    is_any_time: bool = True  # worth a second, longer limit
+    is_any_time: bool = True  # is also run with a second, longer limit
 
     def command(
         self, instance: Path, folder: Path, limits: Sequence[float], seed: int
@@ -99,7 +99,8 @@ PEERS: tuple[Peer, ...] = (
 
 @dataclass(frozen=True)
 class PeerOutcome:
-    """One peer on one instance within one limit; ``load_distance`` is NaN without a plan."""
+    """The result of one peer on one instance within one limit; ``load_distance`` is NaN without a
+    plan."""
 
     peer: str
     cell: str
@@ -118,7 +119,7 @@ class PeerOutcome:
 
     @property
     def figure(self) -> float:
-        """The load distance by which it is ranked: no plan is worse than any."""
+        """The load distance by which it is ranked; no plan ranks below any plan."""
         return math.inf if math.isnan(self.load_distance) else self.load_distance
 
     def to_dict(self) -> dict[str, Any]:
@@ -141,7 +142,7 @@ class PeerOutcome:
 
 @dataclass(frozen=True)
 class PeerTask:
-    """An instance that is to be given to peers."""
+    """An instance for peers to solve."""
 
     cell: str
     index: int
@@ -152,7 +153,7 @@ class PeerTask:
 def measure(
     peers: Sequence[Peer], task: PeerTask, limits: Mapping[str, Sequence[float]], build_s: float
 ) -> list[PeerOutcome]:
-    """Run the peers at the same time (one core each) or a single one, and judge their answers."""
+    """Run the peers at the same time (one core each), or a single one, and judge their answers."""
     with tempfile.TemporaryDirectory(prefix="ballast-bench-") as work:
         path = Path(work) / "instance.npz"
         task.instance.save(path)
@@ -166,7 +167,7 @@ def measure(
 
 
 class _PeerRun:
-    """One child process, and its deadlines: one for building the model, one for the solves."""
+    """One child process with its deadlines: one for building the model, one for the solves."""
 
     def __init__(
         self,
@@ -241,7 +242,7 @@ def no_outcome(
 def judge(
     peer: str, task: PeerTask, limit: float, answer: Answer, problem: Problem, budget: Budget
 ) -> PeerOutcome:
-    """The same evaluation for everyone."""
+    """Evaluate a plan in the same way for every peer."""
     if answer.assignment is None:
         return no_outcome(peer, task, limit, NO_PLAN, answer.note, _before(problem))
     broken = _violations(problem, budget, answer)
@@ -267,7 +268,7 @@ def judge(
 
 
 def _violations(problem: Problem, budget: Budget, answer: Answer) -> list[str]:
-    """Rules and budget. A plan that is worse than the start is a bad plan, but no broken one."""
+    """Violations of rules and budget. A plan that is worse than the start breaks no rule."""
     assert answer.assignment is not None
     if not bool(((answer.assignment >= 0) & (answer.assignment < problem.n_nodes)).all()):
         return ["assignment: a node that does not exist"]

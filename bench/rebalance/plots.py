@@ -1,4 +1,4 @@
-"""Quality over time: for each cell, the load distance that each peer had after so many seconds."""
+"""Quality over time: for each cell, the load distance of each peer after so many seconds."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ COLOURS = {
     "cbc": "#e7298a",
 }
 FLOOR = 1e-5
-"""Percent: what is drawn for a perfect balance on a logarithmic axis."""
+"""Percent that is drawn for a perfect balance on a logarithmic axis."""
 
 
 def curve(rows: Sequence[PeerOutcome]) -> list[TracePoint]:
-    """Best so far over time, from the traces and the verified ends of one peer's runs.
+    """The best so far over time, from the traces and the verified ends of a peer's runs.
 
-    A trace is as the solver reports it; the ends are verified figures.
+    Traces are as the solver reports them; the ends are verified figures.
     """
     points: list[TracePoint] = []
     for row in rows:
@@ -84,7 +84,7 @@ def _panel(axis: object, cell: Cell, outcomes: Sequence[PeerOutcome]) -> None:
                 label=peer.name,
                 color=COLOURS[peer.name],
                 linewidth=2.0 if peer.name == OURS else 1.2,
-                # A peer that tells nothing on its way has its end alone: a point must be seen.
+                # A peer without a trace has its end alone, so a marker is needed.
                 marker="o",
                 markersize=3.5,
                 markevery=[len(points) - 1],

@@ -1,4 +1,4 @@
-"""From outcomes to the table: medians over the seeds, a verdict per cell, Markdown."""
+"""Makes the table of outcomes: medians over the seeds, a verdict per cell, Markdown."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from bench.rebalance.measure import OK, OURS, PeerOutcome
 
 RELATIVE_TOLERANCE = 0.01
 ABSOLUTE_TOLERANCE = 0.001
-"""A peer is better than ours only by more than 1 % of its figure or 0.001 points, the larger."""
+"""A peer is better than Ballast only by more than 1 % of its figure or 0.001 points, the larger."""
 TIE = 1e-5
-"""Percentage points within which two solvers' floating-point figures are the same plan quality."""
+"""Percentage points within which the figures of two solvers count as equal."""
 LATE_FACTOR = 1.25
 LATE_GRACE_S = 0.1
-"""Ours may overrun its limit by this much (Meta's does as well) before its figure is void."""
+"""Ballast may overrun its limit by this much (as Meta's rebalancer does) before its figure is
+void."""
 CELLS_AT_LEAST = 0.9
-"""Share of the cells in which ours, at its short limit, must match every peer at the long one."""
+"""Share of the cells in which Ballast, at its short limit, must match every peer at the long
+one."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """The median of a peer's load distances in a cell; infinite where most runs gave no plan."""
+    """The median of a peer's load distances in a cell; infinite if most runs gave no plan."""
 
     peer: str
     limit: float
@@ -42,11 +44,11 @@ class Figure:
 
 @dataclass(frozen=True)
 class CellVerdict:
-    """Whether no peer is better than ours in a cell, and which one is if any."""
+    """Whether no peer is better than Ballast in a cell, and which peer is better."""
 
     cell: str
     better_peers: tuple[str, ...]
-    late_s: float = 0.0  # what ours took, where that is more than it may
+    late_s: float = 0.0  # seconds of Ballast, if it overran its limit
 
     @property
     def holds(self) -> bool:
@@ -59,7 +61,7 @@ class CellVerdict:
 
 
 def figures_of(outcomes: Iterable[PeerOutcome]) -> dict[tuple[str, float], Figure]:
-    """A cell's figures by peer and limit."""
+    """The figures of a cell by peer and limit."""
     rows: dict[tuple[str, float], list[PeerOutcome]] = {}
     for outcome in outcomes:
         rows.setdefault((outcome.peer, outcome.limit), []).append(outcome)
@@ -71,7 +73,7 @@ def _figure(peer: str, limit: float, rows: Sequence[PeerOutcome]) -> Figure:
     return Figure(
         peer=peer,
         limit=limit,
-        # The higher of the two middle runs: half of the runs without a plan is no plan.
+        # The larger of the two middle runs: if half of the runs have no plan, the median has none.
         median=statistics.median_high([row.figure for row in rows]),
         seconds=statistics.median(row.seconds for row in rows),
         runs=len(rows),
@@ -81,14 +83,14 @@ def _figure(peer: str, limit: float, rows: Sequence[PeerOutcome]) -> Figure:
 
 
 def is_better(peer: float, ours: float) -> bool:
-    """Is the peer's figure better than ours by more than the tolerance allows?"""
+    """Whether the peer's figure is better than that of Ballast by more than the tolerance."""
     if math.isinf(peer):
         return False
     return ours > peer + max(RELATIVE_TOLERANCE * peer, ABSOLUTE_TOLERANCE)
 
 
 def verdict(cell: str, figures: dict[tuple[str, float], Figure], limit: float) -> CellVerdict:
-    """At equal wall time, with the tolerance."""
+    """Compare at equal wall time, with the tolerance."""
     ours = figures[OURS, limit].median
     better = [
         peer
@@ -105,7 +107,7 @@ def _late_s(ours: Figure) -> float:
 def late_verdict(
     cell: str, figures: dict[tuple[str, float], Figure], limit: float, long_limit: float
 ) -> CellVerdict:
-    """Ours at the short limit against every peer at the long one, without tolerance."""
+    """Compare Ballast at the short limit with every peer at the long one, without tolerance."""
     ours = figures[OURS, limit].median
     better = [
         peer
@@ -132,7 +134,8 @@ def markdown(
     verdicts: Sequence[Sequence[CellVerdict]],
     titles: Sequence[str],
 ) -> str:
-    """The whole table. ``columns`` are (peer, limit); one column of verdicts per title."""
+    """The whole table; ``columns`` are (peer, limit), with one column of verdicts for each
+    title."""
     heads = ["cell", "instance", "start", "bound"]
     heads += [f"{peer} {limit:g} s" for peer, limit in columns] + list(titles)
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
@@ -142,7 +145,7 @@ def markdown(
         if not rows:
             continue
         figures = figures_of(rows)
-        # Once an instance: the first one has further runs of ours, for the plots.
+        # Once for each instance: the first one has further runs of Ballast, for the plots.
         before = {row.index: row.before for row in rows if not math.isnan(row.before)}
         bounds = {r.index: r.extra.get("bound") for r in rows if (r.peer, r.limit) == ours}
         texts = [cell.name, cell.words]

@@ -1,7 +1,7 @@
-"""Promises and noise of a made-up job: rows of plans.promises and snapshots.noise, and sides.
+"""Promises and noise of a generated job: rows of plans.promises and snapshots.noise, and sides.
 
-The first versions are as an earlier version of Ballast wrote them, without noise; one is made while
-loads have a trend, so that it has no interval. Of the others most are measured inside.
+The first versions are as an earlier version of Ballast wrote them, without noise. One version is
+made while loads have a trend, so that it has no interval. Of the others most are measured inside.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ NODE_SPREAD = 0.06
 
 
 def has_noise(version: int) -> bool:
-    """Whether the version was made when noise was estimated."""
+    """Whether the version was made with an estimate of the noise."""
     return version > OLD_VERSIONS
 
 
 def measured_share(version: int) -> float:
-    """What is measured, as a share of what is expected: now and then outside of the interval."""
+    """The measured value as a share of the expected one; sometimes outside of the interval."""
     if version % 7 == 0:
         return 2.1
     if version % 11 == 0:

@@ -1,11 +1,11 @@
-"""Writes a job with many versions, row for row as the pipeline would, for the page to show.
+"""Writes a job with many versions, with the rows that the pipeline would write.
 
-Loads are others in each version, and each plan moves key groups from the fullest node to the
-emptiest. A job with spare nodes also adds one, drains it two versions later and removes it with
-the next; one with routes has some of its keys elsewhere in every version. Load distances, moves,
-bytes and pauses are computed from the rows, so that a page shows what hangs together; bounds, and
-what was measured (8 % above what was promised), are made up, and so are reasons of scaling. A job
-with promises also has the noise of its loads, and intervals (bench/review_page/promises.py).
+Loads differ between versions, and each plan moves key groups from the fullest node to the emptiest.
+A job with spare nodes also adds one, drains it two versions later and removes it with the next. A
+job with routes routes some of its keys elsewhere in every version. Load distances, moves, bytes and
+pauses are computed from the rows, so that the figures of a page are consistent. Generated are
+bounds, measured figures (8 % above the promised ones) and the reasons of scaling. A job with
+promises also has the noise of its loads, and intervals (bench/review_page/promises.py).
 """
 
 from __future__ import annotations
@@ -52,18 +52,19 @@ PROMISE_TABLES = ("plans.promises", "snapshots.noise")
 
 @dataclass
 class SampleJob:
-    """A job with made-up versions."""
+    """A job with generated versions."""
 
     policy: JobPolicy
     per_version: int
     """Most moves of each plan."""
     seed: int = 1
     drift_by: float = 0.25
-    """How much loads differ from the usual ones, as a log-normal's sigma."""
+    """How much loads differ from their usual values, as the sigma of a log-normal distribution."""
     routes: int = 0
     """Keys that have a route in each version."""
     has_promises: bool = False
-    """Versions promise intervals; else the warehouse is as an earlier version wrote it."""
+    """Whether versions promise intervals; if not, the warehouse is as an earlier version wrote
+    it."""
     states: dict[str, str] = field(init=False)
     """Nodes in use, alive or draining, before the plan that is being made."""
     actions: dict[str, str] = field(init=False)
@@ -98,9 +99,9 @@ class SampleJob:
         return np.array([node.id for node in self.policy.nodes], dtype=object)
 
     def drift(self) -> None:
-        """Another hour of the day."""
-        # Around the usual load: steps on top of each other would end with one key group that is
-        # heavier than all others together, and nothing to move.
+        """Draw the loads of another hour of the day."""
+        # Drawn around the usual load: with steps on top of each other, one key group would become
+        # heavier than all others together, and nothing could be moved.
         self.loads = self.usual * self.random.lognormal(0.0, self.drift_by, self.loads.size)
 
     def scale(self, version: int) -> None:
@@ -116,7 +117,7 @@ class SampleJob:
             self.actions[last] = in_turn
 
     def settle(self, after: Ints) -> None:
-        """The plan is in force."""
+        """Put the plan in force."""
         self.nodes = after
         if self.actions:
             self.states = {n: IN_USE[a] for n, a in self.actions.items() if a in IN_USE}
@@ -129,7 +130,7 @@ class SampleJob:
         return np.array([i for i, node in numbered if states.get(node.id) == ALIVE])
 
     def better(self) -> Ints:
-        """A placement after some moves; every key group moves where there are as many as these."""
+        """Return a placement after some moves; every key group moves if there are as many moves."""
         if self.per_version >= self.nodes.size:
             return (self.nodes + 1) % len(self.policy.nodes)
         after, staying = self.nodes.copy(), self.staying
@@ -148,7 +149,7 @@ class SampleJob:
         return after
 
     def totals(self, nodes: Ints) -> Floats:
-        """Load per node."""
+        """The load of each node."""
         return np.bincount(nodes, weights=self.loads, minlength=len(self.policy.nodes))
 
     def distance(self, nodes: Ints) -> float:
@@ -158,7 +159,8 @@ class SampleJob:
 
 
 def job_policy(job: str, operators: int, key_groups: int, nodes: int, spares: int = 0) -> JobPolicy:
-    """Operators in a chain, each with so many key groups; with spare nodes the job is scaled."""
+    """A policy with operators in a chain, each with this number of key groups; scaled with spare
+    nodes."""
     names = [f"operator-{number}" for number in range(operators)]
     data: dict[str, Any] = {
         "job": job, "window_s": 5, "statistics_period_s": 60,
@@ -177,7 +179,7 @@ def job_policy(job: str, operators: int, key_groups: int, nodes: int, spares: in
 
 
 def write_job(settings: Settings, world: SampleJob, versions: int, fan_out: int = 4) -> None:
-    """Append everything that so many versions of a job leave behind."""
+    """Append the rows that this number of versions of a job leaves."""
     ensure_tables(settings, (*TABLES, *(PROMISE_TABLES if world.has_promises else ())))
     for version in range(1, versions + 1):
         world.drift()
@@ -190,7 +192,7 @@ def write_job(settings: Settings, world: SampleJob, versions: int, fan_out: int 
 
 
 def ids_of(job: str, version: int) -> tuple[str, str, str]:
-    """Run, snapshot and plan of a version."""
+    """The ids of the run, the snapshot and the plan of a version."""
     run_id = f"scheduled__{START + version * BETWEEN:%Y-%m-%dT%H:%M:%S}+00:00"
     snapshot = identity.snapshot_id(job, run_id, ["bench"])
     return run_id, snapshot, identity.plan_id(job, snapshot, f"content of {version}")
@@ -258,7 +260,7 @@ def _key_groups(world: SampleJob, ids: Row, has_noise: bool) -> pa.Table:
 
 
 def _traffic(world: SampleJob, ids: Row, fan_out: int) -> pa.Table:
-    """Each key group sends to some of the next operator."""
+    """Each key group sends to some key groups of the next operator."""
     sizes = [operator.key_groups for operator in world.policy.operators]
     names = sorted(operator.id for operator in world.policy.operators)
     parts = []
@@ -305,7 +307,8 @@ def _routes(world: SampleJob, job: str, plan: str) -> pa.Table:
 
 
 def _due_moves(world: SampleJob) -> int | None:
-    """Key groups that have to leave a draining node; None of a job that is not scaled."""
+    """Number of key groups that have to leave a draining node; None for a job that is not
+    scaled."""
     if not world.actions:
         return None
     return int((~np.isin(world.nodes, world.staying)).sum())
@@ -323,7 +326,7 @@ REASONS = {
         "cpu above 0.85, or below 0.45 for 3 rounds",
     ),
 }
-"""Texts of decisions, as the pipeline writes them; the figures are made up."""
+"""Texts of decisions, as the pipeline writes them, with generated figures."""
 
 
 def _why(world: SampleJob) -> dict[str, str]:
@@ -447,9 +450,9 @@ def _outcomes(
 
 
 def _promises(world: SampleJob, plan: Row, version: int, after: Ints) -> list[Row]:
-    """What a plan promises: its load distance, its pause and the load of each node."""
+    """The promises of a plan: its load distance, its pause and the load of each node."""
     figures = [
-        # Somewhat more than the plan has by the loads of its snapshot: that is what noise does.
+        # More than the load distance by the loads of the snapshot, because noise raises it.
         ("load_distance_pct", "% of mean", plan["load_distance_pct"] + 1.4),
         ("pause_s", "s", plan["pause_s"]),
         *(
@@ -462,7 +465,7 @@ def _promises(world: SampleJob, plan: Row, version: int, after: Ints) -> list[Ro
 
 
 def _compared(outcomes: list[Row], promised: list[Row], version: int) -> list[Row]:
-    """Outcomes with what was promised of them."""
+    """Outcomes with the promises of the same figures."""
     of_figure = {row["figure"]: row for row in promised}
     share = promises.measured_share(version)
     return [

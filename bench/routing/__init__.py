@@ -1,5 +1,4 @@
-"""Routing by key on real flights and on the synthetic setting of [MW16-LOCALITY]: one run, one
-table.
+"""Routing by key on real flights and on the synthetic setting of [MW16-LOCALITY].
 
-``python -m bench.routing --help`` says how; bench/README.md says what is compared and how fairly.
+``python -m bench.routing --help`` lists the options; bench/README.md describes the comparison.
 """

@@ -39,7 +39,7 @@ from solvers.model.amortisation import RECORDS_PER_BYTE
 BENCHMARK = Benchmark("routing", "Routing by key", __doc__)
 PAIRS = (ALL_PAIRS, 10_000, 1_000)
 CURVE_PRICES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""The gate's curve, with all pairs kept; it has the default price in it."""
+"""Prices of the gate's curve, with all pairs kept; the default price is among them."""
 PROCESSES = 2
 SEEDS = 2**31 - 1
 """METIS takes seeds of 31 bits."""
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def measure(
     names: Sequence[str], pairs: Sequence[int], seed: int, processes: int = PROCESSES
 ) -> tuple[list[SeasonOutcome], list[SyntheticCell]]:
-    """A stream and a number of pairs at a time in each process, the longest first."""
+    """Measure one stream with one number of pairs in each process, the longest first."""
     with ProcessPoolExecutor(processes) as pool:
         small = pool.submit(synthetic.cells, seed)
         runs = [
@@ -92,7 +92,7 @@ def _season(name: str, n_pairs: int, seed: int) -> list[SeasonOutcome]:
     return rows
 
 
-# A process reads the flights once for all that it runs on them.
+# A process reads the flights once for all of its runs.
 _flights = functools.cache(flights)
 
 

@@ -1,4 +1,4 @@
-"""The compared methods: where each routes new keys, and how it plans after a period."""
+"""The compared methods: how each routes new keys, and how it plans after a period."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PAPERS_DECAY = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """What a method knows at the end of a period."""
+    """The information that a method has at the end of a period."""
 
     stream: Stream
     statistics: DecayedStatistics
@@ -113,7 +113,7 @@ class Paper(RoutingMethod):
 
 
 class Ours(RoutingMethod):
-    """The sticky search with the best decay and the gate."""
+    """The method of Ballast: the sticky search with the best decay and the gate."""
 
     name = OURS
     starts_offline = True
@@ -172,13 +172,13 @@ class Ours(RoutingMethod):
         return replace(gate, life=gate.life / best.periods)
 
     def _came_into_force(self, before: IntArray, predicted: float) -> None:
-        # Copies, because new keys come later and neither plan knows them.
+        # Copies, because keys that appear later are in neither plan.
         self.before = before.copy()
         self.watched.append(self.world.place.copy())
         self.memory.record_plan(predicted)
 
     def _locality(self, period: StreamPeriod, place: IntArray) -> float:
-        """Return the locality if keys had stayed there and new keys had gone by hash."""
+        """Return the locality if keys had stayed on these servers and new keys had gone by hash."""
         server = np.where(place == NOWHERE, self.world.hashed, place)[period.ids]
         return locality(period.graph, server)
 

@@ -1,4 +1,4 @@
-"""A part of the page in docs/ that no run computes: figures that parameters were set by."""
+"""Part of the page in docs/ that no run computes: the figures by which parameters were chosen."""
 
 NOTES = """\
 **Figures from development.** They were made by an earlier version of the benchmark, and are

@@ -1,4 +1,4 @@
-"""Locality week by week, and what the gate keeps at each price, a panel a stream."""
+"""Locality week by week, and what the gate keeps at each price, a panel for each stream."""
 
 from __future__ import annotations
 

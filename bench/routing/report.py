@@ -1,4 +1,4 @@
-"""From outcomes to Markdown: the tables by pairs kept, the gate's curve, 4.2, and the verdicts."""
+"""Makes Markdown of outcomes: the tables by pairs kept, the gate's curve, 4.2, and the verdicts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def streams_in(outcomes: Sequence[SeasonOutcome]) -> list[str]:
 
 
 def figures(outcomes: Sequence[SeasonOutcome], n_pairs: int) -> str:
-    """A row a method, a column a stream."""
+    """A row for each method, a column for each stream."""
     streams = streams_in(outcomes)
     by_stream = [of_stream(outcomes, name, n_pairs) for name in streams]
     rows = [
@@ -36,7 +36,7 @@ def _figures(row: SeasonOutcome) -> str:
 
 
 def learned(outcomes: Sequence[SeasonOutcome]) -> str:
-    """What ours at the default price learned by its last plan."""
+    """Life and trust that Ballast's method at the default price had learned by its last plan."""
     rows = []
     for name in streams_in(outcomes):
         course = of_stream(outcomes, name, ALL_PAIRS)[OURS].course
@@ -51,7 +51,7 @@ def learned(outcomes: Sequence[SeasonOutcome]) -> str:
 
 
 def curve(outcomes: Sequence[SeasonOutcome]) -> str:
-    """The gate's table: a row a price, a column a stream."""
+    """The table of the gate: a row for each price, a column for each stream."""
     streams = streams_in(outcomes)
     curves = [gate_curve(outcomes, name) for name in streams]
     rows = []

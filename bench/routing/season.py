@@ -1,4 +1,4 @@
-"""All methods serve a stream period by period; each plan uses the periods before it."""
+"""Runs all methods on a stream period by period; each plan uses the periods before it."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ from solvers.model.amortisation import RECORDS_PER_BYTE
 
 SERVERS = 6
 FIRST_WEEK = 5
-"""The first week with a plan; the five weeks before it are for learning."""
+"""The first week with a plan; statistics are collected in the five weeks before it."""
 ALL_PAIRS = 1_000_000
-"""More than a stream of flights has."""
+"""More pairs than a stream of flights has."""
 
 
 @dataclass(frozen=True)
 class SeasonOutcome:
-    """One method on one stream with this many counted pairs. Only ours has a ``price``."""
+    """One method on one stream with this number of counted pairs; only Ballast's has a
+    ``price``."""
 
     stream: str
     n_pairs: int

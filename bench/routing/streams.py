@@ -32,7 +32,7 @@ class StreamPeriod:
     ids: IntArray  # [vertices of the graph]: the numbers of its keys
 
     def statistics(self, n_pairs: int) -> PairStatistics:
-        """Return what instances would have counted with room for this many pairs."""
+        """Return the counts of instances with room for this number of pairs."""
         summary = PairStatistics.empty(n_pairs, KEYS_KEPT)
         keys, graph = self.graph.keys, self.graph
         if n_pairs >= len(graph.edge_weight):  # Nothing is dropped, so the order does not matter.
@@ -47,7 +47,8 @@ class StreamPeriod:
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """A stream whose keys are numbers: first those of the left stage, then of the right one."""
+    """A stream whose keys are numbers: those of the left stage first, then those of the right
+    one."""
 
     name: str
     keys: tuple[bytes, ...]

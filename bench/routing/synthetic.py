@@ -1,7 +1,7 @@
 """[MW16-LOCALITY, 4.2]: keys of 1 to n on n servers, equal in 60, 80 or 100 % of the records.
 
-The paper prints what share of the records its tables keep local (the locality itself), and for
-hashing 1 / n (3.2); its measurements there are of throughput, which needs a cluster and is not
+The paper prints the share of the records that its tables keep local (the locality itself), and 1 /
+n for hashing (3.2). Its measurements there are of throughput, which needs a cluster and is not
 repeated here.
 """
 
@@ -23,9 +23,9 @@ from solvers.model.problem import IntArray
 SERVERS = (1, 2, 3, 4, 5, 6)
 LOCALITIES = (60.0, 80.0, 100.0)
 RECORDS = 20_000
-"""Records to learn from; the same number is served."""
+"""Number of records in the first period; as many follow in the second one."""
 SAMPLING_ERRORS = 4.0
-"""Standard errors that a drawn share may differ from its expectation."""
+"""Standard errors by which a drawn share may differ from its expectation."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class SyntheticCell:
 
 
 def cell(servers: int, locality: float, seed: int) -> SyntheticCell:
-    """Learn from one period and serve another."""
+    """Make a plan from one period, and measure it on another."""
     stream = synthetic(servers, locality, RECORDS, seed)
     learned = stream.periods[0].statistics(RECORDS)
     served = stream.periods[1].graph

@@ -1,4 +1,4 @@
-"""What must hold on the flights, each claim with its figure and its limit."""
+"""The requirements on the flights, each a claim with its figure and its limit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FIRST_TWO, THIRD = tuple(FLIGHTS)[:2], tuple(FLIGHTS)[2]
 def of_stream(
     outcomes: Iterable[SeasonOutcome], stream: str, n_pairs: int
 ) -> dict[str, SeasonOutcome]:
-    """Return outcomes by method; ours at the default price and without the gate."""
+    """Return outcomes by method; Ballast's at the default price and without the gate."""
     return {
         row.method: row
         for row in outcomes

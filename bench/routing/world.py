@@ -13,9 +13,9 @@ NOWHERE = -1
 
 
 class RoutedServers:
-    """State is the number of records that a key has seen. A new key has no place yet.
+    """The server and the state of each key. State is the number of records of a key.
 
-    ``table`` is where the routes in force send a key that is new: by hash, if they do not know it.
+    A new key has no server yet. ``table`` routes new keys; a key without an entry goes by hash.
     """
 
     def __init__(self, stream: Stream, n_servers: int) -> None:

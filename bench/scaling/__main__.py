@@ -1,11 +1,11 @@
-"""Scaling and placing beside what [ICDE17] and [AUTODASP17] and [DODO] print.
+"""Scaling and placing, compared with what [ICDE17], [AUTODASP17] and [DODO] print.
 
     python -m bench.scaling                    everything (make bench-scaling)
     python -m bench.scaling --docs             and write docs/bench-scaling.md with its picture
     python -m bench.scaling --only substreams --seeds 1 --seed-base 1f
 
-Nothing is timed but the command itself: the same seeds print the same figures anywhere.
-Exit 0: every verdict holds; 1: one does not.
+Nothing is timed but the command itself: the same seeds print the same figures anywhere. Exit 0:
+every verdict holds; 1: one does not.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Task = tuple[Callable[..., Any], tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class ScalingResults:
-    """What was measured, in the order of the tables."""
+    """The measurements, in the order of the tables."""
 
     drains: tuple[Drain, ...]
     trials: tuple[Trial, ...]
@@ -76,7 +76,7 @@ def tasks_of(parts: Sequence[str], seeds: int, base: int) -> dict[str, list[Task
 
 
 def _substreams(seeds: int, base: int) -> list[Task]:
-    """Every seed at the usual number of instances, the first one at the others as well."""
+    """Run every seed at the usual number of instances, and the first seed at the others as well."""
     return [
         (streams.outcome_of, (base, law, method, index, n))
         for law in LAWS
@@ -88,7 +88,7 @@ def _substreams(seeds: int, base: int) -> list[Task]:
 
 def measure(tasks: dict[str, list[Task]], processes: int) -> ScalingResults:
     with ProcessPoolExecutor(processes) as pool:
-        # The longest first, so that no core is left with them at the end.
+        # The longest first, so that no single core runs them at the end.
         runs = {
             part: [pool.submit(_timed, function, *given) for function, given in tasks[part]]
             for part in reversed(PARTS)

@@ -1,4 +1,4 @@
-"""An experiment of [DODO] and the course of one run of it."""
+"""An experiment of [DODO], and the figures of one run of it over time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench.simulator.pipeline import Ramp
 STEP_S = 30.0
 STEPS = 4
 DECIDE_S = STEP_S * STEPS
-"""Time between two rounds; the paper's is not printed."""
+"""Time between two rounds; the paper does not print it."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Experiment:
 
 @dataclass
 class Course:
-    """What passed in each step, with how many nodes, and what had been paid for until then."""
+    """Records that passed in each step, the number of nodes, and the cost paid until then."""
 
     at_s: list[float] = field(default_factory=list)
     passed: list[float] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Course:
 
     @property
     def steady(self) -> float:
-        """Tweets a second that pass in the last round."""
+        """Tweets per second that pass in the last round."""
         return sum(self.passed[-STEPS:]) / STEPS
 
     def hours_at(self, minutes: float) -> float:

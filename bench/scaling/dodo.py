@@ -1,10 +1,10 @@
 """[DODO, 6.4 and 7.2]: the costs that the printed figures imply, the cases, and the sweep.
 
-Only throughputs are printed. As a fluid, three of them fix the three costs. 6.4: two operators on
-one node pass 16K, extractor and count on six nodes 30K (16K + 87.73 %), extractor and top N on one
-node 6K. 7.2: two operators on three nodes pass 9,500; one of them alone on three nodes 14,400, the
-other having gone; the extractor on six nodes 16,700. In both, the count costs about 0.3 of the
-extractor.
+The paper prints throughputs only. In a fluid model three of them determine the three costs. 6.4:
+two operators on one node pass 16K, extractor and count on six nodes 30K (16K + 87.73 %), extractor
+and top N on one node 6K. 7.2: two operators on three nodes pass 9,500; one of them alone on three
+nodes, after the other has moved away, 14,400; the extractor on six nodes 16,700. In both, the count
+costs about 0.3 of the extractor.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ OURS, OURS_SCALED = "ours", "ours, scaling"
 NO_OPT, WITHOUT, PAPER = "as deployed", "Algorithm 1 w/o capacity", "Algorithm 1"
 SCALED, SCALED_ONLY = "Algorithms 1 and 2", "Algorithm 2"
 EVEN = ", even"
-"""The same with operators spread evenly over their cluster: as print is read, as no hash does."""
+"""The same with operators spread evenly over their cluster, as the paper assumes. No hash is as
+even."""
 
 EXTREME, OPTIMAL, FIXED = "6.4 extreme", "6.4 optimal", "7.2"
 AS_PRINTED = "as print implies"
@@ -36,7 +37,7 @@ RATIOS: dict[str, Costs | None] = {
     "1 : 1 : 4": (1, 1, 4),
     "8 : 2 : 1": (8, 2, 1),
 }
-"""Costs of extractor, count and top N; the sum stays that of print, and so does the fluid bound."""
+"""Costs of extractor, count and top N. Their sum is the printed one, and so is the fluid bound."""
 POLICY = Policy(
     method="thresholds",
     boundaries=Boundaries(lower=0.3, target=0.65, upper=0.85),
@@ -46,9 +47,9 @@ POLICY = Policy(
     launch_s=120.0,
     cool_down_s=2 * DECIDE_S,
 )
-"""The same for the paper's clusters and for ours; its numbers are not printed, the cap is."""
+"""The same for the paper's clusters and for Ballast's. The paper prints the cap, but no numbers."""
 PRINTED_MINUTES = 40.0
-"""How long the ramp of 7.2 lasts in print; here it goes on until the bound is passed."""
+"""Duration of the ramp of 7.2 in the paper; here it continues until the bound is passed."""
 
 
 def costs_64() -> Costs:
@@ -72,7 +73,7 @@ def scaled(ratio: Costs | None, printed: Costs) -> Costs:
 
 
 def experiments(ratio: Costs | None) -> dict[str, Experiment]:
-    """The generators and their nodes are left out: they make the ramp."""
+    """The experiments, without the generators and their nodes, which only make the ramp."""
     slow, fast = Ramp(20, 20, 1), Ramp(250, 25, 3)
     six_one = Experiment(EXTREME, scaled(ratio, costs_64()), (6, 1), (0, 1, 1), slow, 40, cap=7)
     return {
@@ -92,7 +93,7 @@ class Trial:
     courses: dict[str, Course]
 
     def gain(self, method: str) -> float:
-        """Percent more than as deployed, evenly spread, passes in the end."""
+        """Percent of throughput above that of the deployment, evenly spread, in the last round."""
         return 100 * (self.courses[method].steady / self.courses[NO_OPT + EVEN].steady - 1)
 
     def of_bound(self, method: str) -> float:
@@ -119,7 +120,7 @@ def _papers(experiment: Experiment, methods: dict[str, Mapper]) -> dict[str, Cou
 
 
 def _small(experiment: Experiment) -> Experiment:
-    """Where scaling starts: a node each."""
+    """The initial deployment of scaling: one node for each cluster."""
     return replace(experiment, sizes=(1, 1))
 
 

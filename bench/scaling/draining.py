@@ -1,4 +1,4 @@
-"""[ICDE17], Figure 5: scale-in inside the allocation against scale-in apart from it."""
+"""[ICDE17], Figure 5: scale-in inside the allocation compared with scale-in before it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bench.common.seeds import seed_of
 from bench.simulator import scale_in
-from bench.simulator.scale_in import Rounds
+from bench.simulator.scale_in import DrainRounds
 from solvers.model.budget import Budget
 from solvers.model.problem import Problem
 from solvers.model.stop import Stop
@@ -17,26 +17,27 @@ from solvers.rebalance.solve import solve
 OVERLOADED = (1, 5)
 ROUNDS = 16
 STEPS = 3
-"""Of the search, in each allocation; a number of steps repeats exactly, seconds do not."""
+"""Steps of the search in each allocation; they give the same plan in each run."""
 LEVEL_POINTS = 10.0
-"""Figure 5 calls a load distance good without a number; ten points is ALBIC's default maxLD."""
+"""Figure 5 calls a load distance good without a number. Ten points is ALBIC's default maxLD."""
 
 
 @dataclass(frozen=True)
 class Drain:
-    """One cluster, both ways."""
+    """The rounds of one cluster, both ways."""
 
     overloaded: int
     index: int
-    integrated: Rounds
-    apart: Rounds
+    integrated: DrainRounds
+    apart: DrainRounds
 
     def area_ratio(self) -> float:
-        """Each until it was drained."""
+        """Ratio of the areas, each until its nodes were drained."""
         return self.integrated.area() / self.apart.area()
 
     def same_rounds_ratio(self) -> float:
-        """The same over the same rounds, for the integrated one may take some more."""
+        """Ratio of the areas over the same rounds, because the integrated way may take more of
+        them."""
         until = max(r.drained_after or ROUNDS for r in (self.integrated, self.apart))
         return self.integrated.area(until) / self.apart.area(until)
 

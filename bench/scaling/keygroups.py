@@ -1,8 +1,8 @@
-"""Ours under [DODO]'s ramps: key groups over all nodes, by [ICDE17]'s Algorithm 1 each round.
+"""Ballast under [DODO]'s ramps: key groups over all nodes, by [ICDE17]'s Algorithm 1 each round.
 
-Each round sees what was measured since the last one, moves the least state that levels the nodes
-to within ``WITHIN``, and asks for nodes where its policy says so. New nodes are filled once they
-are up.
+Each round uses what was measured since the last one, moves the least state that levels the nodes to
+within ``WITHIN``, and requests nodes if its policy decides so. New nodes get key groups once they
+have started.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from solvers.planner.round import (
 from solvers.scale import NodeSample, Observation, Policy, ScalingHistory
 
 WITHIN = 1.0
-"""Percent of the mean that a node may be off before anything moves."""
+"""Percent of the mean by which a node may differ before anything moves."""
 BUDGET = Budget()
-"""None is printed; what moving costs is in the pauses."""
+"""The paper prints no budget; the cost of moves is in the pauses."""
 PAUSE = PauseModel(c0_s=0.1, s_per_byte=1e-8)
 """A tenth of a second, and one more for each 100 MB."""
 
 
 class KeyGroupNodes:
-    """Nodes by name, key groups on them, and the source in front."""
+    """Nodes by name, key groups on them, and the source before them."""
 
     def __init__(self, experiment: Experiment, seed: int) -> None:
         self.experiment, self.seed = experiment, seed
@@ -106,7 +106,7 @@ class KeyGroupNodes:
         return Allocation(least_state_moved(problem, WITHIN, budget, Stop(steps=1), self.seed))
 
     def cluster(self, now_s: float) -> SimulatedCluster:
-        """The nodes that are up, and who is on them."""
+        """The nodes that have started, and the key groups on them."""
         machines = self.fleet.ready(now_s)
         index = {m.name: i for i, m in enumerate(machines)}
         return SimulatedCluster(
@@ -157,7 +157,7 @@ class KeyGroupNodes:
 def first_placement(
     topology: PipelineTopology, mapping: Sequence[int], clusters: Sequence[Sequence[str]]
 ) -> list[str]:
-    """Each operator's key groups in turn over the nodes of its cluster."""
+    """The key groups of each operator in turn over the nodes of its cluster."""
     turn: IntArray = np.arange(len(topology.operator))
     homes = [clusters[mapping[int(operator)]] for operator in topology.operator]
     return [names[int(i) % len(names)] for i, names in zip(turn, homes, strict=True)]

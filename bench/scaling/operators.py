@@ -1,8 +1,8 @@
-"""[DODO] as it decides: operators over clusters, Algorithm 1 for where, Algorithm 2 for how many.
+"""Decisions of [DODO]: Algorithm 1 places operators on clusters, Algorithm 2 sizes the clusters.
 
-Within a cluster topics are hashed to nodes by a ring with virtual nodes (7.1.3), tweets go to
-extractors evenly. ``evenly`` spreads everything, as 6.2 assumes and no hash reaches: that is how
-the printed figures are read. Moving an operator costs nothing here, in the paper's favour.
+Within a cluster topics are hashed to nodes by a ring with virtual nodes (7.1.3), and tweets go to
+extractors evenly. ``evenly`` spreads everything, as 6.2 assumes and no hash does; the printed
+figures are interpreted in this way. Moving an operator costs nothing here, in the paper's favour.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from solvers.place.cluster_mapping import dynamic_mapping, mapping_after
 from solvers.scale import LAUNCHING, NodeSample, Observation, Policy, ScalingHistory, decide
 
 PERIODS = 8
-"""Load of each operator that Algorithm 1 looks back on; the number is not printed."""
+"""Windows of load that Algorithm 1 uses; the paper does not print the number."""
 LOAD_THRESHOLD = 0.15
 CORRELATION_THRESHOLD = 1.1
-"""The thresholds are not printed. Under a ramp all loads rise together, so any threshold on the
-correlation of 1 or below would forbid the moves that print reports."""
+"""The paper does not print the thresholds. Under a ramp all loads rise together, so any threshold
+on the correlation of 1 or below would forbid the moves that the paper reports."""
 
 
 @dataclass(frozen=True)
 class Mapper:
-    """What of [DODO] is switched on; ``weighs`` says whether by the clusters' capacities."""
+    """The parts of [DODO] that are active; ``weighs`` means by the capacities of the clusters."""
 
     balances: bool = False
     weighs: bool = True
@@ -40,7 +40,7 @@ class Mapper:
 
 
 def run(experiment: Experiment, mapper: Mapper) -> Course:
-    """Operators on clusters under the experiment's ramp."""
+    """Run operators on clusters under the experiment's ramp."""
     fleet = Fleet(experiment.launch_s)
     for cluster, count in enumerate(experiment.sizes):
         fleet.start([f"c{cluster}-{i}" for i in range(count)], str(cluster))
@@ -71,7 +71,7 @@ def run(experiment: Experiment, mapper: Mapper) -> Course:
 def _capable(
     fleet: Fleet, mapping: IntArray, cost_s: FloatArray, now_s: float, *, evenly: bool
 ) -> float:
-    """Tweets a second at which the first node is full."""
+    """Tweets per second at which the first node is full."""
     fullest = 0.0
     for cluster in set(mapping.tolist()):
         names = tuple(m.name for m in fleet.ready(now_s, str(cluster)))
@@ -85,7 +85,7 @@ def _capable(
 
 @functools.cache
 def most_of_a_node(names: tuple[str, ...]) -> float:
-    """What the fullest node of a ring has of the topics' records, over the mean."""
+    """Records of the topics on the fullest node of a ring, divided by the mean."""
     ring = HashRing(dict.fromkeys(names, 1.0))
     owners = [ring.node_of(f"topic-{i}") for i in range(TOPICS)]
     load = dict.fromkeys(names, 0.0)
@@ -138,7 +138,7 @@ def _observed(
 def _scaled(
     fleet: Fleet, after: Mapping[str, int], before: Mapping[str, int], now_s: float
 ) -> None:
-    """New nodes are asked for; the last of a cluster go where it shrinks, at once."""
+    """Request new nodes; remove the last nodes of a cluster that shrinks at once."""
     for cluster, count in after.items():
         more = count - before[cluster]
         mine = fleet.machines(cluster)

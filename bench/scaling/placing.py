@@ -1,9 +1,10 @@
-"""[AUTODASP17]'s methods and ours, each as a step from what the windows showed to an assignment.
+"""[AUTODASP17]'s methods and Ballast's, each as a step from the measured windows to an assignment.
 
-ELB acts after every window and CLB after every m, as printed. Ours does either. It plans for the
-level behind the counts (``estimate_level``), and every m windows also for the main components of
-the load (``with_load_components``, ``over_windows``). It moves the least state that is enough
-(``least_state_moved``). After each window it has moved at most what ELB alone has moved until then.
+ELB acts after every window and CLB after every m, as printed. Ballast's method does either. It
+plans for the level without the noise of counts (``estimate_level``), and every m windows also for
+the main components of the load (``with_load_components``, ``over_windows``). It moves the least
+state that is enough (``least_state_moved``). After each window it has moved at most as much as ELB
+alone has moved until then.
 """
 
 from __future__ import annotations
@@ -31,21 +32,22 @@ METHODS = (OURS, ROBUST, ELB, CLB, PKG, UHLB)
 CLB_WINDOWS = 6
 """CLB's m; the number is not printed."""
 WARM_UP = CLB_WINDOWS
-"""Windows that everybody watches before the first plan."""
+"""Windows before the first plan, for all methods."""
 BAND = 0.2
-"""u and v are so far from the mean: ELB's theta is at most a fifth of an instance's load."""
+"""Distance of u and v from the mean: ELB's theta is at most a fifth of an instance's load."""
 SPARE = 1.02
-"""Of the mean load: what 2w / (u + v) rounds up from, so that the instances stay as many."""
+"""Share of the mean load that keeps 2w / (u + v) from being rounded up to another instance."""
 WITHIN = 1.0
-"""Percent that an instance may be off the mean before anything moves."""
+"""Percent by which an instance may differ from the mean before anything moves."""
 LEVEL_WINDOWS = 12
-"""Windows that the level is filtered from."""
+"""Windows from which the level is estimated."""
 SWING_WINDOWS = 60
-"""Windows in which swings are looked for."""
+"""Windows from which load components are computed."""
 HASH_PRIME = 2**31 - 1
 
 Step = Callable[[Sequence[IntArray], IntArray], IntArray]
-"""Records of each substream in the windows so far, and where substreams are; where they go."""
+"""Takes the records of each substream in the windows so far, and the assignment; returns the new
+assignment."""
 
 
 def step_of(method: str, instances: int, state_bytes: IntArray, seed: int) -> Step:
@@ -61,7 +63,7 @@ def step_of(method: str, instances: int, state_bytes: IntArray, seed: int) -> St
 
 
 def universal_hash(substreams: int, instances: int, seed: int) -> IntArray:
-    """((a k + b) mod p) mod n: where everybody starts, and where UHLB stays."""
+    """((a k + b) mod p) mod n: the start of all methods; UHLB keeps it."""
     rng = np.random.default_rng([seed, 7])
     a, b = int(rng.integers(1, HASH_PRIME)), int(rng.integers(0, HASH_PRIME))
     return np.array([(a * k + b) % HASH_PRIME % instances for k in range(substreams)])
@@ -85,7 +87,8 @@ def _clb(instances: int) -> Step:
 
 
 class _Ours:
-    """After every window; the budget is the state that ELB has moved so far, less what ours has."""
+    """Acts after every window. Its budget is the state that ELB has moved so far, minus its own
+    moves."""
 
     def __init__(self, instances: int, state_bytes: IntArray, seed: int) -> None:
         self.instances, self.state_bytes, self.seed = instances, state_bytes, seed
@@ -114,7 +117,7 @@ def _robust(instances: int, state_bytes: IntArray, seed: int) -> Step:
 def _problem(
     windows: Sequence[IntArray], assignment: IntArray, instances: int, state_bytes: IntArray
 ) -> Problem:
-    """The level alone; after every m windows also the swings that have shown so far."""
+    """The problem of the level alone; after every m windows also of the load components so far."""
     level = estimate_level(np.array(windows[-LEVEL_WINDOWS:]).T)
     problem = SimulatedCluster(assignment, instances).problem(level, state_bytes)
     if len(windows) % CLB_WINDOWS:

@@ -34,7 +34,7 @@ METHODS = {
 def draw(
     drains: Sequence[Drain], trials: Sequence[Trial], outcomes: Sequence[StreamOutcome], path: Path
 ) -> None:
-    """One SVG file: a row for each of the three seeds."""
+    """One SVG file with a row for each of the three seeds."""
     plt = svg_pyplot()
     figure, axes = plt.subplots(3, 3, figsize=(12, 9), layout="constrained")
     for axis in axes.ravel():

@@ -1,4 +1,4 @@
-"""From what was measured to Markdown, each figure with the printed one beside it."""
+"""Makes Markdown of the measurements, each figure with the printed one beside it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _round(number: int | None) -> str:
 
 
 def trials(found: Sequence[Trial], case: str) -> str:
-    """A row a method at the costs that print implies."""
+    """A row for each method at the costs that the paper implies."""
     rows = []
     for t in found:
         if t.case == case and t.ratio == dodo.AS_PRINTED:
@@ -86,7 +86,8 @@ def _of_course(t: Trial, method: str, course: Course) -> list[str]:
 
 
 def sweep(found: Sequence[Trial], case: str) -> str:
-    """A row a ratio of costs: percent of the fluid bound, and instance-hours where nodes scale."""
+    """A row for each ratio of costs: percent of the fluid bound, and instance-hours if nodes
+    scale."""
     mine = [t for t in found if t.case == case]
     methods = list(mine[0].courses)
     rows = []
@@ -97,7 +98,7 @@ def sweep(found: Sequence[Trial], case: str) -> str:
 
 
 def placed(outcomes: Sequence[StreamOutcome], law: str) -> str:
-    """A row a method: means over the seeds."""
+    """A row for each method: means over the seeds."""
     rows = []
     for method in placing.METHODS:
         mine = [o for o in outcomes if (o.law, o.method, o.instances) == (law, method, INSTANCES)]

@@ -1,6 +1,4 @@
-"""[AUTODASP17]'s simulation: every method on the same records, window after window, with its
-queues.
-"""
+"""[AUTODASP17]'s simulation: every method on the same records, window after window, with queues."""
 
 from __future__ import annotations
 
@@ -22,9 +20,9 @@ INSTANCES = 10
 SPEED_UPS = (5, 10, 20)
 WINDOWS = 120
 UTILISATION = 0.6
-"""Of an instance with its even share; one at 1.7 times that is overloaded."""
+"""Utilisation of an instance with its even share; one at 1.7 times that is overloaded."""
 PAUSE = PauseModel(c0_s=0.02, s_per_byte=1e-7)
-"""An average substream, 150 kB, stands still for 35 ms."""
+"""Pause model: an average substream of 150 kB is paused for 35 ms."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class StreamOutcome:
 
 
 class StreamRun:
-    """One method's world: assignment, queues, and what is measured after the warm-up."""
+    """The run of one method: assignment, queues, and measurements after the warm-up."""
 
     def __init__(self, law: str, method: str, seed: int, instances: int, *, queues: bool) -> None:
         self.stream = Substreams(law, seed)
@@ -110,7 +108,7 @@ class StreamRun:
         self.assignment = after
 
     def _merge(self, key: IntArray, node: IntArray) -> None:
-        """PKG: at the end of each minute the second half of a count goes to the first."""
+        """PKG: at the end of each minute the second half of a count moves to the first."""
         if self.two is None:
             return
         elsewhere = node != self.two.choices[0, key]
@@ -126,7 +124,7 @@ class StreamRun:
 def outcome_of(
     seed_base: int, law: str, method: str, index: int, instances: int = INSTANCES
 ) -> StreamOutcome:
-    """Queues are simulated at the usual number of instances; at others, the loads alone."""
+    """Simulate queues at the usual number of instances, and at others the loads alone."""
     seed = seed_of(seed_base, law, index)
     run = StreamRun(law, method, seed, instances, queues=instances == INSTANCES)
     run.go(WINDOWS)
@@ -139,7 +137,7 @@ def outcome_of(
         tuple(loads.var(axis=1).tolist()),
         tuple((loads.max(axis=1) - loads.min(axis=1)).tolist()),
         run.bytes / float(run.stream.state_bytes.sum()),
-        # The fullest instance is full at this many times what one instance alone would take.
+        # The fullest instance is full at this multiple of what one instance alone processes.
         float((instances / loads.max(axis=1)).mean()),
         _latency(run.latencies),
     )

@@ -1,4 +1,4 @@
-"""What must hold: of drains and ramps the worst run counts, of streams the mean of the seeds."""
+"""The requirements: of drains and ramps the worst run counts, of streams the mean of the seeds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bench.simulator.scale_in import MOVES
 LATER_AT_MOST = 1.2
 OF_THE_BOUND = 0.98
 OF_AN_EVEN_HASH = 0.99
-"""An even spread is the fluid bound itself where the nodes happen to fit the costs."""
+"""An even spread equals the fluid bound if the nodes happen to fit the costs."""
 PRINTED_GAINS = {dodo.EXTREME: 87.73, dodo.FIXED: 51.58}
 PRINTED_SCALING = 75.79
 
@@ -90,7 +90,8 @@ def _of_case(case: str, trials: Sequence[Trial], ours: str, theirs: Sequence[str
 
 
 def _beside_print(case: str, trials: Sequence[Trial]) -> list[Verdict]:
-    """At the costs that print implies, ours gains at least what print says of the paper's."""
+    """At the costs that the paper implies, Ballast gains at least what the paper reports of its
+    method."""
     mine = [t for t in trials if t.ratio == dodo.AS_PRINTED]
     found = []
     if mine and case in PRINTED_GAINS:
@@ -105,7 +106,7 @@ def _beside_print(case: str, trials: Sequence[Trial]) -> list[Verdict]:
 
 
 def of_outcomes(outcomes: Sequence[StreamOutcome]) -> list[Verdict]:
-    """Ours beside ELB and CLB on the same streams, in every figure at once."""
+    """Compare Ballast with ELB and CLB on the same streams, in every figure."""
     usual = [o for o in outcomes if o.instances == INSTANCES]
     found = []
     for law in dict.fromkeys(o.law for o in usual):
@@ -118,6 +119,6 @@ def of_outcomes(outcomes: Sequence[StreamOutcome]) -> list[Verdict]:
 
 
 def _mean(outcomes: Sequence[StreamOutcome], law: str, method: str, figure: str) -> float:
-    """Over the seeds: the variance of one run is known to some 4 % only."""
+    """The mean over the seeds: the variance of one run has an error of about 4 %."""
     mine = [o.figures()[figure] for o in outcomes if (o.law, o.method) == (law, method)]
     return statistics.fmean(mine)

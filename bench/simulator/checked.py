@@ -1,4 +1,4 @@
-"""Plans of the simulator come into force only after the verifier has checked them."""
+"""Plans of the simulator, which come into force only after the verifier has checked them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from solvers.verify.assignment import verify
 
 
 def checked(problem: Problem, budget: Budget, result: Result) -> dict[str, str]:
-    """The node's name of each key group; a plan that breaks a promise ends the run."""
+    """Return the node's name of each key group; raise if the plan breaks a promise."""
     if not result.is_solved:
         raise ValueError(f"there is no plan: {result.reason}")
     names = [problem.node_ids[i] for i in result.assignment]

@@ -1,7 +1,7 @@
 """A simulated cluster: the node of each key group, the load of each node, the cost of a move.
 
-State is moved as [ICDE17, 3] describes (direct state migration): a key group is paused
-while its state is serialised, sent and read back, which costs c0 + alpha x bytes.
+State is moved as [ICDE17, 3] describes (direct state migration): a key group is paused while its
+state is serialised, sent and deserialised, which takes c0 + alpha x bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DRAINING = "draining"
 
 @dataclass(frozen=True)
 class Migration:
-    """What following a plan cost: key groups moved, bytes copied, seconds of pause."""
+    """The cost of a plan's moves: key groups moved, bytes copied, seconds of pause."""
 
     moves: int
     bytes: int
@@ -62,7 +62,7 @@ class SimulatedCluster:
         return self._names
 
     def problem(self, load: FloatArray, state_bytes: IntArray) -> Problem:
-        """The problem for a solver after a period with these loads."""
+        """Return the problem of a period with these loads."""
         groups = len(self.current)
         return Problem(
             node_ids=self.node_ids(),
@@ -79,7 +79,7 @@ class SimulatedCluster:
         )
 
     def node_loads(self, load: FloatArray) -> FloatArray:
-        """[N]: what each node carries of these loads."""
+        """[N]: the load of each node."""
         sums = np.bincount(self.current, weights=load, minlength=self.nodes)
         return np.asarray(sums, dtype=np.float64)
 
@@ -94,7 +94,7 @@ class SimulatedCluster:
         return int(self.is_draining[self.current].sum())
 
     def follow(self, assignment: IntArray, state_bytes: IntArray) -> Migration:
-        """Move the state; return what that cost."""
+        """Move the state; return the cost."""
         if bool(self.is_draining[assignment[assignment != self.current]].any()):
             raise ValueError("a plan moves a key group into a draining node")
         moved = assignment != self.current
@@ -104,4 +104,4 @@ class SimulatedCluster:
 
 
 Balancer = Callable[[Problem, Budget], IntArray]
-"""A problem and a budget in, an assignment out."""
+"""Takes a problem and a budget; returns an assignment."""

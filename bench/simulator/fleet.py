@@ -14,7 +14,7 @@ HOUR_S = 3600.0
 
 @dataclass(frozen=True)
 class Machine:
-    """A node in time. It is paid for from when it was asked for until it ended."""
+    """The times of a node. It is paid for from its request until its end."""
 
     name: str
     cluster: str
@@ -33,14 +33,14 @@ class Machine:
 
 
 class Fleet:
-    """All nodes, also those that ended, by name; a new one runs ``launch_s`` after the request."""
+    """All nodes by name, also those that ended. A new node runs ``launch_s`` after its request."""
 
     def __init__(self, launch_s: float) -> None:
         self.launch_s = launch_s
         self._machines: dict[str, Machine] = {}
 
     def start(self, names: Iterable[str], cluster: str = "") -> None:
-        """Nodes that are there when the run begins."""
+        """Add the nodes that exist when the run begins."""
         for name in names:
             self._machines[name] = Machine(name, cluster, 0.0, 0.0)
 
@@ -59,7 +59,7 @@ class Fleet:
             self._machines[name] = replace(self._machines[name], ended_at_s=now_s)
 
     def machines(self, cluster: str | None = None) -> list[Machine]:
-        """Those that have not ended, in the order in which they were asked for."""
+        """The nodes that have not ended, in the order of their requests."""
         return [
             m
             for m in self._machines.values()

@@ -1,8 +1,8 @@
-"""A pipeline of operators as a fluid: the fullest node holds up everything behind the source.
+"""A pipeline of operators in a fluid model: the fullest node limits the whole throughput.
 
 [DODO]: extractor, count and report, top N, over topics by a Zipf law. Records wait at the source
-while the pipeline takes fewer than arrive, and those of a key group that moves wait for its state.
-How much passes is what the fullest node allows; a node's use is in nodes, so 1 is full.
+while fewer are processed than arrive, and the records of a key group that moves wait for its state.
+The fullest node determines how many pass. A node's use is in nodes, so 1 is full.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ BYTES_PER_TOPIC = 10_000
 
 
 @dataclass(frozen=True, eq=False)
-class Passed:
-    """What key groups did in a while, as a streaming job would measure it (``rows.Measured``)."""
+class PassedRecords:
+    """What key groups processed in a time, as a streaming job would measure it
+    (``rows.Measured``)."""
 
     load: FloatArray  # [G], in nodes
     records: IntArray
@@ -32,7 +33,7 @@ class Passed:
 
 @dataclass(frozen=True, eq=False)
 class PipelineTopology:
-    """Key groups of all operators: which share of the tweets each sees, and what that costs."""
+    """Key groups of all operators: the share of the tweets that each processes, and its cost."""
 
     operator: IntArray  # [G]
     share: FloatArray  # [G], sums to 1 for each operator
@@ -43,17 +44,17 @@ class PipelineTopology:
     def operator_names(self) -> tuple[str, ...]:
         return tuple(OPERATORS[i] for i in self.operator)
 
-    def passed(self, rate: float, seconds: float) -> Passed:
-        """A while at this many tweets a second."""
+    def passed(self, rate: float, seconds: float) -> PassedRecords:
+        """The work of a time at this many tweets per second."""
         records = np.rint(rate * seconds * self.share).astype(np.int64)
-        return Passed(rate * self.work_s, records, self.state_bytes)
+        return PassedRecords(rate * self.work_s, records, self.state_bytes)
 
     def bound(self, nodes: float) -> float:
-        """Tweets a second that so many nodes could process if work were a fluid."""
+        """Tweets per second that this number of nodes could process if work were a fluid."""
         return nodes / float(self.work_s.sum())
 
     def sustained(self, node: IntArray, nodes: int) -> float:
-        """Tweets a second at which the fullest of these nodes is full."""
+        """Tweets per second at which the fullest of these nodes is full."""
         return 1.0 / float(np.bincount(node, weights=self.work_s, minlength=nodes).max())
 
 
@@ -62,7 +63,8 @@ def topic_popularity() -> FloatArray:
 
 
 def topology(seed: int, cost_ms: Sequence[float]) -> PipelineTopology:
-    """Tweets go to extractors evenly; topics are hashed to the key groups of the other two."""
+    """Tweets go to extractors evenly; topics are hashed to the key groups of the other
+    operators."""
     rng = np.random.default_rng([seed, 3])
     popularity = topic_popularity()
     group = rng.integers(0, KEY_GROUPS_EACH, TOPICS)
@@ -82,12 +84,12 @@ def topology(seed: int, cost_ms: Sequence[float]) -> PipelineTopology:
 
 @dataclass
 class Source:
-    """Where tweets wait that the pipeline does not take."""
+    """Tweets that arrived and were not processed yet."""
 
     backlog: float = 0.0
 
     def step(self, arriving: float, capable: float, seconds: float, held: float = 0.0) -> float:
-        """Tweets a second that pass; ``held`` of them waited for the state of their key group."""
+        """Tweets per second that pass; ``held`` of them waited for the state of their key group."""
         wanted = arriving + self.backlog / seconds
         passed = max(0.0, min(capable, wanted) - held / seconds)
         self.backlog = max(0.0, self.backlog + (arriving - passed) * seconds)
@@ -96,7 +98,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Ramp:
-    """A rate that begins at ``start`` and rises by ``step`` every so many seconds."""
+    """A rate that begins at ``start`` and rises by ``step`` after each interval."""
 
     start: float
     step: float

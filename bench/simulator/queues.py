@@ -1,9 +1,9 @@
 """Queues of nodes, record by record: how long each record waits, and for which state.
 
-A node serves its records in the order in which they are ready. A plan comes into force at a
-moment: the old node works off what it had in its queue, then its key groups leave one after
-another, and the records of a key group wait until its state has arrived (the barrier of
-ADR 5). So latency knows overload, pause and the queue that a pause leaves behind.
+A node processes its records in the order in which they are ready. When a plan comes into force, the
+old node first processes the records in its queue. Then its key groups are moved one after another,
+and the records of a key group wait until its state has arrived (the barrier of ADR 5). So latency
+contains overload, pause, and the queue that a pause leaves.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from solvers.model.problem import FloatArray, IntArray
 
 
 class Queues:
-    """First come, first served, on nodes of a capacity each; one object is one run in time."""
+    """Queues of nodes, first come, first served, each with a capacity; one object is one run."""
 
     def __init__(self, capacity: FloatArray, key_groups: int) -> None:
         self.capacity = np.asarray(capacity, dtype=np.float64)
@@ -25,7 +25,7 @@ class Queues:
     def serve(
         self, at_s: FloatArray, key_group: IntArray, node: IntArray, service_s: float
     ) -> FloatArray:
-        """Seconds that each record takes from its arrival until it is done."""
+        """Seconds from the arrival of each record until it is processed."""
         ready = np.maximum(at_s, self.held_until_s[key_group])
         order = np.lexsort((ready, node))
         ends = np.cumsum(np.bincount(node, minlength=len(self.capacity)))
@@ -46,7 +46,7 @@ class Queues:
         pause: PauseModel,
         at_s: float,
     ) -> None:
-        """Key groups leave their nodes one after another, once the queues there are worked off."""
+        """Key groups leave their nodes one after another, after the queues there are empty."""
         for node in np.unique(before[before != after]):
             leaving = np.flatnonzero((before == node) & (before != after))
             start = max(at_s, float(self.free_at_s[node]))
@@ -54,7 +54,7 @@ class Queues:
 
 
 def departures(ready_s: FloatArray, service_s: float, free_at_s: float) -> FloatArray:
-    """When each record is done, of one node: D_i = max(ready_i, D_i-1) + service, in one pass.
+    """When each record of one node is processed: D_i = max(ready_i, D_i-1) + service, in one pass.
 
     With C_i = i x service: D_i = C_i + the largest ready_j - C_j-1 so far (Lindley).
     """

@@ -1,9 +1,9 @@
-"""Real Job 1 of [ICDE17, 5.2], on a stream made up to be like the one in print.
+"""Real Job 1 of [ICDE17, 5.2], on a generated stream that resembles the printed one.
 
 Three operators of 100 key groups each: GeoHash of every edit, top articles of the minute, global
-top articles of the minute. The edit history itself is not to be had here, so the stream is drawn:
-articles by a Zipf law whose popularity wanders and bursts, a rate that rises and falls, locations
-evenly spread as in print. The three partitioning functions are independent hashes.
+top articles of the minute. The edit history is not available, so the stream is drawn: articles by a
+Zipf law whose popularity changes with bursts, a rate that rises and falls, and locations that are
+evenly spread as in the paper. The three partitioning functions are independent hashes.
 """
 
 from __future__ import annotations
@@ -20,25 +20,27 @@ ARTICLES = 20_000
 ZIPF_EXPONENT = 0.7
 RATE_PER_S = 400.0
 MINUTES = 5
-"""A statistics period (SPL) of five minutes, as print assumes, in windows of one."""
+"""A statistics period (SPL) of five minutes, as in the paper, in windows of one minute."""
 CPU_MS = {"geohash": 0.8, "topk_minute": 0.8, "topk_global": 1.6}
-"""An edit is hashed and counted; an article seen in the minute is merged into the global list."""
+"""Milliseconds of each operator: an edit is hashed and counted; an article of the minute is merged
+into the global list."""
 BYTES_PER_ARTICLE = 40_000
 BYTES_GEOHASH = 4_000_000
 WANDER = 0.4
 WANDER_KEEPS = 0.9
 BURSTS = 8
 BURST_FACTOR = 4.0
-"""How unsteady the stream is was fitted, over about ten settings, so that Flux in one pass
-fluctuates about as far as in print (up to 7 points). Flux's row is therefore a fit and not a
-reproduction; what can be compared is who is steadier on the same stream, and by how much."""
+"""Variation of the stream. It was fitted, over about ten settings, so that Flux in one pass
+fluctuates about as far as in the paper (up to 7 points). Flux's row is therefore a fit and not a
+reproduction. What can be compared is which method is steadier on the same stream, and by how
+much."""
 MEAN_LOAD = 0.5
-"""Share of a node that is busy on average: capacity is chosen for it once, at the start."""
+"""Share of a node that is busy on average; the capacity is derived from it once, at the start."""
 
 
 @dataclass(frozen=True)
 class JobPeriod:
-    """What a statistics period measured."""
+    """The measurements of a statistics period."""
 
     load: FloatArray  # [G], in shares of a node
     records: IntArray  # [G]
@@ -72,12 +74,12 @@ class RealJob1:
         return self._measured(edits)
 
     def _change(self) -> None:
-        """Popularity wanders, some articles are in the news, and the day goes on."""
+        """Change the popularity of articles, start and end bursts, and advance the time of day."""
         self._period += 1
         noise = np.sqrt(1 - WANDER_KEEPS**2) * WANDER * self._rng.standard_normal(ARTICLES)
         self._wander = WANDER_KEEPS * self._wander + noise
         self._burst = 1 + (self._burst - 1) * 0.5
-        # News is made of articles that are read already.
+        # Bursts are of articles that have readers already.
         in_the_news = self._rng.choice(
             ARTICLES, size=BURSTS, p=self._popularity / self._popularity.sum()
         )

@@ -1,6 +1,6 @@
 """A simulated period as rows of the tables that a streaming job writes, for the pipeline to read.
 
-Columns and types are those of ``ballast.contracts.tables``; nothing here defines them again.
+Columns and types are those of ``ballast.contracts.tables``.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from ballast.contracts.schemas import arrow_schema
+from ballast.contracts.derived_schemas import arrow_schema
 from ballast.contracts.tables import METRICS_KEY_GROUPS, METRICS_NODES, PLANS_ACKS
 from bench.simulator.cluster import Migration, SimulatedCluster
 from solvers.model.problem import FloatArray, IntArray
 
 
 class Measured(Protocol):
-    """What any simulated period has: load in shares of a node, records and bytes of key groups."""
+    """The measurements of any simulated period: load in shares of a node, records and bytes."""
 
     @property
     def load(self) -> FloatArray: ...
@@ -44,7 +44,7 @@ def key_group_numbers(operators: Sequence[str]) -> list[int]:
 def key_group_rows(
     job: str, cluster: SimulatedCluster, period: Measured, window: dict[str, Any], node_ms: float
 ) -> pa.Table:
-    """metrics.key_groups: what each key group processed, and where it was."""
+    """Rows of metrics.key_groups: records and load of each key group, and its node."""
     cpu_ms = (period.load * node_ms).tolist()
     numbers, names = key_group_numbers(cluster.operators), cluster.node_ids()
     rows = [
@@ -69,7 +69,7 @@ def key_group_rows(
 def node_rows(
     job: str, cluster: SimulatedCluster, period: Measured, window: dict[str, Any], node_ms: float
 ) -> pa.Table:
-    """metrics.nodes: heartbeat, capacity and use of each node."""
+    """Rows of metrics.nodes: heartbeat, capacity and use of each node."""
     seconds = (window["window_end_at"] - window["window_start_at"]).total_seconds()
     used = cluster.node_loads(period.load) * node_ms
     rows = []
@@ -99,7 +99,8 @@ def node_rows(
 def ack_row(
     job: str, version: int, plan_id: str, migration: Migration, at: datetime, batch_id: int
 ) -> pa.Table:
-    """plans.acks: the plan was applied, and what moving cost as the simulator measured it."""
+    """A row of plans.acks: the plan was applied, with the cost of moves that the simulator
+    measured."""
     row = {
         "job": job,
         "version": version,

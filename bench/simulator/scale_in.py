@@ -1,10 +1,9 @@
 """Scale-in with and without integration ([ICDE17, 5.1], Figure 5), round by round.
 
-Integrated: Algorithm 1 as it is (solvers/planner/round.py), one budget for drain and balance,
-within a bound on the rounds that a drain may take (ADR 35). Which nodes go is given, as in
-print. Apart: as in print, scale-in comes first as a process of its own that spreads the key
-groups of the draining nodes evenly over the others, and balancing gets the budget once they are
-empty.
+Integrated: Algorithm 1 (solvers/planner/round.py) with one budget for drain and balance, and a
+bound on the rounds that a drain may take (ADR 35). The nodes to remove are given, as in the paper.
+Apart: as in the paper, scale-in comes first as a process of its own that spreads the key groups of
+the draining nodes evenly over the others; balancing gets the budget once they are empty.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ REMOVED = 10
 MOVES = 20
 MEAN_LOAD = 0.5
 DRAIN_ROUNDS = 12
-"""Ten are the fewest: ten nodes of 20 key groups, 20 moves a round. With ten, nothing is left for
-balancing."""
+"""Rounds for a drain. Ten are the fewest, for ten nodes of 20 key groups and 20 moves a round; with
+ten, no move is left for balancing."""
 
 
 @dataclass(frozen=True)
-class Rounds:
+class DrainRounds:
     """The load distance in points after each round, the round after which nothing is left on the
     draining nodes, and the moves of each round."""
 
@@ -44,11 +43,12 @@ class Rounds:
     moves: tuple[int, ...] = ()
 
     def area(self, until: int | None = None) -> float:
-        """Points x rounds up to a round; else until drained, or to the end where it never was."""
+        """Points x rounds up to a round; by default until drained, or to the end if never
+        drained."""
         return float(sum(self.distances[: until or self.drained_after]))
 
     def first_below(self, points: float) -> int | None:
-        """The first round (from 1) from which on the distance stays below so many points."""
+        """The first round (from 1) from which on the distance stays below this number of points."""
         for at in range(len(self.distances)):
             if max(self.distances[at:]) < points:
                 return at + 1
@@ -68,7 +68,7 @@ def overloaded_cluster(seed: int, overloaded: int) -> tuple[SimulatedCluster, Fl
 
 def run_integrated(
     cluster: SimulatedCluster, load: FloatArray, rounds: int, allocate: Allocate
-) -> Rounds:
+) -> DrainRounds:
     budget = Budget(moves=MOVES)
     drains: dict[str, int] = {}
 
@@ -92,7 +92,7 @@ def run_integrated(
 
 def run_apart(
     cluster: SimulatedCluster, load: FloatArray, rounds: int, allocate: Allocate
-) -> Rounds:
+) -> DrainRounds:
     budget = Budget(moves=MOVES)
 
     def step() -> IntArray:
@@ -105,7 +105,7 @@ def run_apart(
 
 
 def no_scaling(problem: Problem, _potential: Result, _hot: HotNode | None) -> ScalingDecision:
-    """The nodes that go are marked already, and the experiment marks no others."""
+    """A decision without scaling: the nodes to remove are marked already."""
     count = {"": int(problem.staying.sum())}
     return ScalingDecision(
         ScalingAction.HOLD, count, count, "the nodes to remove are given", "", ""
@@ -115,14 +115,15 @@ def no_scaling(problem: Problem, _potential: Result, _hot: HotNode | None) -> Sc
 def _in_numbers(
     problem: Problem, budget: Budget, result: Result, cluster: SimulatedCluster
 ) -> IntArray:
-    """The checked plan in the cluster's numbers: nodes that were ended are not in the problem."""
+    """The checked plan in node numbers of the cluster; ended nodes are not in the problem."""
     index = {name: i for i, name in enumerate(cluster.node_ids())}
     plan = checked(problem, budget, result)
     return np.array([index[plan[name]] for name in problem.key_group_ids], dtype=np.int64)
 
 
 def spread_draining(cluster: SimulatedCluster, load: FloatArray, moves: int) -> IntArray:
-    """Largest first, each to the staying node that carries least."""
+    """Place key groups of draining nodes, the largest first, each on the least loaded staying
+    node."""
     plan = cluster.current.copy()
     sums = np.where(cluster.is_draining, np.inf, cluster.node_loads(load))
     leaving = np.flatnonzero(cluster.is_draining[plan])
@@ -135,7 +136,7 @@ def spread_draining(cluster: SimulatedCluster, load: FloatArray, moves: int) -> 
 
 def _run(
     cluster: SimulatedCluster, load: FloatArray, rounds: int, step: Callable[[], IntArray]
-) -> Rounds:
+) -> DrainRounds:
     distances: list[float] = []
     moves: list[int] = []
     drained_after: int | None = None
@@ -144,7 +145,7 @@ def _run(
         distances.append(cluster.load_distance_points(load))
         if drained_after is None and not cluster.draining_groups():
             drained_after = number
-    return Rounds(tuple(distances), drained_after, tuple(moves))
+    return DrainRounds(tuple(distances), drained_after, tuple(moves))
 
 
 def _bytes(load: FloatArray) -> IntArray:

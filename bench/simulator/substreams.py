@@ -1,9 +1,9 @@
 """Substreams with Poisson arrivals, by Zipf or Gaussian shares that change with each window.
 
-Printed in [AUTODASP17]: Poisson arrivals at 10,000/s, Gaussian and Zipf. Not printed, and chosen
-here: how many substreams, the laws' parameters, and how shares change: a wander of each
-substream's own, and waves that some of them have in common, which is what CLB's correlation is
-about.
+[AUTODASP17] prints Poisson arrivals at 10,000/s, Gaussian and Zipf. It does not print the number of
+substreams, the parameters of the laws, and how shares change. Here shares change by a random walk
+of each substream, and by waves that some substreams have in common, because CLB uses such
+correlation.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ LAWS = (ZIPF, GAUSSIAN)
 RATE_PER_S = 10_000.0
 SUBSTREAMS = 400
 ZIPF_EXPONENT = 0.7
-"""The most popular substream has half of what one of ten instances should carry."""
+"""The most popular substream then has half of the even share of one of ten instances."""
 GAUSSIAN_SPREAD = 1 / 6
-"""Standard deviation as a share of the range: six of them span all substreams."""
+"""Standard deviation as a share of the range of substreams: six of them span the range."""
 WINDOW_S = 5.0
 WANDER, WANDER_KEEPS = 0.3, 0.95
 WAVES, WAVE_HEIGHT = 3, 0.3
@@ -29,7 +29,8 @@ WAVE_WINDOWS = (12.0, 40.0)
 """Shortest and longest period of a wave, in windows."""
 BYTES_PER_RECORD = 100
 STATE_S = 60.0
-"""Words are counted by the minute: a substream's state grows with the records of one."""
+"""State of a substream: words are counted by the minute, so it grows with the records of one
+minute."""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
-"""Operators that send to each other, as [ICDE17, 5.3], sets them up; loads drift between rounds.
+"""Operators that exchange records, as in [ICDE17, 5.3]; loads drift between rounds.
 
-Printed: 20 key groups a node, each with the mean load +-5 %, spread evenly over the nodes (5.1);
-x % of the key groups send one to one; each round 20 % of the nodes change by up to +-2 % (5.3).
-Not printed, and chosen here: how operators are connected (pairs or one chain), what the other key
-groups do (full partitioning), how many key groups a partial pattern reaches, and skew.
+Printed: 20 key groups a node, each with the mean load +-5 %, spread evenly over the nodes (5.1); x
+% of the key groups send one to one; each round 20 % of the nodes change by up to +-2 % (5.3). Not
+printed, and chosen here: how operators are connected (pairs or one chain), where the other key
+groups send (full partitioning), how many key groups a partial pattern reaches, and skew.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MERGED = 2
 PAIRS, CHAINS = "pairs", "chains"
 ONE_TO_ONE, PARTIAL, MERGE, FULL = "one-to-one", "partial", "merge", "full"
 PATTERNS = (ONE_TO_ONE, PARTIAL, MERGE, FULL)
-"""Figure 1: one to one; to a subset; all of it to one that others send to as well; to all."""
+"""Patterns of Figure 1: one to one; to a subset; all to one that others also send to; to all."""
 
 Edges = tuple[IntArray, IntArray, FloatArray]
 """Sender, receiver and rate of each entry of the traffic."""
@@ -69,7 +69,7 @@ class Scenario:
 
 
 def receivers(pattern: str, lane: int, lanes: int) -> list[int]:
-    """To which lanes downstream a key group sends, an even share to each."""
+    """The lanes downstream that a key group sends to, with an even share each."""
     if pattern == ONE_TO_ONE:
         return [lane]
     if pattern == MERGE:
@@ -79,13 +79,13 @@ def receivers(pattern: str, lane: int, lanes: int) -> list[int]:
 
 
 def connected(shape: str, operators: int) -> list[tuple[int, int]]:
-    """Which operator sends to which: two by two, or each to the next."""
+    """The pairs of operators that are connected: two by two, or each with the next."""
     step = 2 if shape == PAIRS else 1
     return [(upstream, upstream + 1) for upstream in range(0, operators - 1, step)]
 
 
 def edges(scenario: Scenario, sends: FloatArray, rng: np.random.Generator) -> Edges:
-    """``sends[operator, lane]`` is what the key group sends in all."""
+    """The traffic; ``sends[operator, lane]`` is the rate that a key group sends in total."""
     lanes = scenario.lanes
     followers = round(scenario.collocatable * lanes)
     entries: list[tuple[int, int, float]] = []
@@ -110,7 +110,7 @@ class TrafficSimulation:
         groups, nodes, operators = scenario.key_groups, scenario.nodes, scenario.operators
         weight = 1.0 + rng.uniform(-0.05, 0.05, groups)
         if scenario.skew:
-            # A lane sees the same keys at every operator: load and rate go together.
+            # A lane has the same keys at every operator, so its load is proportional to its rate.
             lane = rng.lognormal(0.0, scenario.skew, scenario.lanes)
             weight *= np.tile(lane / lane.mean(), operators)
         start = rng.permutation(np.repeat(np.arange(nodes), groups // nodes))
@@ -132,7 +132,7 @@ class TrafficSimulation:
         )
 
     def follow(self, assignment: IntArray) -> Migration:
-        """The plan comes into force; then 20 % of the nodes change by up to +-2 % (5.3)."""
+        """Put a plan in force; then 20 % of the nodes change by up to +-2 % (5.3)."""
         cost = self.cluster.follow(assignment, self.state_bytes)
         nodes = self.scenario.nodes
         changed = self._drift.choice(nodes, size=max(1, nodes // 5), replace=False)

@@ -1,4 +1,5 @@
-"""Figures of a run: time for the work, time to settle, the end compared with the capacities."""
+"""Figures of a run: time for the work, time to settle, the last part compared with the
+capacities."""
 
 from __future__ import annotations
 
@@ -13,15 +14,16 @@ from bench.weights.settings import RegionSetting
 from solvers.model.problem import FloatArray
 
 SETTLED = 0.8
-"""Of the capacity there is, over ``SETTLED_S`` seconds in a row."""
+"""Share of the available capacity, over ``SETTLED_S`` seconds in a row."""
 SETTLED_S = 3
 LAST = 1 / 4
-"""Share of a run that is its end."""
+"""Share of a run that counts as its last part."""
 
 
 @dataclass(frozen=True)
 class Figures:
-    """``settled_s`` after the start and after the load was lifted; None: not while it lasted."""
+    """The figures; ``settled_s`` after the start and after the load was lifted, None if not
+    settled."""
 
     method: str
     seconds: float
@@ -29,11 +31,11 @@ class Figures:
     settled_s: float | None
     settled_again_s: float | None
     final_share: float
-    """Records a second at the end over the capacity."""
+    """Records per second at the end, divided by the capacity."""
     weights: FloatArray
     """Mean share of each worker at the end."""
     weights_off: float
-    """Points of share that are with the wrong worker, at the end."""
+    """Points of share that the wrong workers have, at the end."""
 
 
 def figures(setting: RegionSetting, found: RegionRun) -> Figures:
@@ -58,7 +60,7 @@ def figures(setting: RegionSetting, found: RegionRun) -> Figures:
 
 
 def settled(rates: FloatArray, capacity: float) -> float | None:
-    """Seconds until so many seconds in a row do enough."""
+    """Seconds until the throughput is high enough for a number of seconds in a row."""
     for second in range(len(rates) - SETTLED_S + 1):
         if rates[second : second + SETTLED_S].mean() >= SETTLED * capacity:
             return float(second)

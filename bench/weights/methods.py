@@ -1,4 +1,5 @@
-"""The methods: fixed weights, re-routing, an oracle, the paper's loop, ours, plans alone."""
+"""The methods: fixed weights, re-routing, an oracle, the paper's loop, Ballast's loop, plans
+alone."""
 
 from __future__ import annotations
 
@@ -27,18 +28,19 @@ PAPER = "the paper's loop"
 OURS = "our loop"
 PLANS = "plans alone"
 FIXED = (ROUND_ROBIN, REROUTING, STATIC)
-"""They never change their weights."""
+"""Methods that never change their weights."""
 METHODS = (ROUND_ROBIN, REROUTING, STATIC, ORACLE, PAPER, OURS, PLANS)
 
 MEMORY_ROUNDS = 60
 PLAN_S = 10.0
-"""Between plans. The pipeline takes minutes; time to settle is given in plans as well."""
+"""Seconds between plans. The pipeline takes minutes, so time to settle is given in plans as
+well."""
 PLAN_WINDOW_S = 2.0
-"""Window of the rows that a plan is made from."""
+"""Seconds of a window of the rows that a plan is made from."""
 
 
 class WeightMethod(Protocol):
-    """``first``: weights at the start; ``after``: those of the next second, None to leave them."""
+    """A method; ``first``: weights at the start; ``after``: those of the next second, or None."""
 
     first: list[int]
     clusters: list[int]
@@ -76,7 +78,7 @@ class BlockingLoop:
 
 
 class ServiceLoop:
-    """Ours: true rates of the workers, every ``every``-th round."""
+    """Ballast's loop: true rates of the workers, every ``every``-th round."""
 
     def __init__(self, workers: int, every: int = 1) -> None:
         self.first = even_weights(workers)

@@ -1,4 +1,4 @@
-"""Runs regions side by side, as many as the machine holds, each in a process of its own."""
+"""Runs regions side by side, as many as the machine can run, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from bench.weights.run import RegionRun, run
 from bench.weights.settings import RegionSetting
 
 MOST = 9_000.0
-"""Records a second of all regions that run, were all at their full capacity: on two cores they
-then take about half of the time, and timers keep theirs."""
+"""Largest sum of the records per second of all running regions at full capacity. Two cores are then
+about half busy, and timers stay exact."""
 
 Task = tuple[RegionSetting, str]
 
 
 def run_all(tasks: Sequence[Task], folder: Path, most: float = MOST) -> Iterator[RegionRun]:
-    """Largest first, each as soon as there is room for it; as they end."""
+    """Run the largest first, each as soon as there is capacity; yield results as runs end."""
     waiting = sorted(tasks, key=lambda task: -_needs(task))
     running: dict[BaseProcess, Task] = {}
     while waiting or running:

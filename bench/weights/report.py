@@ -1,4 +1,4 @@
-"""From runs to Markdown: time for the work, time to settle, weights, clusters, verdicts."""
+"""Makes Markdown of the runs: time for the work, time to settle, weights, clusters, verdicts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def words(about: dict[str, Any], runs: Sequence[RegionRun]) -> str:
 
 
 def times(chosen: Sequence[RegionSetting], runs: Sequence[RegionRun]) -> str:
-    """A row a setting: seconds for its work by method."""
+    """A row for each setting: seconds for its work by method."""
     rows = []
     for setting in chosen:
         found = by_method(setting, runs)
@@ -43,7 +43,7 @@ def _seconds(found: Figures) -> str:
 
 
 def ratios(chosen: Sequence[RegionSetting], runs: Sequence[RegionRun]) -> str:
-    """Times round robin, and the printed figure."""
+    """Times relative to round robin, and the printed figure."""
     rows = []
     for setting in chosen:
         found = by_method(setting, runs)
@@ -54,7 +54,7 @@ def ratios(chosen: Sequence[RegionSetting], runs: Sequence[RegionRun]) -> str:
 
 
 def settling(chosen: Sequence[RegionSetting], runs: Sequence[RegionRun]) -> str:
-    """Seconds after the start / after the load was lifted; the end."""
+    """Seconds until settled, after the start and after the load was lifted."""
     shown = [m for m in METHODS if m not in (ROUND_ROBIN, ORACLE)]
     rows = []
     for setting in chosen:
@@ -75,7 +75,7 @@ def _or_not(seconds: float | None) -> str:
 
 
 def ends(chosen: Sequence[RegionSetting], runs: Sequence[RegionRun]) -> str:
-    """Rate in % of the capacity, and points of share at the wrong worker, at the end of a run."""
+    """Rate in % of the capacity, and points of share at the wrong workers, at the end of a run."""
     rows = []
     for setting in chosen:
         found = by_method(setting, runs)
@@ -85,7 +85,7 @@ def ends(chosen: Sequence[RegionSetting], runs: Sequence[RegionRun]) -> str:
 
 
 def classes(setting: RegionSetting, runs: Sequence[RegionRun]) -> str:
-    """Final weights of each class of workers, in units, against their capacity."""
+    """Final weights of each class of workers, in units, beside their capacity."""
     found = by_method(setting, runs)
     total = float(setting.final_capacities.sum())
     rows = []
@@ -124,7 +124,7 @@ def page(
 
 
 def _clusters(setting: RegionSetting, runs: Sequence[RegionRun]) -> list[str]:
-    """What the paper's clusters hold at the end."""
+    """The members of the paper's clusters at the end."""
     rounds = [
         r.clusters
         for found in runs

@@ -18,17 +18,18 @@ from bench.weights.settings import LIFTED, RegionSetting, best_weights
 from solvers.model.problem import FloatArray
 
 RECORD_BYTES = 1_011
-"""1,024 with its header."""
+"""Bytes of a record; 1,024 with its header."""
 SEND_BUFFER, RECEIVE_BUFFER = 4_096, 2_048
-"""As asked of the kernel, which doubles them: about nine records of a worker wait in them."""
+"""Requested size of a socket buffer, which the kernel doubles: about nine records of a worker
+wait."""
 SHORTER = 4
-"""Weights that never change do the same every second, so a quarter of the work shows all of it."""
+"""Divisor of the work for weights that never change, because each second of such a run is alike."""
 CAP_S = 150.0
 
 
 @dataclass
 class RegionRound:
-    """A second of a run, or a window of plans: figures a worker."""
+    """Figures of each worker in a second of a run, or in a window of plans."""
 
     at_s: float
     weights: list[int]
@@ -40,7 +41,7 @@ class RegionRound:
 
 @dataclass
 class RegionRun:
-    """``lifted_s``: when an eighth of the work was done and the load was lifted."""
+    """A run; ``lifted_s``: when an eighth of the work was done and the load was lifted."""
 
     setting: str
     method: str
@@ -64,7 +65,8 @@ class RegionRun:
         return self.merged >= self.records
 
     def seconds_for(self, records: int) -> float:
-        """Time for the whole work of the setting; of a run that was cut off, at its rate so far."""
+        """Time for the whole work of the setting; for a run that was cut off, at its rate so
+        far."""
         return self.seconds * records / max(self.merged, 1)
 
     def done_a_second(self) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Service by timer: a worker that takes a set time a record, whatever else the machine does."""
+"""Service by timer: a worker takes a fixed time for each record, even if the machine is busy."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 CATCH_UP_S = 0.02
-"""Sleeps end late; so much is made up for, so that the capacity is what was set."""
+"""Sleeps end late; up to this delay is compensated, so that the capacity is the configured one."""
 NEXT_S = 0.002
-"""A record that is there so soon after the last one was waiting: the worker was not idle."""
+"""A record that arrives so soon after the last one was waiting, so the worker was not idle."""
 LOOK_S = 0.05
-"""How often a worker that has a long record in hand looks whether its load was lifted."""
+"""Seconds between checks of a worker with a long record, whether its load was lifted."""
 
 
 def shared_moment() -> Any:
-    """A moment of ``time.monotonic()`` that all workers see; 0 as long as it has not come."""
+    """A time of ``time.monotonic()`` that all workers read; 0 until it is set."""
     return multiprocessing.get_context("forkserver").RawValue("d", 0.0)
 
 
 @dataclass
 class TimedWork:
-    """Worker j takes ``service_s`` a record, ``factors[j]`` times as long until the load is lifted.
+    """The work of a worker: ``service_s`` per record, and ``factors[j]`` times that under load.
 
-    ``time.monotonic()`` is one clock for all processes of a machine. Load that is lifted while a
-    record is in hand makes the rest of that record fast as well.
+    ``time.monotonic()`` is one clock for all processes of a machine. If the load is lifted while a
+    record is processed, the rest of that record is fast as well.
     """
 
     service_s: float
@@ -50,12 +50,12 @@ class TimedWork:
 
 
 def worker_number() -> int:
-    """A region names its processes by their connections."""
+    """Return the number of a worker from the name of its process."""
     return int(multiprocessing.current_process().name.rpartition("-")[2])
 
 
 def finish(start: float, service_s: float, factor: float, lifted_at: float) -> float:
-    """When a record that is begun at ``start`` is done; a moment of 0 has not come yet."""
+    """The time at which a record is done that begins at ``start``; a moment of 0 is not set yet."""
     slow = start + service_s * factor
     if not lifted_at or slow <= lifted_at:
         return slow

@@ -11,21 +11,21 @@ from solvers.model.problem import FloatArray, IntArray
 from solvers.weights.minimax_allocation import minimax_allocation
 
 FULL_S = 32.0
-"""A run's work is what its workers do in so many seconds without load."""
+"""Seconds without load in which the workers would do the work of a run."""
 LIFTED = 1 / 8
-"""Share of the work after which the load is lifted (6.3, 6.4, 6.6). Of the work and not of the
-time: only then can round robin take ten times as long, as the paper prints."""
+"""Share of the work after which the load is lifted (6.3, 6.4, 6.6). It is a share of the work and
+not of the time: only then can round robin take ten times as long, as the paper prints."""
 SMALL_S, LARGE_S = 0.010, 0.020
-"""Service time of a record without load; with 32 workers and more the longer one, so that two
-cores hold them."""
+"""Service time of a record without load. It is longer with 32 workers and more, so that two cores
+can run them."""
 FAST_TO_SLOW = 65 / 35
-"""6.5 prints where its weights settled on a fast and a slow host; here the hosts are so."""
+"""Capacity of a fast host over that of a slow one, where the weights of 6.5 settled."""
 MIXTURES = 100
 
 
 @dataclass(frozen=True)
 class RegionSetting:
-    """``factors``: how many times longer each worker takes, for good or until it is lifted."""
+    """A setting; ``factors``: how many times slower each worker is, permanently or until lifted."""
 
     name: str
     factors: tuple[float, ...]
@@ -63,15 +63,15 @@ def best_weights(capacities: FloatArray) -> IntArray:
 
 
 def throughput(capacities: FloatArray, weights: IntArray) -> float:
-    """Records a second of a region in which the worker slowest for its share gates all."""
+    """Records per second of a region whose throughput the worker slowest for its share limits."""
     used = weights > 0
     return float((capacities[used] * UNITS / weights[used]).min())
 
 
 def static_best(setting: RegionSetting) -> IntArray:
-    """The one vector of weights that is done first with the whole work, by the model above.
+    """The constant weights that complete the whole work first, by the model above.
 
-    Between the best under load and the best without: mixtures in steps of 1 %.
+    They are between the best weights under load and the best without: mixtures in steps of 1 %.
     """
     loaded, free = (setting.capacities(is_loaded) for is_loaded in (True, False))
     first, last = best_weights(loaded), best_weights(free)

@@ -1,6 +1,6 @@
 """The claims about the region, each with its figure and its limit.
 
-The limits are the paper's printed figures where it prints any, else stated here before the runs.
+The limits are the printed figures of the paper; the others were chosen before the runs.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from bench.weights.settings import FAST_TO_SLOW, RegionSetting
 TIMES_ROUND_ROBIN = {"6.3": 1.5, "6.4": 1.5, "6.6": 9.0}
 """Printed: 1.5-4 times up to 16 workers, close to 9 with 32 and 64."""
 OF_ORACLE = 1.5
-"""Our loop takes at most so many times as long as the oracle."""
+"""Ballast's loop takes at most this multiple of the oracle's time."""
 EVEN_POINTS = 2.0
-"""Equal workers: points of share that a weight may be off at the end."""
+"""Equal workers: points of share by which a weight may be wrong at the end."""
 HOST_POINTS = 3.0
-"""Fast and slow hosts: points off 65 / 35 at the end."""
+"""Fast and slow hosts: points of share by which weights may differ from 65 / 35 at the end."""
 NOT_SLOWER = 0.98
-"""Of another method's speed: two runs of the same differ by about a percent."""
+"""Share of another method's speed: two runs of one method differ by about a percent."""
 OF_EVEN = 0.95
-"""Equal workers: round robin's time over our loop's."""
+"""Equal workers: the time of round robin divided by that of Ballast's loop."""
 
 
 def verdicts(chosen: Sequence[RegionSetting], runs: Sequence[RegionRun]) -> list[Verdict]:
@@ -37,7 +37,7 @@ def _of_one(setting: RegionSetting, rows: dict[str, Figures]) -> list[Verdict]:
     ours = rows[OURS]
     if setting.section == "6.2":
         return _even(setting, rows)
-    # Where the load stays, the static best knows all there is to know from the start.
+    # Where the load stays, the static best is the best of all methods from the start.
     others = (REROUTING, PAPER, STATIC) if setting.is_lifted else (REROUTING, PAPER)
     found = [_faster(setting, rows, method) for method in others]
     found.append(

@@ -16,7 +16,7 @@ from typing import Any
 from ballast.contracts.errors import NotFound
 from ballast.contracts.settings import Settings
 from ballast.streaming import StreamingJob, read_states
-from ballast.streaming.decisions import DecisionLog
+from ballast.streaming.batch_versions import DecisionLog
 from ballast.streaming.job_state import job_folder
 
 SUMS = ("flights", "arrived", "delay")

@@ -7,7 +7,7 @@ from typing import Any
 from ballast.contracts.json_values import json_value
 from ballast.contracts.log_events import DRAFTED
 from ballast.contracts.plan_text import plan_reason
-from ballast.contracts.planning_state import PlanningState
+from ballast.contracts.planning_stop import PlanningState
 from ballast.contracts.records import AssignedKeyGroup, DraftSummary, field_names
 from ballast.readmodel.changes import node_plan, weight_rows
 from ballast.readmodel.job_history import JobHistory

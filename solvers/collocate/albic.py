@@ -18,7 +18,7 @@ from solvers.collocate.contraction import contract
 from solvers.collocate.partition import partition
 from solvers.model import metrics
 from solvers.model.budget import Budget
-from solvers.model.metrics import move_pause_s
+from solvers.model.pause import move_pause_s
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.model.result import Result, SolverRun, infeasible_result, make_result
 from solvers.model.stop import Stop

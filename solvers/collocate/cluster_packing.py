@@ -8,7 +8,8 @@ import numpy as np
 
 from solvers.collocate.partition import cut_off
 from solvers.model.budget import Budget
-from solvers.model.metrics import forced_mask, move_pause_s
+from solvers.model.metrics import forced_mask
+from solvers.model.pause import move_pause_s
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.model.traffic_graph import TrafficGraph
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.model.budget import Budget
-from solvers.model.metrics import move_pause_s
+from solvers.model.pause import move_pause_s
 from solvers.model.problem import AllowedNodes, FloatArray, IntArray, Problem
 from solvers.model.traffic_graph import sum_by
 

@@ -16,7 +16,7 @@ from solvers.collocate.joint_round import Candidate, JointRound
 from solvers.collocate.move_rating import MoveRating
 from solvers.collocate.placement_state import TINY
 from solvers.model.problem import IntArray
-from solvers.noise.load_distance import LoadDistanceDistribution, next_load_distance
+from solvers.noise.load_distance_distribution import LoadDistanceDistribution, next_load_distance
 from solvers.rebalance.fewest_moves import FewestMovesParams, tolerance_of
 
 SHARE = FewestMovesParams().tolerance

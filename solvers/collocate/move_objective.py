@@ -11,7 +11,7 @@ from solvers.collocate.cluster_packing import NOWHERE, ClusterTarget, move_costs
 from solvers.collocate.joint_params import JointParams
 from solvers.collocate.joint_round import JointRound
 from solvers.model.amortisation import HeldBack
-from solvers.model.metrics import move_pause_s
+from solvers.model.pause import move_pause_s
 from solvers.model.problem import BoolArray, FloatArray, Problem
 from solvers.model.traffic_graph import TrafficGraph, sum_by
 from solvers.rebalance.start import normalised_loads

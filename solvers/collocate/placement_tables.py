@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from solvers.model.budget import Budget
-from solvers.model.metrics import CAP_TOLERANCE, forced_mask, move_pause_s
+from solvers.model.metrics import CAP_TOLERANCE, forced_mask
+from solvers.model.pause import move_pause_s
 from solvers.model.predicted_load import serialisation_costs
 from solvers.model.problem import IntArray, Problem
 from solvers.model.traffic_costs import TrafficCosts

@@ -6,8 +6,8 @@ import numpy as np
 
 from solvers.collocate.joint_round import Candidate, JointRound
 from solvers.collocate.placement_state import TINY
-from solvers.model import metrics
 from solvers.model.amortisation import KEY_GROUP, PLAN, HeldBack
+from solvers.model.pause import move_pause_s, total_pause_s
 
 
 def hold_back_plan(
@@ -26,7 +26,7 @@ def hold_back_plan(
     moved = best.assignment != round_.start
     n_bytes = int(problem.state_bytes[moved].sum())
     saved = _worth(round_, best, nothing)
-    if gate.pays(saved, n_bytes, metrics.pause_s(problem, moved)):
+    if gate.pays(saved, n_bytes, total_pause_s(problem, moved)):
         return best, ()
     names = tuple(problem.key_group_ids[k] for k in np.flatnonzero(moved).tolist())
     return nothing, (HeldBack(names, saved, n_bytes, "the plan as a whole does not pay", PLAN),)
@@ -44,7 +44,7 @@ def held_back_key_groups(
         return ()
     place = round_.placement(best.assignment)
     named = {name for one in held for name in one.what}
-    n_bytes, pause_s = problem.state_bytes.tolist(), metrics.move_pause_s(problem).tolist()
+    n_bytes, pause_s = problem.state_bytes.tolist(), move_pause_s(problem).tolist()
     held_alone = []
     for k in np.flatnonzero(best.assignment == problem.current).tolist():
         nodes = [node for node in place.to_node[k] if place.may_be_on(k, node)]

@@ -131,8 +131,8 @@ class DecayedStatistics:
     def views(self, graph: KeyGraph) -> FloatArray:
         """Return [vertices of ``graph``, decays]: the records of the keys by each decay.
 
-        The smallest decay shows a shift of load early. The largest one knows keys that were absent
-        for a while.
+        The smallest decay shows a shift of load early. The largest one has keys without records for
+        a while.
         """
         return np.stack([weights_in(m.graph, graph) for m in self._under.values()], axis=1)
 

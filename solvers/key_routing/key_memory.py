@@ -72,8 +72,8 @@ class KeyMemory:
     def graph(self, state_of: StateOf | None = None) -> KeyGraph:
         """Return the graph of rates under the best decay, with the keys of every decay.
 
-        A key that only other decays know weighs nothing here, but it counts in their views of the
-        balance.
+        A key that occurs only under other decays has a weight of 0, but counts in their views of
+        the balance.
 
         Args:
             state_of: State of each key; 1 for every key if None.

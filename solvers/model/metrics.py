@@ -111,17 +111,6 @@ def voluntary_mask(problem: Problem, assignment: IntArray) -> BoolArray:
     return moved_mask(problem, assignment) & ~forced_mask(problem)
 
 
-def move_pause_s(problem: Problem) -> FloatArray:
-    """[G]: the pause for a move of each key group, c0 + alpha x bytes."""
-    seconds = problem.pause_c0_s + problem.pause_s_per_byte * problem.state_bytes
-    return np.asarray(seconds, dtype=np.float64)
-
-
-def pause_s(problem: Problem, moved: BoolArray) -> float:
-    """Return the pause of the given moves: the sum of (c0 + alpha x bytes)."""
-    return float(move_pause_s(problem)[moved].sum())
-
-
 def draining_load(problem: Problem, assignment: IntArray) -> float:
     """Return the load on draining nodes in percent of the total load, for the worst resource."""
     on_draining = problem.draining[assignment]

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from solvers.model import metrics
+from solvers.model.pause import total_pause_s
 from solvers.model.problem import IntArray, Problem
 
 PROOF_TOLERANCE = 1e-5
@@ -202,8 +203,8 @@ def _result(
         bytes=int(problem.state_bytes[voluntary].sum()),
         forced_moves=int(forced.sum()),
         forced_bytes=int(problem.state_bytes[forced].sum()),
-        pause_s=metrics.pause_s(problem, moved),
-        forced_pause_s=metrics.pause_s(problem, forced),
+        pause_s=total_pause_s(problem, moved),
+        forced_pause_s=total_pause_s(problem, forced),
         draining_load=metrics.draining_load(after, assignment),
         collocation_factor_before=metrics.collocation_factor(problem, current),
         collocation_factor=metrics.collocation_factor(after, assignment),

@@ -1,11 +1,11 @@
-"""Factors on the width of intervals, learned from how earlier promises of a job came out.
+"""Factors on the width of intervals, learned from the outcomes of earlier promises of a job.
 
-The score of an outcome is its distance from the expected value in units of the distance that the
-noise model alone puts between the expected value and the end of the interval. The factor of a
-side is the quantile of the scores that would have let the right share of outcomes fall outside
-[split conformal prediction]. Pseudo-observations, scores as they are if the noise model is right,
-stand beside the outcomes, so that few outcomes change little. Outcomes of one measurement, such as
-the loads of all nodes, have much in common, so that together they count as one.
+The score of an outcome is its distance from the expected value, divided by the distance between the
+expected value and the end of the interval by the noise model alone. The factor of a side is the
+quantile of the scores with which the right share of outcomes would have been outside [split
+conformal prediction]. Pseudo-observations, with the scores of a correct noise model, are added to
+the outcomes, so that few outcomes change little. Outcomes of one measurement, such as the loads of
+all nodes, are correlated, so that together they count as one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class PastOutcome:
     """The factors that were in it."""
     measured: float
     weight: float = 1.0
-    """Above 0; outcomes of one figure from one measurement share a weight of 1."""
+    """Above 0; outcomes of one figure and measurement have a total weight of 1."""
 
     @property
     def score(self) -> float | None:
@@ -65,7 +65,7 @@ class IntervalFactors:
 
 
 def interval_factors(outcomes: Sequence[PastOutcome]) -> IntervalFactors:
-    """The factors that earlier outcomes of a figure call for.
+    """The factors that follow from earlier outcomes of a figure.
 
     Args:
         outcomes: the first outcome of each version, oldest first; only those with an interval.
@@ -83,14 +83,14 @@ def interval_factors(outcomes: Sequence[PastOutcome]) -> IntervalFactors:
 
 
 def _newest(outcomes: Sequence[PastOutcome]) -> list[PastOutcome]:
-    """The newest outcomes that together count as ``OUTCOMES_USED`` measurements."""
+    """The newest outcomes, up to ``OUTCOMES_USED`` measurements."""
     counted = np.cumsum([each.weight for each in reversed(outcomes)])
     used = int(np.searchsorted(counted, OUTCOMES_USED * (1 + ROUNDING), side="right"))
     return list(outcomes[len(outcomes) - used :])
 
 
 def _pseudo_scores() -> FloatArray:
-    """Scores of outcomes for which the noise model is right."""
+    """Scores of outcomes with a correct noise model."""
     at = (np.arange(PSEUDO_OBSERVATIONS) + 0.5) / PSEUDO_OBSERVATIONS
     end = student.ppf(1 - OUTSIDE_EACH_SIDE, FREEDOM)
     return np.asarray(student.ppf(at, FREEDOM) / end)

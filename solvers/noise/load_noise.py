@@ -111,10 +111,10 @@ def load_noise(
 
 
 def _period_sd(window_sd: FloatArray, mean_error: FloatArray, ratio: FloatArray) -> FloatArray:
-    """[G, R]: what the change from this period to the next has beside the error of the mean.
+    """[G, R]: standard deviation of the change to the next period, without the error of the mean.
 
-    Each period has half of the change. The second half is at least half of that again, also where
-    the error of the mean is above its share because of wild windows.
+    Each period has half of the change. The result is at least half of that, even if the error of
+    the mean exceeds its share because of wild windows.
     """
     half = window_sd**2 * ratio
     return np.sqrt(np.maximum(2.0 * half - mean_error**2, 0.5 * half))

@@ -1,4 +1,5 @@
-"""How loads vary from window to window: what key groups have in common, and the second pass."""
+"""Estimates how loads vary from window to window: common factors, and the noise of each key
+group."""
 
 from __future__ import annotations
 
@@ -24,40 +25,42 @@ from solvers.noise.window_moments import (
 
 STEADY, TREND, TOO_FEW = "steady", "trend", "too_few_windows"
 FEWEST_WINDOWS = 4
-"""With fewer busy windows neither noise nor trend can be estimated."""
+"""Least number of busy windows; with fewer, neither noise nor trend can be estimated."""
 RATIO_PRIOR = 20.0
-"""A ratio without evidence is 1; this is the weight of that, in degrees of freedom."""
+"""Weight of the prior of a ratio, in degrees of freedom: without data a ratio is 1."""
 LOWEST_RATIO, HIGHEST_RATIO = 0.1, 20.0
 NEWEST_SHARE = 0.25
-"""Weight of this period beside the estimate of the snapshot before: noise is estimated over about
-seven periods."""
+"""Weight of this period; the estimate of the snapshot before has the rest. So noise is estimated
+over about seven periods."""
 MOST_TRUSTED = 0.97
-"""A key group's own variance counts at most so much beside the power law."""
+"""Largest weight of a key group's own variance; the power law has at least the rest."""
 LEAST_DRIFT = 0.05
-"""Drift from period to period, over the error of a mean, that is assumed in any case: it bounds
-how many periods a level remembers, to about nine."""
+"""Least drift from period to period, as a share of the variance of a mean. It limits the number of
+periods that contribute to a level to about nine."""
 LARGEST_JUMP = 4.0
-"""A load that is further from its level than this many standard deviations has really moved."""
+"""A load that is further from its level than this many standard deviations has changed for other
+reasons than noise."""
 JUMP_LEVEL = 0.01
-"""Nodes that have not moved are said to have with this probability a period."""
+"""Probability, per period, that a node counts as changed although its load has not changed."""
 TREND_LEVEL = 0.001
-"""A period without a trend is said to have one with this probability."""
+"""Probability that a period counts as one with a trend although it has none."""
 TINY = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class VariancePrior:
-    """The variance that a key group of a given mean load has on average: a power law of the mean.
+    """The average variance of a key group with a given mean load: a power law of the mean.
 
-    Variances of few windows are shrunk towards it, as far as those of the two halves of the period
-    disagree [credibility theory, Buehlmann 1967]: 12 windows alone would give standard deviations
-    that are off by a fifth, and loads that burst now and then far more.
+    A variance from few windows is shrunk towards this average. The weight of the average is larger
+    if the variances of the two halves of the period differ more [credibility theory, Buehlmann
+    1967]. Twelve windows alone would give standard deviations with an error of a fifth, and a
+    larger one for loads with occasional bursts.
     """
 
     intercept: float = 0.0
     slope: float = 1.0
     own_weight: float = 1.0
-    """Weight of a key group's own variance beside the power law."""
+    """Weight of a key group's own variance; the power law has the rest."""
 
     def at(self, mean: FloatArray) -> FloatArray:
         """[G]: the variance at each mean; 0 where the mean is 0."""
@@ -69,15 +72,17 @@ class VariancePrior:
 
 @dataclass(frozen=True, slots=True)
 class NoiseModel:
-    """What key groups have in common, for the second pass over them."""
+    """What key groups have in common: the result of the first pass, and the input of the second."""
 
     windows: int
     """Windows of the period."""
     busy_windows: int
     mean_variance_ratio: float
-    """Variance of the mean of this period over that of as many independent windows."""
+    """Variance of the mean of this period, divided by that of the mean of as many independent
+    windows."""
     period_variance_ratio: float
-    """The same of the change from period to period, half of which is each period's."""
+    """Squared change of means from period to period, divided by that of independent windows. Each
+    of the two periods has half of the change."""
     prior: VariancePrior
     earlier: ResourceNoise | None = None
     """The estimate of the snapshot before."""
@@ -89,14 +94,15 @@ class NoiseModel:
 
     @property
     def drift_ratio(self) -> float:
-        """What loads move from one period to the next, over the variance of a window."""
+        """Variance of the change of true loads from period to period, over the variance of a
+        window."""
         beyond = max(0.0, self.period_variance_ratio - self.mean_variance_ratio)
         return 2.0 * beyond / max(1, self.windows)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class KeyGroupNoise:
-    """The columns of a snapshot that say how far the load of each key group may be off."""
+    """The noise of each key group: the columns of a snapshot for the error of each load."""
 
     window_sd: FloatArray  # [G]; NaN if there were too few windows, as in all of them
     mean_error: FloatArray  # [G]
@@ -131,7 +137,7 @@ class ResourceNoise:
 def noise_model(
     sums: MomentSums, windows: WindowFactors, earlier: ResourceNoise | None = None
 ) -> NoiseModel:
-    """What key groups have in common.
+    """Estimate what key groups have in common.
 
     Args:
         sums: the sums of all chunks.
@@ -148,7 +154,7 @@ def noise_model(
 
 
 def _within_ratio(sums: MomentSums) -> float:
-    """Power of the slow waves of the period over that of all, shrunk to 1."""
+    """Power of the slow waves of the period, divided by that of all waves, shrunk to 1."""
     if sums.variance <= 0:
         return 1.0
     ratio = sums.slow_variance / sums.variance
@@ -156,30 +162,32 @@ def _within_ratio(sums: MomentSums) -> float:
 
 
 def _between_ratio(sums: MomentSums, within: float) -> float:
-    """Change since the period before over what independent windows make, shrunk to the other."""
+    """Change since the period before, divided by that of independent windows, shrunk to
+    ``within``."""
     if sums.change_variance <= 0:
         return within
     return _shrunk_to(within, sums.change / sums.change_variance, _effective_groups(sums))
 
 
 def _effective_groups(sums: MomentSums) -> float:
-    """As how many key groups of equal noise all of them count; 0 if no load varies."""
+    """Number of key groups with equal noise that have as many degrees of freedom; 0 without
+    noise."""
     return sums.variance**2 / sums.squared_variance if sums.squared_variance > 0 else 0.0
 
 
 def _shrunk_to(prior: float, ratio: float, freedom: float) -> float:
-    """The ratio, shrunk to the prior by the weight of the degrees of freedom, and bounded."""
+    """The weighted mean of the prior and the ratio, by degrees of freedom, within bounds."""
     shrunk = (RATIO_PRIOR * prior + freedom * ratio) / (RATIO_PRIOR + freedom)
     return float(min(max(shrunk, LOWEST_RATIO), HIGHEST_RATIO))
 
 
 def _smoothed(now: float, earlier: float) -> float:
-    """An estimate of this period together with that of the snapshot before."""
+    """The weighted mean of an estimate of this period and the one of the snapshot before."""
     return NEWEST_SHARE * now + (1 - NEWEST_SHARE) * earlier
 
 
 def _prior(sums: MomentSums, windows: WindowFactors) -> VariancePrior:
-    """The power law of the logarithms of variance and mean, and how far variances agree."""
+    """Fit the power law to the logarithms of variance and mean, and compute its weight."""
     n = sums.noisy
     if n < 3 or windows.busy_windows < FEWEST_WINDOWS:
         return VariancePrior()
@@ -200,13 +208,13 @@ def _prior(sums: MomentSums, windows: WindowFactors) -> VariancePrior:
 def key_group_noise(
     moments: KeyGroupMoments, model: NoiseModel, has_jumped: BoolArray | None = None
 ) -> KeyGroupNoise:
-    """The second pass over a chunk of key groups.
+    """Second pass: the noise of a chunk of key groups.
 
     Args:
-        moments: what the first pass found.
+        moments: the result of the first pass.
         model: what all key groups have in common.
-        has_jumped: [G], key groups on nodes whose load really moved since the snapshot before;
-            None if there are none.
+        has_jumped: [G], key groups on nodes whose load changed beyond noise since the snapshot
+            before; None if there are none.
     """
     if not model.is_known:
         unknown = np.full(len(moments.mean), np.nan)
@@ -247,7 +255,7 @@ def _levels(
 def _shrunk_variance(moments: KeyGroupMoments, prior: VariancePrior) -> FloatArray:
     """[G]: variances shrunk towards the power law, and averaged with those of the snapshot before.
 
-    A load that is constant stays without noise.
+    A constant load has a variance of 0.
     """
     own = prior.own_weight
     variance = (1 - own) * prior.at(moments.mean) + own * moments.variance
@@ -262,7 +270,7 @@ def _shrunk_variance(moments: KeyGroupMoments, prior: VariancePrior) -> FloatArr
 def resource_noise(
     resource: str, windows: WindowFactors, model: NoiseModel, total_variance: float
 ) -> ResourceNoise:
-    """The noise of one resource.
+    """The noise of one resource, over all key groups.
 
     Args:
         resource: its name.
@@ -313,14 +321,15 @@ def _common_sd(windows: WindowFactors) -> float:
 
 
 def _node_ratio(windows: WindowFactors, total_variance: float) -> float:
-    """Variance of nodes over that of their key groups, shrunk to what independence would give."""
+    """Variance of nodes divided by that of their key groups, shrunk to the value of
+    independence."""
     damped = windows.residuals(windows.node_loads) * windows.damping
     mean = windows.node_loads.mean(axis=1)
     nodes = int(np.count_nonzero(mean))
     if total_variance <= 0 or nodes < 2:
         return 1.0
     variance = float(windows.variance(damped).sum())
-    # Shares sum to 1, which takes this part of the variance away.
+    # Shares sum to 1, which lowers the variance by this factor.
     share = mean / mean.sum()
     independent = 1.0 - float(share @ share)
     freedom = (nodes - 1) * (windows.busy_windows - 1)
@@ -330,7 +339,7 @@ def _node_ratio(windows: WindowFactors, total_variance: float) -> float:
 def _total_change(windows: WindowFactors) -> float:
     """Change of the total load between the halves of the period, in percent of its mean.
 
-    0 if it is within the noise. Shares of nodes do not feel it, but their loads in cores do.
+    0 if it is within the noise. It changes loads in cores, and not the shares of nodes.
     """
     change, others = _halves(windows.factor[None, :] - 1.0)
     freedom = max(1, windows.busy_windows - 2)
@@ -339,9 +348,9 @@ def _total_change(windows: WindowFactors) -> float:
 
 
 def _trend(windows: WindowFactors) -> tuple[float, float]:
-    """(largest change of a node between the halves of the period, the change that noise makes).
+    """Return the largest change of a node between the halves of the period, and the limit by noise.
 
-    Both in percent of the mean load of a node.
+    Both are in percent of the mean load of a node.
     """
     nodes = windows.node_loads[windows.node_loads.sum(axis=1) > 0]
     if len(nodes) < 2:
@@ -354,9 +363,9 @@ def _trend(windows: WindowFactors) -> tuple[float, float]:
 
 
 def _halves(residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """([N], [N]): change between the halves of the period, and the power of all other waves.
+    """[N] each: change between the halves of the period, and power of all waves but the slowest.
 
-    The noise is that of the other waves, so that a trend does not hide itself.
+    The noise is computed without the slowest wave, because a trend is part of that wave.
     """
     count = residuals.shape[1]
     early = count // 2
@@ -367,14 +376,14 @@ def _halves(residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _largest_change(power: float, freedom: int, windows: int, *, looks: int) -> float:
-    """The largest change between halves that noise of this power makes in so many looks."""
+    """The largest change between halves that noise of this power explains, over ``looks`` tests."""
     sd = math.sqrt(power / freedom * 2.0 / max(1, windows // 2))
     return sd * float(student.ppf(1 - TREND_LEVEL / (2 * looks), freedom))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LoadEstimate:
-    """Everything that the windows of one period say about the loads of a resource."""
+    """The estimates of one resource from the windows of one period."""
 
     mean: FloatArray  # [G]
     key_groups: KeyGroupNoise
@@ -383,21 +392,21 @@ class LoadEstimate:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EarlierNodes:
-    """Sums over the key groups of each node that the snapshot before says something of."""
+    """Sums over the key groups of each node that are in the snapshot before, on the same node."""
 
     mean: FloatArray  # [N]
-    """Of their mean loads in this period."""
+    """Sum of their mean loads in this period."""
     level: FloatArray  # [N]
-    """Of their levels then, in units of this period."""
+    """Sum of their levels in the snapshot before, in units of this period."""
     level_variance: FloatArray  # [N]
-    """Of the squares of the errors of these."""
+    """Sum of the squares of the errors of these levels."""
 
 
 def jumped_nodes(windows: WindowFactors, model: NoiseModel, nodes: EarlierNodes) -> BoolArray:
-    """[N]: nodes whose load really moved since the snapshot before.
+    """[N]: nodes whose load changed beyond noise since the snapshot before.
 
-    A shift that is too small to show in a key group can be large for a node. Levels of its key
-    groups would follow it slowly, so they start anew.
+    A change that is too small to detect in a key group can be large for a node. The levels of its
+    key groups would follow it slowly, so they start anew.
 
     Args:
         windows: what the windows have in common.
@@ -409,7 +418,7 @@ def jumped_nodes(windows: WindowFactors, model: NoiseModel, nodes: EarlierNodes)
     known = per_window.sum() > 0
     if not (known and model.is_known and model.earlier is not None):
         return np.zeros(len(nodes.mean), dtype=bool)
-    # All nodes together are known better than each of them.
+    # The variance of all nodes together is estimated better than that of each node.
     share = windows.node_loads.mean(axis=1)
     typical = per_window.sum() * share / share.sum()
     own = typical * (model.mean_variance_ratio / model.windows + model.drift_ratio)
@@ -428,7 +437,8 @@ class EarlierEstimate:
     node_of: IntArray  # [G]
 
     def for_period(self, total: float, node_of: IntArray) -> EarlierLoads | None:
-        """In units of a period with this total load; None if nothing was known."""
+        """Return the estimate in units of a period with this total load; None if it is not
+        known."""
         before, then = self.estimate, float(self.estimate.mean.sum())
         columns = EarlierColumns(
             before.mean,
@@ -453,16 +463,16 @@ class EarlierColumns:
 def earlier_loads(
     columns: EarlierColumns, is_unmoved: BoolArray, resource: ResourceNoise, scale: float
 ) -> EarlierLoads | None:
-    """What the snapshot before says of a chunk of key groups.
+    """Return the loads of a chunk of key groups in the snapshot before, in units of this period.
 
     Args:
-        columns: its columns.
+        columns: the columns of the snapshot before.
         is_unmoved: [G], whether the key group is on the node where it was.
         resource: its row of ``snapshots.noise``.
         scale: total load now over total load then.
 
     Returns:
-        The earlier loads in units of this period; None if the noise was not known.
+        The earlier loads; None if the noise was not known.
     """
     if not resource.is_known or scale <= 0:
         return None
@@ -511,7 +521,7 @@ def estimate_loads(
 def earlier_nodes(
     mean: FloatArray, earlier: EarlierLoads, node_of: IntArray, n_nodes: int
 ) -> EarlierNodes:
-    """The sums of nodes, where all key groups are at hand."""
+    """The sums of nodes, if all key groups fit into memory."""
     known = np.isfinite(earlier.level) & np.isfinite(earlier.level_error)
 
     def sums(values: FloatArray) -> FloatArray:

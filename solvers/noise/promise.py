@@ -14,7 +14,7 @@ from ballast.contracts.tables import ABOVE, BELOW, INSIDE
 from solvers.model import metrics
 from solvers.model.problem import IntArray, Problem
 from solvers.noise.calibration import FREEDOM, IntervalFactors, PastOutcome, interval_factors
-from solvers.noise.load_distance import (
+from solvers.noise.load_distance_distribution import (
     LoadDistanceDistribution,
     common_sd,
     next_load_distance,
@@ -24,6 +24,8 @@ from solvers.noise.load_distance import (
 
 OUTER, FAR = 0.05, 0.0005
 """Probability of each end of the 90 % and of the 99.9 % interval."""
+ROUNDING = 1e-6
+"""A measured value that is outside by less is inside: relative, and absolute for values below 1."""
 FEWEST_OUTCOMES = 5
 """Outcomes from which a figure without a noise model gets an interval."""
 LOAD_DISTANCE, LOAD_DISTANCE_POINTS = "load_distance_pct", "load_distance_points"
@@ -114,10 +116,13 @@ def no_interval_reason(problem: Problem) -> str:
 
 
 def promise_side(measured: float, low: float, high: float) -> str:
-    """Whether a measured value is ``inside``, ``below`` or ``above`` its interval."""
-    if measured < low:
+    """Whether a measured value is ``inside``, ``below`` or ``above`` its interval.
+
+    Rounding does not count: without noise the interval is a point.
+    """
+    if measured < low - ROUNDING * max(1.0, low):
         return BELOW
-    return ABOVE if measured > high else INSIDE
+    return ABOVE if measured > high + ROUNDING * max(1.0, high) else INSIDE
 
 
 def end_probability(outside: float) -> float:

@@ -17,18 +17,18 @@ import numpy as np
 from solvers.model.problem import FloatArray, IntArray
 
 SLOW_WAVES = 2
-"""Cosine waves over the period whose power stands for the noise of the period's mean."""
+"""Number of cosine waves whose power is the estimate of the noise of the period's mean."""
 WILD = 5.0
 """A window is wild if the residuals of nodes are this many times those of the median window."""
 MOST_WILD = 1 / 6
-"""Where more of the windows are wild, wildness is how the load varies: nothing is damped."""
+"""If a larger share of the windows is wild, none is damped: the load then varies in this way."""
 ROUNDING = 1e-9
 """A standard deviation below this share of the mean is rounding."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class WindowFactors:
-    """What all key groups of a window have in common, and how much each window counts."""
+    """What all key groups of a window have in common, and the weight of each window."""
 
     node_loads: FloatArray  # [N, W]
     """The load of each node in each window, oldest window first."""
@@ -48,7 +48,7 @@ class WindowFactors:
 
     @property
     def wild_windows(self) -> int:
-        """Windows that differ so much from the others that they count less."""
+        """Number of windows that differ so much from the others that they have less weight."""
         return int(np.count_nonzero(self.damping < 1))
 
     def residuals(self, loads: FloatArray) -> FloatArray:
@@ -57,7 +57,8 @@ class WindowFactors:
         return found
 
     def variance(self, residuals: FloatArray) -> FloatArray:
-        """[G]: variance from window to window such that a mean has 1 / windows of it."""
+        """[G]: variance from window to window; the variance of the mean is this over the
+        windows."""
         busy = self.busy_windows
         if busy < 2:
             return np.zeros(len(residuals))
@@ -67,12 +68,11 @@ class WindowFactors:
 
 
 def window_factors(node_loads: FloatArray) -> WindowFactors:
-    """What the windows have in common, from the loads of nodes.
+    """Compute what the windows have in common, from the loads of nodes.
 
     Args:
         node_loads: [N, W], sum of the loads of each node's key groups in each window, oldest
-            window first. A single row, the total, will do where there are no nodes, as for
-            traffic.
+            window first. Traffic has no nodes: its total is a single row.
     """
     node_loads = np.asarray(node_loads, dtype=np.float64)
     total = node_loads.sum(axis=0)
@@ -83,7 +83,7 @@ def window_factors(node_loads: FloatArray) -> WindowFactors:
 
 
 def _damping(residuals: FloatArray) -> FloatArray:
-    """[W]: factors that bring the residuals of single wild windows down to those of others."""
+    """[W]: factors that reduce the residuals of single wild windows to those of others."""
     power = np.einsum("iw,iw->w", residuals, residuals)
     damping: FloatArray = np.ones_like(power)
     busy = power > 0
@@ -98,23 +98,23 @@ def _damping(residuals: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EarlierLoads:
-    """What the snapshot before says of the same key groups, in units of this period.
+    """The loads of the same key groups in the snapshot before, in units of this period.
 
-    The units are those of loads multiplied by the total load now over the total load then. NaN
-    stands for what is not known. A key group that has moved since has another load by that alone,
-    so that its mean and its level say nothing.
+    They are multiplied by the total load now over the total load then. NaN means unknown. The mean
+    and the level of a key group that has moved since are unknown, because its load depends on the
+    node.
     """
 
     mean: FloatArray  # [G]
     level: FloatArray  # [G]
-    """What the load was expected to be then, from all periods up to that."""
+    """The expected load then, from all periods up to that one."""
     level_error: FloatArray  # [G]
     window_sd: FloatArray  # [G]
     windows: int
     """Windows of the period before."""
 
     def rows(self, chosen: slice | IntArray) -> EarlierLoads:
-        """Those of some key groups."""
+        """The rows of some key groups."""
         return EarlierLoads(
             mean=self.mean[chosen],
             level=self.level[chosen],
@@ -126,15 +126,15 @@ class EarlierLoads:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class KeyGroupMoments:
-    """Mean and variance of the loads of key groups, each for itself."""
+    """Mean and variance of the load of each key group."""
 
     mean: FloatArray  # [G]
     variance: FloatArray  # [G]
-    """From window to window, without what is common, wild windows damped."""
+    """Variance from window to window, without the common factor, with wild windows damped."""
     full_variance: FloatArray  # [G]
-    """The same with wild windows as they were: the error of the mean contains them."""
+    """The same without damping, because the error of the mean contains wild windows."""
     slow_variance: FloatArray  # [G]
-    """The part of the variance that the mean of a period feels, per window."""
+    """Variance of the period's mean, multiplied by the number of windows."""
     half_variance: FloatArray  # [G, 2]
     """The variance within each half of the period."""
     busy_windows: IntArray  # [G]
@@ -183,8 +183,8 @@ def slow_power(residuals: FloatArray, windows: WindowFactors) -> FloatArray:
     """[G]: mean power of the slowest cosine waves over the period, as a variance per window.
 
     Independent windows have the same power in every wave. Waves slower than the period cannot be
-    seen in it, so the slowest that can stand for them [equal-weighted cosine estimator of Lazarus,
-    Lewis, Stock and Watson, 2018].
+    measured within it, so the slowest measurable ones are the estimate [equal-weighted cosine
+    estimator of Lazarus, Lewis, Stock and Watson, 2018].
     """
     waves = cosine_waves(windows.windows)
     if not len(waves):
@@ -202,8 +202,8 @@ def cosine_waves(windows: int) -> FloatArray:
 
 
 CHANGE_LIMIT = 9.0
-"""A change of a key group from period to period counts for at most so many of its variances: a
-load that really moved is no noise."""
+"""Limit on the change of a key group from period to period, in multiples of its variance: a load
+that changed by more did not change by noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,12 +214,12 @@ class MomentSums:
     squared_variance: float = 0.0
     slow_variance: float = 0.0
     change: float = 0.0
-    """Of squared changes since the period before, over the change that a variance of 1 makes."""
+    """Sum of squared changes since the period before, divided by the change of a variance of 1."""
     change_variance: float = 0.0
-    """Of the variances of the same key groups."""
+    """Sum of the variances of the same key groups."""
     noisy: float = 0.0
-    """Key groups with a mean and variances above zero; the next sums are of logarithms of these:
-    of the mean, and of the variance within each half of the period."""
+    """Number of key groups with a mean and variances above zero. The next sums are of logarithms of
+    these: of the mean, and of the variance within each half of the period."""
     mean: float = 0.0
     mean_mean: float = 0.0
     first: float = 0.0

@@ -16,7 +16,7 @@ from solvers.model import metrics
 from solvers.model.objective import JOINT, WEIGHTED
 from solvers.model.problem import Problem
 from solvers.model.result import Result, SolverRun, Status, make_result
-from solvers.noise.evidence import GainEvidence
+from solvers.noise.gain_evidence import GainEvidence
 from solvers.planner.gain import (
     expected_distance,
     load_evidence,

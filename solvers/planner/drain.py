@@ -15,9 +15,9 @@ from operator import add, truediv
 
 import numpy as np
 
-from solvers.model import metrics
 from solvers.model.budget import Budget
 from solvers.model.node_set import with_states
+from solvers.model.pause import move_pause_s
 from solvers.model.problem import DRAINING, BoolArray, FloatArray, IntArray, Problem
 
 SLACK = 1e-9
@@ -32,7 +32,7 @@ def cost_table(problem: Problem) -> FloatArray:
         [
             np.ones(problem.n_key_groups),
             problem.state_bytes.astype(np.float64),
-            metrics.move_pause_s(problem),
+            move_pause_s(problem),
         ]
     )
 

@@ -16,8 +16,8 @@ from ballast.contracts.policy import TrafficPolicy
 from solvers.model import metrics
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.model.result import Result, SolverRun, make_result
-from solvers.noise.evidence import LOOKS, GainEvidence, further_windows, gain_evidence
-from solvers.noise.load_distance import next_load_distance
+from solvers.noise.gain_evidence import LOOKS, GainEvidence, further_windows, gain_evidence
+from solvers.noise.load_distance_distribution import next_load_distance
 
 WORSE = 1e-6
 """Relative: load distances that differ by less are equal."""

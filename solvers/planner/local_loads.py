@@ -1,4 +1,4 @@
-"""The parts of a job that are to be level by themselves: each operator, each edge. Pure."""
+"""Loads that have to be level by themselves: those of each operator and each edge. Pure."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from solvers.model.objective import Objective
 from solvers.model.problem import IntArray, Problem
 from solvers.model.result import Result, SolverRun, make_result
 from solvers.model.stop import Stop
-from solvers.noise.evidence import GainEvidence
+from solvers.noise.gain_evidence import GainEvidence
 from solvers.planner.allocation import AUTO, Allocation, AllocationOptions, allocate, route_keys
 from solvers.planner.decision import as_change, evidence_of, result_or_unchanged, with_trend
 from solvers.planner.gain import without_unproven_moves

@@ -26,6 +26,7 @@ import numpy as np
 
 from solvers.model import metrics
 from solvers.model.budget import Budget
+from solvers.model.pause import move_pause_s
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.rebalance.kernels.bound_arrays import EventCounts, PriceList, ResourceColumn
 from solvers.rebalance.start import movable_mask, must_move_mask
@@ -95,7 +96,7 @@ def most_moves(problem: Problem, budget: Budget) -> int:
         spent: FloatArray = np.cumsum(np.sort(problem.state_bytes[can_move]), dtype=np.float64)
         most = min(most, int(np.searchsorted(spent, budget.bytes * (1 + 1e-12), "right")))
     if budget.pause_s is not None:
-        pauses = np.cumsum(np.sort(metrics.move_pause_s(problem)[can_move]))
+        pauses = np.cumsum(np.sort(move_pause_s(problem)[can_move]))
         most = min(most, int(np.searchsorted(pauses, budget.pause_s * (1 + 1e-9) + 1e-9, "right")))
     return most
 
@@ -254,7 +255,7 @@ def _limited_units(problem: Problem, budget: Budget) -> list[tuple[FloatArray, f
     if budget.bytes is not None:
         units.append((problem.state_bytes.astype(np.float64), float(budget.bytes)))
     if budget.pause_s is not None:
-        units.append((metrics.move_pause_s(problem), budget.pause_s + budget.pause_slack_s))
+        units.append((move_pause_s(problem), budget.pause_s + budget.pause_slack_s))
     return units
 
 

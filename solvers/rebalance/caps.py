@@ -16,6 +16,7 @@ import numpy as np
 
 from solvers.model import metrics
 from solvers.model.budget import Budget
+from solvers.model.pause import move_pause_s
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 
 MAX_STEPS = 2_000
@@ -130,6 +131,6 @@ def _costs(problem: Problem) -> FloatArray:
         (
             np.ones(problem.n_key_groups),
             problem.state_bytes.astype(np.float64),
-            metrics.move_pause_s(problem),
+            move_pause_s(problem),
         )
     )

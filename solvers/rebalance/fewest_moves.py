@@ -29,7 +29,7 @@ from solvers.model.parameter_checks import is_finite_and_not_negative
 from solvers.model.problem import BoolArray, IntArray, Problem
 from solvers.model.result import Result, SolverRun, TraceStep, infeasible_result, make_result
 from solvers.model.stop import SolverClock, Stop
-from solvers.noise.load_distance import LoadDistanceDistribution, next_load_distance
+from solvers.noise.load_distance_distribution import LoadDistanceDistribution, next_load_distance
 from solvers.rebalance import search
 from solvers.rebalance.bound import counting_bound
 from solvers.rebalance.compare import without_useless_moves
@@ -97,7 +97,8 @@ def solve(
     if reason is not None:
         return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
     best, trace = _best_plan(problem, budget, stop, seed, params)
-    plan, reason = best, "the noise of the loads is not known, so this is the best plan"
+    why = "is not known" if problem.noise is None else "is 0"
+    plan, reason = best, f"the noise of the loads {why}, so this is the best plan"
     if has_noise(problem):
         run = _FewestMoves(problem, budget, replace(params, start=best), seed, stop, clock)
         plan, reason = run.plan(), run.reason

@@ -24,6 +24,7 @@ from ballast.contracts.errors import InvalidInput
 from solvers.model import metrics
 from solvers.model.budget import Budget
 from solvers.model.parameter_checks import is_whole
+from solvers.model.pause import move_pause_s
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.model.result import Result, SolverRun, TraceStep, infeasible_result, make_result
 from solvers.model.stop import SolverClock, Stop
@@ -91,7 +92,7 @@ class _BudgetLeft:
             for limit, cost, slack in (
                 (budget.moves, np.ones(problem.n_key_groups), 0.0),
                 (budget.bytes, problem.state_bytes.astype(np.float64), 0.0),
-                (budget.pause_s, metrics.move_pause_s(problem), budget.pause_slack_s),
+                (budget.pause_s, move_pause_s(problem), budget.pause_slack_s),
             )
             if limit is not None
         ]

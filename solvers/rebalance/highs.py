@@ -105,7 +105,7 @@ def run(task: MipTask) -> MipOutcome:
 
     Raises:
         ModelRefused: HiGHS does not accept the numbers of the model.
-        RuntimeError: HiGHS does not know an option.
+        RuntimeError: HiGHS has no option of a given name.
     """
     if task.time_limit is not None and len(task.cost) >= CHILD_FROM_COLUMNS:
         return _run_in_child(task)

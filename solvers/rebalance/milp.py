@@ -20,6 +20,7 @@ from ballast.contracts.errors import InvalidInput
 from solvers.model import metrics
 from solvers.model.budget import Budget
 from solvers.model.parameter_checks import is_whole
+from solvers.model.pause import move_pause_s
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.model.result import Result, SolverRun, TraceStep, infeasible_result, make_result
 from solvers.model.stop import SolverClock, Stop
@@ -395,7 +396,7 @@ class _Model:
         costs = (
             ("moves", budget.moves, np.ones(problem.n_key_groups)),
             ("bytes", budget.bytes, problem.state_bytes.astype(np.float64)),
-            ("pause_s", budget.pause_s, metrics.move_pause_s(problem)),
+            ("pause_s", budget.pause_s, move_pause_s(problem)),
         )
         necessary = misplaced_mask(problem)
         for name, limit, cost in costs:

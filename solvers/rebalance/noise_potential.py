@@ -1,8 +1,8 @@
 """The potential of a placement: how surely the next period measures every node within a level.
 
 At a level x the probability that the measured load distance is at most x is a product over nodes
-and resources, because their noise is independent (solvers/noise/load_distance.py). The potential
-is minus its logarithm, a sum of one term for each node:
+and resources, because their noise is independent (solvers/noise/load_distance_distribution.py).
+The potential is minus its logarithm, a sum of one term for each node:
 
     potential(x) = sum over n of -log P(|deviation_n + sd_n z| <= x)
 
@@ -47,6 +47,7 @@ class NodeTerms:
     variance: FloatArray  # [K, B]: noise of the items, in squared units of load distance
     base: FloatArray  # [N, R]: load of the key groups that can never move
     base_variance: FloatArray  # [N, B]
+    decides: FloatArray  # [N, B]: 1, or 0 where the deviation follows from another node's
     allowed: IntArray
     """Item x N + node of all entries in lists of allowed nodes, in ascending order."""
     level: float
@@ -59,7 +60,14 @@ class NodeTerms:
         fixed = layout.fixed
         owner = np.repeat(np.arange(len(layout.groups)), np.diff(fixed.allowed_start))
         allowed = np.sort(owner * problem.n_nodes + fixed.allowed_nodes)
-        return cls(fixed, item, layout.base, base, allowed, level / 100.0)
+        decides = np.ones_like(base)
+        if problem.n_nodes == len(np.flatnonzero(problem.staying)) == 2:
+            # What one node has more the other has less (load_distance_distribution.py).
+            base[:] = 0.5 * (base.sum(axis=0) + item.sum(axis=0))
+            item = np.zeros_like(item)
+            largest = np.argmin(fixed.inverse[:, : fixed.n_balanced], axis=0)
+            decides[largest, np.arange(fixed.n_balanced)] = 0.0
+        return cls(fixed, item, layout.base, base, decides, allowed, level / 100.0)
 
     def values(self, nodes: IntArray, sums: FloatArray, variance: FloatArray) -> FloatArray:
         """Return the terms of nodes with these sums and variances of load, one for each row."""
@@ -67,7 +75,7 @@ class NodeTerms:
         inverse = self.fixed.inverse[nodes, :balanced]
         deviation = sums[:, :balanced] * inverse - self.fixed.centre[nodes, :balanced]
         sd = np.sqrt(np.maximum(variance, 0.0)) * inverse
-        return np.asarray(potential(deviation, sd, self.level).sum(axis=1))
+        return np.asarray((potential(deviation, sd, self.level) * self.decides[nodes]).sum(axis=1))
 
     def peaks(self, nodes: IntArray, sums: FloatArray) -> FloatArray:
         """Return the largest deviation of nodes over the balanced resources, one for each row."""

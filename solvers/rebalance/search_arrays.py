@@ -14,6 +14,7 @@ import numpy as np
 
 from solvers.model import metrics
 from solvers.model.budget import Budget
+from solvers.model.pause import move_pause_s
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.rebalance.kernels.arrays import NOWHERE, FixedArrays, PlanArrays
 from solvers.rebalance.start import Cost, movable_mask, must_move_mask
@@ -173,7 +174,7 @@ def _costs(problem: Problem, groups: IntArray, must_move: BoolArray) -> FloatArr
     cost = np.empty((len(groups), 3))
     cost[:, 0] = 1.0
     cost[:, 1] = problem.state_bytes[groups]
-    cost[:, 2] = metrics.move_pause_s(problem)[groups]
+    cost[:, 2] = move_pause_s(problem)[groups]
     cost[must_move] = 0.0
     return cost
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from solvers.model import metrics
 from solvers.model.budget import Budget
+from solvers.model.pause import move_pause_s, total_pause_s
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.rebalance.caps import CapRepair
 
@@ -125,7 +126,7 @@ class Cost:
         return cls(
             int(moved.sum()),
             int(problem.state_bytes[moved].sum()),
-            metrics.pause_s(problem, moved),
+            total_pause_s(problem, moved),
         )
 
     def fits(self, budget: Budget) -> bool:
@@ -149,7 +150,7 @@ def movable_mask(problem: Problem, budget: Budget) -> BoolArray:
     if budget.bytes is not None:
         affordable &= problem.state_bytes <= budget.bytes
     if budget.pause_s is not None:
-        affordable &= metrics.move_pause_s(problem) <= budget.pause_s + budget.pause_slack_s
+        affordable &= move_pause_s(problem) <= budget.pause_s + budget.pause_slack_s
     return movable & (affordable | must_move_mask(problem))
 
 

@@ -110,10 +110,15 @@ def _node_deviations(
 ) -> tuple[Floats, Floats]:
     """Deviations from the mean and their standard deviations, both in percent of the mean.
 
-    One value for each node that stays and each balanced resource that is used.
+    One value for each node that stays and each balanced resource that is used. Of two nodes that
+    hold all load, the one with less capacity deviates more, and alone decides.
     """
     stays = np.flatnonzero(np.array(problem.node_state) == "alive")
     variances = sum_by_node(problem, plan, _variances(problem))
+    is_few = 0 < len(stays) <= 2 and bool(np.isin(plan, stays).all())
+    if is_few:
+        # What one of two nodes has more the other has less; a single node never deviates.
+        variances[stays] = variances[stays].mean(axis=0) * (len(stays) - 1)
     away, spread = [np.zeros(0)], [np.zeros(0)]
     for r in range(len(problem.resources)):
         room = problem.capacity[stays, r]
@@ -124,8 +129,9 @@ def _node_deviations(
         mean = total / float(np.sum(room))
         weight = 1.0 if problem.weight is None else float(problem.weight[r])
         scale = 100.0 * weight / (room * mean)
-        away.append(np.abs(sums[stays, r] - room * mean) * scale)
-        spread.append(np.sqrt(variances[stays, r]) * scale)
+        counts = slice(None) if not is_few else [int(np.argmax(scale))]
+        away.append((np.abs(sums[stays, r] - room * mean) * scale)[counts])
+        spread.append((np.sqrt(variances[stays, r]) * scale)[counts])
     return np.concatenate(away), np.concatenate(spread)
 
 

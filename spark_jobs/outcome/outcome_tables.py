@@ -41,7 +41,7 @@ from expectations.row_rules import checked_table
 from spark_jobs.draft.scaling_rows import nodes_under
 from spark_jobs.program.run import progress
 from spark_jobs.snapshot.snapshot_tables import with_facts
-from spark_jobs.snapshot.validation import is_good, with_reasons
+from spark_jobs.snapshot.validate_and_reject import is_good, with_reasons
 from spark_jobs.snapshot.window_selection import TakeUp
 from spark_jobs.warehouse.spark_tables import read_table
 

@@ -134,7 +134,7 @@ def broken_promise(
 
 
 def _above_interval(outcome: Outcome, highest: float) -> str | None:
-    if outcome.measured <= highest:
+    if promise_side(outcome.measured, 0.0, highest) == INSIDE:
         return None
     return (
         f"version {outcome.version} promised a load distance of {outcome.promised:.2f} % (90 % "

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ballast.contracts.fault_points import fault_point
 from ballast.contracts.log_events import PLANNING_STOPPED, PROMISE_BROKEN
-from ballast.contracts.planning_state import PlanningState
+from ballast.contracts.planning_stop import PlanningState
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Outcome, Promise
 from ballast.contracts.settings import Settings

@@ -1,6 +1,6 @@
 """Log that a job stops planning by itself, or goes on: each change once (ADR 60).
 
-The state follows from outcomes and log (ballast/contracts/planning_state.py). The events tell
+The state follows from outcomes and log (ballast/contracts/planning_stop.py). The events inform
 people, and a person's ``planning_resumed`` also changes the state. The identity of an event is the
 event before it. So of several processes that find the same change one logs it, and a process that
 has read an old log adds nothing.
@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 
 from ballast.contracts.fault_points import fault_point
 from ballast.contracts.log_events import PLANNING_EVENTS, PLANNING_RESUMED, PLANNING_STOPPED
-from ballast.contracts.planning_state import PlanningState, broken_row_text, promise_text
+from ballast.contracts.planning_stop import PlanningState, broken_row_text, promise_text
 from ballast.contracts.records import LogEntry, Outcome
 from ballast.contracts.settings import Settings
 from ballast.contracts.task_result import Notice

@@ -93,7 +93,7 @@ def _freeze_reasons(settings: Settings, snapshot: Snapshot, draft: Draft) -> lis
 
 
 def _planning_reasons(settings: Settings, job: str) -> list[str]:
-    """What a reviewer must know of a job that has stopped planning by itself."""
+    """What a reviewer has to be informed of if the job has stopped planning by itself."""
     state = read_planning_state(settings, job)
     return [f"planning of this job is stopped: {state.reason}"] if state.is_stopped else []
 

@@ -10,7 +10,7 @@ from ballast.contracts.regions import DEAD, weighted, weights_of
 from spark_jobs.draft.region_weights import regions_of
 from spark_jobs.publication.staleness import SHOWN_NODES
 from spark_jobs.restore.earlier_version import RollbackContext, StoredVersion
-from spark_jobs.restore.node_checks import nodes_not_as_planned, nodes_that_differ
+from spark_jobs.restore.scaling_differences import nodes_not_as_planned, nodes_that_differ
 
 
 def check_version(version: int, stored: StoredVersion, context: RollbackContext) -> None:

@@ -32,11 +32,11 @@ from spark_jobs.publication.plan_events import log_superseded_plans
 from spark_jobs.publication.publisher import already_published, put_in_force
 from spark_jobs.restore.derived_snapshot import derived_snapshot
 from spark_jobs.restore.earlier_version import EarlierVersion
-from spark_jobs.restore.fit import fit_placement
 from spark_jobs.restore.lookup import read_context, read_version, required_head
-from spark_jobs.restore.node_checks import unchanged_scaling_rows
+from spark_jobs.restore.lost_nodes import fit_placement
 from spark_jobs.restore.refusals import check_version
 from spark_jobs.restore.request import RollbackRequest
+from spark_jobs.restore.scaling_differences import unchanged_scaling_rows
 from spark_jobs.warehouse.plan_log import Event, append_event
 
 # A person chose the content for reasons that no figure has. It may be worse than the head.

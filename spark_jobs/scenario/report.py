@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict, astuple
 from typing import Any
 
 from solvers.planner.frontier import FrontierPoint
-from solvers.planner.what_if_figures import move_rows, node_rows, result_figures
+from solvers.planner.what_if_figures import planned_moves, planned_nodes, result_figures
 from spark_jobs.program.markdown import escaped, table
-from spark_jobs.scenario.comparison import ComparedPlan, PlanComparison
+from spark_jobs.scenario.what_if_comparison import ComparedPlan, PlanComparison
 
 SHOWN_NODES = 60
 SHOWN_MOVES = 40
@@ -22,7 +23,8 @@ def summary(comparison: PlanComparison) -> dict[str, Any]:
     values: dict[str, Any] = {
         "snapshot_at": comparison.snapshot.period_end_at.isoformat(),
         **{
-            name: _finite(result_figures(plan.problem, plan.result)) for name, plan in plans.items()
+            name: _finite(asdict(result_figures(plan.problem, plan.result)))
+            for name, plan in plans.items()
         },
         **{f"{name}_nodes": _nodes_of(plan) for name, plan in plans.items()},
         "asked_moves": _moves_of(comparison.asked),
@@ -48,11 +50,12 @@ def _finite(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _nodes_of(plan: ComparedPlan) -> list[dict[str, Any]]:
-    return node_rows(plan.problem, plan.result)[:NODES_IN_SUMMARY] if plan.result.is_solved else []
+    nodes = planned_nodes(plan.problem, plan.result)
+    return [asdict(node) for node in nodes[:NODES_IN_SUMMARY]]
 
 
 def _moves_of(plan: ComparedPlan) -> list[dict[str, Any]]:
-    return move_rows(plan.problem, plan.result, SHOWN_MOVES) if plan.result.is_solved else []
+    return [asdict(move) for move in planned_moves(plan.problem, plan.result, SHOWN_MOVES)]
 
 
 def report(comparison: PlanComparison) -> str:
@@ -74,21 +77,22 @@ def report(comparison: PlanComparison) -> str:
 
 def _figures(comparison: PlanComparison) -> str:
     now, then = (
-        result_figures(plan.problem, plan.result) for plan in (comparison.today, comparison.asked)
+        asdict(result_figures(plan.problem, plan.result))
+        for plan in (comparison.today, comparison.asked)
     )
     rows = [[name.replace("_", " "), now[name], then[name]] for name in now]
     return table(("figure", "today", "asked"), rows)
 
 
 def _nodes(plan: ComparedPlan) -> str:
-    rows = [list(node.values()) for node in node_rows(plan.problem, plan.result)]
+    rows = [list(astuple(node)) for node in planned_nodes(plan.problem, plan.result)]
     headers = ("node", "state", "load now, %", "with the plan, %")
     return "### Nodes\n\n" + table(headers, rows[:SHOWN_NODES]) + _more(rows, SHOWN_NODES)
 
 
 def _moves(plan: ComparedPlan) -> str:
-    moves = move_rows(plan.problem, plan.result)
-    rows = [list(move.values()) for move in moves[:SHOWN_MOVES]]
+    moves = planned_moves(plan.problem, plan.result)
+    rows = [list(astuple(move)) for move in moves[:SHOWN_MOVES]]
     listed = table(("key group", "from", "to", "bytes"), rows) + _more(moves, SHOWN_MOVES)
     return f"### Moves ({len(moves):,})\n\n{listed}"
 

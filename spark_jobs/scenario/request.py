@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from solvers.model.objective import OBJECTIVES
-from solvers.planner.what_if import WhatIfQuestion
 from solvers.planner.what_if_arguments import parse_factors, parse_pairs, split_names
+from solvers.planner.what_if_problem import WhatIfQuestion
 from solvers.rebalance import METHODS
 from spark_jobs.program.arguments import add_run_arguments, run_id
 from spark_jobs.publication.review_answer import text_matching

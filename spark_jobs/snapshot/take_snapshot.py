@@ -72,7 +72,7 @@ from spark_jobs.snapshot.stranded_key_groups import (
     silent_groups,
     stranded_loads,
 )
-from spark_jobs.snapshot.validation import (
+from spark_jobs.snapshot.validate_and_reject import (
     Validate,
     ValidatedMetrics,
     is_good,
@@ -164,13 +164,13 @@ def _gate_event(request: SnapshotRequest, reason: str) -> Event:
 
 
 def _validate_imported_in_background() -> Validate:
-    """``expectations.runner.validate``, imported in a thread while Spark starts.
+    """``expectations.run_suite.validate``, imported in a thread while Spark starts.
 
     Both take seconds. The modules that both import are imported above, so that the two threads
     cannot wait for each other.
     """
     pool = ThreadPoolExecutor(1, thread_name_prefix="import")
-    runner: Future[Any] = pool.submit(importlib.import_module, "expectations.runner")
+    runner: Future[Any] = pool.submit(importlib.import_module, "expectations.run_suite")
     pool.shutdown(wait=False)
 
     def validate(frame: DataFrame, suite: Suite, *, count: bool = True) -> Any:

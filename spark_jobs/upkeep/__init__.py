@@ -1,5 +1,5 @@
 """``maintain`` and ``check_invariants``: small tables; heads, plans and log that agree.
 
-``job_facts.py`` and ``job_state.py`` read; ``delta_rs_cleanup.py`` and ``spark_cleanup.py`` change
-tables; ``retention.py``, ``expired_rows.py`` and ``invariants.py`` are pure.
+``job_facts.py`` and ``job_state.py`` read; ``delta_vacuum.py`` and ``rejected_rows_cleanup.py``
+change tables; ``retention.py``, ``expired_rows.py`` and ``invariants.py`` are pure.
 """

@@ -18,7 +18,7 @@ from ballast.contracts.tables import TABLES
 from ballast.store.table_schema import ensure_tables
 from ballast.store.tables import open_table, table_exists
 from spark_jobs.program.run import progress
-from spark_jobs.upkeep import delta_rs_cleanup as delta_rs
+from spark_jobs.upkeep import delta_vacuum as delta_rs
 from spark_jobs.upkeep.expired_rows import (
     HEADS,
     PLANS,
@@ -117,7 +117,7 @@ def _clean_with_spark(
     garbage = table.vacuum(dry_run=True, full=True)
     if not (due or crowded or garbage):
         return
-    from spark_jobs.upkeep.spark_cleanup import clean
+    from spark_jobs.upkeep.rejected_rows_cleanup import clean
 
     with sessions() as spark:
         clean(spark, settings, name, due)

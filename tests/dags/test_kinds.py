@@ -17,7 +17,7 @@ LoadDags = Callable[[Path], Any]
 HEX = "0123456789abcdef"
 
 
-class Ti:
+class FinishedTasks:
     """A task instance that knows what tasks before it handed on."""
 
     def __init__(self, handed: dict[str, Any]) -> None:
@@ -33,7 +33,7 @@ def rendered(dag: Any, task_id: str, handed: Any = None, **params: Any) -> list[
     run = {"triggering_user_name": "ada"}
     return [
         environment.from_string(argument).render(
-            run_id="manual__1", params=values, ti=Ti(handed or {}), dag_run=run
+            run_id="manual__1", params=values, ti=FinishedTasks(handed or {}), dag_run=run
         )
         for argument in dag.get_task(task_id).application_args
     ]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 
-class Ti:
+class RecordedTask:
     """A task instance that remembers what was pushed."""
 
     task_id = "publish"
@@ -43,7 +43,7 @@ def handing(fails: bool = False, **values: Any) -> Any:
     from airflow.sdk.exceptions import AirflowException
 
     def submit(self: Any, _context: Any) -> None:
-        Path(self.env_vars["BALLAST_HANDOFF"]).write_text(json.dumps(values))
+        Path(self.env_vars["BALLAST_TASK_RESULT"]).write_text(json.dumps(values))
         if fails:
             raise AirflowException("Cannot execute: spark-submit ... Error code is: 4.")
 
@@ -56,7 +56,7 @@ def refusal(is_retryable: bool) -> dict[str, Any]:
 
 def test_what_a_program_hands_on_is_the_tasks_xcom(monkeypatch: pytest.MonkeyPatch) -> None:
     notices = [{"kind": "published", "text": "version 3"}, {"kind": "late", "text": "late"}]
-    ti = Ti()
+    ti = RecordedTask()
     task = operator(monkeypatch, handing(outcome="waiting", plan_id="p", notices=notices))
     assert task.execute({"ti": ti}) == {"outcome": "waiting", "plan_id": "p"}
     assert ti.pushed == {"notices": notices}
@@ -68,7 +68,7 @@ def test_a_refusal_keeps_its_words_and_is_tried_again_only_if_it_may_heal(
 ) -> None:
     from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-    ti = Ti()
+    ti = RecordedTask()
     task = operator(monkeypatch, handing(fails=True, refusal=refusal(is_retryable)))
     with pytest.raises(AirflowException, match=r"^GateFailed: node-1 is silent$") as refused:
         task.execute({"ti": ti})
@@ -80,7 +80,7 @@ def test_a_refusal_keeps_its_words_and_is_tried_again_only_if_it_may_heal(
 def test_a_question_that_is_refused_is_told_to_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     from airflow.sdk.exceptions import AirflowException
 
-    ti = Ti()
+    ti = RecordedTask()
     task = operator(monkeypatch, handing(fails=True, refusal=refusal(False)))
     task.notifies = False
     with pytest.raises(AirflowException):
@@ -95,7 +95,7 @@ def test_a_program_that_died_without_a_word_keeps_its_trace(
 
     task = operator(monkeypatch, handing(fails=True))
     with pytest.raises(AirflowException, match="Error code is: 4"):
-        task.execute({"ti": Ti()})
+        task.execute({"ti": RecordedTask()})
 
 
 @pytest.mark.parametrize("outcome", ["rejected", "timed_out", "planning_stopped"])
@@ -106,7 +106,7 @@ def test_a_program_that_had_nothing_to_do_shows_as_skipped(
 
     with pytest.raises(AirflowSkipException, match="the old plan stays"):
         operator(monkeypatch, handing(outcome=outcome, text="the old plan stays")).execute(
-            {"ti": Ti()}
+            {"ti": RecordedTask()}
         )
 
 
@@ -116,10 +116,10 @@ def test_each_notice_of_a_task_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> 
     sent: list[dict[str, str]] = []
     monkeypatch.setattr(notices, "send", sent.append)
     left = [{"kind": kind, "text": f"{kind} of a job"} for kind in ("broken", "stopped")]
-    ti = Ti(notices=left)
+    ti = RecordedTask(notices=left)
     notices.PlanNotifier("flights").notify({"ti": ti, "run_id": "r"})
     assert sent == [{"job": "flights", "run_id": "r", **notice} for notice in left]
-    notices.PlanNotifier("flights").notify({"ti": Ti(), "run_id": "r"})
+    notices.PlanNotifier("flights").notify({"ti": RecordedTask(), "run_id": "r"})
     assert len(sent) == 2
 
 
@@ -144,14 +144,14 @@ def test_a_draft_that_waits_is_asked_for_once_by_the_name_of_its_plan() -> None:
     task = AskForReview(task_id="ask", job="flights")
     waiting = {"outcome": "waiting", "plan_id": "p", "content_hash": "c", "run_id": "r"}
     with pytest.raises(DagRunTriggerException) as asked:
-        task.execute({"ti": Ti(publish=waiting)})
+        task.execute({"ti": RecordedTask(publish=waiting)})
     assert asked.value.dag_run_id == "review__p"
     assert asked.value.trigger_dag_id == "review__flights"
     assert asked.value.conf == {"plan_id": "p", "content_hash": "c", "draft_run_id": "r"}
     assert asked.value.skip_when_already_exists
     with pytest.raises(AirflowSkipException):
         AskForReview(task_id="ask2", job="flights").execute(
-            {"ti": Ti(publish={"outcome": "published"})}
+            {"ti": RecordedTask(publish={"outcome": "published"})}
         )
 
 

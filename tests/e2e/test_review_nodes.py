@@ -169,11 +169,11 @@ def test_a_version_says_which_worker_of_a_region_gets_how_much(page: Page, addre
 def test_the_answer_to_a_question_is_shown_side_by_side(
     page: Page, address: str, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(RESULT_FILE_VARIABLE, str(tmp_path / "handoff.json"))
+    monkeypatch.setenv(RESULT_FILE_VARIABLE, str(tmp_path / "task-result.json"))
     asked = ["--without", "node-01", "--add", "1", "--hold-pct", "70", "--frontier", "true"]
     common = ["--job", JOB, "--run-id", "asked", "--warehouse", settings.warehouse]
     assert what_if([*common, *asked, "--seconds", "0.3"]) == 0
-    handed = read_task_result(tmp_path / "handoff.json")
+    handed = read_task_result(tmp_path / "task-result.json")
     conf = {"without": "node-01", "add": 1, "hold_pct": 70, "frontier": True}
 
     def answer(route: Route) -> None:

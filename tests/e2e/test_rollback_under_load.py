@@ -26,7 +26,7 @@ from ballast.contracts.settings import Settings, load_settings
 from ballast.store.plans import read_acks, read_head, read_log
 from ballast.store.table_schema import ensure_tables
 from ballast.store.tables import read_rows
-from ballast.streaming.decisions import DecisionLog
+from ballast.streaming.batch_versions import DecisionLog
 from ballast.streaming.job_state import job_folder, placement_in_force
 from examples.flights.check import SumsReport, check_sums
 from spark_jobs.publication.publisher import publish_plan

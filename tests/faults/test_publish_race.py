@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from ballast.contracts.derived_schemas import arrow_schema
 from ballast.contracts.records import Head, Snapshot
-from ballast.contracts.schemas import arrow_schema
 from ballast.contracts.settings import Settings, load_settings
 from ballast.contracts.tables import TABLES
 from ballast.store.plans import read_head
@@ -41,7 +41,7 @@ RACERS = ("left", "right")
 
 
 @dataclass(frozen=True)
-class Round:
+class RaceRound:
     """Both drafts of a round are made against the version before ``version``."""
 
     job: str
@@ -51,12 +51,12 @@ class Round:
         return f"{racer}-{self.version}"
 
 
-def rounds() -> list[Round]:
+def rounds() -> list[RaceRound]:
     """Twenty versions of one job after the other."""
-    return [Round(f"job_{i // ROUNDS_A_JOB}", i % ROUNDS_A_JOB + 1) for i in range(ROUNDS)]
+    return [RaceRound(f"job_{i // ROUNDS_A_JOB}", i % ROUNDS_A_JOB + 1) for i in range(ROUNDS)]
 
 
-def write_drafts(settings: Settings, all_rounds: list[Round]) -> None:
+def write_drafts(settings: Settings, all_rounds: list[RaceRound]) -> None:
     """The drafts of all rounds, a commit a table: made as ``solve`` makes them, but in bulk."""
     written: dict[str, list[dict[str, Any]]] = {}
     for each in all_rounds:
@@ -67,7 +67,7 @@ def write_drafts(settings: Settings, all_rounds: list[Round]) -> None:
         append(settings, table, rows)
 
 
-def draft_rows(each: Round, racer: str) -> dict[str, list[dict[str, Any]]]:
+def draft_rows(each: RaceRound, racer: str) -> dict[str, list[dict[str, Any]]]:
     policy = small_policy(each.job)
     parent = Head(each.job, each.version - 1, "parent", "", "", datetime.now(UTC))
     rows = snapshot_rows(policy, each.run_id(racer), placement=uneven(policy), head=parent)
@@ -147,7 +147,7 @@ def racing(settings: Settings) -> Iterator[list[Racer]]:
             racer.stop()
 
 
-def run_round(racers: list[Racer], each: Round) -> dict[str, dict[str, Any]]:
+def run_round(racers: list[Racer], each: RaceRound) -> dict[str, dict[str, Any]]:
     """Both stop before the change, go at once, and answer."""
     for racer in racers:
         racer.tell(job=each.job, run_id=each.run_id(racer.name))
@@ -158,7 +158,7 @@ def run_round(racers: list[Racer], each: Round) -> dict[str, dict[str, Any]]:
     return {racer.name: racer.hear() for racer in racers}
 
 
-def check_round(settings: Settings, each: Round, answers: dict[str, dict[str, Any]]) -> str:
+def check_round(settings: Settings, each: RaceRound, answers: dict[str, dict[str, Any]]) -> str:
     """Everything a round promises; returns who won."""
     winners = [name for name, answer in answers.items() if answer["won"]]
     assert len(winners) == 1, (each, answers)

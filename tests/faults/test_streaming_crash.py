@@ -56,7 +56,7 @@ class Death:
 
 
 @dataclass(frozen=True)
-class Story:
+class CrashedJob:
     """All lives of the job, and what can be read afterwards."""
 
     settings: Settings
@@ -67,7 +67,7 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
+def story(tmp_path_factory: pytest.TempPathFactory) -> CrashedJob:
     home = tmp_path_factory.mktemp("crash")
     settings = load_settings({"BALLAST_HOME": str(home)})
     policy = load_policy(ROOT / "policies" / "flights.yaml")
@@ -81,7 +81,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
         code = run_life(settings, *FEW, fault=f"{point}@{version}")
         deaths[point] = death(settings, code, version)
     code, output = run_until_term(settings)
-    return Story(settings, deaths, code, check_sums(settings), output)
+    return CrashedJob(settings, deaths, code, check_sums(settings), output)
 
 
 def actions(policy: JobPolicy, version: int) -> dict[str, str]:

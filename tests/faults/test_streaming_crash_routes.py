@@ -59,7 +59,7 @@ CONTENTS: dict[str, Content] = {
 
 
 @dataclass(frozen=True)
-class Story:
+class CrashedRoutedJob:
     """All lives of a job, by what they took up and where they died."""
 
     settings: Settings
@@ -68,7 +68,7 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
+def story(tmp_path_factory: pytest.TempPathFactory) -> CrashedRoutedJob:
     settings = load_settings({"BALLAST_HOME": str(tmp_path_factory.mktemp("crash"))})
     ensure_tables(settings)
     # Each life is forked off a process that has imported everything and done nothing yet.
@@ -90,20 +90,20 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
             publish(settings, POLICY, version, *content)
             codes[kind, point] = run(2, f"{point}@{version}")
     assert run(2, "") == 0
-    return Story(settings, codes, committed(settings))
+    return CrashedRoutedJob(settings, codes, committed(settings))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("point", JOB_POINTS)
-def test_each_life_died_at_its_point(story: Story, point: str) -> None:
+def test_each_life_died_at_its_point(story: CrashedRoutedJob, point: str) -> None:
     codes = {kind: story.exit_codes[kind, point] for kind in CONTENTS}
     assert codes == dict.fromkeys(CONTENTS, -signal.SIGKILL)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_after_all_kills_every_count_is_that_of_the_input(story: Story) -> None:
+def test_after_all_kills_every_count_is_that_of_the_input(story: CrashedRoutedJob) -> None:
     assert story.batches == len(JOB_POINTS) * len(CONTENTS) + 3
     counted, totals = states(story, "count"), states(story, "total")
     assert counted == {word: n * story.batches for word, n in Counter(WORDS).items()}
@@ -114,7 +114,7 @@ def test_after_all_kills_every_count_is_that_of_the_input(story: Story) -> None:
     }
 
 
-def states(story: Story, operator: str) -> dict[str, object]:
+def states(story: CrashedRoutedJob, operator: str) -> dict[str, object]:
     """State by key; no key is in two key groups, nor in one that is not its own."""
     placement = placement_in_force(story.settings, JOB)
     merged: dict[str, object] = {}
@@ -126,7 +126,9 @@ def states(story: Story, operator: str) -> dict[str, object]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_after_all_kills_each_version_was_applied_once_with_its_bytes(story: Story) -> None:
+def test_after_all_kills_each_version_was_applied_once_with_its_bytes(
+    story: CrashedRoutedJob,
+) -> None:
     acks = read_acks(story.settings, JOB)
     last = 1 + len(JOB_POINTS) * len(CONTENTS)
     said = Counter((ack.version, ack.status) for ack in acks)
@@ -138,7 +140,7 @@ def test_after_all_kills_each_version_was_applied_once_with_its_bytes(story: Sto
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_after_all_kills_every_pair_of_keys_was_counted_once(story: Story) -> None:
+def test_after_all_kills_every_pair_of_keys_was_counted_once(story: CrashedRoutedJob) -> None:
     rows = read_rows(story.settings, "metrics.key_pairs", job=JOB).to_pandas()
     along = rows[rows.kind.isin(["pair", "other_pairs"])]
     assert along.records.sum() == 3 * len(WORDS) * story.batches

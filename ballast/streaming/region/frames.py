@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator
 
 RECORD = 0
-"""To a worker: a record; from it: what became of the record."""
+"""To a worker: a record. From a worker: its result."""
 FAILURE = 1
 """From a worker: the work raised, with its traceback."""
 HEADER = struct.Struct(">BQI")

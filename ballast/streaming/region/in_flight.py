@@ -1,4 +1,4 @@
-"""Records between the splitter and the merge: who has them, what came back, what comes out next."""
+"""Records between the splitter and the merge: their connections, their results, and the order."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from ballast.streaming.clock import ForwardClock
 from ballast.streaming.region.busy_times import BusyTimes
-from ballast.streaming.region.weights import Turns, Units, among_alive, checked
+from ballast.streaming.region.weights import Units, WeightedRoundRobin, among_alive, checked
 
 
 @dataclass(slots=True)
 class Sent:
-    """A record whose result has not come back, and the connection that has it."""
+    """A record without a result, and the connection that it was sent to."""
 
     record: bytes
     connection: int
@@ -27,7 +27,8 @@ class Sent:
 
 
 class InFlight:
-    """What the splitter, the merge and the local loop share, behind one lock."""
+    """The records that were sent and not merged; splitter, merge and local loop share it.
+    Thread-safe."""
 
     def __init__(self, weights: Units, most: int, clock: ForwardClock) -> None:
         self.alive: NDArray[np.bool_] = np.ones(len(weights), dtype=bool)
@@ -35,7 +36,7 @@ class InFlight:
         self.total: int | None = None
         self._most = most
         self._wanted = weights
-        self._turns = Turns(weights)
+        self._turns = WeightedRoundRobin(weights)
         self._out: dict[int, Sent] = {}
         self._back: dict[int, bytes] = {}
         self._busy = BusyTimes(len(weights), clock)
@@ -66,14 +67,14 @@ class InFlight:
         with self._room:
             self._room.wait_for(lambda: self.has_room, timeout=seconds)
 
-    def holds_up(self) -> int | None:
-        """The connection whose result the merge waits for; None if the result is there."""
+    def awaited_connection(self) -> int | None:
+        """The connection whose result the merge waits for; None if the result has arrived."""
         with self._lock:
             first = self._out.get(self.merged)
             return first.connection if first else None
 
-    def take_on(self, record: bytes) -> tuple[int, int]:
-        """Adds a record; returns its number and its connection."""
+    def add(self, record: bytes) -> tuple[int, int]:
+        """Add a record; return its number and its connection."""
         with self._lock:
             number, chosen = self._numbered, self._turns.next()
             self._out[number] = Sent(record, chosen, self._next_send())
@@ -81,13 +82,14 @@ class InFlight:
             self._numbered += 1
             return number, chosen
 
-    def pass_on(self, number: int, taken: int) -> bool:
-        """Gives a record that was not sent to another connection; False if that one is dead."""
+    def reassign(self, number: int, taken: int) -> bool:
+        """Reassign a record that was not sent yet to another connection; False if that one is
+        dead."""
         with self._lock:
             sent = self._out.get(number)
             if sent is None or not self.alive[taken]:
                 return False
-            self._turns.instead(sent.connection, taken)
+            self._turns.charge_instead(sent.connection, taken)
             self._move(sent, taken)
             return True
 
@@ -106,8 +108,8 @@ class InFlight:
 
     # The merge
 
-    def came_back(self, number: int, result: bytes) -> None:
-        """Takes a result; a second result of the same record is ignored."""
+    def complete(self, number: int, result: bytes) -> None:
+        """Store the result of a record; a second result of the same record is ignored."""
         with self._lock:
             sent = self._out.pop(number, None)
             if sent is not None:
@@ -115,7 +117,7 @@ class InFlight:
                 self._back[number] = result
 
     def in_order(self) -> Iterator[bytes]:
-        """The results that can be given out now, in order."""
+        """Yield the results that follow the last merged one, without a gap."""
         while True:
             with self._room:
                 if self.merged not in self._back:
@@ -131,8 +133,8 @@ class InFlight:
 
     # A worker that died
 
-    def died(self, connection: int) -> list[int]:
-        """Marks a worker as dead; returns the numbers of its records, in order."""
+    def remove_worker(self, connection: int) -> list[int]:
+        """Mark a worker as dead; return the numbers of its records, in order."""
         with self._lock:
             self.alive[connection] = False
             if self.alive.any():
@@ -142,8 +144,8 @@ class InFlight:
                 min(had.values(), key=lambda sent: sent.order).deaths += 1
             return sorted(had)
 
-    def again(self, number: int) -> Sent | None:
-        """A dead worker's record with its new connection; None if its result came back."""
+    def resend(self, number: int) -> Sent | None:
+        """Reassign a record of a dead worker; None if its result has arrived."""
         with self._lock:
             sent = self._out.get(number)
             if sent is None or self.alive[sent.connection]:

@@ -183,7 +183,7 @@ class OrderedRegion:
             self._wait_for_room()
             if self._stop.is_set():
                 return
-            number, chosen = self._flight.take_on(record)
+            number, chosen = self._flight.add(record)
             frame = packed(RECORD, number, record)
             blocked = self._rerouted(number, chosen, frame) if self.settings.reroute else chosen
             if blocked is not None:
@@ -194,7 +194,7 @@ class OrderedRegion:
     def _wait_for_room(self) -> None:
         """Time without room is charged to the connection that holds up the merge."""
         while not (self._flight.has_room or self._stop.is_set()):
-            holder, before = self._flight.holds_up(), self._clock.now()
+            holder, before = self._flight.awaited_connection(), self._clock.now()
             self._flight.wait_for_room(SLICE_MS / 1000)
             if holder is not None:
                 self._connections[holder].charge(self._clock.now() - before)
@@ -212,7 +212,7 @@ class OrderedRegion:
         holder = chosen
         for step in range(count):
             j = (chosen + step) % count
-            if step and not (self._flight.weights[j] and self._flight.pass_on(number, j)):
+            if step and not (self._flight.weights[j] and self._flight.reassign(number, j)):
                 continue
             holder = j
             try:
@@ -221,7 +221,7 @@ class OrderedRegion:
             except OSError:
                 # As in _send: the merge resends the records of a dead worker.
                 return None
-        return chosen if self._flight.pass_on(number, chosen) else holder
+        return chosen if self._flight.reassign(number, chosen) else holder
 
     # The merge
 
@@ -256,12 +256,12 @@ class OrderedRegion:
             if kind == FAILURE:
                 name = self.connection_ids[connection.index]
                 raise RegionFailed(f"the work failed on record {number} in {name}: {body.decode()}")
-            self._flight.came_back(number, body)
+            self._flight.complete(number, body)
         return bool(data)
 
     def _lost(self, connection: Connection) -> None:
         connection.end()
-        numbers = self._weight_time.change(lambda: self._flight.died(connection.index))
+        numbers = self._weight_time.change(lambda: self._flight.remove_worker(connection.index))
         name = self.connection_ids[connection.index]
         if not self._flight.alive.any():
             raise RegionFailed(
@@ -273,7 +273,7 @@ class OrderedRegion:
 
     def _send_again(self, numbers: list[int]) -> None:
         for number in numbers:
-            sent = self._flight.again(number)
+            sent = self._flight.resend(number)
             if sent is None:
                 continue
             if sent.deaths >= self.settings.max_deaths:

@@ -78,7 +78,7 @@ def near(wanted: Sequence[int], middle: Sequence[int], reach: int) -> list[int]:
     return [int(u) for u in (units + part if missing > 0 else units - part)]
 
 
-class Turns:
+class WeightedRoundRobin:
     """Smooth weighted round robin that keeps its credit when weights change.
 
     A connection of weight 1 gets one record of a thousand, even if weights change every hundred
@@ -100,7 +100,7 @@ class Turns:
         self._credit[chosen] -= UNITS
         return chosen
 
-    def instead(self, chosen: int, taken: int) -> None:
-        """Charges the record to the connection that took it instead of the chosen one."""
+    def charge_instead(self, chosen: int, taken: int) -> None:
+        """Charge the record to the connection that took it, not to the one that was chosen."""
         self._credit[chosen] += UNITS
         self._credit[taken] -= UNITS

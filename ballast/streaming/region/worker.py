@@ -16,7 +16,7 @@ from ballast.streaming.region.frames import FAILURE, HEADER, RECORD, packed
 
 Work = Callable[[bytes], bytes]
 HELLO = struct.Struct(">16sI")
-"""The region's secret, which other programs on the host do not know, and the worker's number."""
+"""The region's secret, which is known to its processes only, and the worker's number."""
 
 
 def serve(port: int, secret: bytes, index: int, work: Work, receive_buffer: int) -> None:

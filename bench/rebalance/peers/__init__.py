@@ -1,5 +1,5 @@
-"""One program per peer. Each runs in a process of its own, with the Python that the peer needs.
+"""One program for each peer. Each runs in a process of its own, with the Python of that peer.
 
-A peer's environment has numpy and the peer, and none of ours: these modules import nothing else at
-the top, but for ``ours``, which runs in the project's environment.
+A peer's environment has numpy and the peer, and no package of Ballast. These modules import nothing
+else at the top, except ``ours``, which runs in the project's environment.
 """

@@ -1,7 +1,7 @@
-"""OR-Tools CP-SAT on the model of [ICDE17, 4.3.1], in whole numbers, started from what is.
+"""OR-Tools CP-SAT on the model of [ICDE17, 4.3.1], in whole numbers, started from the placement.
 
-One boolean for each key group and node; every core works. Loads are rounded to a billionth of an
-average node's fair share, and the distance counts in ten-millionths of it.
+There is one boolean for each key group and node, and every core works. Loads are rounded to a
+billionth of an average node's fair share, and the distance is in ten-millionths of it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def build(instance: Instance) -> Solve:
 
 
 def _add_balance(model: Any, instance: Instance, x: list[list[Any]], distance: Any) -> None:
-    """|load - fair share| <= d x fair share, for every node and resource."""
+    """Add |load - fair share| <= d x fair share, for every node and resource."""
     from ortools.sat.python import cp_model
 
     share = instance.fair_share()
@@ -60,7 +60,7 @@ def _add_balance(model: Any, instance: Instance, x: list[list[Any]], distance: A
 
 
 def _start_distance(instance: Instance, loads: Any, fair: Any, slope: Any) -> int:
-    """The distance of leaving everything in place, so that the hint is a whole solution."""
+    """The distance without any move, so that the hint is a complete solution."""
     sums = np.zeros_like(fair)
     np.add.at(sums, instance.current, loads)
     return int(np.ceil(np.abs(sums - fair) / slope).max())

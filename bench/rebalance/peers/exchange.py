@@ -1,7 +1,7 @@
-"""How a measurement and a peer talk: an instance as an .npz file in, answers as .npz files out.
+"""Files between a measurement and a peer: an instance as an .npz file, answers as .npz files.
 
-``serve`` is the whole of a peer's main program: read, build, solve once per time limit, write. The
-clock runs around the solve alone, so that no peer pays for reading or for building its model.
+``serve`` is the main program of every peer: read, build, solve once per time limit, write. Only the
+solve is timed, so that reading and building a model cost a peer nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TracePoint = tuple[float, float]
 
 @dataclass(frozen=True)
 class Instance:
-    """A rebalance problem as bare arrays: every node stays, and nothing is pinned."""
+    """A rebalance problem as arrays; every node stays, and nothing is pinned."""
 
     capacity: npt.NDArray[np.float64]  # [N, R]
     load: npt.NDArray[np.float64]  # [G, R]
@@ -41,12 +41,12 @@ class Instance:
         return len(self.load)
 
     def fair_share(self) -> npt.NDArray[np.float64]:
-        """[N, R]: the load that each node would carry were the cluster level."""
+        """[N, R]: the load of each node if the cluster were level."""
         mean = self.load.sum(axis=0) / self.capacity.sum(axis=0)
         return np.asarray(mean * self.capacity)
 
     def move_cost(self) -> tuple[npt.NDArray[np.int64], int] | None:
-        """What each key group's move takes of the budget, and the budget."""
+        """The part of the budget that a move of each key group takes, and the budget."""
         if self.moves is not None:
             return np.ones(self.n_key_groups, dtype=np.int64), self.moves
         if self.bytes is not None:
@@ -79,12 +79,12 @@ class Instance:
 
 @dataclass(frozen=True)
 class Answer:
-    """What one solve gave. No assignment: the peer found no plan within its time."""
+    """The result of one solve; without an assignment the peer found no plan within its time."""
 
     assignment: npt.NDArray[np.int64] | None
     seconds: float
     note: str = ""
-    is_final: bool = False  # more time would not change it
+    is_final: bool = False  # more time would not change the answer
     trace: tuple[TracePoint, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict)
 
@@ -118,7 +118,7 @@ def answer_path(folder: Path, limit: float) -> Path:
 
 
 def serve(build: Build, arguments: Sequence[str] | None = None) -> int:
-    """A peer's main program. An answer that is final stands for the longer limits as well."""
+    """Run a peer's main program. A final answer is also used for the longer limits."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("instance", type=Path)
     parser.add_argument("folder", type=Path)
@@ -134,7 +134,7 @@ def serve(build: Build, arguments: Sequence[str] | None = None) -> int:
             started = time.monotonic()
             last = solve(limit, args.seed)
             last = _timed(last, time.monotonic() - started)
-        # Written under another name first: a kill in the middle leaves no half of an answer.
+        # Written under another name first, so that a kill leaves no incomplete answer.
         whole = answer_path(args.folder, limit)
         part = whole.with_name("part-" + whole.name)
         last.save(part)

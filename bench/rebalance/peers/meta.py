@@ -1,7 +1,7 @@
 """Meta's rebalancer (PyPI ``rebalancer``): local search with single and swap moves.
 
-The budget is its movement allowance, kept as a hard constraint; the goal is its linear balance:
-the sum of what the nodes carry above the average. ``formula`` names another of its goals.
+The budget is its movement allowance, as a hard constraint. The goal is its linear balance: the sum
+of the loads of nodes above the average. ``formula`` selects another of its goals.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ import numpy as np
 from bench.rebalance.peers.exchange import Answer, Build, Instance, Solve, serve
 
 FORMULAS = {"LINEAR": 1, "SQUARES": 2, "MAX": 3, "IDEAL": 4, "LEGACY": 5, "VARIANCE": 6}
-"""Its enumeration by number: release 1.0.4 refuses the names that its own type hints list."""
+"""Number of a value in the library's enumeration: release 1.0.4 refuses the names in its type
+hints."""
 NO_MORE_MOVES = "no better move left"
 END_REASONS = {"2": "time limit", "9": NO_MORE_MOVES, "UNABLE_TO_FIND_MORE_MOVES": NO_MORE_MOVES}
 PRECISION = 1e-14
-"""Its own default, 1e-10, is coarser than what the smallest moves gain at a million key groups."""
+"""The library's default, 1e-10, is larger than the gain of the smallest moves at a million key
+groups."""
 
 
 def build_with(formulas: tuple[str, ...]) -> Build:
@@ -84,7 +86,7 @@ def _add_budget(solver: Any, instance: Instance) -> None:
     if limit is None:
         return
     cost, budget = limit
-    # In shares of the budget: a hard constraint with a tolerance must not let a byte through.
+    # In shares of the budget, so that the tolerance of the constraint is less than a byte.
     shares = (cost / budget).tolist()
     names = [f"k{k}" for k in range(instance.n_key_groups)]
     solver.add_object_dimension("cost", dict(zip(names, shares, strict=True)))
@@ -106,7 +108,7 @@ def _add_goals(solver: Any, resources: int, formulas: tuple[str, ...]) -> None:
                 "dimension": f"load{r}",
                 "formula": FORMULAS[formula],
                 # Its name for total load / total capacity, which is our mean; the default is the
-                # mean of the nodes' relative loads, and would aim elsewhere where sizes differ.
+                # mean of the nodes' relative loads, which is another goal where sizes differ.
                 "useLegacyAverage": True,
             }
             solver.add_goal({"balanceSpec": goal})

@@ -1,7 +1,7 @@
-"""Ours and our Flux: ``solvers.solve`` on a first call in a fresh process.
+"""The search and the Flux of Ballast: ``solvers.solve`` on its first call in a new process.
 
-As with the peers, importing is not part of the solve, and for ours that is loading compiled loops;
-everything from the arrays on is. What imports cost a user is measured by ``fresh_process``.
+As with the peers, importing is not part of the solve, which includes loading the compiled loops.
+Everything after the arrays is timed. The cost of imports is measured by ``fresh_process``.
 """
 
 from __future__ import annotations

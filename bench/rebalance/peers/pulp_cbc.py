@@ -44,7 +44,7 @@ def _solve(model: PlainModel, seconds: float, seed: int, log: Path) -> Answer:
 
 
 def _status(log: str) -> str:
-    """CBC's own result line; PuLP says "Optimal" after a time limit as well."""
+    """The result line of CBC itself; PuLP also says "Optimal" after a time limit."""
     if "Result - Optimal solution found" in log:
         return "optimal"
     return "stopped on time" if "Stopped on time limit" in log else "no result line"

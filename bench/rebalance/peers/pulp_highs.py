@@ -10,7 +10,7 @@ from bench.rebalance.peers.exchange import Answer, Instance, Solve, TracePoint, 
 from bench.rebalance.peers.pulp_model import PlainModel
 
 FEASIBLE_POINT = 2
-"""HiGHS's own status for a primal solution that keeps all rows; PuLP says "Optimal" either way."""
+"""HiGHS's own status for a primal solution that keeps all rows; PuLP says "Optimal" in any case."""
 
 
 def build(instance: Instance) -> Solve:

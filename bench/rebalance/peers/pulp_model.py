@@ -1,8 +1,8 @@
-"""The plain model of [ICDE17, 4.3.1], written with PuLP, for the two solvers that PuLP drives.
+"""The plain model of [ICDE17, 4.3.1], written with PuLP, for the two solvers that PuLP calls.
 
-As printed, but for what the print needs to be solvable (docs/papers.md): d_u and d_l are >= 0 and
-constraint (5) is dropped. Constraint (2) is written over the key groups that stay, which says the
-same with a fraction of the terms. No start, no cuts, no bound of ours.
+It is the printed model with the changes that make it solvable (docs/papers.md): d_u and d_l are >=
+0, and constraint (5) is dropped. Constraint (2) is written over the key groups that stay, which is
+equivalent and has a fraction of the terms. It has no start, no cuts, and no bound of Ballast.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy.typing as npt
 from bench.rebalance.peers.exchange import Instance
 
 SECOND_WEIGHT = 1e-3
-"""w2 against w1 = 1: below a half, so that no spread is worth a larger d."""
+"""w2 where w1 = 1: below a half, so that no spread is worth a larger d."""
 
 
 class PlainModel:
-    """The model, and how its values are read back."""
+    """The model, and the conversion of its values to an assignment."""
 
     def __init__(self, instance: Instance) -> None:
         import pulp
@@ -56,7 +56,7 @@ class PlainModel:
         if limit is None:
             return
         cost, budget = limit
-        # In units of the budget where it is one of bytes, so that tolerances stay harmless.
+        # A budget of bytes is in units of the budget, so that tolerances are small.
         unit = 1.0 if self.instance.moves is not None else float(budget)
         here = self.instance.current.tolist()
         terms = [(self.x[k][i], float(cost[k]) / unit) for k, i in enumerate(here)]
@@ -76,7 +76,7 @@ class PlainModel:
                 self._row(terms + below, pulp.LpConstraintGE, 1.0)
 
     def assignment(self) -> npt.NDArray[np.int64] | None:
-        """Each key group's node; None where the values are no plan at all."""
+        """The node of each key group; None if the values are no plan."""
         values = np.array([[v.varValue or 0.0 for v in row] for row in self.x])
         if not bool(np.all(np.abs(values.max(axis=1) - 1.0) < 1e-3)):
             return None

@@ -16,7 +16,7 @@ from bench.scaling.draining import Drain
 from bench.scaling.operators import Mapper, most_of_a_node
 from bench.simulator import rows, scale_in
 from bench.simulator.pipeline import KEY_GROUPS_EACH
-from bench.simulator.scale_in import Rounds
+from bench.simulator.scale_in import DrainRounds
 from bench.simulator.substreams import ZIPF, Substreams
 from solvers.model.budget import Budget
 from solvers.model.problem import Problem
@@ -152,8 +152,8 @@ def test_the_worst_ratio_of_costs_decides() -> None:
 
 
 def test_a_drain_that_takes_too_long_or_moves_too_much_is_seen() -> None:
-    apart = Rounds((10.0, 10.0), drained_after=2, moves=(20, 20))
-    late = Rounds((1.0,) * 3, drained_after=3, moves=(20, 21, 0))
+    apart = DrainRounds((10.0, 10.0), drained_after=2, moves=(20, 20))
+    late = DrainRounds((1.0,) * 3, drained_after=3, moves=(20, 21, 0))
     found = [v.holds for v in verdicts.of_drains([Drain(1, 0, late, apart)])]
     assert found == [True, True, False, False]
     assert verdicts.of_drains([]) == []

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from ballast.contracts.schemas import arrow_schema
+from ballast.contracts.derived_schemas import arrow_schema
 from ballast.contracts.tables import METRICS_KEY_GROUPS, METRICS_NODES, PLANS_ACKS
 from bench.simulator import rows, scale_in
 from bench.simulator.cluster import Migration, PauseModel, SimulatedCluster
@@ -83,7 +83,7 @@ def test_scale_in_apart_drains_first_and_within_its_moves() -> None:
 
 
 def test_rounds_know_when_the_distance_stays_low() -> None:
-    rounds = scale_in.Rounds((20.0, 4.0, 12.0, 3.0, 2.0), drained_after=4)
+    rounds = scale_in.DrainRounds((20.0, 4.0, 12.0, 3.0, 2.0), drained_after=4)
     assert rounds.first_below(5.0) == 4
     assert rounds.first_below(1.0) is None
 

@@ -9,10 +9,10 @@ from unittest.mock import ANY
 import pytest
 
 from ballast.contracts.errors import NotFound
+from ballast.streaming.key_group_state import StateStore
 from ballast.streaming.node_task import SOURCE, BatchWork, Delivery, run_node, unpack
 from ballast.streaming.operators import build_topology
 from ballast.streaming.routing import first_placement, key_group_of, node_indexes
-from ballast.streaming.state import StateStore
 from examples.flights import check_real_jobs, results
 from examples.flights.__main__ import parse
 from examples.flights.real_jobs import (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from solvers.model.noise import LoadNoise
 from solvers.model.problem import Problem
-from solvers.noise.load_distance import next_load_distance
+from solvers.noise.load_distance_distribution import next_load_distance
 from tests.unit.solvers.instances import make, problems
 
 

@@ -172,7 +172,7 @@ def test_windows_go_by_whole_days_of_each_job_and_no_file_is_written_anew(settin
 def test_a_writer_that_had_the_table_open_goes_on_writing(settings, monkeypatch):
     """A job that appends while append-only is lifted finds its commit refused once, and repeats."""
     windows(settings, "clicks", 40)
-    from spark_jobs.upkeep import delta_rs_cleanup as delta_rs
+    from spark_jobs.upkeep import delta_vacuum as delta_rs
 
     real = delta_rs._set_append_only
 
@@ -235,7 +235,7 @@ def test_many_small_files_of_a_day_become_one_and_the_day_under_way_is_left(sett
 
 def test_many_files_of_plans_become_few_that_still_know_their_plans(settings, monkeypatch):
     """Who looks a plan up reads only the files whose range of ids has it."""
-    from spark_jobs.upkeep import delta_rs_cleanup as delta_rs
+    from spark_jobs.upkeep import delta_vacuum as delta_rs
 
     def plan_id(number):
         return digest(str(number))[:16]

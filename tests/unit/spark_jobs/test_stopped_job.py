@@ -34,7 +34,7 @@ OPTIONS = SolveOptions(solver_seconds=0.2)
 @pytest.fixture
 def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file in which programs leave the result of their task."""
-    path = tmp_path / "handoff.json"
+    path = tmp_path / "task-result.json"
     monkeypatch.setenv(RESULT_FILE_VARIABLE, str(path))
     return path
 

@@ -21,9 +21,9 @@ POLICY = small_policy(JOB, operators={"parse": 12, "count": 12}, nodes=10)
 
 
 @pytest.fixture
-def handoff(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(RESULT_FILE_VARIABLE, str(tmp_path / "handoff.json"))
-    return tmp_path / "handoff.json"
+def result_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(RESULT_FILE_VARIABLE, str(tmp_path / "task-result.json"))
+    return tmp_path / "task-result.json"
 
 
 def ask(settings: Settings, *question: str) -> int:
@@ -31,12 +31,12 @@ def ask(settings: Settings, *question: str) -> int:
     return main([*common, "--seconds", "0.2", *question])
 
 
-def test_two_of_ten_nodes_gone_and_no_table_has_changed(settings, handoff):
+def test_two_of_ten_nodes_gone_and_no_table_has_changed(settings, result_file):
     write_draft(settings, POLICY, "run-1", placement=uneven(POLICY), seconds=0.2)
     head = publish_plan(settings, JOB, "run-1")
     before = {name: open_table(settings, name).history() for name in TABLES}
     assert ask(settings, "--without", "node-0,node-1", "--hold-pct", "70", "--frontier=true") == 0
-    handed = read_task_result(handoff)
+    handed = read_task_result(result_file)
     assert (handed["today"]["nodes"], handed["asked"]["nodes"]) == (10, 8)
     assert handed["asked"]["forced_moves"] > 0
     assert handed["asked"]["load_distance_pct"] is not None
@@ -52,16 +52,16 @@ def test_two_of_ten_nodes_gone_and_no_table_has_changed(settings, handoff):
 
 
 def test_an_unknown_node_an_empty_warehouse_and_a_question_without_a_plan_are_refused(
-    settings, handoff
+    settings, result_file
 ):
     assert ask(settings) == 2
-    assert "no snapshot" in read_task_result(handoff)["refusal"]["message"]
+    assert "no snapshot" in read_task_result(result_file)["refusal"]["message"]
     write_snapshot(settings, POLICY, "run-1")
     assert ask(settings, "--without", "node-99") == 2
-    assert "there is no node 'node-99'" in read_task_result(handoff)["refusal"]["message"]
+    assert "there is no node 'node-99'" in read_task_result(result_file)["refusal"]["message"]
     everyone = ",".join(node.id for node in POLICY.nodes)
     assert ask(settings, "--without", everyone) == 3
-    assert "has no plan" in read_task_result(handoff)["refusal"]["message"]
+    assert "has no plan" in read_task_result(result_file)["refusal"]["message"]
 
 
 @pytest.mark.parametrize(

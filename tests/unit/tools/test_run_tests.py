@@ -69,12 +69,12 @@ def test_one_folder_runs_alone_and_is_named_in_the_table(
 ) -> None:
     commands: list[list[str]] = []
 
-    class Passed:
+    class FinishedProcess:
         returncode = 0
 
-    def run(command: list[str], **_: object) -> Passed:
+    def run(command: list[str], **_: object) -> FinishedProcess:
         commands.append(command)
-        return Passed()
+        return FinishedProcess()
 
     monkeypatch.setattr(run_tests.subprocess, "run", run)
     assert run_tests.main(["tests/unit/tools"]) == 0

@@ -100,7 +100,7 @@ def planning_events_of(settings: Settings) -> list[LogEntry]:
 @pytest.fixture
 def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file in which the program leaves the result of its task."""
-    path = tmp_path / "handoff.json"
+    path = tmp_path / "task-result.json"
     monkeypatch.setenv(RESULT_FILE_VARIABLE, str(path))
     return path
 

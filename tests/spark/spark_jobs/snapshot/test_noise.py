@@ -17,12 +17,12 @@ from ballast.contracts.settings import Settings
 from ballast.store.plans import read_log
 from ballast.store.snapshots import read_noise, read_snapshot
 from ballast.store.tables import address, read_rows
-from expectations.runner import validate
+from expectations.run_suite import validate
 from solvers.noise.load_noise import noise_of_snapshot
 from solvers.noise.noise_estimate import estimate_loads
 from spark_jobs.snapshot.load_noise import KEY_GROUP_NOISE
 from spark_jobs.snapshot.snapshot_tables import record_frame
-from spark_jobs.snapshot.validation import require_good_details
+from spark_jobs.snapshot.validate_and_reject import require_good_details
 from tests.spark.spark_jobs.snapshot.conftest import Condense
 from tests.support.earlier import without_columns
 from tests.support.metrics import START, write_windows
@@ -53,7 +53,7 @@ def noisy(seed: int) -> Loads:
     return cpu_ms
 
 
-class Taken:
+class NoisySnapshot:
     """A snapshot of windows with these loads."""
 
     def __init__(
@@ -89,7 +89,7 @@ def test_the_noise_is_what_the_pure_functions_say_of_the_same_windows(
     settings: Settings, take: Condense
 ) -> None:
     cpu_ms = noisy(1)
-    taken = Taken(settings, take, cpu_ms, policy_of())
+    taken = NoisySnapshot(settings, take, cpu_ms, policy_of())
     loads = loads_of(cpu_ms)
     names = list(loads)
     node_of = np.array([group % 3 for _, group in names])
@@ -106,7 +106,7 @@ def test_the_noise_is_what_the_pure_functions_say_of_the_same_windows(
 
 
 def test_the_problem_of_the_snapshot_has_its_noise(settings: Settings, take: Condense) -> None:
-    taken = Taken(settings, take, noisy(2), policy_of())
+    taken = NoisySnapshot(settings, take, noisy(2), policy_of())
     found = read_snapshot(settings, taken.snapshot)
     noise = noise_of_snapshot(found.problem.resources, found.noise)
     assert found.noise_reason == ""
@@ -125,7 +125,7 @@ def test_the_problem_of_the_snapshot_has_its_noise(settings: Settings, take: Con
 def test_constant_loads_and_steady_traffic_have_no_noise(
     settings: Settings, take: Condense
 ) -> None:
-    taken = Taken(settings, take, lambda operator, group, window: 10.0 + group, policy_of())
+    taken = NoisySnapshot(settings, take, lambda operator, group, window: 10.0 + group, policy_of())
     assert set(taken.column("cpu_window_sd_cores").values()) == {0.0}
     assert set(taken.column("network_mean_error_bytes_per_s").values()) == {0.0}
     assert taken.noise["cpu"].status == "steady"
@@ -135,7 +135,7 @@ def test_constant_loads_and_steady_traffic_have_no_noise(
 
 
 def test_of_one_window_nothing_is_known_but_the_means(settings: Settings, take: Condense) -> None:
-    taken = Taken(settings, take, noisy(3), policy_of(windows=1))
+    taken = NoisySnapshot(settings, take, noisy(3), policy_of(windows=1))
     assert taken.noise["cpu"].status == "too_few_windows"
     assert "an estimate of the noise needs" in taken.noise["cpu"].reason
     assert set(taken.column("cpu_window_sd_cores").values()) == {None}
@@ -157,7 +157,7 @@ def test_a_key_group_with_load_in_one_window_of_twelve_is_most_uncertain(
         is_quiet = table == "metrics.key_groups" and row["cpu_ms"] == 0
         return row | {"records": 0} if is_quiet else row
 
-    taken = Taken(settings, take, cpu_ms, policy_of(), change=quiet)
+    taken = NoisySnapshot(settings, take, cpu_ms, policy_of(), change=quiet)
     load, error = taken.column("cpu_load_cores"), taken.column("cpu_mean_error_cores")
     assert taken.column("busy_windows")["parse", 5] == 1
     assert load["parse", 5] == pytest.approx(600 / 5000 / WINDOWS)
@@ -175,7 +175,7 @@ def test_loads_from_1e_minus_9_to_1e9_have_a_finite_noise(
     def cpu_ms(operator: str, group: int, window: int) -> float:
         return float(10.0 ** (-9 + 18 * group / (GROUPS - 1)) * noise[group, window])
 
-    taken = Taken(settings, take, cpu_ms, policy_of())
+    taken = NoisySnapshot(settings, take, cpu_ms, policy_of())
     for name in ("cpu_window_sd_cores", "cpu_mean_error_cores"):
         assert np.isfinite(list(taken.column(name).values())).all()
         assert max(taken.column(name).values()) > 0
@@ -191,7 +191,7 @@ def test_a_load_that_moves_within_the_period_is_called_a_trend(
         is_late_on_first = window >= WINDOWS // 2 and group % 3 == 0
         return usual(operator, group, window) * (3.0 if is_late_on_first else 1.0)
 
-    taken = Taken(settings, take, cpu_ms, policy_of())
+    taken = NoisySnapshot(settings, take, cpu_ms, policy_of())
     cpu = taken.noise["cpu"]
     assert cpu.status == "trend"
     assert cpu.trend_pct is not None
@@ -206,7 +206,7 @@ def test_after_a_snapshot_of_an_earlier_version_the_noise_is_that_of_this_period
     settings: Settings, take: Condense
 ) -> None:
     cpu_ms, policy = noisy(4), policy_of()
-    taken = Taken(settings, take, cpu_ms, policy)
+    taken = NoisySnapshot(settings, take, cpu_ms, policy)
     shutil.rmtree(address(settings, "snapshots.noise"))
     noise = [name for of in KEY_GROUP_NOISE.values() for name in of.stored]
     without_columns(settings, "snapshots.key_groups", [*noise, "busy_windows"])
@@ -227,7 +227,7 @@ def test_after_a_snapshot_of_an_earlier_version_the_noise_is_that_of_this_period
 def test_after_a_change_of_the_windows_the_noise_is_that_of_this_period_alone(
     settings: Settings, take: Condense
 ) -> None:
-    taken = Taken(settings, take, noisy(5), policy_of())
+    taken = NoisySnapshot(settings, take, noisy(5), policy_of())
     cpu_ms = noisy(6)
     longer = policy_of().model_copy(
         update={"window_s": 10.0, "statistics_period_s": 10.0 * WINDOWS}
@@ -248,7 +248,7 @@ def test_key_groups_of_a_dead_node_get_the_noise_that_is_usual_for_their_load(
     policy = policy_of()
     write_windows(settings, policy, START - timedelta(seconds=60), WINDOWS, loads=noisy(7))
     silent = {"node-2": set(range(WINDOWS))}
-    taken = Taken(settings, take, noisy(8), policy, silent=silent)
+    taken = NoisySnapshot(settings, take, noisy(8), policy, silent=silent)
     sd, error = taken.column("cpu_window_sd_cores"), taken.column("cpu_mean_error_cores")
     unknown = {name for name, value in sd.items() if value is None}
     assert unknown == {name for name in sd if name[1] % 3 == 2}
@@ -268,7 +268,7 @@ def test_key_groups_of_a_dead_node_get_the_noise_that_is_usual_for_their_load(
 def test_noise_that_is_not_finite_is_refused_in_words(
     settings: Settings, take: Condense, spark: SparkSession
 ) -> None:
-    taken = Taken(settings, take, noisy(9), policy_of())
+    taken = NoisySnapshot(settings, take, noisy(9), policy_of())
     names = ("key_groups", "traffic", "noise")
     frames = {
         f"snapshots.{name}": spark.read.format("delta").load(

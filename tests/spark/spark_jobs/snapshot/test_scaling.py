@@ -19,7 +19,7 @@ from tests.support.streaming_plans import publish
 NODES = ["a", "b", {"id": "c", "spare": True}]
 POLICY = small_policy(nodes=NODES, scaling={"interval_s": 120.0})
 WINDOWS = 12
-Story = tuple[Snapshot, dict[str, list[dict[str, Any]]]]
+SnapshotAndDetails = tuple[Snapshot, dict[str, list[dict[str, Any]]]]
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def settings(make_settings: Callable[[], Settings]) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def first(settings: Settings, take: Condense) -> Story:
+def first(settings: Settings, take: Condense) -> SnapshotAndDetails:
     """A minute of windows for a period of half a minute; one window lacks a key group."""
 
     def change(table: str, row: dict[str, Any]) -> dict[str, Any] | None:
@@ -44,7 +44,7 @@ def first(settings: Settings, take: Condense) -> Story:
     return snapshot(settings, take(settings, POLICY, "run-1", end))
 
 
-def snapshot(settings: Settings, row: Snapshot) -> Story:
+def snapshot(settings: Settings, row: Snapshot) -> SnapshotAndDetails:
     where = [("snapshot_id", "=", row.snapshot_id)]
     parts = ("load_series", "sources", "nodes")
     return row, {
@@ -53,7 +53,9 @@ def snapshot(settings: Settings, row: Snapshot) -> Story:
     }
 
 
-def test_series_reach_back_beyond_the_period_and_leave_out_incomplete_windows(first: Story) -> None:
+def test_series_reach_back_beyond_the_period_and_leave_out_incomplete_windows(
+    first: SnapshotAndDetails,
+) -> None:
     _, parts = first
     own = [r for r in parts["load_series"] if (r["operator_id"], r["key_group"]) == ("count", 1)]
     series = {r["step_end_at"]: r for r in own}
@@ -65,7 +67,9 @@ def test_series_reach_back_beyond_the_period_and_leave_out_incomplete_windows(fi
     assert own[0]["busy_load_cores"] == pytest.approx(1.5 * own[0]["cpu_load_cores"])
 
 
-def test_sources_and_nodes_in_use_are_part_of_it_and_spares_are_not_missed(first: Story) -> None:
+def test_sources_and_nodes_in_use_are_part_of_it_and_spares_are_not_missed(
+    first: SnapshotAndDetails,
+) -> None:
     row, parts = first
     (source,) = parts["sources"]
     assert (source["source_id"], source["operator_id"]) == ("parse", "parse")
@@ -76,7 +80,7 @@ def test_sources_and_nodes_in_use_are_part_of_it_and_spares_are_not_missed(first
 
 
 def test_nodes_in_use_are_those_of_the_plan_that_the_newest_window_ran_under(
-    first: Story, settings: Settings, take: Condense
+    first: SnapshotAndDetails, settings: Settings, take: Condense
 ) -> None:
     actions = {"a": "drain", "b": "remove", "c": "add"}
     placed = {group: "ac"[group[1] % 2] for group in round_robin(POLICY)}

@@ -43,7 +43,7 @@ def job_policy() -> JobPolicy:
 
 
 @dataclass(frozen=True)
-class Taken:
+class TakenSnapshot:
     settings: Settings
     policy: JobPolicy
     end: datetime
@@ -55,7 +55,7 @@ class Taken:
 
 
 @pytest.fixture(scope="module")
-def taken(make_settings: Callable[[], Settings], take: Condense) -> Taken:
+def taken(make_settings: Callable[[], Settings], take: Condense) -> TakenSnapshot:
     """A job with a long history whose files, like another job's, can no longer be read."""
     settings, policy = make_settings(), job_policy()
     write_windows(settings, policy, START - timedelta(days=2), 2, commit_each=True)
@@ -70,7 +70,7 @@ def taken(make_settings: Callable[[], Settings], take: Condense) -> Taken:
         settings, policy, START, WINDOWS, commit_each=True, loads=cpu_ms, plan_version=3
     )
     append(settings, "plans.heads", [_head(policy.job, end)])
-    return Taken(settings, policy, end, take(settings, policy, "run-1", end))
+    return TakenSnapshot(settings, policy, end, take(settings, policy, "run-1", end))
 
 
 def _head(job: str, at: datetime) -> Row:
@@ -84,7 +84,7 @@ def _head(job: str, at: datetime) -> Row:
     }
 
 
-def test_reads_only_files_of_the_period(taken: Taken, spark: SparkSession) -> None:
+def test_reads_only_files_of_the_period(taken: TakenSnapshot, spark: SparkSession) -> None:
     """The fixture broke every other file; the plan shows the same."""
     for name in METRICS:
         table = read_table(spark, taken.settings, name)
@@ -93,7 +93,7 @@ def test_reads_only_files_of_the_period(taken: Taken, spark: SparkSession) -> No
         assert len(table.inputFiles()) > HISTORY
 
 
-def test_snapshot_row_says_what_was_read(taken: Taken) -> None:
+def test_snapshot_row_says_what_was_read(taken: TakenSnapshot) -> None:
     snapshot = taken.snapshot
     assert snapshot.period_end_at == taken.end
     assert snapshot.period_start_at == START
@@ -105,7 +105,7 @@ def test_snapshot_row_says_what_was_read(taken: Taken) -> None:
         assert getattr(snapshot, f"{name}_table_version") == version
 
 
-def test_loads_are_means_over_the_windows(taken: Taken) -> None:
+def test_loads_are_means_over_the_windows(taken: TakenSnapshot) -> None:
     rows = {(r["operator_id"], r["key_group"]): r for r in taken.rows("snapshots.key_groups")}
     assert len(rows) == 8
     for (operator, group), row in rows.items():
@@ -117,7 +117,7 @@ def test_loads_are_means_over_the_windows(taken: Taken) -> None:
         assert row["node_id"] == f"node-{group % 2}"
 
 
-def test_nodes_have_capacity_and_state(taken: Taken) -> None:
+def test_nodes_have_capacity_and_state(taken: TakenSnapshot) -> None:
     rows = {row["node_id"]: row for row in taken.rows("snapshots.nodes")}
     assert (rows["node-0"]["state"], rows["node-1"]["state"]) == ("alive", "draining")
     assert rows["node-0"]["rack"] == "rack-7"
@@ -128,14 +128,14 @@ def test_nodes_have_capacity_and_state(taken: Taken) -> None:
     assert all(row["last_seen_at"] == taken.end for row in rows.values())
 
 
-def test_traffic_is_a_rate(taken: Taken) -> None:
+def test_traffic_is_a_rate(taken: TakenSnapshot) -> None:
     rows = taken.rows("snapshots.traffic")
     assert len(rows) == 4
     assert {row["records_per_s"] for row in rows} == {50 / 5}
     assert {row["bytes_per_s"] for row in rows} == {1000 / 5}
 
 
-def test_retry_finds_the_snapshot_without_spark(taken: Taken) -> None:
+def test_retry_finds_the_snapshot_without_spark(taken: TakenSnapshot) -> None:
     def no_session() -> None:
         raise AssertionError("a session was opened")
 
@@ -144,7 +144,7 @@ def test_retry_finds_the_snapshot_without_spark(taken: Taken) -> None:
 
 
 def test_of_two_attempts_that_saw_different_versions_one_is_in_force(
-    taken: Taken, take: Condense, monkeypatch: pytest.MonkeyPatch
+    taken: TakenSnapshot, take: Condense, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second attempt began before the first had ended, and new windows came in between."""
     end = write_windows(taken.settings, taken.policy, taken.end, 1, plan_version=3)

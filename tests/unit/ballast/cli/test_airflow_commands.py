@@ -158,8 +158,8 @@ RUNS = "POST /api/v2/dags/reoptimize__clicks/dagRuns"
 @pytest.mark.parametrize(
     ("change", "code", "said"),
     [
-        (refuse(DAG, 401), 21, "does not know the token, or it has expired; to fix it"),
-        (refuse(DAG, 403, "Invalid JWT token"), 21, "does not know the token"),
+        (refuse(DAG, 401), 21, "does not accept the token, or it has expired; to fix it"),
+        (refuse(DAG, 403, "Invalid JWT token"), 21, "does not accept the token"),
         (refuse(RUNS, 403, "Forbidden"), 22, "may not: Forbidden; to fix it: ask who runs"),
         (refuse(DAG, 404), 23, "has no DAG reoptimize__clicks; to fix it: check the job's name"),
         (lambda s: s.answers.update({DAG: [(200, {"is_paused": True})]}), 23, "switch it on at"),
@@ -202,7 +202,7 @@ def test_a_user_logs_in_by_password_and_a_wrong_one_is_told(
     script.answers["POST /auth/token"] = [(401, {"detail": "Invalid credentials"})]
     assert main(["trigger", "clicks", "--user", "ann"]) == 21
     error = capsys.readouterr().err
-    assert "does not know user ann or the password; to fix it: check both" in error
+    assert "does not accept user ann or the password; to fix it: check both" in error
     assert "secret" not in error
 
 
@@ -232,7 +232,7 @@ def test_nobody_is_asked_to_say_who_they_are(
 ) -> None:
     monkeypatch.delenv("BALLAST_AIRFLOW_TOKEN")
     assert main(["approve", "clicks"]) == 2
-    assert "has to know who asks; to fix it: set BALLAST_AIRFLOW_TOKEN" in capsys.readouterr().err
+    assert "needs a login; to fix it: set BALLAST_AIRFLOW_TOKEN" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

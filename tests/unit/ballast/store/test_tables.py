@@ -14,8 +14,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
+from ballast.contracts.derived_schemas import arrow_schema, check_constraints
 from ballast.contracts.errors import InvalidInput, NotFound
-from ballast.contracts.schemas import arrow_schema, check_constraints
 from ballast.contracts.settings import Settings, load_settings
 from ballast.contracts.tables import TABLES
 from ballast.store.plans import read_routes

@@ -9,10 +9,10 @@ import pytest
 
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.settings import load_settings
-from ballast.streaming.decisions import DecisionLog, VersionDecision
+from ballast.streaming.batch_versions import DecisionLog, VersionDecision
 from ballast.streaming.job_state import job_folder
+from ballast.streaming.key_group_state import StateStore
 from ballast.streaming.routing import Placement, key_group_of
-from ballast.streaming.state import StateStore
 from examples.flights.__main__ import parse
 from examples.flights.check import check_sums
 from examples.flights.feed import KEEP_PASSES, Feeder, FlightsFolder, set_rate

@@ -10,7 +10,7 @@ import pytest
 
 from ballast.streaming.batch_figures import BatchFigures, GroupFigures
 from ballast.streaming.heavy_keys import KEPT_IN_WINDOW, Summary, exact
-from ballast.streaming.ledger import Flusher, Ledger
+from ballast.streaming.metrics_ledger import Flusher, Ledger
 from ballast.streaming.metrics_rows import (
     key_group_rows,
     key_pair_rows,

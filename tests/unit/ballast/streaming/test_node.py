@@ -12,10 +12,10 @@ import pytest
 
 from ballast.contracts.errors import InvalidInput
 from ballast.streaming.batch_figures import figures_of_batch
+from ballast.streaming.key_group_state import StateStore
 from ballast.streaming.node_task import SOURCE, BatchWork, Delivery, pack, run_node, unpack
 from ballast.streaming.operators import Operator, build_topology
 from ballast.streaming.routing import first_placement, key_group_of, node_indexes
-from ballast.streaming.state import StateStore
 from tests.support.streaming_parts import (
     JOB,
     OPERATORS,

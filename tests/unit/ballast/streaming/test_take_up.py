@@ -8,8 +8,8 @@ from collections import Counter
 
 import pytest
 
+from ballast.streaming.key_group_state import Slot, StateStore
 from ballast.streaming.routing import Placement, key_group_of
-from ballast.streaming.state import Slot, StateStore
 from ballast.streaming.take_up import carry_over, forget_old_places, transfers_between
 
 GROUPS = 4

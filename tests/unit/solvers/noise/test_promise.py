@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ballast.contracts.tables import ABOVE, BELOW, INSIDE
 from solvers.model.noise import LoadNoise
 from solvers.noise.calibration import PastOutcome
 from solvers.noise.promise import (
@@ -16,6 +17,7 @@ from solvers.noise.promise import (
     FigurePromise,
     PlanPromiseRequest,
     plan_promises,
+    promise_side,
 )
 from tests.unit.solvers.noise.worlds import NODES, noisy_problem
 
@@ -94,3 +96,23 @@ def test_an_expected_zero_has_no_relative_spread_and_says_so() -> None:
     found = of_bytes(0.0, outcomes(*[1.0] * FEWEST_OUTCOMES))
     assert (found.low, found.expected) == (None, 0.0)
     assert found.reason == "the spread of earlier outcomes is relative, and the plan expects 0"
+
+
+@pytest.mark.parametrize(
+    ("measured", "low", "high", "side"),
+    [
+        (2.9, 3.0, 4.0, BELOW),
+        (3.0, 3.0, 4.0, INSIDE),
+        (4.1, 3.0, 4.0, ABOVE),
+        # Points, as constant loads and a single node have them, and what rounding makes of them.
+        (8e-15, 0.0, 0.0, INSIDE),
+        (0.1 + 0.2, 0.3, 0.3, INSIDE),
+        (123456.7890001, 123456.789, 123456.789, INSIDE),
+        (1e-4, 0.0, 0.0, ABOVE),
+        (0.2999, 0.3, 0.3, BELOW),
+    ],
+)
+def test_rounding_puts_no_measured_value_outside(
+    measured: float, low: float, high: float, side: str
+) -> None:
+    assert promise_side(measured, low, high) == side

@@ -203,7 +203,7 @@ def test_a_real_shift_is_answered():
 
 
 def test_the_chance_of_a_plan_from_noise_is_that_of_the_policy():
-    shift = noisy(UNEVEN, 0.25)
+    shift = noisy(UNEVEN, 0.18)
     assert decided(shift, [0, 1, 1, 1], min_gain_chance=0.5).moves == 1
     careful = decided(shift, [0, 1, 1, 1], min_gain_chance=0.95)
     assert careful.status is Status.UNCHANGED

@@ -11,7 +11,7 @@ from solvers.model import metrics
 from solvers.model.budget import Budget
 from solvers.model.result import Status
 from solvers.model.stop import Stop
-from solvers.noise.load_distance import next_load_distance
+from solvers.noise.load_distance_distribution import next_load_distance
 from solvers.rebalance import fewest_moves
 from solvers.rebalance.fewest_moves import tolerance_of
 from solvers.rebalance.solve import solve
@@ -151,14 +151,21 @@ def test_a_wild_key_group_goes_to_the_larger_node():
     # On a node of four times the capacity the same swings are a quarter of its load.
     problem = with_noise(
         make(
-            [1.0, 1.0, 2.0, 11.0],
-            [0, 0, 1, 2],
-            capacity=[[1.0], [1.0], [4.0]],
-            states=["dead", "alive", "alive"],
+            [1.0, 1.0, 2.0, 11.0, 12.0],
+            [0, 0, 1, 2, 3],
+            capacity=[[1.0], [1.0], [4.0], [4.0]],
+            states=["dead", "alive", "alive", "alive"],
         ),
-        np.array([[WILD], [CALM], [CALM], [CALM]]),
+        np.array([[WILD], [CALM], [CALM], [CALM], [CALM]]),
     )
-    assert reduced(problem, [1, 2, 1, 2]).assignment.tolist() == [2, 1, 1, 2]
+    assert reduced(problem, [1, 2, 1, 2, 3]).assignment.tolist() == [2, 1, 1, 2, 3]
+
+
+def test_of_two_nodes_a_move_that_noise_hides_is_taken_back():
+    problem = with_noise(make([1.0] * 20 + [0.02], [0] * 10 + [1] * 10 + [0]), 0.3)
+    best = problem.current.copy()
+    best[[0, 1, 10, 11]] = [1, 1, 0, 0]
+    assert reduced(problem, best).moves == 0
 
 
 def test_no_move_beyond_any_budget():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from solvers.model.budget import Budget
-from solvers.noise.load_distance import next_load_distance
+from solvers.noise.load_distance_distribution import next_load_distance
 from solvers.rebalance.kernels.arrays import NOWHERE
 from solvers.rebalance.noise_potential import ENOUGH, NodeTerms, NoisyPlacement, potential
 from solvers.rebalance.search_arrays import Layout
@@ -32,8 +32,22 @@ def test_it_is_minus_the_logarithm_of_the_probability(level):
     assert at.total == pytest.approx(-np.log(probability), rel=1e-6)
 
 
-def test_it_is_log_two_at_the_median():
-    problem = cluster(5, 40)
+@pytest.mark.parametrize("capacity", [[1.0, 1.0], [1.0, 3.0], [3.0, 1.0]])
+def test_of_two_nodes_the_one_with_less_capacity_decides(capacity):
+    problem = with_noise(make([1.0, 2.0, 3.0, 1.0], [0, 0, 1, 1], capacity=capacity), 0.2)
+    for level in (20.0, 60.0):
+        _, at = placement(problem, level)
+        probability = next_load_distance(problem, problem.current).probability(level)
+        assert at.total == pytest.approx(-np.log(probability), rel=1e-6)
+        at.move(0, 1 - int(at.place[0]))
+        moved = at.total
+        at.set(at.place)
+        assert moved == pytest.approx(at.total)
+
+
+@pytest.mark.parametrize("nodes", [2, 5])
+def test_it_is_log_two_at_the_median(nodes):
+    problem = cluster(nodes, 40)
     _, at = placement(problem, expected(problem))
     assert at.total == pytest.approx(ENOUGH, rel=1e-4)
 

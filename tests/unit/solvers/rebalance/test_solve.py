@@ -21,6 +21,7 @@ from solvers.rebalance import highs
 from solvers.rebalance.solve import solve
 from solvers.rebalance.start import place_must_moves
 from solvers.verify.assignment import verify
+from tests.support.limits import limit_s
 from tests.unit.solvers.instances import make, names
 
 METHODS = list(REBALANCE_METHODS)
@@ -218,7 +219,7 @@ def test_a_large_model_keeps_its_time_limit() -> None:
     assert problem.n_key_groups * problem.n_nodes > highs.CHILD_FROM_COLUMNS
     began = time.monotonic()
     result = solve(problem, Budget(20), Stop(seconds=3.0), method="auto")
-    assert time.monotonic() - began < 5.0
+    assert time.monotonic() - began < 3.0 + limit_s(0.5)
     assert result.load_distance < result.load_distance_before
     assert verify(problem, Budget(20), names(problem, result.assignment), result.to_dict()) == []
 

@@ -46,6 +46,18 @@ def test_true_promises_pass(seed: int, share: float) -> None:
         assert broken(problem, assignment, promised(problem, assignment)) == []
 
 
+@pytest.mark.parametrize("nodes", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_true_promises_of_few_nodes_pass(seed: int, nodes: int) -> None:
+    rng = np.random.default_rng(seed)
+    load, capacity = rng.uniform(1, 5, (G, 2)), rng.uniform(1, 9, (3, 2))
+    noise = LoadNoise(load / 10, load / 5, np.array([0.5, 0.9]), 12)
+    states = ["alive"] * nodes + ["draining"] * (3 - nodes)
+    problem = make(load, np.arange(G) % 3, noise=noise, states=states, capacity=capacity)
+    for plan in (problem.current, rng.integers(0, nodes, G)):
+        assert broken(problem, plan, promised(problem, plan)) == []
+
+
 def test_nodes_that_do_not_stay_and_caps_are_left_out() -> None:
     rng = np.random.default_rng(7)
     load = rng.uniform(1, 5, (G, 2))

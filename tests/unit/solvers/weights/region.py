@@ -13,7 +13,7 @@ import numpy as np
 from solvers.weights import UNITS, BlockingHistory, BlockingParams, weights_from
 
 
-class Region:
+class FluidRegion:
     def __init__(self, capacity: Any, *, source: float = 1e9, noise: float = 0.02) -> None:
         self.capacity = np.array(capacity, dtype=float)
         self.source = min(source, 2 * self.capacity.sum())
@@ -42,7 +42,7 @@ def even(n: int) -> np.ndarray:
     return weights
 
 
-def follow(region: Region, rounds: int, params: BlockingParams, learned: Any = None) -> Any:
+def follow(region: FluidRegion, rounds: int, params: BlockingParams, learned: Any = None) -> Any:
     """Throughputs of every round, with the weights changed after each; and what was learned."""
     names = tuple(f"c{j}" for j in range(len(region.capacity)))
     throughputs, result = [], None

@@ -16,7 +16,7 @@ from solvers.weights import UNITS, BlockingHistory, BlockingParams, weights_from
 from solvers.weights.blocking_function import RawData, blocking_function, first_blocking
 from solvers.weights.connection_clusters import cluster, distances
 from solvers.weights.minimax_allocation import minimax_allocation
-from tests.unit.solvers.weights.region import Region, even, follow
+from tests.unit.solvers.weights.region import FluidRegion, even, follow
 
 QUICK = settings(max_examples=60, deadline=None, derandomize=True)
 DELTA = 1e-5
@@ -175,14 +175,14 @@ def test_connections_are_clustered_from_32_on() -> None:
 
 def test_equal_workers_stay_nearly_even() -> None:
     """[MW16-REGIONS, 6.2]: a high blocking rate is unavoidable, and the split stays sustainable."""
-    region = Region([1.0, 1.0, 1.0])
+    region = FluidRegion([1.0, 1.0, 1.0])
     throughputs, _ = follow(region, 300, BlockingParams())
     assert throughputs[100:].mean() > 0.85 * 3
     assert region.weights.min() > 200
 
 
 def test_a_worker_100_times_slower_gets_next_to_nothing() -> None:
-    region = Region([0.01, 1.0, 1.0])
+    region = FluidRegion([0.01, 1.0, 1.0])
     throughputs, _ = follow(region, 200, BlockingParams(decay=0.0))
     assert throughputs[0] == pytest.approx(0.03, rel=0.01)
     assert throughputs[100:].mean() > 0.75 * 2.01
@@ -193,7 +193,7 @@ def test_with_decay_a_worker_that_recovers_is_found_again() -> None:
     """LB-adaptive against LB-static [MW16-REGIONS, 5.4 and 6.1]."""
     finals = {}
     for decay in (0.0, 0.1):
-        region = Region([0.01, 1.0, 1.0])
+        region = FluidRegion([0.01, 1.0, 1.0])
         _, result = follow(region, 100, BlockingParams(decay=decay))
         region.capacity[0] = 1.0
         throughputs, _ = follow(region, 400, BlockingParams(decay=decay), result.learned)
@@ -216,7 +216,7 @@ def test_three_classes_of_64_workers_are_told_apart() -> None:
     """[MW16-REGIONS, 6.6]: 20 at 100x, 20 at 5x, 24 at 1x; several times what round robin
     reaches.
     """
-    region = Region([0.01] * 20 + [0.2] * 20 + [1.0] * 24)
+    region = FluidRegion([0.01] * 20 + [0.2] * 20 + [1.0] * 24)
     round_robin = region.throughput()
     throughputs, _ = follow(region, 200, BlockingParams())
     slow, middle, fast = (region.weights[a:b].mean() for a, b in ((0, 20), (20, 40), (40, 64)))

@@ -59,7 +59,7 @@ def policy_of(region: dict[str, Any] | None = None, **changes: Any) -> JobPolicy
 
 
 @dataclass
-class Rounds:
+class RegionRounds:
     """A job and its region, which follow every plan at once."""
 
     settings: Settings
@@ -106,11 +106,11 @@ class Rounds:
 
 
 @pytest.fixture
-def rounds(settings: Settings) -> Rounds:
-    return Rounds(settings, policy_of())
+def rounds(settings: Settings) -> RegionRounds:
+    return RegionRounds(settings, policy_of())
 
 
-def test_workers_get_what_they_do_and_the_report_says_why(rounds: Rounds) -> None:
+def test_workers_get_what_they_do_and_the_report_says_why(rounds: RegionRounds) -> None:
     draft = rounds.go(RATES)
     assert rounds.weights(draft) == {"worker-0": 500, "worker-1": 250, "worker-2": 250}
     assert draft.moves == 0
@@ -128,7 +128,7 @@ def test_workers_get_what_they_do_and_the_report_says_why(rounds: Rounds) -> Non
     assert check_jobs(rounds.settings, [JOB]) == []
 
 
-def test_weights_are_part_of_the_content_that_is_hashed(rounds: Rounds) -> None:
+def test_weights_are_part_of_the_content_that_is_hashed(rounds: RegionRounds) -> None:
     draft = rounds.go(RATES)
     rows = [
         (r.operator_id, r.key_group, r.node_id)
@@ -139,7 +139,7 @@ def test_weights_are_part_of_the_content_that_is_hashed(rounds: Rounds) -> None:
     assert draft.content_hash != content_hash(rows)
 
 
-def test_a_change_that_gains_too_little_is_none_and_the_weights_stay(rounds: Rounds) -> None:
+def test_a_change_that_gains_too_little_is_none_and_the_weights_stay(rounds: RegionRounds) -> None:
     first = rounds.go(RATES)
     second = rounds.go(RATES | {"worker-0": 103.0})
     assert second.status == "unchanged"
@@ -149,7 +149,7 @@ def test_a_change_that_gains_too_little_is_none_and_the_weights_stay(rounds: Rou
 
 
 def test_a_worker_that_died_gets_nothing_at_once_whatever_the_bound(settings: Settings) -> None:
-    rounds = Rounds(settings, policy_of({"max_change_units": 10}))
+    rounds = RegionRounds(settings, policy_of({"max_change_units": 10}))
     draft = rounds.go(RATES, dead=("worker-1",))
     weights = rounds.weights(draft)
     assert weights["worker-1"] == 0
@@ -157,7 +157,7 @@ def test_a_worker_that_died_gets_nothing_at_once_whatever_the_bound(settings: Se
     assert "dead: worker-1" in draft.weights_reason
 
 
-def test_a_worker_without_a_measurement_keeps_its_weight_and_is_named(rounds: Rounds) -> None:
+def test_a_worker_without_a_measurement_keeps_its_weight_and_is_named(rounds: RegionRounds) -> None:
     draft = rounds.go({"worker-0": 100.0, "worker-1": 50.0})
     weights = rounds.weights(draft)
     assert weights["worker-2"] == 333
@@ -167,12 +167,12 @@ def test_a_worker_without_a_measurement_keeps_its_weight_and_is_named(rounds: Ro
 
 
 def test_a_change_is_bounded_by_the_policy(settings: Settings) -> None:
-    rounds = Rounds(settings, policy_of({"max_change_units": 50, "min_gain_pct": 0.0}))
+    rounds = RegionRounds(settings, policy_of({"max_change_units": 50, "min_gain_pct": 0.0}))
     weights = [rounds.weights(rounds.go(RATES)) for _ in range(4)]
     assert [w["worker-0"] for w in weights] == [384, 434, 484, 500]
 
 
-def test_a_silent_region_stops_no_plan_and_keeps_its_weights(rounds: Rounds) -> None:
+def test_a_silent_region_stops_no_plan_and_keeps_its_weights(rounds: RegionRounds) -> None:
     first = rounds.go(RATES)
     silent = rounds.go({})
     assert rounds.weights(silent) == rounds.weights(first)
@@ -180,19 +180,19 @@ def test_a_silent_region_stops_no_plan_and_keeps_its_weights(rounds: Rounds) -> 
     assert silent.status == "unchanged"
 
 
-def test_a_region_that_was_never_heard_of_has_no_weights(rounds: Rounds) -> None:
+def test_a_region_that_was_never_heard_of_has_no_weights(rounds: RegionRounds) -> None:
     draft = rounds.go({})
     assert rounds.rows(draft) == []
     assert "the period has no measurement of it" in draft.weights_reason
 
 
-def test_a_worker_of_no_weight_is_let_in_again_once_it_lives(rounds: Rounds) -> None:
+def test_a_worker_of_no_weight_is_let_in_again_once_it_lives(rounds: RegionRounds) -> None:
     rounds.go(RATES, dead=("worker-1",))
     weights = rounds.weights(rounds.go({"worker-0": 100.0, "worker-2": 50.0}))
     assert weights["worker-1"] == 1, "alive or not, nothing says that it is dead"
 
 
-def test_a_region_without_a_living_worker_stops_no_plan(rounds: Rounds) -> None:
+def test_a_region_without_a_living_worker_stops_no_plan(rounds: RegionRounds) -> None:
     rounds.go(RATES)
     draft = rounds.go(RATES, dead=tuple(RATES))
     assert rounds.rows(draft) == []
@@ -201,7 +201,7 @@ def test_a_region_without_a_living_worker_stops_no_plan(rounds: Rounds) -> None:
 
 
 def test_the_command_line_shows_weights_and_why(
-    rounds: Rounds, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    rounds: RegionRounds, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rounds.go(RATES)
     monkeypatch.setenv("BALLAST_HOME", str(rounds.settings.home))
@@ -212,7 +212,7 @@ def test_the_command_line_shows_weights_and_why(
 
 
 def test_the_command_line_tells_two_versions_apart_that_differ_in_weights_alone(
-    rounds: Rounds, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    rounds: RegionRounds, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rounds.go(RATES)
     rounds.go({"worker-0": 20.0, "worker-1": 90.0, "worker-2": 90.0})
@@ -228,7 +228,7 @@ def test_the_command_line_tells_two_versions_apart_that_differ_in_weights_alone(
 
 
 def test_blocking_rates_weigh_as_in_the_paper(settings: Settings) -> None:
-    rounds = Rounds(settings, policy_of({"method": "blocking"}))
+    rounds = RegionRounds(settings, policy_of({"method": "blocking"}))
     draft = rounds.go(dict.fromkeys(RATES, 50.0), blocked={"worker-1": 0.6})
     weights = rounds.weights(draft)
     assert weights["worker-1"] < 333 < weights["worker-0"]
@@ -239,7 +239,7 @@ def test_blocking_rates_weigh_as_in_the_paper(settings: Settings) -> None:
 
 def test_a_dead_workers_share_goes_also_where_nothing_can_be_learned(settings: Settings) -> None:
     """Blocking rates need the weights of all workers, and worker-2 says nothing."""
-    rounds = Rounds(settings, policy_of({"method": "blocking"}))
+    rounds = RegionRounds(settings, policy_of({"method": "blocking"}))
     draft = rounds.go({"worker-0": 100.0, "worker-1": 50.0}, dead=("worker-1",))
     assert rounds.weights(draft) == {"worker-0": 500, "worker-1": 0, "worker-2": 500}
     assert "no window has the weights of all its workers" in draft.weights_reason
@@ -258,7 +258,7 @@ def test_a_dead_workers_share_goes_also_where_nothing_can_be_learned(settings: S
     ],
 )
 def test_weights_that_cannot_be_are_found_by_the_verifier(
-    rounds: Rounds, change: Any, promise: str
+    rounds: RegionRounds, change: Any, promise: str
 ) -> None:
     draft = rounds.draft(RATES)
     given = read_round(rounds.settings, find_snapshot(rounds.settings, JOB, draft.run_id))
@@ -281,13 +281,13 @@ def test_weights_that_cannot_be_are_found_by_the_verifier(
     assert promise in {violation.promise for violation in found}
 
 
-def test_the_table_refuses_a_dead_worker_with_a_weight(rounds: Rounds) -> None:
+def test_the_table_refuses_a_dead_worker_with_a_weight(rounds: RegionRounds) -> None:
     row = rounds.rows(rounds.draft(RATES))[0]
     with pytest.raises(DeltaError):
         append(rounds.settings, "plans.weights", [row.to_row() | {"state": "dead"}])
 
 
-def test_a_rollback_brings_the_weights_of_its_version_back(rounds: Rounds) -> None:
+def test_a_rollback_brings_the_weights_of_its_version_back(rounds: RegionRounds) -> None:
     first = rounds.go(RATES)
     second = rounds.go({"worker-0": 20.0, "worker-1": 90.0, "worker-2": 90.0})
     head = roll_back(rounds.settings, JOB, "back", RollbackRequest(1, "too much for worker-1"))
@@ -300,7 +300,7 @@ def test_a_rollback_brings_the_weights_of_its_version_back(rounds: Rounds) -> No
     assert check_jobs(rounds.settings, [JOB]) == []
 
 
-def test_a_rollback_to_a_version_without_weights_is_a_change(rounds: Rounds) -> None:
+def test_a_rollback_to_a_version_without_weights_is_a_change(rounds: RegionRounds) -> None:
     policy = small_policy(JOB)
     write_snapshot(rounds.settings, policy, "old", placement=uneven(policy))
     draft_plan(rounds.settings, JOB, "old", SolveOptions(solver_seconds=0.2))
@@ -314,7 +314,9 @@ def test_a_rollback_to_a_version_without_weights_is_a_change(rounds: Rounds) -> 
     assert read_plan(rounds.settings, JOB, head.plan_id).status != "unchanged"
 
 
-def test_a_plan_starts_from_the_head_also_where_the_operators_refused_it(rounds: Rounds) -> None:
+def test_a_plan_starts_from_the_head_also_where_the_operators_refused_it(
+    rounds: RegionRounds,
+) -> None:
     changed = {"worker-0": 20.0, "worker-1": 90.0, "worker-2": 90.0}
     rounds.go(RATES)
     applied = rounds.plan_id
@@ -352,7 +354,7 @@ def test_workers_that_the_policy_no_longer_has_are_left_out(state: str) -> None:
     ],
 )
 def test_a_rollback_to_weights_of_other_workers_is_refused_with_the_reason(
-    rounds: Rounds, region: dict[str, Any], why: str, tmp_path: Any
+    rounds: RegionRounds, region: dict[str, Any], why: str, tmp_path: Any
 ) -> None:
     rounds.go(RATES)
     rounds.go({"worker-0": 20.0, "worker-1": 90.0, "worker-2": 90.0})
@@ -365,14 +367,14 @@ def test_a_rollback_to_weights_of_other_workers_is_refused_with_the_reason(
     assert head.version == 2
 
 
-def test_a_rollback_to_weights_of_a_dead_worker_is_refused(rounds: Rounds) -> None:
+def test_a_rollback_to_weights_of_a_dead_worker_is_refused(rounds: RegionRounds) -> None:
     rounds.go(RATES)
     rounds.go(RATES, dead=("worker-1",))
     with pytest.raises(RollbackRefused, match="worker worker-1 of region tag was dead at"):
         roll_back(rounds.settings, JOB, "back", RollbackRequest(1, "test"))
 
 
-def test_a_rollback_to_a_worker_that_lives_again_waits_for_a_snapshot(rounds: Rounds) -> None:
+def test_a_rollback_to_a_worker_that_lives_again_waits_for_a_snapshot(rounds: RegionRounds) -> None:
     rounds.go(RATES)
     rounds.go(RATES, dead=("worker-1",))
     later = START + timedelta(minutes=21)
@@ -385,7 +387,7 @@ def test_a_rollback_to_a_worker_that_lives_again_waits_for_a_snapshot(rounds: Ro
 
 
 def test_a_draft_that_waited_is_stale_once_a_worker_of_it_died(settings: Settings) -> None:
-    rounds = Rounds(settings, policy_of(review={"mode": "person"}))
+    rounds = RegionRounds(settings, policy_of(review={"mode": "person"}))
     draft = rounds.draft(RATES)
     run_id = draft.run_id
     assert publish_plan(settings, JOB, run_id) is None, "it waits"
@@ -404,7 +406,7 @@ def test_a_draft_that_waited_is_stale_once_a_worker_of_it_died(settings: Setting
 
 
 def test_what_a_person_approved_is_published_with_its_weights(settings: Settings) -> None:
-    rounds = Rounds(settings, policy_of(review={"mode": "person"}))
+    rounds = RegionRounds(settings, policy_of(review={"mode": "person"}))
     draft = rounds.draft(RATES)
     publish_plan(settings, JOB, draft.run_id)
     now = datetime.now(UTC)
@@ -414,7 +416,7 @@ def test_what_a_person_approved_is_published_with_its_weights(settings: Settings
     assert head.plan_id == draft.plan_id
 
 
-def test_a_warehouse_from_before_there_were_weights_goes_on(rounds: Rounds) -> None:
+def test_a_warehouse_from_before_there_were_weights_goes_on(rounds: RegionRounds) -> None:
     settings = rounds.settings
     write_snapshot(settings, small_policy(JOB), "old", placement=uneven(small_policy(JOB)))
     without_columns(settings, "plans.plans", ["weights_reason"])
@@ -435,7 +437,7 @@ def test_what_a_region_can_take_is_bounded_by_the_worker_that_is_full_first() ->
     assert capacity({"a": 1000}, {}) is None
 
 
-def test_promised_and_measured_of_a_region(rounds: Rounds) -> None:
+def test_promised_and_measured_of_a_region(rounds: RegionRounds) -> None:
     draft = rounds.draft(RATES)
     before = connection_windows(connection_rows(rounds.policy, REGION, START, RATES))
     now = {"worker-0": 500, "worker-1": 250, "worker-2": 250}

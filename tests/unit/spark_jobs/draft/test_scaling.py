@@ -67,7 +67,7 @@ def policy_of(**changes: Any) -> JobPolicy:
 
 
 @dataclass
-class Rounds:
+class ScaledRounds:
     """A job that follows every plan at once, round after round."""
 
     settings: Settings
@@ -135,11 +135,11 @@ class Rounds:
 
 
 @pytest.fixture
-def rounds(settings: Settings) -> Rounds:
-    return Rounds(settings, policy_of())
+def rounds(settings: Settings) -> ScaledRounds:
+    return ScaledRounds(settings, policy_of())
 
 
-def test_a_node_is_added_drained_over_rounds_and_removed(rounds: Rounds) -> None:
+def test_a_node_is_added_drained_over_rounds_and_removed(rounds: ScaledRounds) -> None:
     added = rounds.go(0.16)
     assert rounds.actions(added) == {"a": "keep", "b": "keep", "c": "add"}
     assert rounds.nodes == {"a", "b", "c"}
@@ -171,7 +171,7 @@ def test_a_node_is_added_drained_over_rounds_and_removed(rounds: Rounds) -> None
     assert "2 nodes are the minimum" in after.scaling_reason
 
 
-def test_a_cool_down_holds_nodes_and_a_draft_that_lost_did_nothing(rounds: Rounds) -> None:
+def test_a_cool_down_holds_nodes_and_a_draft_that_lost_did_nothing(rounds: ScaledRounds) -> None:
     rounds.policy = policy_of(scaling={"cool_down_s": 1200.0, "stabilisation_rounds": 1})
     rounds.go(0.16)
     held = rounds.go(0.05)
@@ -184,20 +184,20 @@ def test_a_cool_down_holds_nodes_and_a_draft_that_lost_did_nothing(rounds: Round
     assert [r.action.value for r in unpublished.rounds] == ["hold", "hold"]
 
 
-def test_a_source_that_nobody_measured_means_no_scaling_and_is_named(rounds: Rounds) -> None:
+def test_a_source_that_nobody_measured_means_no_scaling_and_is_named(rounds: ScaledRounds) -> None:
     draft = rounds.go(0.16, backlog=None)
     assert "no scaling, because metrics are missing of source parse" in draft.scaling_reason
     assert set(rounds.actions(draft).values()) == {"keep", "spare"}
     assert "source parse" in read_log(rounds.settings, JOB)[-1].reason
 
 
-def test_an_idle_load_with_missing_metrics_lets_no_node_go(rounds: Rounds) -> None:
+def test_an_idle_load_with_missing_metrics_lets_no_node_go(rounds: ScaledRounds) -> None:
     rounds.go(0.16)
     draft = rounds.go(0.001, backlog=None)
     assert "drain" not in rounds.actions(draft).values()
 
 
-def test_nodes_that_a_plan_added_stay_when_scaling_leaves_the_policy(rounds: Rounds) -> None:
+def test_nodes_that_a_plan_added_stay_when_scaling_leaves_the_policy(rounds: ScaledRounds) -> None:
     rounds.go(0.16)
     nodes = [{"id": "a"}, {"id": "b"}, {"id": "c"}]
     rounds.policy = small_policy(JOB, OPERATORS, nodes=nodes, budgets={"moves": 4})
@@ -206,14 +206,14 @@ def test_nodes_that_a_plan_added_stay_when_scaling_leaves_the_policy(rounds: Rou
     assert "no scaling section" in draft.scaling_reason
 
 
-def test_a_retry_finds_the_same_plan(rounds: Rounds) -> None:
+def test_a_retry_finds_the_same_plan(rounds: ScaledRounds) -> None:
     run_id = rounds.snapshot(0.16)
     first = draft_plan(rounds.settings, JOB, run_id, SolveOptions(solver_seconds=1))
     assert draft_plan(rounds.settings, JOB, run_id, SolveOptions()).plan_id == first.plan_id
     assert len(read_scaling(rounds.settings, JOB, first.plan_id)) == 4
 
 
-def test_operators_are_sized_where_the_method_knows_them(rounds: Rounds) -> None:
+def test_operators_are_sized_where_the_method_knows_them(rounds: ScaledRounds) -> None:
     rounds.policy = policy_of(scaling={"method": "true_rate", "min_nodes": 2})
     draft = rounds.go(0.1)
     rows = read_scaling(rounds.settings, JOB, draft.plan_id)
@@ -233,7 +233,7 @@ def test_operators_are_sized_where_the_method_knows_them(rounds: Rounds) -> None
     ],
 )
 def test_publish_refuses_a_draft_whose_rows_were_tampered_with(
-    rounds: Rounds, subject: str, change: dict[str, Any], promise: str
+    rounds: ScaledRounds, subject: str, change: dict[str, Any], promise: str
 ) -> None:
     run_id = rounds.snapshot(0.16)
     draft = draft_plan(rounds.settings, JOB, run_id, SolveOptions(solver_seconds=1))
@@ -249,7 +249,7 @@ def test_publish_refuses_a_draft_whose_rows_were_tampered_with(
         assert found[0].promise == "content_hash"
 
 
-def test_what_nodes_use_is_measured_against_what_was_promised(rounds: Rounds) -> None:
+def test_what_nodes_use_is_measured_against_what_was_promised(rounds: ScaledRounds) -> None:
     draft = rounds.go(0.16)
     rows = read_scaling(rounds.settings, JOB, draft.plan_id)
     snapshot = find_snapshot(rounds.settings, JOB, "run-1")
@@ -271,7 +271,7 @@ def test_what_nodes_use_is_measured_against_what_was_promised(rounds: Rounds) ->
     assert {(r["node_id"], r["state"]) for r in under} == {(n, "alive") for n in "abc"}
 
 
-def test_a_draining_or_removed_node_is_judged_as_the_plan_leaves_it(rounds: Rounds) -> None:
+def test_a_draining_or_removed_node_is_judged_as_the_plan_leaves_it(rounds: ScaledRounds) -> None:
     rounds.snapshot(0.1, states={"a": "alive", "b": "draining", "c": "alive"})
     snapshot = find_snapshot(rounds.settings, JOB, "run-1")
     where = [("snapshot_id", "=", snapshot.snapshot_id)]
@@ -303,7 +303,9 @@ def test_a_silent_key_group_has_its_last_known_load_in_the_series() -> None:
     assert step_s == 5.0
 
 
-def test_a_policy_of_several_clusters_names_them_and_one_of_one_need_not(rounds: Rounds) -> None:
+def test_a_policy_of_several_clusters_names_them_and_one_of_one_need_not(
+    rounds: ScaledRounds,
+) -> None:
     nodes = ["a", {"id": "b", "cluster": "east"}, {"id": "c", "cluster": "east", "spare": True}]
     rounds.policy = policy_of(nodes=nodes, scaling={})
     draft = rounds.go(0.15)
@@ -313,7 +315,9 @@ def test_a_policy_of_several_clusters_names_them_and_one_of_one_need_not(rounds:
     assert clusters == {"main": (1, 1), "east": (1, 2)}
 
 
-def test_a_node_that_the_policy_drains_may_die_and_plans_are_still_made(rounds: Rounds) -> None:
+def test_a_node_that_the_policy_drains_may_die_and_plans_are_still_made(
+    rounds: ScaledRounds,
+) -> None:
     rounds.policy = policy_of(nodes=["a", "b", {"id": "c", "draining": True}])
     rounds.placement = {
         group: "c" if group[1] == 0 else "a" for group in round_robin(rounds.policy)
@@ -328,11 +332,13 @@ def uneven_loads(policy: JobPolicy, heavy: int) -> dict[tuple[str, int], float]:
     return {group: 0.3 if group[1] == heavy else 0.12 for group in round_robin(policy)}
 
 
-def in_use(rounds: Rounds, plan_id: str) -> dict[str, str]:
+def in_use(rounds: ScaledRounds, plan_id: str) -> dict[str, str]:
     return nodes_in_use(rounds.policy, scaled(read_scaling(rounds.settings, JOB, plan_id)))
 
 
-def test_a_version_of_the_nodes_of_today_comes_back_and_the_nodes_stay(rounds: Rounds) -> None:
+def test_a_version_of_the_nodes_of_today_comes_back_and_the_nodes_stay(
+    rounds: ScaledRounds,
+) -> None:
     first = rounds.go(0.16)
     then = rounds.placement
     second = rounds.go(0.0, loads=uneven_loads(rounds.policy, 2))
@@ -365,7 +371,7 @@ def test_a_version_of_the_nodes_of_today_comes_back_and_the_nodes_stay(rounds: R
     assert "c" in rounds.actions(rounds.go(0.05))
 
 
-def test_a_draining_node_counts_on_through_a_rollback(rounds: Rounds) -> None:
+def test_a_draining_node_counts_on_through_a_rollback(rounds: ScaledRounds) -> None:
     rounds.policy = policy_of(nodes=["a", "b", "c"], budgets={"moves": 2})
     marked = rounds.go(0.05)
     drained = next(n for n, action in rounds.actions(marked).items() if action == "drain")
@@ -385,7 +391,7 @@ def written(settings: Settings) -> dict[str, int]:
 
 
 def test_a_version_of_other_nodes_is_refused_with_them_and_nothing_is_written(
-    rounds: Rounds,
+    rounds: ScaledRounds,
 ) -> None:
     rounds.placement = {
         group: "b" if group[1] == 0 else "a" for group in round_robin(rounds.policy)
@@ -405,7 +411,7 @@ def test_a_version_of_other_nodes_is_refused_with_them_and_nothing_is_written(
     assert written(rounds.settings) == before
 
 
-def test_a_rollback_waits_for_a_snapshot_of_the_nodes_in_force(rounds: Rounds) -> None:
+def test_a_rollback_waits_for_a_snapshot_of_the_nodes_in_force(rounds: ScaledRounds) -> None:
     rounds.go(0.16)
     rounds.go(0.0, loads=uneven_loads(rounds.policy, 2))
     rounds.snapshot(0.16, states={"a": "alive", "b": "alive"}, placement=round_robin(
@@ -414,7 +420,9 @@ def test_a_rollback_waits_for_a_snapshot_of_the_nodes_in_force(rounds: Rounds) -
         roll_back(rounds.settings, JOB, "back-1", RollbackRequest(1, "too early"))
 
 
-def test_what_cannot_be_decided_is_said_and_the_load_is_still_balanced(rounds: Rounds) -> None:
+def test_what_cannot_be_decided_is_said_and_the_load_is_still_balanced(
+    rounds: ScaledRounds,
+) -> None:
     nodes = ["a", "b", {"id": "c", "cluster": "east", "draining": True}]
     rounds.policy = policy_of(nodes=nodes, scaling={})
     rounds.placement = {group: "a" if group[1] % 3 else "c" for group in round_robin(rounds.policy)}
@@ -424,7 +432,7 @@ def test_what_cannot_be_decided_is_said_and_the_load_is_still_balanced(rounds: R
 
 
 def test_rounds_under_any_load_are_verified_published_and_within_the_limits(
-    rounds: Rounds,
+    rounds: ScaledRounds,
 ) -> None:
     rounds.seconds = 0.1
     nodes = [{"id": f"n{i}", "spare": i >= 3} for i in range(5)]
@@ -451,7 +459,7 @@ def test_rounds_under_any_load_are_verified_published_and_within_the_limits(
 PERSON = {"mode": "person"}
 
 
-def test_a_plan_that_adds_a_node_can_be_reviewed_and_published(rounds: Rounds) -> None:
+def test_a_plan_that_adds_a_node_can_be_reviewed_and_published(rounds: ScaledRounds) -> None:
     rounds.policy = policy_of(review=PERSON)
     run_id = rounds.snapshot(0.16)
     rounds.heartbeats(run_id, "ab")
@@ -462,7 +470,7 @@ def test_a_plan_that_adds_a_node_can_be_reviewed_and_published(rounds: Rounds) -
     assert "| c | alive | 0.00 | " in body
 
 
-def test_a_node_that_a_plan_added_is_missed_when_it_falls_silent(rounds: Rounds) -> None:
+def test_a_node_that_a_plan_added_is_missed_when_it_falls_silent(rounds: ScaledRounds) -> None:
     rounds.go(0.16)
     run_id = rounds.snapshot(0.16)
     rounds.heartbeats(run_id, "ab")
@@ -471,7 +479,7 @@ def test_a_node_that_a_plan_added_is_missed_when_it_falls_silent(rounds: Rounds)
     assert {node: of.state for node, of in lost.items()} == {"c": "dead"}
 
 
-def test_a_plan_that_takes_a_draining_node_back_can_be_reviewed(rounds: Rounds) -> None:
+def test_a_plan_that_takes_a_draining_node_back_can_be_reviewed(rounds: ScaledRounds) -> None:
     rounds.go(0.16)
     marked = rounds.go(0.05)
     drained = next(n for n, action in rounds.actions(marked).items() if action == "drain")
@@ -527,14 +535,14 @@ def test_rounds_of_a_drain_are_those_of_plans_in_force_and_of_drafts_that_change
     assert drains_of(problem, replace(inputs, published=(), unchanged=())) == {}
 
 
-def remembered(rounds: Rounds, **scaling: Any) -> ScalingInputs:
+def remembered(rounds: ScaledRounds, **scaling: Any) -> ScalingInputs:
     """What a solve now would look at under a policy with these fields of scaling."""
     rounds.policy = policy_of(scaling={"min_nodes": 2, "stabilisation_rounds": 1, **scaling})
     run_id = rounds.snapshot(0.1)
     return read_scaling_inputs(rounds.settings, find_snapshot(rounds.settings, JOB, run_id))
 
 
-def test_rounds_that_scaling_does_not_remember_are_not_read(rounds: Rounds) -> None:
+def test_rounds_that_scaling_does_not_remember_are_not_read(rounds: ScaledRounds) -> None:
     """Rows of ten years would all be read otherwise, in every round."""
     draft = rounds.go(0.1)
     rows = read_scaling(rounds.settings, JOB, draft.plan_id)
@@ -562,7 +570,7 @@ def test_rounds_that_scaling_does_not_remember_are_not_read(rounds: Rounds) -> N
     assert plans(memory_rounds=1, interval_s=600.0, billing_s=3600.0) == {now, *hours}
 
 
-def test_the_plan_in_force_is_looked_at_however_old_it_is(rounds: Rounds) -> None:
+def test_the_plan_in_force_is_looked_at_however_old_it_is(rounds: ScaledRounds) -> None:
     draft = rounds.go(0.16)
     rows = read_scaling(rounds.settings, JOB, draft.plan_id)
     back = {k: getattr(rows[0], k) - timedelta(days=400) for k in ("decided_at", "period_end_at")}

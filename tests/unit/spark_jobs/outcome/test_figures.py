@@ -144,7 +144,9 @@ def test_a_promise_without_an_interval_is_broken_by_more_than_the_limit(
         assert said is None or "version 3 promised a load distance of 5.00 %" in said
 
 
-@pytest.mark.parametrize(("measured", "is_broken"), [(7.5, False), (9.0, False), (9.1, True)])
+@pytest.mark.parametrize(
+    ("measured", "is_broken"), [(7.5, False), (9.0, False), (9.0 + 1e-12, False), (9.1, True)]
+)
 def test_a_promise_with_an_interval_is_broken_above_the_999_per_mille_end(
     measured: float, is_broken: bool
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ballast.contracts.planning_state import PlanningState
+from ballast.contracts.planning_stop import PlanningState
 from ballast.contracts.records import LogEntry
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_log

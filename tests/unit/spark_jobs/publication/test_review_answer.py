@@ -61,19 +61,19 @@ def events(settings: Settings) -> list[str]:
 
 
 @pytest.fixture
-def handoff(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(RESULT_FILE_VARIABLE, str(tmp_path / "handoff.json"))
-    return tmp_path / "handoff.json"
+def result_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(RESULT_FILE_VARIABLE, str(tmp_path / "task-result.json"))
+    return tmp_path / "task-result.json"
 
 
-def test_what_a_person_must_see_waits_with_the_reason_and_leaves_the_head(settings, handoff):
+def test_what_a_person_must_see_waits_with_the_reason_and_leaves_the_head(settings, result_file):
     draft = drafted(settings)
     for _ in range(2):
         assert publish_plan(settings, JOB, "run-1") is None
     assert read_head(settings, JOB) is None
     assert [row.plan_id for row in waiting_plans(read_log(settings, JOB))] == [draft.plan_id]
     assert events(settings) == ["waiting"]
-    handed = read_task_result(handoff)
+    handed = read_task_result(result_file)
     assert (handed["outcome"], handed["plan_id"]) == ("waiting", draft.plan_id)
     assert (handed["run_id"], handed["content_hash"]) == ("run-1", draft.content_hash)
 
@@ -91,7 +91,7 @@ def test_within_limits_the_clock_that_is_given_decides(settings):
     assert waiting_plans(read_log(settings, JOB)) == []
 
 
-def test_an_approved_plan_is_published_with_the_name_of_who_approved(settings, handoff):
+def test_an_approved_plan_is_published_with_the_name_of_who_approved(settings, result_file):
     draft = drafted(settings)
     publish_plan(settings, JOB, "run-1")
     for _ in range(2):
@@ -101,11 +101,13 @@ def test_an_approved_plan_is_published_with_the_name_of_who_approved(settings, h
     assert sorted(events(settings)) == ["approved", "published", "waiting"]
     said = {row.event: row for row in read_log(settings, JOB)}["approved"]
     assert (said.actor, said.at) == ("Ada", AT)
-    assert read_task_result(handoff)["outcome"] == "published"
+    assert read_task_result(result_file)["outcome"] == "published"
 
 
 @pytest.mark.parametrize("word", [REJECTED, TIMED_OUT])
-def test_reject_and_time_out_leave_the_old_plan_in_force_and_are_logged(settings, word, handoff):
+def test_reject_and_time_out_leave_the_old_plan_in_force_and_are_logged(
+    settings, word, result_file
+):
     first = drafted(settings, policy=small_policy(JOB, nodes=3))
     old = publish_plan(settings, JOB, "run-1")
     draft = drafted(settings, "run-2", head=old, extra=1)
@@ -114,11 +116,11 @@ def test_reject_and_time_out_leave_the_old_plan_in_force_and_are_logged(settings
     assert read_head(settings, JOB).plan_id == first.plan_id
     assert word in events(settings)
     assert waiting_plans(read_log(settings, JOB)) == []
-    assert read_task_result(handoff)["outcome"] == word
+    assert read_task_result(result_file)["outcome"] == word
 
 
 @pytest.mark.parametrize("word", [REJECTED, TIMED_OUT])
-def test_a_publish_that_comes_again_does_not_overrule_a_no(settings, word, handoff):
+def test_a_publish_that_comes_again_does_not_overrule_a_no(settings, word, result_file):
     limits = {"moves": 100, "hours": ["22:00-06:00"]}
     policy = small_policy(JOB, review={"mode": "automatic_within_limits", "limits": limits})
     draft = drafted(settings, policy=policy)
@@ -127,7 +129,7 @@ def test_a_publish_that_comes_again_does_not_overrule_a_no(settings, word, hando
     publish_reviewed(settings, JOB, "run-1", answer(draft, word))
     assert publish_plan(settings, JOB, "run-1", now=at_night) is None
     assert read_head(settings, JOB) is None
-    handed = read_task_result(handoff)
+    handed = read_task_result(result_file)
     assert handed["outcome"] == word
     assert f"its review ended with {word}" in handed["text"]
     yes = answer(draft, review_run_id="asked again")
@@ -294,10 +296,10 @@ def test_a_review_of_something_else_than_the_draft_is_refused(settings):
         ("--reason", "x" * 2001),
     ],
 )
-def test_arguments_are_matched_whole(option, value, handoff, capsys):
+def test_arguments_are_matched_whole(option, value, result_file, capsys):
     with pytest.raises(SystemExit):
         main(["--job", JOB, "--run-id", "run-1", option, value])
-    refusal = read_task_result(handoff)["refusal"]
+    refusal = read_task_result(result_file)["refusal"]
     assert (refusal["error"], refusal["is_retryable"]) == ("InvalidInput", False)
     assert option in refusal["message"]
 

@@ -15,7 +15,13 @@ from ballast.streaming.region.frames import LARGEST, RECORD, FrameReader, packed
 from ballast.streaming.region.in_flight import InFlight
 from ballast.streaming.region.measurement import Reading, window_between
 from ballast.streaming.region.metrics_writer import connection_rows
-from ballast.streaming.region.weights import UNITS, Turns, among_alive, even_weights, rounded
+from ballast.streaming.region.weights import (
+    UNITS,
+    WeightedRoundRobin,
+    among_alive,
+    even_weights,
+    rounded,
+)
 
 QUICK = settings(max_examples=80, deadline=None, derandomize=True)
 
@@ -34,13 +40,13 @@ class Hands:
 @QUICK
 def test_a_thousand_turns_are_the_weights_exactly(parts: list[int]) -> None:
     weights = rounded([float(p) for p in parts])
-    turns = Turns(weights)
+    turns = WeightedRoundRobin(weights)
     found = np.bincount([turns.next() for _ in range(UNITS)], minlength=len(parts))
     assert found.tolist() == weights.tolist()
 
 
 def test_a_small_weight_gets_its_turn_though_weights_change_all_the_time() -> None:
-    turns = Turns(np.array([999, 1]))
+    turns = WeightedRoundRobin(np.array([999, 1]))
     chosen = []
     for number in range(2000):
         if number % 50 == 0:
@@ -154,26 +160,26 @@ def flight(weights: list[int]) -> InFlight:
 
 def test_a_result_that_comes_twice_comes_out_once() -> None:
     found = flight([1000])
-    found.take_on(b"a")
-    found.came_back(0, b"A")
-    found.came_back(0, b"A")
+    found.add(b"a")
+    found.complete(0, b"A")
+    found.complete(0, b"A")
     assert list(found.in_order()) == [b"A"]
-    found.came_back(0, b"A")
+    found.complete(0, b"A")
     assert list(found.in_order()) == []
 
 
 def test_of_a_dead_worker_only_what_did_not_come_back_is_sent_again() -> None:
     found = flight([1000, 0])
     for record in (b"a", b"b", b"c"):
-        found.take_on(record)
-    found.came_back(1, b"B")
-    assert found.died(0) == [0, 2]
+        found.add(record)
+    found.complete(1, b"B")
+    assert found.remove_worker(0) == [0, 2]
     assert found.weights.tolist() == [0, 1000]
-    again = found.again(0)
+    again = found.resend(0)
     assert again is not None
     assert (again.record, again.connection, again.deaths) == (b"a", 1, 1)
-    late = found.again(2)
+    late = found.resend(2)
     assert late is not None
     # Only the record in its hands is suspected of having killed it.
     assert late.deaths == 0
-    assert found.again(1) is None
+    assert found.resend(1) is None

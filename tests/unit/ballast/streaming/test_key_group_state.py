@@ -7,7 +7,7 @@ import os
 import pytest
 
 from ballast.contracts.errors import InvalidInput
-from ballast.streaming.state import Slot, StateStore, newest_below, prunable, version_name
+from ballast.streaming.key_group_state import Slot, StateStore, newest_below, prunable, version_name
 
 
 def slot(tmp_path, batch, stage=0):

@@ -28,7 +28,7 @@ from spark_jobs.snapshot.run_context import SnapshotRun
 from spark_jobs.snapshot.snapshot_tables import REJECTED, MetricRows, merge_rejected
 
 if TYPE_CHECKING:  # Importing it for real takes seconds; condense does that while Spark starts.
-    from expectations.runner import ValidationReport
+    from expectations.run_suite import ValidationReport
 
 MAY_BE_EMPTY = (TRAFFIC, KEY_PAIRS, SOURCES, CONNECTIONS)
 """Traffic, key pairs, sources and connections may be empty; other tables must not."""
@@ -39,7 +39,7 @@ IDS = ("job", "snapshot_id")
 
 
 class Validate(Protocol):
-    """The type of ``expectations.runner.validate``."""
+    """The type of ``expectations.run_suite.validate``."""
 
     def __call__(
         self, frame: DataFrame, suite: Suite, *, count: bool = True

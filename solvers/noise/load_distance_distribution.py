@@ -4,6 +4,9 @@ The measured deviation of a node from the mean is its expected deviation plus no
 a node is a sum over many key groups and windows, so it is close to normal. The load distance is
 the largest absolute deviation of a node. Nodes are nearly independent, because key groups are:
 the probability that the load distance is at most x is the product of the nodes' probabilities.
+
+Two nodes that hold all load are not: what one has more the other has less. They have one variance,
+and the node with less capacity deviates more, so it alone decides. A single node never deviates.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import numpy as np
 from scipy.special import ndtr  # type: ignore[import-untyped]
 
 from solvers.model import metrics
-from solvers.model.problem import FloatArray, IntArray, Problem
+from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 
 BISECTIONS = 60
 SIGMAS = 12.0
@@ -75,7 +78,7 @@ def next_load_distance(
         after: the problem with loads as the plan changes them; ``problem`` if it does not.
     """
     after = after or problem
-    used = problem.staying[:, None] & problem.balanced_mask & (metrics.mean_load(after) > 0)
+    used = deciding_nodes(after, assignment)
     deviation = 100.0 * metrics.weighted_deviation(after, assignment)
     return LoadDistanceDistribution(deviation[used], node_sd(problem, assignment, after)[used])
 
@@ -92,10 +95,8 @@ def next_load_distance_points(
 ) -> LoadDistanceDistribution:
     """The same in points of load, which contains what all key groups have in common."""
     after = after or problem
-    mean = metrics.mean_load(after)
-    used = problem.staying[:, None] & problem.balanced_mask & (mean > 0)
-    loads = metrics.node_loads(after, assignment)
-    deviation = 100.0 * (loads - mean)
+    used = deciding_nodes(after, assignment)
+    deviation = 100.0 * (metrics.node_loads(after, assignment) - metrics.mean_load(after))
     own = 100.0 * np.sqrt(node_variance(problem, assignment)) / problem.capacity
     return LoadDistanceDistribution(
         deviation[used], np.hypot(own, deviation * common_sd(problem))[used]
@@ -106,11 +107,45 @@ def node_variance(problem: Problem, assignment: IntArray) -> FloatArray:
     """[N, R]: variance of the loads of nodes next period, without what all have in common."""
     if problem.noise is None:
         return np.zeros((problem.n_nodes, problem.n_resources))
+    return variance_of_nodes(problem, assignment, problem.noise.variance)
+
+
+def variance_of_nodes(problem: Problem, assignment: IntArray, variance: FloatArray) -> FloatArray:
+    """[N, R]: variance of the loads of nodes, without what all have in common.
+
+    Args:
+        problem: its nodes.
+        assignment: the node of each key group.
+        variance: [G, R], that of the loads of key groups.
+    """
     columns = [
-        np.bincount(assignment, weights=column, minlength=problem.n_nodes)
-        for column in problem.noise.variance.T
+        np.bincount(assignment, weights=column, minlength=problem.n_nodes) for column in variance.T
     ]
-    return np.stack(columns, axis=1)
+    found = np.stack(columns, axis=1).astype(np.float64)
+    few = _only_nodes(problem, assignment)
+    if len(few):
+        found[few] = found[few].mean(axis=0) if len(few) > 1 else 0.0
+    return found
+
+
+def deciding_nodes(problem: Problem, assignment: IntArray) -> BoolArray:
+    """[N, R]: nodes whose deviations decide about the load distance, in each balanced resource.
+
+    All that stay; of two that hold all load the one with less capacity.
+    """
+    decides = problem.staying[:, None] & problem.balanced_mask & (metrics.mean_load(problem) > 0)
+    few = _only_nodes(problem, assignment)
+    if len(few) > 1:
+        largest = few[np.argmax(problem.capacity[few], axis=0)]
+        decides[largest, np.arange(problem.n_resources)] = False
+    return np.asarray(decides)
+
+
+def _only_nodes(problem: Problem, assignment: IntArray) -> IntArray:
+    """The nodes that stay if they are one or two and hold all load; else none."""
+    staying = np.flatnonzero(problem.staying)
+    is_all = len(staying) <= 2 and bool(problem.staying[assignment].all())
+    return staying if is_all else staying[:0]
 
 
 def common_sd(problem: Problem) -> FloatArray:

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from ballast.contracts.tables import Column, Table
-from expectations.runner import validate
+from expectations.run_suite import validate
 from expectations.suites import table_suite
 
 SCHEMA = "id STRING, value DOUBLE, count BIGINT, state STRING"

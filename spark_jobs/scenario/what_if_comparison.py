@@ -16,8 +16,13 @@ from solvers.model.result import Result
 from solvers.model.stop import Stop
 from solvers.planner.allocation import AllocationOptions, allocate
 from solvers.planner.frontier import FrontierPoint, SweepOptions, sweep
-from solvers.planner.what_if import NodesThatHold, apply_question, nodes_that_hold, with_load_of
 from solvers.planner.what_if_arguments import parse_limit
+from solvers.planner.what_if_problem import (
+    NodesThatHold,
+    apply_question,
+    nodes_that_hold,
+    with_load_of,
+)
 from solvers.verify.assignment import verify
 from spark_jobs.draft.draft_tables import read_round
 from spark_jobs.draft.round import Round

@@ -11,7 +11,11 @@ from scipy.stats import t as student  # type: ignore[import-untyped]
 from solvers.model import metrics
 from solvers.model.noise import LoadNoise
 from solvers.model.problem import IntArray, Problem
-from solvers.noise.load_distance import LoadDistanceDistribution
+from solvers.noise.load_distance_distribution import (
+    LoadDistanceDistribution,
+    deciding_nodes,
+    variance_of_nodes,
+)
 
 LOOKS = 10
 """Rounds over which the chance of a plan from noise alone is held, as it is looked every round."""
@@ -117,14 +121,13 @@ def _chance(gain: float, sd: float, count: int) -> float:
 
 def _true_load_distance(problem: Problem, noise: LoadNoise) -> LoadDistanceDistribution:
     """The true load distance of the placement in force, given the estimated loads."""
-    mean, variance = metrics.mean_load(problem), noise.error_variance
-    used = problem.staying[:, None] & problem.balanced_mask & (mean > 0)
+    mean, used = metrics.mean_load(problem), deciding_nodes(problem, problem.current)
+    variance = variance_of_nodes(problem, problem.current, noise.error_variance)
     deviation = 100.0 * metrics.weighted_deviation(problem, problem.current)
     sd = np.zeros_like(deviation)
     for r in np.flatnonzero(mean > 0):
-        sums = np.bincount(problem.current, weights=variance[:, r], minlength=problem.n_nodes)
         unit = problem.capacity[:, r] * mean[r] / problem.weights[r]
-        sd[:, r] = 100.0 * np.sqrt(sums) / unit
+        sd[:, r] = 100.0 * np.sqrt(variance[:, r]) / unit
     return LoadDistanceDistribution(deviation[used], sd[used])
 
 

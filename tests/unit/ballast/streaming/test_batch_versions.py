@@ -11,7 +11,7 @@ import pytest
 from ballast.contracts.errors import InvalidInput, NotFound
 from ballast.contracts.settings import load_settings
 from ballast.streaming.atomic_files import write_json
-from ballast.streaming.decisions import DecisionLog, MoveFigures, VersionDecision
+from ballast.streaming.batch_versions import DecisionLog, MoveFigures, VersionDecision
 from ballast.streaming.job_lock import JobLock
 from ballast.streaming.job_state import read_states
 from ballast.streaming.operators import Operator, build_topology

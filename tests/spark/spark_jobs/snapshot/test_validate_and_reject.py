@@ -83,21 +83,21 @@ def _row_of_newest_window(bad: Bad) -> Row:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ValidationOutcome:
     settings: Settings
     snapshot: Snapshot
     rejected: list[Row]
 
 
 @pytest.fixture(scope="module")
-def outcome(make_settings: Callable[[], Settings], take: Condense) -> Outcome:
+def outcome(make_settings: Callable[[], Settings], take: Condense) -> ValidationOutcome:
     settings = make_settings()
     write_windows(settings, POLICY, START, 6)
     for table in (GROUPS, NODES, TRAFFIC):
         rows = [_row_of_newest_window(bad) for bad in BAD.values() if bad.table == table]
         append(settings, table, rows)
     snapshot = take(settings, POLICY, "run-1", END)
-    return Outcome(settings, snapshot, _rejected(settings))
+    return ValidationOutcome(settings, snapshot, _rejected(settings))
 
 
 def _rejected(settings: Settings) -> list[Row]:
@@ -105,7 +105,7 @@ def _rejected(settings: Settings) -> list[Row]:
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_a_bad_row_is_set_aside_with_its_reasons(kind: str, outcome: Outcome) -> None:
+def test_a_bad_row_is_set_aside_with_its_reasons(kind: str, outcome: ValidationOutcome) -> None:
     bad = BAD[kind]
     found = [
         row
@@ -128,11 +128,11 @@ def _is_of(row: Row, fields: dict[str, Any]) -> bool:
     return True
 
 
-def test_nothing_else_is_set_aside(outcome: Outcome) -> None:
+def test_nothing_else_is_set_aside(outcome: ValidationOutcome) -> None:
     assert len(outcome.rejected) == outcome.snapshot.rejected_rows == len(BAD)
 
 
-def test_bad_rows_do_not_touch_the_loads(outcome: Outcome) -> None:
+def test_bad_rows_do_not_touch_the_loads(outcome: ValidationOutcome) -> None:
     where = [("snapshot_id", "=", outcome.snapshot.snapshot_id)]
     rows = read_rows(
         outcome.settings, "snapshots.key_groups", job=POLICY.job, where=where
@@ -141,7 +141,9 @@ def test_bad_rows_do_not_touch_the_loads(outcome: Outcome) -> None:
     assert {row["cpu_load_cores"] for row in rows} == {50 / 1000 / 5}
 
 
-def test_an_overlapping_run_sets_nothing_aside_again(outcome: Outcome, take: Condense) -> None:
+def test_an_overlapping_run_sets_nothing_aside_again(
+    outcome: ValidationOutcome, take: Condense
+) -> None:
     again = take(outcome.settings, POLICY, "run-2", END)
     assert again.snapshot_id != outcome.snapshot.snapshot_id
     assert again.rejected_rows == len(BAD)

@@ -12,7 +12,12 @@ from solvers.model.budget import Budget
 from solvers.model.noise import LoadNoise
 from solvers.model.problem import Problem
 from solvers.model.stop import Stop
-from solvers.planner.what_if import WhatIfQuestion, apply_question, nodes_that_hold, with_load_of
+from solvers.planner.what_if_problem import (
+    WhatIfQuestion,
+    apply_question,
+    nodes_that_hold,
+    with_load_of,
+)
 from solvers.rebalance.solve import solve
 from tests.unit.solvers.instances import make
 

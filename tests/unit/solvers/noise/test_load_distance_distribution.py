@@ -7,8 +7,15 @@ import pytest
 
 from solvers.model import metrics
 from solvers.model.noise import LoadNoise
-from solvers.noise.load_distance import LoadDistanceDistribution, next_load_distance
+from solvers.noise.load_distance_distribution import (
+    LoadDistanceDistribution,
+    next_load_distance,
+    next_load_distance_points,
+    node_variance,
+)
+from tests.unit.solvers.instances import make
 from tests.unit.solvers.noise.worlds import noisy_problem
+from tests.unit.solvers.noisy_instances import with_noise
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -52,3 +59,41 @@ def test_the_noise_of_a_node_is_that_of_its_key_groups() -> None:
     variance = np.bincount(problem.current, problem.noise.variance[:, 0])
     mean = problem.load.sum() / problem.n_nodes
     assert found.sd == pytest.approx(100 * np.sqrt(variance) / mean)
+
+
+def test_a_single_node_is_always_measured_at_the_mean() -> None:
+    problem = with_noise(make([1.0, 2.0, 3.0], [0, 0, 0]), 0.3)
+    for found in (
+        next_load_distance(problem, problem.current),
+        next_load_distance_points(problem, problem.current),
+    ):
+        assert found.quantile(0.0001) == found.quantile(0.9999) == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("capacity", [[1.0, 1.0], [1.0, 3.0]])
+def test_what_one_of_two_nodes_has_more_the_other_has_less(capacity: list[float]) -> None:
+    rng = np.random.default_rng(4)
+    mean, sd = np.array([1.0, 2.0, 1.5, 0.5, 1.0, 3.0]), np.array([0.3, 0.1, 0.2, 0.0, 0.1, 0.1])
+    node = np.array([0, 0, 0, 1, 1, 1])
+    problem = make(mean, node, capacity=capacity)
+    # Half of the variance stays: shares of two nodes sum to one.
+    ratio = np.array([0.5])
+    problem = with_noise(problem, (sd / mean)[:, None] / np.sqrt(2), node_variance_ratio=ratio)
+    drawn = mean + sd * rng.standard_normal((100_000, 6))
+    share = drawn[:, :3].sum(axis=1) / drawn.sum(axis=1)
+    fair = capacity[0] / sum(capacity)
+    measured = 100 * np.maximum(abs(share / fair - 1), abs((1 - share) / (1 - fair) - 1))
+    found = next_load_distance(problem, node)
+    for probability in (0.05, 0.5, 0.95):
+        wanted = np.quantile(measured, probability)
+        assert found.quantile(probability) == pytest.approx(wanted, rel=0.1, abs=0.2)
+
+
+def test_two_nodes_beside_one_that_still_holds_load_vary_by_themselves() -> None:
+    problem = with_noise(
+        make([1.0, 2.0, 0.5], [0, 1, 2], states=["alive", "alive", "draining"]), 0.3
+    )
+    own = node_variance(problem, problem.current)[:2, 0]
+    assert own[1] == pytest.approx(4 * own[0])
+    emptied = node_variance(problem, np.array([0, 1, 1]))[:2, 0]
+    assert emptied[0] == emptied[1]

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from ballast.contracts.log_events import PLANNING_RESUMED, PLANNING_STOPPED
-from ballast.contracts.planning_state import PlanningState, broken_row_text, planning_state
+from ballast.contracts.planning_stop import PlanningState, broken_row_text, planning_state
 from ballast.contracts.records import Outcome
 from tests.support.outcomes import FIRST, first_outcomes, outcome, planning_event
 
