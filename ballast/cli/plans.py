@@ -41,7 +41,7 @@ PLAN_FIGURES = (
     "traffic_saved_before_pct", "traffic_saved_pct", "bound_pct", "gap_pct",
     "precision", "gain_chance_pct",
     "levelled_operator_id", "operator_skew_before_pct", "operator_skew_pct", "levelling_limit_pct",
-    "rules", "restored_rules",
+    "rules", "restored_rules", "headroom_limit_pct", "headroom_before_pct", "headroom_pct",
     "moves", "bytes",
     "forced_moves", "forced_bytes", "pause_s", "routes", "rerouted_keys", "route_bytes",
     "collocation_factor_before_pct", "collocation_factor_pct",

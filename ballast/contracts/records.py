@@ -237,6 +237,9 @@ class DraftSummary(Record):
     rules: str | None = None
     restored_rules: str | None = None
     rules_text: str | None = None
+    headroom_limit_pct: float | None = None
+    headroom_before_pct: float | None = None
+    headroom_pct: float | None = None
     created_at: datetime
 
 

@@ -85,17 +85,31 @@ class MoveLimitPolicy(StrictModel):
         return self
 
 
+class HeadroomPolicy(StrictModel):
+    """How full nodes may become when a node or a rack is lost."""
+
+    name: Name = "headroom"
+    loss_of: Annotated[tuple[Literal["node", "rack"], ...], Field(min_length=1)] = ("node",)
+    """What may be lost: any one node, any one rack."""
+    max_utilisation_pct: Annotated[float, Field(strict=True, gt=0, le=100, allow_inf_nan=False)] = (
+        100.0
+    )
+    """The most load of a node that is left, in percent of its capacity."""
+
+
 class RulesPolicy(StrictModel):
     """What no plan of the job may do. Names are unique over all rules."""
 
     place: tuple[PlaceRulePolicy, ...] = ()
     apart: tuple[ApartRulePolicy, ...] = ()
     moves: tuple[MoveLimitPolicy, ...] = ()
+    headroom: HeadroomPolicy | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all rules, in their order."""
-        return tuple(rule.name for rule in (*self.place, *self.apart, *self.moves))
+        headroom = () if self.headroom is None else (self.headroom,)
+        return tuple(rule.name for rule in (*self.place, *self.apart, *self.moves, *headroom))
 
 
 @dataclass(frozen=True)
@@ -135,6 +149,8 @@ def check_rules(
     for number, limit in enumerate(rules.moves):
         _check_selected(f"rules.moves.{number}", limit.operators, (), key_groups)
     _check_intersections(rules.place, nodes)
+    if rules.headroom is not None:
+        _check_headroom(rules.headroom, nodes)
     for number, apart in enumerate(rules.apart):
         _check_apart(f"rules.apart.{number}", apart, rules.place, nodes)
 
@@ -267,6 +283,20 @@ def _check_apart(
         f"{rule.share_no}, and there {'is' if len(common) == 1 else 'are'} only {len(common)} for "
         f"{len(crowded)} of them: {', '.join(common)}"
     )
+
+
+def _check_headroom(rule: HeadroomPolicy, nodes: Sequence[LabelledNode]) -> None:
+    """Something is left after every loss."""
+    staying = [node for node in nodes if not node.is_draining]
+    for kind, names in (
+        ("node", {node.id for node in staying}),
+        ("rack", {node.rack for node in staying}),
+    ):
+        if kind in rule.loss_of and len(names) < 2:
+            raise ValueError(
+                f"rules.headroom.loss_of: {kind!r} needs nodes on two {kind}s that stay at least; "
+                f"there is only {', '.join(sorted(names))}"
+            )
 
 
 def crowded_members(places: Mapping[str, Collection[str]]) -> tuple[str, ...]:

@@ -663,6 +663,11 @@ PLANS_PLANS = Table(
                "if there are none", nullable=True),
         Column("rules_text", "string", "What each rule says about the plan, a line each; NULL "
                "without rules", nullable=True),
+        _figure("headroom_limit_pct", "Most load of a node after the loss of a node or rack; NULL "
+                "without a rule for headroom", "% of capacity", nullable=True),
+        _figure("headroom_before_pct", "Load of the fullest node after the worst loss, without the "
+                "plan; NULL if a key group would have no node", "% of capacity", nullable=True),
+        _figure("headroom_pct", "The same with the plan", "% of capacity", nullable=True),
         Column("created_at", "timestamp", "When it was drafted"),
     ),
     key=("job", "run_id", "snapshot_id"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ballast.contracts.policy import JobPolicy
-from ballast.contracts.rules import LabelledNode, PlaceRulePolicy
+from ballast.contracts.rules import HeadroomPolicy, LabelledNode, PlaceRulePolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +52,31 @@ class MoveLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class HeadroomRule:
+    """How full nodes may become when a node or a rack is lost (solvers/rules/failover.py)."""
+
+    name: str
+    loss_of: tuple[str, ...]
+    """``node``, ``rack`` or both."""
+    max_utilisation: float
+    """Of a node that is left, in its fullest resource; 1.0 is full."""
+
+
+@dataclass(frozen=True, slots=True)
 class PlacementRules:
     """All rules of a job."""
 
     place: tuple[PlaceRule, ...] = ()
     apart: tuple[ApartRule, ...] = ()
     move_limits: tuple[MoveLimit, ...] = ()
+    headroom: HeadroomRule | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all rules."""
-        return tuple(rule.name for rule in (*self.place, *self.apart, *self.move_limits))
+        headroom = () if self.headroom is None else (self.headroom,)
+        rules = (*self.place, *self.apart, *self.move_limits, *headroom)
+        return tuple(rule.name for rule in rules)
 
     @property
     def are_of_several(self) -> bool:
@@ -88,7 +102,14 @@ def rules_of_policy(policy: JobPolicy) -> PlacementRules | None:
             MoveLimit(rule.name, frozenset(rule.operators), rule.moves, rule.bytes, rule.share)
             for rule in rules.moves
         ),
+        headroom=_headroom_rule(rules.headroom),
     )
+
+
+def _headroom_rule(rule: HeadroomPolicy | None) -> HeadroomRule | None:
+    if rule is None:
+        return None
+    return HeadroomRule(rule.name, rule.loss_of, rule.max_utilisation_pct / 100.0)
 
 
 def _place_rule(rule: PlaceRulePolicy, nodes: list[LabelledNode]) -> PlaceRule:

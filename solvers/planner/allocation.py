@@ -22,6 +22,7 @@ from solvers.model.parameter_checks import options_of
 from solvers.model.problem import Problem
 from solvers.model.result import Result, infeasible_result, with_bound_of
 from solvers.model.stop import Stop
+from solvers.planner.headroom_allocation import plan_with_headroom
 from solvers.rebalance.solve import solve
 from solvers.rules.conflicts import why_rules_conflict
 from solvers.rules.narrowing import is_within_masks, narrowed
@@ -100,6 +101,43 @@ def allocate(
     conflict = why_rules_conflict(problem)
     if conflict is not None:
         return _refused(problem, options, conflict)
+    if problem.rules is None or problem.rules.headroom is None:
+        return _allocate_by_rules(objective, problem, budget, stop, options)
+    return _allocate_with_headroom(objective, problem, budget, stop, options)
+
+
+def _allocate_with_headroom(
+    objective: Objective,
+    problem: Problem,
+    budget: Budget,
+    stop: Stop,
+    options: AllocationOptions,
+) -> Allocation:
+    """Allocate until a plan keeps the headroom that a rule asks for, as far as one is found."""
+    first: list[Allocation] = []
+
+    def solve(shaped: Problem, part: Stop, is_exact: bool) -> Result:
+        how = replace(options, precision=EXACT) if is_exact else options
+        if not first:
+            first.append(_allocate_by_rules(objective, problem, budget, part, how))
+            return first[0].result
+        narrow = first[0].narrowed
+        masks = {} if narrow is None else {"allowed": narrow.allowed, "pinned": narrow.pinned}
+        masked = replace(shaped, **masks)
+        return _allocate_by_masks(objective, masked, budget, part, how).result
+
+    found = plan_with_headroom(objective, problem, stop, solve)
+    return first[0] if found.is_first else replace(first[0], result=found.result)
+
+
+def _allocate_by_rules(
+    objective: Objective,
+    problem: Problem,
+    budget: Budget,
+    stop: Stop,
+    options: AllocationOptions,
+) -> Allocation:
+    """Allocate by the objective; the plan keeps all rules but that for headroom."""
     if problem.rules is None or not problem.rules.are_of_several:
         return _allocate_by_masks(objective, problem, budget, stop, options)
     return _allocate_narrowed(objective, problem, budget, stop, options)

@@ -23,7 +23,7 @@ from solvers.model.budget import Budget
 from solvers.model.key_statistics import KeyStatistics, Routing
 from solvers.model.objective import Objective
 from solvers.model.problem import IntArray, Problem
-from solvers.model.result import Result, SolverRun, make_result
+from solvers.model.result import Result, SolverRun, infeasible_result, make_result
 from solvers.model.stop import Stop
 from solvers.noise.gain_evidence import GainEvidence
 from solvers.planner.allocation import AUTO, Allocation, AllocationOptions, allocate, route_keys
@@ -32,6 +32,7 @@ from solvers.planner.gain import without_unproven_moves
 from solvers.planner.round import RoundPlan, ScalingRequest, plan_round
 from solvers.planner.skew_check import SkewCheck, SkewCheckRequest, check_local_skew
 from solvers.rebalance import fewest_moves
+from solvers.rules.headroom import breaks_headroom, restores_headroom, why_no_headroom
 
 MEASURING_METHODS = (AUTO, joint.NAME, fewest_moves.NAME)
 """Methods that use the noise of the loads."""
@@ -151,7 +152,26 @@ def plan(request: PlanRequest) -> Plan:
         )
         problem, allocation = nodes.problem, nodes.allocation
     found = _with_routes(request, problem, allocation, nodes)
-    return _checked(request, _decided(request, found)) if found.result.is_solved else found
+    if not found.result.is_solved:
+        return found
+    reason = None if nodes is not None and nodes.added else why_no_headroom(problem)
+    if reason is not None:
+        refused = infeasible_result(
+            problem, method=found.result.method, reason=reason, seconds=found.result.seconds
+        )
+        return replace(found, result=refused)
+    decided = _decided(request, found)
+    if _loses_headroom(found, decided):
+        decided = replace(found, result=as_change(found.result))
+    return _checked(request, decided)
+
+
+def _loses_headroom(found: Plan, decided: Plan) -> bool:
+    """Whether a plan with a part of the moves fills a node more after a loss than the whole one."""
+    part = decided.result.assignment
+    if np.array_equal(part, found.problem.current):
+        return False
+    return breaks_headroom(found.problem, found.result.assignment, part)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -247,6 +267,8 @@ def _decided(request: PlanRequest, found: Plan) -> Plan:
     drained nodes, but it need not move key groups.
     """
     nodes, policy = found.nodes, request.policy
+    if restores_headroom(found.problem, found.result.assignment):
+        return replace(found, result=as_change(found.result))
     if nodes is not None and (nodes.added or nodes.marked or nodes.revived):
         result = found.result
         if not request.objective.is_joint:
@@ -286,6 +308,9 @@ def _checked(request: PlanRequest, found: Plan) -> Plan:
             unmeasured=request.unmeasured,
         )
     )
+    if breaks_headroom(found.problem, found.result.assignment, check.result.assignment):
+        reason = f"{check.reason}; a plan that levels it would break the headroom of the policy"
+        check = replace(check, result=found.result, levelled=None, reason=reason)
     return replace(found, result=check.result, skew=check)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,7 +11,14 @@ import numpy as np
 from solvers.model import metrics
 from solvers.model.problem import BoolArray, IntArray, Problem
 from solvers.model.rule_masks import selected_mask
-from solvers.model.rules import ApartRule, MoveLimit, PlaceRule
+from solvers.model.rules import ApartRule, HeadroomRule, MoveLimit, PlaceRule
+from solvers.rules.failover import Failover, keeps_headroom
+from solvers.rules.headroom import (
+    headroom_text,
+    is_required,
+    restores_headroom,
+    worst_failover,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +31,12 @@ class RuleReport:
     """The names of the rules that are broken without the plan and kept with it."""
     text: str | None = None
     """One line for each rule."""
+    headroom_limit_pct: float | None = None
+    """The most load of a node after a loss, in percent; None without a rule for headroom."""
+    headroom_before_pct: float | None = None
+    """The load of the fullest node after the worst loss, without the plan; None if it has none."""
+    headroom_pct: float | None = None
+    """The same with the plan."""
 
 
 def rule_report(problem: Problem, assignment: IntArray) -> RuleReport:
@@ -34,12 +48,49 @@ def rule_report(problem: Problem, assignment: IntArray) -> RuleReport:
         *(rule.name for rule in rules.place if _outside(problem, rule, problem.current).any()),
         *(rule.name for rule in rules.apart if _together(problem, rule, problem.current)),
     ]
+    headroom = rules.headroom
+    before, after = (worst_failover(problem, plan) for plan in (problem.current, assignment))
+    if headroom is None or before is None or after is None:
+        headroom_lines = []
+    else:
+        headroom_lines = [_headroom_line(problem, headroom, before, after)]
+        if restores_headroom(problem, assignment):
+            restored.append(headroom.name)
     lines = [
         *(_place_line(problem, rule, assignment) for rule in rules.place),
         *(_apart_line(problem, rule, assignment) for rule in rules.apart),
         *(_limit_line(problem, rule, assignment) for rule in rules.move_limits),
+        *headroom_lines,
     ]
-    return RuleReport(",".join(rules.names), ",".join(restored) or None, "\n".join(lines))
+    return RuleReport(
+        ",".join(rules.names),
+        ",".join(restored) or None,
+        "\n".join(lines),
+        None if headroom is None else 100.0 * headroom.max_utilisation,
+        _percent(before),
+        _percent(after),
+    )
+
+
+def _percent(found: Failover | None) -> float | None:
+    """The utilisation in percent; None if a key group would have no node."""
+    if found is None or math.isinf(found.utilisation):
+        return None
+    return 100.0 * found.utilisation
+
+
+def _headroom_line(problem: Problem, rule: HeadroomRule, before: Failover, after: Failover) -> str:
+    line = f"{rule.name}: with the plan {headroom_text(rule, after)}"
+    was = _percent(before)
+    line += f"; without it {'no node' if was is None else f'{was:.1f} %'}"
+    if keeps_headroom(rule, after.utilisation):
+        return line
+    why = (
+        "no plan within the budget was found that keeps it"
+        if is_required(problem)
+        else "key groups have to leave dead or draining nodes first"
+    )
+    return f"{line}; {why}"
 
 
 def must_move_by_rules(problem: Problem) -> BoolArray:

@@ -16,7 +16,7 @@ from solvers.verify.plan_figures import (
     sum_by_node,
     traffic_price,
 )
-from solvers.verify.rules import restores_distance
+from solvers.verify.rules import restores_rule_of_several
 from solvers.verify.tolerance import ABSOLUTE_TOLERANCE, is_close
 from solvers.verify.violation import Violation
 
@@ -40,7 +40,7 @@ def check_improvement(
     bound if it does not cost traffic. With weights, the weighted sum of both may not be worse.
     """
     necessary = figures.was_dead | ~is_on_allowed_node(problem, figures.before)
-    if restores_distance(problem, figures.plan):
+    if restores_rule_of_several(problem, figures.plan):
         return
     least = np.where(necessary, figures.plan, figures.before)
     load = load_under(problem, least, objective)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from solvers.verify.headroom import restores_headroom
 from solvers.verify.violation import Violation, first_names
 
 if TYPE_CHECKING:
@@ -71,15 +72,19 @@ def _check_several(problem: Problem, plan: Ints) -> Iterator[Violation]:
 def restored_rules(problem: Problem, plan: Ints) -> list[str]:
     """The rules that are broken without the plan on nodes that are not dead, and kept with it."""
     after = _broken_rules(problem, plan)
-    return [name for name in _broken_rules(problem, problem.current) if name not in after]
+    found = [name for name in _broken_rules(problem, problem.current) if name not in after]
+    headroom = None if problem.rules is None else problem.rules.headroom
+    if headroom is not None and restores_headroom(problem, plan):
+        found.append(headroom.name)
+    return found
 
 
-def restores_distance(problem: Problem, plan: Ints) -> bool:
-    """Whether members of an ``apart`` rule share a node or rack without the plan, and not with it.
+def restores_rule_of_several(problem: Problem, plan: Ints) -> bool:
+    """Whether the plan restores a rule for several key groups: apart, or headroom.
 
     Which of them has to leave is the choice of the plan.
     """
-    return any(
+    return restores_headroom(problem, plan) or any(
         _shared_places(problem, rule, np.asarray(problem.current))
         and not _shared_places(problem, rule, plan)
         for rule in (() if problem.rules is None else problem.rules.apart)

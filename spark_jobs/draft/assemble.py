@@ -146,6 +146,9 @@ def draft_record(request: DraftRequest, plan_id: str, content_hash: str) -> Draf
         rules=rules.names,
         restored_rules=rules.restored,
         rules_text=rules.text,
+        headroom_limit_pct=rules.headroom_limit_pct,
+        headroom_before_pct=rules.headroom_before_pct,
+        headroom_pct=rules.headroom_pct,
         created_at=request.created_at,
     )
 

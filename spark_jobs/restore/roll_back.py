@@ -17,6 +17,7 @@ from ballast.contracts.task_result import Notice, write_task_notices, write_task
 from ballast.store.snapshots import snapshot_of_run
 from solvers.model.budget import Budget
 from solvers.planner.plan import ChosenContent, Plan, plan_with_content
+from solvers.verify.headroom import HEADROOM
 from solvers.verify.routes import BALANCE
 from solvers.verify.rules import MOVE_LIMITS
 from spark_jobs.draft.assemble import AssembledDraft, DraftRequest, assemble_draft
@@ -42,7 +43,7 @@ from spark_jobs.warehouse.plan_log import Event, append_event
 # A person chose the content for reasons that no figure has. It may be worse than the head.
 ACCEPTED_VIOLATIONS = (
     "better_than_nothing", "max_load_distance", BALANCE, "weights.change", "weights.floor",
-    "weights.unmeasured", "weights.complete", MOVE_LIMITS,
+    "weights.unmeasured", "weights.complete", MOVE_LIMITS, HEADROOM,
 )  # fmt: skip
 
 
