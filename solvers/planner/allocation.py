@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ballast.contracts.errors import InvalidInput
-from ballast.contracts.tables import MEASURED
+from ballast.contracts.tables import EXACT, MEASURED
 from solvers.collocate import joint
 from solvers.collocate.joint_params import JointParams
 from solvers.collocate.target_memory import TargetMemory
