@@ -122,9 +122,9 @@ def _allocate_with_headroom(
             first.append(_allocate_by_rules(objective, problem, budget, part, how))
             return first[0].result
         narrow = first[0].narrowed
-        masks = {} if narrow is None else {"allowed": narrow.allowed, "pinned": narrow.pinned}
-        masked = replace(shaped, **masks)
-        return _allocate_by_masks(objective, masked, budget, part, how).result
+        if narrow is not None:
+            shaped = replace(shaped, allowed=narrow.allowed, pinned=narrow.pinned)
+        return _allocate_by_masks(objective, shaped, budget, part, how).result
 
     found = plan_with_headroom(objective, problem, stop, solve)
     return first[0] if found.is_first else replace(first[0], result=found.result)

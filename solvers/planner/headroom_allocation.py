@@ -13,6 +13,7 @@ from solvers.model.problem import IntArray, Problem
 from solvers.model.result import Result, SolverRun, make_result
 from solvers.model.stop import Stop
 from solvers.rules.headroom import has_headroom, is_required, with_reserves, worst_failover
+from solvers.rules.rule_text import broken_rules
 
 FIRST_SHARE = 0.4
 """Share of the time for a plan without the rule."""
