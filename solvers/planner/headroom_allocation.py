@@ -80,10 +80,7 @@ def _least_full(objective: Objective, problem: Problem, found: Sequence[Result])
     """The plan that comes nearest to the limit; one that is worse than today only if it must be."""
     first = found[0]
     candidates = list(found)
-    if (
-        is_required(problem)
-        and problem.permits(np.arange(problem.n_key_groups), problem.current).all()
-    ):
+    if is_required(problem) and not broken_rules(problem, problem.current):
         candidates.append(_of_assignment(objective, problem, problem.current.copy(), first))
     full = [_fullest(problem, each.assignment) for each in candidates]
     if full[0] <= full[-1]:

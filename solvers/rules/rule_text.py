@@ -44,10 +44,7 @@ def rule_report(problem: Problem, assignment: IntArray) -> RuleReport:
     rules = problem.rules
     if rules is None:
         return RuleReport()
-    restored = [
-        *(rule.name for rule in rules.place if _outside(problem, rule, problem.current).any()),
-        *(rule.name for rule in rules.apart if _together(problem, rule, problem.current)),
-    ]
+    restored = broken_rules(problem, problem.current)
     headroom = rules.headroom
     before, after = (worst_failover(problem, plan) for plan in (problem.current, assignment))
     if headroom is None or before is None or after is None:
@@ -91,6 +88,20 @@ def _headroom_line(problem: Problem, rule: HeadroomRule, before: Failover, after
         else "key groups have to leave dead or draining nodes first"
     )
     return f"{line}; {why}"
+
+
+def broken_rules(problem: Problem, assignment: IntArray) -> list[str]:
+    """Return the rules of places and of key groups apart that an assignment breaks, by name.
+
+    Key groups on dead nodes break none: they have to move anyway.
+    """
+    rules = problem.rules
+    if rules is None:
+        return []
+    return [
+        *(rule.name for rule in rules.place if _outside(problem, rule, assignment).any()),
+        *(rule.name for rule in rules.apart if _together(problem, rule, assignment)),
+    ]
 
 
 def must_move_by_rules(problem: Problem) -> BoolArray:

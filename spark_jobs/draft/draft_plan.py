@@ -18,6 +18,7 @@ from solvers.model.budget import Budget
 from solvers.model.problem import Problem
 from solvers.planner.plan import Plan, PlanRequest, plan
 from solvers.planner.round import ScalingRequest
+from solvers.rules.narrowing import narrowed
 from solvers.rules.rule_text import must_move_by_rules
 from spark_jobs.draft.assemble import AssembledDraft, DraftRequest, assemble_draft
 from spark_jobs.draft.draft_tables import (
@@ -179,11 +180,11 @@ def make_draft(
 
 
 def _least_budget(problem: Problem) -> Budget:
-    """The budget of a plan that moves only what must leave dead nodes, or nodes that rules forbid.
+    """The budget of a plan that moves only what must leave dead nodes, or nodes by the rules.
 
     A plan without the latter would break the rules.
     """
-    forbidden = must_move_by_rules(problem)
+    forbidden = must_move_by_rules(narrowed(problem, problem.current).problem)
     return Budget(moves=int(forbidden.sum()), bytes=int(problem.state_bytes[forbidden].sum()))
 
 
