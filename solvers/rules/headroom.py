@@ -41,11 +41,11 @@ _worst: WeakKeyDictionary[Problem, dict[bytes, Failover | None]] = WeakKeyDictio
 
 
 def is_required(problem: Problem) -> bool:
-    """Return whether headroom has to be kept: no key group is on a dead or a draining node.
+    """Return whether headroom has to be kept: no node is dead or drains.
 
-    While key groups have to leave nodes, they have to go somewhere, also if headroom is lost.
+    Headroom is there for the loss of nodes. After it the job goes on with those that are left.
     """
-    return bool(problem.staying[problem.current].all())
+    return bool(problem.staying.all())
 
 
 def worst_failover(problem: Problem, assignment: IntArray) -> Failover | None:

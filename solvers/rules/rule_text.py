@@ -85,7 +85,7 @@ def _headroom_line(problem: Problem, rule: HeadroomRule, before: Failover, after
     why = (
         "no plan within the budget was found that keeps it"
         if is_required(problem)
-        else "key groups have to leave dead or draining nodes first"
+        else "it is not required while a node is dead or drains"
     )
     return f"{line}; {why}"
 

@@ -39,7 +39,7 @@ def check_headroom(
 ) -> Iterator[Violation]:
     """The plan keeps the limit, or is no further from it than the placement without it.
 
-    The limit is not required while key groups are on dead or draining nodes.
+    The limit is not required while a node is dead or drains.
     """
     rule = None if problem.rules is None else problem.rules.headroom
     if rule is None:
@@ -66,7 +66,7 @@ def check_headroom(
 
 
 def restores_headroom(problem: Problem, plan: Ints) -> bool:
-    """Whether the limit is broken without the plan and kept with it, and no node has to be left."""
+    """Whether the limit is broken without the plan and kept with it, and required."""
     rule = None if problem.rules is None else problem.rules.headroom
     if rule is None or not is_required(problem):
         return False
@@ -77,8 +77,8 @@ def restores_headroom(problem: Problem, plan: Ints) -> bool:
 
 
 def is_required(problem: Problem) -> bool:
-    """Whether no key group is on a dead or a draining node."""
-    return all(problem.node_state[node] == "alive" for node in problem.current.tolist())
+    """Whether no node is dead or drains."""
+    return all(state == "alive" for state in problem.node_state)
 
 
 def fullest_after_loss(problem: Problem, plan: Ints) -> float:
