@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from solvers.model.node_set import NodeSpec, with_nodes
-from solvers.model.problem import FloatArray, IntArray, Problem
+from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.model.rule_masks import selected_mask, with_masks_of_rules
 from solvers.model.rules import HeadroomRule
 from solvers.rules.failover import (
@@ -121,7 +121,7 @@ def _no_room_after(problem: Problem, rule: HeadroomRule, loss: Loss) -> str | No
     return _too_large(problem, rule, left) or _bound_to_lost_nodes(problem, rule, left)
 
 
-def _too_large(problem: Problem, rule: HeadroomRule, left: IntArray) -> str | None:
+def _too_large(problem: Problem, rule: HeadroomRule, left: BoolArray) -> str | None:
     """Why a key group is too large for every node that is left."""
     alone = (problem.load / problem.capacity[left].max(axis=0)).max(axis=1)
     k = int(np.argmax(alone)) if len(alone) else 0
@@ -134,7 +134,7 @@ def _too_large(problem: Problem, rule: HeadroomRule, left: IntArray) -> str | No
     )
 
 
-def _bound_to_lost_nodes(problem: Problem, rule: HeadroomRule, left: IntArray) -> str | None:
+def _bound_to_lost_nodes(problem: Problem, rule: HeadroomRule, left: BoolArray) -> str | None:
     """Why rules for the place of key groups leave them too little room on the nodes left."""
     for place in () if problem.rules is None else problem.rules.place:
         if place.nodes is None:

@@ -148,7 +148,7 @@ class _Survey:
         return listed
 
 
-def _is_kept(promised: object, actual: float) -> bool:
+def _is_kept(promised: Any, actual: float) -> bool:
     if math.isinf(actual):
         return promised is None
-    return is_number(promised) and is_close(float(promised), actual)  # type: ignore[arg-type]
+    return is_number(promised) and is_close(float(promised), actual)
