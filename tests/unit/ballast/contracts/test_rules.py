@@ -149,3 +149,27 @@ def test_members_find_places_also_where_others_have_to_give_way() -> None:
         "p", "q", "r",
     )  # fmt: skip
     assert crowded_members({"p": set()}) == ("p",)
+
+
+@pytest.mark.parametrize(
+    ("headroom", "message"),
+    [
+        ({"loss_of": ["rack"], "max_utilisation_pct": 0}, "max_utilisation_pct: is 0"),
+        ({"loss_of": []}, r"rules\.headroom\.loss_of"),
+        ({"loss_of": ["cluster"]}, r"rules\.headroom\.loss_of\.0"),
+        ({"limit": 1}, r"rules\.headroom\.limit: is not a field of a policy"),
+    ],
+)
+def test_a_rule_for_headroom_is_refused_with_its_field(
+    headroom: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(PolicyError, match=message):
+        several(headroom=headroom)
+
+
+def test_headroom_for_a_rack_needs_two_racks_that_stay() -> None:
+    nodes = [{"id": "a", "rack": "r1"}, {"id": "b", "rack": "r2", "draining": True}, {"id": "c"}]
+    rule = {"loss_of": ["rack"], "max_utilisation_pct": 80.0}
+    assert several(headroom=rule).rules.names == ("headroom",)
+    with pytest.raises(PolicyError, match=r"'rack' needs nodes on two racks .* only r1"):
+        small_policy(nodes=[*nodes[:2], {"id": "c", "rack": "r1"}], rules={"headroom": rule})

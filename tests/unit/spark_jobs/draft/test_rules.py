@@ -177,3 +177,36 @@ def test_rules_for_several_key_groups_are_kept_by_both_objectives(
     assert "are on different racks" in (draft.rules_text or "")
     assert draft.bound_pct <= draft.load_distance_pct
     assert publish_plan(settings, JOB, RUN) is not None
+
+
+RACKS = [{"id": f"n{i}", "rack": f"r{i % 3}"} for i in range(6)]
+
+
+def headroom(limit: float, **fields: Any) -> JobPolicy:
+    rule = {"name": "survive", "loss_of": ["node", "rack"], "max_utilisation_pct": limit}
+    return small_policy(JOB, {"parse": 12, "count": 12}, nodes=RACKS, rules={"headroom": rule},
+                        **fields)  # fmt: skip
+
+
+def test_headroom_is_restored_promised_and_verified(settings: Settings) -> None:
+    of = headroom(80.0, thresholds={"good_enough_pct": 1000.0})
+    snapshot, draft = drafted(settings, of, placement=uneven(of, 4))
+    assert draft.restored_rules == "survive"
+    assert (draft.headroom_before_pct or 0) > 80.0 >= (draft.headroom_pct or 100)
+    assert "survive: with the plan after the loss of" in (draft.rules_text or "")
+    job_round, content = read_round(settings, snapshot), read_content(settings, draft)
+    for wrong in ({"headroom_pct": 1.0}, {"headroom_limit_pct": None}, {"restored_rules": None}):
+        found = violations_of(job_round, replace(draft, **wrong), content)
+        assert wrong.keys() <= {f"{each.promise}_pct" for each in found} | {
+            each.promise for each in found
+        }
+    assert publish_plan(settings, JOB, RUN) is not None
+
+
+def test_headroom_that_no_placement_has_ends_the_run_with_the_nodes_it_takes(
+    settings: Settings,
+) -> None:
+    with pytest.raises(
+        Infeasible, match=r"rule survive cannot be kept: .* it would take \d+ nodes"
+    ):
+        drafted(settings, headroom(50.0), placement=uneven(headroom(50.0)))
