@@ -141,6 +141,9 @@ def plan(request: PlanRequest) -> Plan:
     """
     nodes = None
     if request.scaling is None:
+        reason = why_no_headroom(request.problem)
+        if reason is not None:
+            return _refused(request, request.problem, reason)
         allocation = _allocate(request, request.problem, request.budget)
         problem = allocation.narrowed or request.problem
     else:
@@ -154,16 +157,20 @@ def plan(request: PlanRequest) -> Plan:
     found = _with_routes(request, problem, allocation, nodes)
     if not found.result.is_solved:
         return found
-    reason = None if nodes is not None and nodes.added else why_no_headroom(problem)
-    if reason is not None:
-        refused = infeasible_result(
-            problem, method=found.result.method, reason=reason, seconds=found.result.seconds
-        )
-        return replace(found, result=refused)
+    if nodes is not None and not nodes.added:
+        reason = why_no_headroom(problem)
+        if reason is not None:
+            return replace(_refused(request, problem, reason), nodes=nodes)
     decided = _decided(request, found)
     if _loses_headroom(found, decided):
         decided = replace(found, result=as_change(found.result))
     return _checked(request, decided)
+
+
+def _refused(request: PlanRequest, problem: Problem, reason: str) -> Plan:
+    """The plan of a round without a placement that keeps every rule."""
+    result = infeasible_result(problem, method=request.method, reason=reason, seconds=0.0)
+    return Plan(problem=problem, rerouted=problem, result=result)
 
 
 def _loses_headroom(found: Plan, decided: Plan) -> bool:

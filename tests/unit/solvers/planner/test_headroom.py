@@ -18,7 +18,7 @@ from solvers.model.result import Status
 from solvers.model.rule_masks import with_rules
 from solvers.model.rules import HeadroomRule, PlacementRules
 from solvers.model.stop import Stop
-from solvers.planner.allocation import allocate
+from solvers.planner.allocation import AllocationOptions, allocate
 from solvers.planner.plan import Plan, PlanRequest, plan
 from solvers.planner.what_if_problem import WhatIfQuestion, apply_question
 from solvers.verify.assignment import verify
@@ -57,7 +57,8 @@ def planned(problem: Problem, budget: Budget = BUDGET) -> Plan:
             objective=Objective(),
             policy=small_policy(),
             budget=budget,
-            stop=Stop(steps=30),
+            stop=Stop(steps=8),
+            method="search",
         )
     )
 
@@ -84,7 +85,8 @@ def fullest_by_what_if(problem: Problem, assignment: IntArray, rack: str) -> flo
     asked = apply_question(
         replace(problem, current=assignment, rules=None), WhatIfQuestion(gone=gone)
     )
-    found = allocate(Objective(), asked, Budget(moves=0), Stop(steps=5)).result
+    how = AllocationOptions(method="search")
+    found = allocate(Objective(), asked, Budget(moves=0), Stop(steps=2), how).result
     return float(metrics.node_loads(asked, found.assignment).max())
 
 
