@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from airflow.sdk import DAG, Param, chain
 
+from ballast.contracts.methods import PlanningProblem, methods_of
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings
 from orchestration.dag_factory import dags_of_jobs, deadline_of, job_dag, schedule_of
@@ -94,6 +95,10 @@ def _params(policy: JobPolicy) -> dict[str, Param]:
             policy.solver.seconds, type="number", exclusiveMinimum=0, maximum=3600,
             description="Time the solver may take, in seconds",
         ),
+        "method": Param(
+            None, enum=[None, *methods_of(PlanningProblem(policy.objective.kind))],
+            description="Method of this plan; empty: the policy's, with its parameters",
+        ),
         "dry_run": Param(
             False, type="boolean",
             description="Write the draft, publish nothing",
@@ -111,6 +116,7 @@ def _solver_arguments() -> list[str]:
         "--budget-bytes", _or_none("budget_bytes"),
         "--budget-pause-s", _or_none("budget_pause_s"),
         "--solver-seconds", "{{ params.solver_seconds }}",
+        "--method", "{{ '' if params.method is none else params.method }}",
     ]  # fmt: skip
 
 

@@ -25,7 +25,8 @@ from __future__ import annotations
 
 from airflow.sdk import DAG, Param
 
-from ballast.contracts.policy import BUILT_METHODS, JobPolicy
+from ballast.contracts.methods import PlanningProblem, methods_of
+from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import OBJECTIVES
 from orchestration.dag_factory import dags_of_jobs, job_dag
@@ -33,6 +34,11 @@ from orchestration.program_operator import ProgramOperator
 
 KIND = "what_if"
 TEXT = "^[A-Za-z0-9_.,=*: -]{0,2000}$"
+METHOD_NAMES = dict.fromkeys(
+    name
+    for problem in (PlanningProblem.BALANCE, PlanningProblem.JOINT)
+    for name in methods_of(problem)
+)
 LIMIT = r"^(none|[0-9]{1,16}(\.[0-9]{1,6})?)?$"
 
 
@@ -95,7 +101,7 @@ def _params(policy: JobPolicy) -> dict[str, Param]:
             None, enum=[None, *OBJECTIVES], description="Empty: the policy's objective"
         ),
         "method": Param(
-            None, enum=[None, *BUILT_METHODS], description="Empty: the policy's method"
+            None, enum=[None, *METHOD_NAMES], description="Empty: the policy's method"
         ),
         "hold_pct": Param(
             None, type=["null", "number"], exclusiveMinimum=0, maximum=1000,

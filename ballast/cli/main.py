@@ -12,6 +12,7 @@ from ballast import __version__
 from ballast.cli import (
     approve,
     frontier,
+    methods,
     plans,
     policy,
     problems,
@@ -26,7 +27,8 @@ from ballast.contracts.errors import BallastError
 from ballast.contracts.process_exit import exit_now
 
 COMMAND_MODULES = (
-    plans, status, trigger, approve, rollback, resume, what_if, frontier, problems, policy, tables,
+    plans, status, trigger, approve, rollback, resume, what_if, frontier, problems, policy, methods,
+    tables,
 )  # fmt: skip
 
 

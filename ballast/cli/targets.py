@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ballast.cli.convert import method_params, to_objective, to_problem
 from ballast.contracts.errors import NotFound, ProblemError
+from ballast.contracts.policy import SolverPolicy
 from ballast.contracts.records import Snapshot
 from ballast.contracts.settings import check_job_name, load_settings
 from ballast.contracts.tables import MEASURED
@@ -28,7 +29,7 @@ class Target:
     objective: Objective
     method: str = "auto"
     params: Mapping[str, Any] = field(default_factory=dict)
-    """The parameters of the method; with ``auto``, those of all methods by name."""
+    """Parameters of methods by their names."""
     precision: str = MEASURED
     """Whether plans stop improving where that cannot be measured; from the policy of a job."""
 
@@ -56,6 +57,11 @@ def read_target(target: str, load_of: str | None = None) -> Target:
     if "/" in target or target in (".", ".."):
         raise ProblemError(f"{target} is not a folder", remedy="give a problem folder or a job")
     return _of_job(check_job_name(target), load_of)
+
+
+def _params_by_method(solver: SolverPolicy) -> Mapping[str, Any]:
+    """The parameters of the policy; those of ``auto`` are by the names of methods already."""
+    return solver.params if solver.method == "auto" else {solver.method: solver.params}
 
 
 def _of_job(job: str, load_of: str | None) -> Target:
@@ -86,5 +92,6 @@ def _of_job(job: str, load_of: str | None) -> Target:
         Budget(limits.moves, limits.bytes, limits.pause_s),
         objective_of_policy(policy.objective),
         policy.solver.method,
+        _params_by_method(policy.solver),
         precision=policy.solver.precision,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -145,8 +146,8 @@ def _picture(answer: WhatIfComparison) -> str:
 
 
 def _frontier(target: Target, stop: Stop, seed: int) -> list[FrontierPoint]:
-    from solvers.planner.allocation import AUTO
     from solvers.planner.frontier import SweepOptions, sweep
+    from solvers.planner.registry import AUTO
 
     # A sweep plans by ``auto``, which takes the parameters of each method by name.
     is_named = target.method == AUTO or not target.params
@@ -195,7 +196,9 @@ def _chosen(target: Target, args: argparse.Namespace) -> Target:
     kind = args.objective or target.objective.kind
     objective = replace(target.objective, kind=kind)
     method = args.method or ("auto" if args.objective else target.method)
-    params = target.params if method == "auto" else target.params.get(method, {})
+    is_other = kind != target.objective.kind
+    known: Mapping[str, Any] = {} if is_other else target.params
+    params = known if method == "auto" else known.get(method, {})
     return replace(target, budget=budget, objective=objective, method=method, params=params)
 
 

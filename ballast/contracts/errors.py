@@ -60,10 +60,6 @@ class PolicyError(InvalidInput):
         super().__init__(f"{file}: {field}: {problem}", value=value, allowed=allowed, remedy=remedy)
 
 
-class FeatureNotBuilt(PolicyError):
-    """A policy asks for a feature that this version does not have."""
-
-
 class ProblemError(InvalidInput):
     """A problem folder or a result folder cannot be read as one."""
 

@@ -1,7 +1,7 @@
 """The job policy: the fields of ``policies/<job>.yaml``, checked on load.
 
-Every error names the file, the field, the value and what is allowed. A feature that this version
-does not have is refused and not ignored.
+Every error names the file, the field, the value and what is allowed. A method that does not fit the
+job is refused and not ignored.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
-from ballast.contracts.errors import FeatureNotBuilt, PolicyError
+from ballast.contracts.errors import PolicyError
 from ballast.contracts.freeze import FreezePolicy
+from ballast.contracts.method_rules import method_misfit
+from ballast.contracts.methods import PlanningProblem, methods_of
 from ballast.contracts.regions import RegionPolicy, check_regions
 from ballast.contracts.review import ReviewPolicy
 from ballast.contracts.rules import LabelledNode, RulesPolicy, check_rules
@@ -36,10 +38,8 @@ Resource = Literal["cpu", "memory", "network"]
 ScalingMethod = Literal["thresholds", "from_load", "true_rate", "multi_resource", "forecast"]
 Weight = Annotated[float, Field(strict=True, ge=1e-6, le=1e6, allow_inf_nan=False)]
 
-BUILT_METHODS = ("auto", "search", "milp", "flux", "fewest_moves", "unchanged")
 MEASURING_METHODS = ("auto", "fewest_moves")
 """Methods that can stop improving a plan where that cannot be measured."""
-JOINT_METHODS = ("auto",)
 RESOURCES = ("cpu", "memory", "network")
 # Parameters of scaling that only some methods use.
 METHOD_FIELDS = {
@@ -194,10 +194,20 @@ class RoutingPolicy(StrictModel):
     """The number of earlier rounds whose key statistics count as well."""
 
 
+def _method_names(schema: dict[str, Any]) -> None:
+    """Let editors know the methods. Which of them fit is checked when the policy is read."""
+    problems = (PlanningProblem.BALANCE, PlanningProblem.JOINT)
+    names = [name for problem in problems for name in methods_of(problem)]
+    schema["enum"] = list(dict.fromkeys(names))
+
+
 class SolverPolicy(StrictModel):
     """The method of the solver, its time limit and its seed."""
 
-    method: Name = "auto"
+    method: Annotated[Name, Field(json_schema_extra=_method_names)] = "auto"
+    """One of the methods for the objective; docs/methods.md has all of them."""
+    params: dict[str, Any] = {}  # noqa: RUF012 - pydantic copies it
+    """Parameters of the method by name, as in docs/methods.md."""
     seconds: Annotated[float, Field(strict=True, gt=0, le=3600, allow_inf_nan=False)] = 5.0
     seed: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] = 0
     precision: Literal["measured", "exact"] = "measured"
@@ -467,7 +477,7 @@ def parse_policy(data: Any, file: str) -> JobPolicy:
     if not re.fullmatch(JOB_NAME_PATTERN, policy.job):
         raise PolicyError(file, "job", f"is {policy.job!r}", value=policy.job,
                           allowed=JOB_NAME_PATTERN)  # fmt: skip
-    _refuse_unbuilt(policy, file)
+    _refuse_misfit(policy, file)
     return policy
 
 
@@ -515,16 +525,12 @@ def _policy_error(file: str, error: ValidationError) -> PolicyError:
     )  # fmt: skip
 
 
-def _refuse_unbuilt(policy: JobPolicy, file: str) -> None:
-    methods = JOINT_METHODS if policy.objective.kind == "joint" else BUILT_METHODS
-    _refuse_outside(file, "solver.method", policy.solver.method, methods)
-
-
-def _refuse_outside(file: str, field: str, value: str, built: tuple[str, ...]) -> None:
-    if value not in built:
-        raise FeatureNotBuilt(
-            file, field, f"{value!r} is not built in this version",
-            value=value, allowed=", ".join(built), remedy="choose one of these",
+def _refuse_misfit(policy: JobPolicy, file: str) -> None:
+    misfit = method_misfit(policy)
+    if misfit is not None:
+        raise PolicyError(
+            file, misfit.field, misfit.problem,
+            value=misfit.value, allowed=misfit.allowed, remedy=misfit.remedy,
         )  # fmt: skip
 
 

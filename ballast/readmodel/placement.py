@@ -69,19 +69,19 @@ class NameIndex:
 
 
 @dataclass(frozen=True)
-class KeyGroupNodes:
+class PlacedKeyGroups:
     """The node of each key group, in the order of the key groups."""
 
     codes: Ints
     nodes: Ints
 
     @staticmethod
-    def of(codes: Ints, nodes: Ints) -> KeyGroupNodes:
+    def of(codes: Ints, nodes: Ints) -> PlacedKeyGroups:
         """Sort by key group, unless the rows are in order already, as those of most plans are."""
         if codes.size < 2 or bool(np.all(codes[1:] > codes[:-1])):
-            return KeyGroupNodes(codes, nodes)
+            return PlacedKeyGroups(codes, nodes)
         order = np.argsort(codes, kind="stable")
-        return KeyGroupNodes(codes[order], nodes[order])
+        return PlacedKeyGroups(codes[order], nodes[order])
 
     def nodes_of(self, codes: Ints) -> Ints:
         """The node of each key group; NOWHERE for one that is not placed."""
@@ -271,7 +271,7 @@ def _resource_loads(
     )
     loads = key_groups[columns.load].to_numpy()
     codes = names.codes(key_groups["operator_id"], key_groups["key_group"])
-    placed = KeyGroupNodes.of(
+    placed = PlacedKeyGroups.of(
         names.codes(assignment["operator_id"], assignment["key_group"]),
         names.node_numbers(assignment["node_id"]),
     )
@@ -335,7 +335,9 @@ def node_traffic(history: JobHistory, name: str) -> NodeTraffic:
             for end in ("from", "to")]  # fmt: skip
     rates = traffic["records_per_s"].to_numpy()
     before, after = (
-        _matrix(KeyGroupNodes.of(codes, names.node_numbers(column)), ends, rates, len(names.nodes))
+        _matrix(
+            PlacedKeyGroups.of(codes, names.node_numbers(column)), ends, rates, len(names.nodes)
+        )
         for column in (assignment["previous_node_id"], assignment["node_id"])
     )
     return NodeTraffic(names.nodes.to_pylist(), before, after, plan.routes or 0)
@@ -385,7 +387,7 @@ def difference(
         [before["operator_id"], after["operator_id"]], [before["node_id"], after["node_id"]]
     )
     placed = [
-        KeyGroupNodes.of(
+        PlacedKeyGroups.of(
             names.codes(table["operator_id"], table["key_group"]),
             names.node_numbers(table["node_id"]),
         )
@@ -521,7 +523,9 @@ def _percent(load: float, capacity: float) -> float | None:
     return None if not capacity > 0 else 100.0 * float(load) / float(capacity)
 
 
-def _matrix(placed: KeyGroupNodes, ends: list[Ints], rates: Floats, size: int) -> list[list[float]]:
+def _matrix(
+    placed: PlacedKeyGroups, ends: list[Ints], rates: Floats, size: int
+) -> list[list[float]]:
     source, target = (placed.nodes_of(end) for end in ends)
     known = (source >= 0) & (target >= 0)
     pairs = source[known] * size + target[known]

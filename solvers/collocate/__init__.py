@@ -10,11 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from solvers.collocate import albic, cola, joint
-from solvers.collocate.joint_params import JointParams
-from solvers.rebalance import RebalanceMethod
+from solvers.model.method import RebalanceMethod, by_name
 
-METHODS: Mapping[str, RebalanceMethod] = {
-    joint.NAME: RebalanceMethod(lambda *inputs: joint.plan(*inputs).result, JointParams),
-    albic.NAME: RebalanceMethod(albic.solve, albic.AlbicParams),
-    cola.NAME: RebalanceMethod(cola.solve, cola.ColaParams),
-}
+METHODS: Mapping[str, RebalanceMethod] = by_name(joint.METHOD, albic.METHOD, cola.METHOD)

@@ -9,15 +9,17 @@ them, and half as many first when the load distance is over maxLD.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 
-from ballast.contracts.errors import InvalidInput
+from ballast.contracts.methods import MethodNeed
 from solvers.collocate.clusters import connected_sets, heavy_mask
 from solvers.collocate.contraction import contract
 from solvers.collocate.partition import partition
 from solvers.model import metrics
 from solvers.model.budget import Budget
+from solvers.model.method import Parameter, RebalanceMethod, check_parameters
 from solvers.model.pause import move_pause_s
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.model.result import Result, SolverRun, infeasible_result, make_result
@@ -32,32 +34,32 @@ NAME = "albic"
 
 @dataclass(frozen=True, slots=True)
 class AlbicParams:
-    """Parameters of ALBIC; the defaults are the paper's.
+    """Parameters of ALBIC; the defaults are the paper's."""
 
-    Attributes:
-        max_ld: Largest load distance that a collocation may cause, in points of load (maxLD).
-        max_pl: Largest load of a partition, in points of load (maxPL).
-        step_pl: Step by which ``max_pl`` falls when the load distance is too large.
-        score_factor: A pair is heavy above this multiple of the average (sF).
-        pairs: Most pairs that one round collocates.
-        rebalance: Rebalance method that places the partitions.
-    """
-
-    max_ld: float = 10.0
-    max_pl: float = 25.0
-    step_pl: float = 5.0
-    score_factor: float = 1.5
-    pairs: int = 1
-    rebalance: str = "auto"
+    max_ld: Annotated[
+        float,
+        Parameter(
+            "largest load distance that a collocation may cause, in points of load (maxLD)",
+            above=0,
+        ),
+    ] = 10.0
+    max_pl: Annotated[
+        float, Parameter("largest load of a partition, in points of load (maxPL)", above=0)
+    ] = 25.0
+    step_pl: Annotated[
+        float,
+        Parameter("step by which `max_pl` falls when the load distance is too large", above=0),
+    ] = 5.0
+    score_factor: Annotated[
+        float, Parameter("a pair is heavy above this multiple of the average (sF)", at_least=0)
+    ] = 1.5
+    pairs: Annotated[int, Parameter("most pairs that one round collocates", at_least=1)] = 1
+    rebalance: Annotated[
+        str, Parameter("method that places the partitions", choices=tuple(METHODS))
+    ] = "auto"
 
     def __post_init__(self) -> None:
-        numbers = (self.max_ld, self.max_pl, self.step_pl)
-        if not all(np.isfinite(v) and v > 0 for v in numbers) or not self.score_factor >= 0:
-            raise InvalidInput("albic's parameters need finite numbers > 0")
-        if self.pairs < 1:
-            raise InvalidInput(f"albic.pairs is {self.pairs}", allowed="a number >= 1")
-        if self.rebalance not in METHODS:
-            raise InvalidInput(f"albic.rebalance is {self.rebalance!r}", allowed=", ".join(METHODS))
+        check_parameters(NAME, self)
 
 
 def solve(problem: Problem, budget: Budget, stop: Stop, seed: int, params: AlbicParams) -> Result:
@@ -262,3 +264,13 @@ class _Albic:
         permitted = problem.permits(unit, np.full(len(unit), node))
         is_free = not problem.pinned_mask[unit].any()
         return bool(problem.staying[node]) and is_free and bool(permitted.all())
+
+
+METHOD = RebalanceMethod(
+    name=NAME,
+    summary="ties the heaviest pairs of key groups to one node, then rebalances the rest",
+    paper="ICDE17, 4.3.2",
+    params=AlbicParams,
+    needs=(MethodNeed.TRAFFIC,),
+    solve=solve,
+)

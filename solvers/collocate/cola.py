@@ -3,7 +3,7 @@
 Each split is a balanced graph partitioning of the heaviest partition. Partitions go to nodes
 largest first, each to the node where the load stays lowest. COLA plans from scratch, without a
 budget and without the current placement: it is a first placement, and a baseline that shows how
-much a new plan from scratch moves.
+much a new plan from scratch moves. With a budget its plan is repaired (plan_repair.py).
 """
 
 from __future__ import annotations
@@ -12,61 +12,60 @@ import heapq
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from ballast.contracts.errors import InvalidInput
+from ballast.contracts.methods import MethodLimit, MethodNeed
 from solvers.collocate.partition import partition
 from solvers.model import metrics
 from solvers.model.budget import Budget
+from solvers.model.method import Parameter, RebalanceMethod, check_parameters
 from solvers.model.problem import FloatArray, IntArray, Problem
 from solvers.model.result import Result, SolverRun, infeasible_result, make_result
 from solvers.model.stop import Stop
 from solvers.model.traffic_graph import TrafficGraph
 from solvers.rebalance.bound import counting_bound
-from solvers.rebalance.start import normalised_loads, why_infeasible, within_budget
+from solvers.rebalance.plan_repair import repair_plan
+from solvers.rebalance.start import normalised_loads, why_infeasible
 
 NAME = "cola"
 
 
 @dataclass(frozen=True, slots=True)
 class ColaParams:
-    """Parameters of COLA.
+    """Parameters of COLA."""
 
-    Attributes:
-        max_load_distance: Load distance at which splitting ends, in percent of the mean.
-    """
-
-    max_load_distance: float = 10.0
+    max_load_distance: Annotated[
+        float,
+        Parameter("load distance at which splitting ends, in percent of the mean", above=0),
+    ] = 10.0
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.max_load_distance) and self.max_load_distance > 0):
-            raise InvalidInput(
-                f"cola.max_load_distance is {self.max_load_distance!r}", allowed="a number > 0"
-            )
+        check_parameters(NAME, self)
 
 
 def solve(problem: Problem, budget: Budget, stop: Stop, seed: int, params: ColaParams) -> Result:
     """Place every key group from scratch.
 
     Returns:
-        The plan; infeasible, with the reason, if it takes more than the budget.
+        The plan. COLA knows no budget: moves that are worth least are undone until it holds.
     """
     clock = stop.start()
     reason = why_infeasible(problem, budget)
     if reason is not None:
         return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
     assignment = place_from_scratch(problem, params.max_load_distance, seed)
-    if not within_budget(problem, budget, assignment):
-        reason = (
-            "COLA places everything from scratch, and that is over the budget; give it no budget, "
-            "or use a method that starts from the current placement"
-        )
-        return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
+    repaired = repair_plan(problem, budget, assignment, is_joint=True)
     return make_result(
         problem,
-        assignment,
-        SolverRun(method=NAME, bound=counting_bound(problem, budget), seconds=clock.elapsed()),
+        repaired.assignment,
+        SolverRun(
+            method=NAME,
+            bound=counting_bound(problem, budget),
+            seconds=clock.elapsed(),
+            reason=repaired.reason(),
+        ),
     )
 
 
@@ -125,3 +124,14 @@ def _place(problem: Problem, weight: FloatArray, parts: list[IntArray]) -> IntAr
         plan[k] = targets[int(np.argmin(after))]
         sums[plan[k]] += weight[k]
     return plan
+
+
+METHOD = RebalanceMethod(
+    name=NAME,
+    summary="splits the graph of key groups until the load is level, and places everything anew",
+    paper="ICDE17, 2.1",
+    params=ColaParams,
+    needs=(MethodNeed.TRAFFIC,),
+    cannot=(MethodLimit.BUDGET,),
+    solve=solve,
+)

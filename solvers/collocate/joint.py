@@ -24,6 +24,7 @@ from solvers.collocate.plan_gate import held_back_key_groups, hold_back_plan
 from solvers.collocate.target_memory import TargetMemory
 from solvers.model.amortisation import HeldBack
 from solvers.model.budget import Budget
+from solvers.model.method import RebalanceMethod
 from solvers.model.problem import Problem
 from solvers.model.result import Result, SolverRun, infeasible_result, make_result
 from solvers.model.stop import Stop
@@ -177,3 +178,14 @@ def _reason(round_: JointRound, search: CandidateSearch, best: Candidate) -> str
         return won
     tried = "was a candidate" if search.scratch_fits else "is over the budget"
     return f"{won}; a first plan: a placement from scratch (COLA) {tried}"
+
+
+METHOD = RebalanceMethod(
+    name=NAME,
+    summary=(
+        "moves towards a target placement of clusters that lasts over rounds, or by the gain of "
+        "single moves, whichever is better"
+    ),
+    params=JointParams,
+    solve=lambda *inputs: plan(*inputs).result,
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from ballast.contracts.errors import InvalidInput
 from ballast.contracts.tables import EXACT, PRECISIONS
 from solvers.collocate.target_memory import TargetMemory
 from solvers.model.amortisation import AmortisationGate
+from solvers.model.method import Parameter, check_parameters
 from solvers.model.objective import LEXICOGRAPHIC, TRADES
 from solvers.model.traffic_costs import TrafficCosts
 
@@ -26,11 +28,6 @@ class JointParams:
         load_weight: Weighted search: worth of one percent of load distance.
         costs: Prices of records between nodes and racks, and of serialisation.
         gate: Decides whether saved traffic pays for moved state; None lets every move through.
-        score_factor: An edge is heavy above this multiple of the average [ICDE17, 4.3.2].
-        target_bonus: Worth of a key group at its target, per record with its own cluster.
-        drain_worth: Worth of leaving a draining node, in units of all traffic.
-        propose_every: Rounds after which a new target is computed.
-        passes: How often some moves are undone and the budget is filled again.
         target: Target that the last round returned; None in the first round.
         from_scratch: Whether a placement from scratch (COLA) is a candidate too.
         precision: ``measured``: moves whose gain is within the noise are taken back, where the
@@ -43,11 +40,25 @@ class JointParams:
     load_weight: float = 1.0
     costs: TrafficCosts = field(default_factory=TrafficCosts)
     gate: AmortisationGate | None = None
-    score_factor: float = 1.5
-    target_bonus: float = 0.5
-    drain_worth: float = 1.0
-    propose_every: int = 5
-    passes: int = 12
+    score_factor: Annotated[
+        float, Parameter("an edge is heavy above this multiple of the average", at_least=0)
+    ] = 1.5
+    target_bonus: Annotated[
+        float,
+        Parameter(
+            "worth of a key group at its target, per record with its own cluster", at_least=0
+        ),
+    ] = 0.5
+    drain_worth: Annotated[
+        float, Parameter("worth of leaving a draining node, in units of all traffic", at_least=0)
+    ] = 1.0
+    propose_every: Annotated[
+        int, Parameter("rounds after which a new target is computed", at_least=1)
+    ] = 5
+    passes: Annotated[
+        int,
+        Parameter("how often some moves are undone and the budget is filled again", at_least=0),
+    ] = 12
     target: TargetMemory | None = None
     from_scratch: bool = False
     precision: str = EXACT
@@ -60,11 +71,9 @@ class JointParams:
             raise InvalidInput(
                 f"joint.max_load_distance is {self.max_load_distance!r}", allowed="a number > 0"
             )
-        numbers = (self.traffic_weight, self.load_weight, self.score_factor, self.target_bonus)
-        if not all(np.isfinite(v) and v >= 0 for v in (*numbers, self.drain_worth)):
-            raise InvalidInput("joint's weights and factors need numbers >= 0")
-        if self.propose_every < 1 or self.passes < 0:
-            raise InvalidInput("joint.propose_every needs >= 1 and joint.passes >= 0")
+        if not all(np.isfinite(v) and v >= 0 for v in (self.traffic_weight, self.load_weight)):
+            raise InvalidInput("joint's weights need numbers >= 0")
+        check_parameters("joint", self)
 
     def _check_kinds(self) -> None:
         if self.precision not in PRECISIONS:

@@ -17,8 +17,8 @@ from solvers.noise.load_distance_distribution import (
     variance_of_nodes,
 )
 
-LOOKS = 10
-"""Rounds over which the chance of a plan from noise alone is held, as it is looked every round."""
+TESTED_ROUNDS = 10
+"""Rounds over which the chance of a plan from noise alone holds: each round tests for a gain."""
 FREEDOM = 30
 """Degrees of freedom of the limit: the noise is an estimate itself."""
 MOST_PERIODS = 1000
@@ -55,7 +55,7 @@ def gain_evidence(
     Args:
         problem: as it was measured; its noise is that of the loads.
         assignment: the node of each key group under the plan.
-        min_chance: chance that a plan is not from noise, over ``LOOKS`` rounds.
+        min_chance: chance that a plan is not from noise, over ``TESTED_ROUNDS`` rounds.
         after: the problem with loads as the plan changes them; ``problem`` if it does not.
 
     Returns:
@@ -105,18 +105,18 @@ def further_windows(gain: float, limit: float, windows: int) -> int | None:
 
 def _limit(count: int, min_chance: float) -> float:
     """The largest of so many independent statistics that noise alone reaches."""
-    allowed = (1.0 - min_chance) / LOOKS
+    allowed = (1.0 - min_chance) / TESTED_ROUNDS
     each = -math.expm1(math.log1p(-allowed) / count)
     return float(student.isf(each / 2, FREEDOM))
 
 
 def _chance(gain: float, sd: float, count: int) -> float:
-    """The chance that noise alone does not reach the gain in any of the looks."""
+    """The chance that noise alone does not reach the gain in any of these rounds."""
     if gain <= 0:
         return 0.0
     each = 2 * float(student.sf(gain / sd, FREEDOM)) if sd > 0 else 0.0
     by_noise = -math.expm1(count * math.log1p(-min(each, 1 - 1e-12)))
-    return max(0.0, 1.0 - LOOKS * by_noise)
+    return max(0.0, 1.0 - TESTED_ROUNDS * by_noise)
 
 
 def _true_load_distance(problem: Problem, noise: LoadNoise) -> LoadDistanceDistribution:
@@ -138,4 +138,4 @@ def _text(gain: float, noise: float, windows: int, needed: int | None, *, is_rea
         f"the difference of {max(gain, 0.0):.1f} points is {relation} the noise of {noise:.1f} of "
         f"these {windows} windows"
     )
-    return f"{text}; {needed} more windows would tell" if needed else text
+    return f"{text}; with {needed} more windows it would be beyond the noise" if needed else text

@@ -343,7 +343,7 @@ def _total_change(windows: WindowFactors) -> float:
     """
     change, others = _halves(windows.factor[None, :] - 1.0)
     freedom = max(1, windows.busy_windows - 2)
-    limit = _largest_change(float(others.sum()), freedom, windows.windows, looks=1)
+    limit = _largest_change(float(others.sum()), freedom, windows.windows, tests=1)
     return 100.0 * float(change[0]) if abs(float(change[0])) > limit else 0.0
 
 
@@ -357,7 +357,7 @@ def _trend(windows: WindowFactors) -> tuple[float, float]:
         return 0.0, 0.0
     change, others = _halves(windows.residuals(nodes))
     freedom = (len(nodes) - 1) * max(1, windows.busy_windows - 2)
-    limit = _largest_change(float(others.sum()), freedom, windows.windows, looks=len(nodes))
+    limit = _largest_change(float(others.sum()), freedom, windows.windows, tests=len(nodes))
     mean = nodes.mean(axis=1).mean()
     return 100.0 * float(np.abs(change).max() / mean), 100.0 * limit / float(mean)
 
@@ -375,10 +375,10 @@ def _halves(residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
     return change, np.maximum(others, 0.0)
 
 
-def _largest_change(power: float, freedom: int, windows: int, *, looks: int) -> float:
-    """The largest change between halves that noise of this power explains, over ``looks`` tests."""
+def _largest_change(power: float, freedom: int, windows: int, *, tests: int) -> float:
+    """The largest change between halves that noise of this power explains, over ``tests`` tests."""
     sd = math.sqrt(power / freedom * 2.0 / max(1, windows // 2))
-    return sd * float(student.ppf(1 - TREND_LEVEL / (2 * looks), freedom))
+    return sd * float(student.ppf(1 - TREND_LEVEL / (2 * tests), freedom))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

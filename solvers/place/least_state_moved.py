@@ -57,7 +57,7 @@ def least_state_moved(
             f"within is {within!r}", value=within, allowed="a number of percent >= 0"
         )
     if metrics.load_distance(problem, problem.current) <= within:
-        still = unchanged.solve(problem, budget, stop, seed, unchanged.UnchangedParams())
+        still = unchanged.METHOD.solve_with_defaults(problem, budget, stop, seed)
         if _is_enough(still, within + SLACK, 0.0):
             return still
     clock = Stop().start()

@@ -17,20 +17,25 @@ from solvers.key_routing.routed_plan import RoutedPlan, RoutingRequest
 from solvers.model.amortisation import HeldBack
 from solvers.model.budget import Budget
 from solvers.model.key_statistics import Routing
+from solvers.model.method import MethodInputs, RebalanceMethod, with_inputs
 from solvers.model.objective import LEXICOGRAPHIC, WEIGHTED, Objective
 from solvers.model.parameter_checks import options_of
 from solvers.model.problem import Problem
 from solvers.model.result import Result, infeasible_result, with_bound_of
 from solvers.model.stop import Stop
 from solvers.planner.headroom_allocation import plan_with_headroom
-from solvers.rebalance.solve import solve
+from solvers.planner.joint_check import within_objective
+from solvers.planner.registry import AUTO, BALANCE, JOINT, method_named
+from solvers.rebalance.solve import solve, solve_by
 from solvers.rules.conflicts import why_rules_conflict
 from solvers.rules.narrowing import is_within_masks, narrowed
 
-AUTO = "auto"
 GUIDE_SHARE = 0.4
 """Share of the time for a plan without the rules for several key groups, where there are any."""
 SHORTEST_S = 1e-3
+BALANCE_KIND, JOINT_KIND = "balance", "joint"
+JOINT_SEARCH = (AUTO, joint.NAME)
+"""Names of the search that knows the objective."""
 SET_BY_OBJECTIVE = (
     "max_load_distance", "objective", "traffic_weight", "load_weight", "costs", "gate", "target",
 )  # fmt: skip
@@ -61,7 +66,7 @@ class AllocationOptions:
 
     seed: int = 0
     method: str = AUTO
-    """A rebalance method, ``joint``, or ``auto``."""
+    """A method of the registry for the objective."""
     params: Mapping[str, Any] | None = None
     """Parameters of the method; with ``auto``, parameters of each method by its name."""
     memory: TargetMemory | None = None
@@ -69,6 +74,8 @@ class AllocationOptions:
     is_first: bool = False
     """Whether this is the job's first plan, with a budget for it. A joint search may then place
     everything from scratch."""
+    inputs: MethodInputs = field(default_factory=MethodInputs)
+    """What some methods need beside the problem."""
     precision: str = MEASURED
     """``measured``: ``auto`` and ``joint`` make no moves whose gain is within the noise, where the
     noise of the loads is known; ``exact``: plans go on to the best figures."""
@@ -94,8 +101,8 @@ def allocate(
         The allocation. Its result says why if no assignment keeps every rule.
 
     Raises:
-        InvalidInput: the method cannot search for a joint objective, or a parameter is unknown
-            or is set by the objective.
+        InvalidInput: the method is not one for the objective or lacks an input, or a parameter is
+            unknown or is set by the objective.
     """
     options = options or AllocationOptions()
     conflict = why_rules_conflict(problem)
@@ -191,10 +198,28 @@ def _allocate_by_masks(
     """Allocate by the objective; the method keeps pins and allowed nodes."""
     if objective.is_joint:
         return _allocate_jointly(objective, problem, budget, stop, options)
-    params = options.params
+    return Allocation(_balanced(problem, budget, stop, options))
+
+
+def _balanced(problem: Problem, budget: Budget, stop: Stop, options: AllocationOptions) -> Result:
+    """The plan of a method that balances load."""
+    method = method_named(BALANCE, options.method, BALANCE_KIND)
+    params = dict(options.params or {})
     if options.method == AUTO:
-        params = {"precision": options.precision, **(params or {})}
-    return Allocation(solve(problem, budget, stop, options.seed, options.method, params))
+        params = {"precision": options.precision, **params}
+    return _solved(method, problem, budget, stop, replace(options, params=params))
+
+
+def _solved(
+    method: RebalanceMethod,
+    problem: Problem,
+    budget: Budget,
+    stop: Stop,
+    options: AllocationOptions,
+) -> Result:
+    parsed = options_of(method.params, method.name, options.params or {})
+    parsed = with_inputs(method, parsed, options.inputs)
+    return solve_by(method, problem, budget, stop, options.seed, parsed)
 
 
 def _allocate_jointly(
@@ -204,28 +229,21 @@ def _allocate_jointly(
     stop: Stop,
     options: AllocationOptions,
 ) -> Allocation:
-    method, seed = options.method, options.seed
-    if method not in (AUTO, joint.NAME):
-        raise InvalidInput(
-            f"method {method!r} knows nothing of traffic",
-            value=method,
-            allowed=f"{AUTO} or {joint.NAME} where the objective is joint",
-        )
+    method = method_named(JOINT, options.method, JOINT_KIND)
+    if method.name not in JOINT_SEARCH:
+        return _by_other_method(method, objective, problem, budget, stop, options)
     params = dict(options.params or {})
-    own = params.get(joint.NAME, {}) if method == AUTO else params
+    own = params.get(joint.NAME, {}) if method.name == AUTO else params
     _refuse_objective(own)
     joint_params = options_of(JointParams, joint.NAME, {"precision": options.precision, **own})
-    if problem.traffic_rate is None or not problem.traffic_rate.any():
+    if not _has_traffic(problem):
         others = {name: of for name, of in params.items() if name != joint.NAME}
-        others = {"precision": options.precision, **(others if method == AUTO else {})}
-        result = solve(problem, budget, stop, seed, AUTO, others)
-        reason = f"no traffic was measured, so only the load was levelled; {result.reason}"
-        return Allocation(replace(result, reason=reason), options.memory)
+        return _levelled(problem, budget, stop, options, others if method.name == AUTO else {})
     found = joint.plan(
         problem,
         budget,
         stop,
-        seed,
+        options.seed,
         replace(
             _with_objective(joint_params, objective),
             costs=objective.costs,
@@ -235,6 +253,39 @@ def _allocate_jointly(
         ),
     )
     return Allocation(found.result, found.target, found.held_back)
+
+
+def _by_other_method(
+    method: RebalanceMethod,
+    objective: Objective,
+    problem: Problem,
+    budget: Budget,
+    stop: Stop,
+    options: AllocationOptions,
+) -> Allocation:
+    """The plan of a method that does not know the objective, if it keeps what that promises."""
+    if not _has_traffic(problem):
+        return _levelled(problem, budget, stop, options, {})
+    result = _solved(method, problem, budget, stop, options)
+    return Allocation(within_objective(objective, problem, budget, result), options.memory)
+
+
+def _levelled(
+    problem: Problem,
+    budget: Budget,
+    stop: Stop,
+    options: AllocationOptions,
+    params: Mapping[str, Any],
+) -> Allocation:
+    """The plan for the load alone, by ``auto``."""
+    with_precision = {"precision": options.precision, **params}
+    result = solve(problem, budget, stop, options.seed, AUTO, with_precision)
+    reason = f"no traffic was measured, so only the load was levelled; {result.reason}"
+    return Allocation(replace(result, reason=reason), options.memory)
+
+
+def _has_traffic(problem: Problem) -> bool:
+    return problem.traffic_rate is not None and bool(problem.traffic_rate.any())
 
 
 def route_keys(allocation: Allocation, request: RoutingRequest) -> Allocation:

@@ -16,7 +16,7 @@ from ballast.contracts.policy import TrafficPolicy
 from solvers.model import metrics
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.model.result import Result, SolverRun, make_result
-from solvers.noise.gain_evidence import LOOKS, GainEvidence, further_windows, gain_evidence
+from solvers.noise.gain_evidence import TESTED_ROUNDS, GainEvidence, further_windows, gain_evidence
 from solvers.noise.load_distance_distribution import next_load_distance
 
 WORSE = 1e-6
@@ -61,18 +61,18 @@ def traffic_evidence(
 
 
 def _evidence(gain: float, sd: float, min_chance: float, windows: int) -> GainEvidence:
-    limit = float(ndtri(1.0 - (1.0 - min_chance) / LOOKS))
+    limit = float(ndtri(1.0 - (1.0 - min_chance) / TESTED_ROUNDS))
     score = math.inf * np.sign(gain) if sd <= 0 and gain else gain / sd if sd > 0 else 0.0
     is_real = bool(score >= limit)
     needed = 0 if is_real else further_windows(gain, limit * sd, windows)
-    chance = max(0.0, 1.0 - LOOKS * float(ndtr(-score)))
+    chance = max(0.0, 1.0 - TESTED_ROUNDS * float(ndtr(-score)))
     relation = "beyond" if is_real else "within"
     text = (
         f"the traffic saved, {gain:.1f} %, is {relation} the noise of {limit * sd:.1f} of these "
         f"{windows} windows"
     )
     if needed:
-        text += f"; {needed} more windows would tell"
+        text += f"; with {needed} more windows it would be beyond the noise"
     return GainEvidence(gain, limit * sd, chance, is_real, needed, text)
 
 

@@ -121,12 +121,13 @@ def levelled_plan(request: LevellingRequest) -> LevelledPlan | None:
         return None
     clock = request.stop.start()
     before = max(finding.excess_pct for finding in targets)
+    enough = LEVELLED * min(finding.threshold_pct for finding in targets)
     best: LevelledPlan | None = None
     for attempt in _attempts(request, targets):
         found = _accepted(request, _solved(request, targets, attempt))
         if found is None or found.excess_pct > (1.0 - LEAST_GAIN) * before:
             continue
-        if found.excess_pct <= LEVELLED * request.rules.threshold_pct:
+        if found.excess_pct <= enough:
             best = found
             break
         if best is None or found.excess_pct < best.excess_pct:
@@ -178,7 +179,7 @@ def _departures(request: LevellingRequest, finding: SkewFinding) -> int:
         return 0
     problem = request.problem
     fair = fair_shares(problem.capacity[:, load.resource], problem.staying)
-    aim = 1.0 + _aim_pct(request.rules, finding) / 100.0
+    aim = 1.0 + _aim_pct(finding) / 100.0
     nodes, total = problem.current[load.key_groups], float(load.amount.sum())
     share = np.bincount(nodes, weights=load.amount, minlength=problem.n_nodes) / total
     count = 0
@@ -188,8 +189,8 @@ def _departures(request: LevellingRequest, finding: SkewFinding) -> int:
     return count
 
 
-def _aim_pct(rules: SkewRules, finding: SkewFinding) -> float:
-    return finding.least_pct + AIM * rules.threshold_pct
+def _aim_pct(finding: SkewFinding) -> float:
+    return finding.least_pct + AIM * finding.threshold_pct
 
 
 def _solved(request: LevellingRequest, targets: list[SkewFinding], attempt: _Attempt) -> Result:
@@ -248,7 +249,7 @@ def _reachable_pct(request: LevellingRequest, finding: SkewFinding, load: LocalL
     problem = request.problem
     fair = fair_shares(problem.capacity[:, load.resource], problem.staying)
     reachable = MARGIN * reachable_distance_pct(load.amount, fair)
-    return max(reachable, _aim_pct(request.rules, finding), SMALLEST_LIMIT_PCT)
+    return max(reachable, _aim_pct(finding), SMALLEST_LIMIT_PCT)
 
 
 def _accepted(request: LevellingRequest, result: Result) -> LevelledPlan | None:

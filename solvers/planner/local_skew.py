@@ -37,10 +37,12 @@ from solvers.planner.local_loads import (
 
 EDGE = "edge"
 """Kind of a finding about all records of an edge, whoever sends or receives them."""
-LOOKS = 10
+TESTED_ROUNDS = 10
 """Rounds over which the chance of an alarm from noise alone is one minus ``min_gain_chance``."""
 ROUNDING = 1e-9
-"""Relative: an operator that is wholly on one of two nodes is 100 % above its fair share."""
+"""Relative: sums of loads differ by less."""
+MOST_OF_THREE_PCT = 200.0
+"""How far above its fair share one of three equal nodes is that has all of a part."""
 
 
 class SkewStatus(StrEnum):
@@ -79,8 +81,17 @@ class SkewRules:
         return cls(
             threshold_pct=thresholds.operator_skew_pct,
             quiet_share=thresholds.good_enough_pct / 100.0,
-            alarm_chance=(1.0 - thresholds.min_gain_chance) / LOOKS,
+            alarm_chance=(1.0 - thresholds.min_gain_chance) / TESTED_ROUNDS,
         )
+
+    def threshold_at(self, fair_share: float) -> float:
+        """The threshold for a node or a rack with this fair share.
+
+        A part that is wholly on one of two nodes is only 100 % above its fair share. Where less
+        than that of three nodes is possible, the threshold is lower in proportion.
+        """
+        most = 100.0 * (1.0 / fair_share - 1.0)
+        return self.threshold_pct * min(1.0, most / MOST_OF_THREE_PCT)
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -102,6 +113,8 @@ class SkewFinding:
     """No placement has less than this."""
     noise_pct: float = 0.0
     """What noise alone may show; 0 if the noise is not known."""
+    threshold_pct: float = 0.0
+    """The excess from which on it is skewed."""
     resource: str = ""
     reason: str = ""
     """Why nothing is known of it, in a sentence."""
@@ -228,8 +241,8 @@ class _SkewCheck:
     @classmethod
     def of(cls, problem: Problem, assignment: IntArray, rules: SkewRules, parts: int) -> _SkewCheck:
         racks, rack_of = np.unique(np.array(problem.rack, dtype=str), return_inverse=True)
-        looks = max(1, parts * int(np.count_nonzero(problem.staying)))
-        sigmas = -float(ndtri(rules.alarm_chance / looks))
+        tests = max(1, parts * int(np.count_nonzero(problem.staying)))
+        sigmas = -float(ndtri(rules.alarm_chance / tests))
         return cls(problem, assignment, rules, sigmas, tuple(map(str, racks)), rack_of)
 
     @property
@@ -265,7 +278,9 @@ class _SkewCheck:
         if found is None:
             return blank
         names = self.racks[one[found.place]], self.racks[other[found.place]]
-        blank = replace(blank, place=f"{names[0]} and {names[1]}")
+        blank = replace(
+            blank, place=f"{names[0]} and {names[1]}", threshold_pct=self.rules.threshold_pct
+        )
         return self._with_status(blank, found, 0.0, edge.job_share)
 
     def _fair_by_rack(self, fair: FloatArray) -> FloatArray:
@@ -296,6 +311,7 @@ class _SkewCheck:
         blank = SkewFinding(
             kind=load.kind, name=load.name, scope=scope, status=SkewStatus.LEVEL,
             place=names[found.place], resource=resource, load=load,
+            threshold_pct=self.rules.threshold_at(float(fair[found.place])),
         )  # fmt: skip
         return self._with_status(blank, found, self._least(load, place, fair), load.job_share)
 
@@ -305,7 +321,7 @@ class _SkewCheck:
         noise = self.sigmas * found.sd_pct
         excess = found.above_pct - least
         status = SkewStatus.LEVEL
-        if excess >= self.rules.threshold_pct * (1.0 - ROUNDING) and excess > noise:
+        if excess >= blank.threshold_pct * (1.0 - ROUNDING) and excess > noise:
             # The excess, as a share of all load that the place has on average.
             is_little = job_share * excess / 100.0 <= self.rules.quiet_share
             status = SkewStatus.QUIET if is_little else SkewStatus.SKEWED

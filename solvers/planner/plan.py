@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -21,14 +22,16 @@ from solvers.key_routing.routing_effect import problem_after, problem_under_plan
 from solvers.model.amortisation import HeldBack
 from solvers.model.budget import Budget
 from solvers.model.key_statistics import KeyStatistics, Routing
+from solvers.model.method import MethodInputs
 from solvers.model.objective import Objective
 from solvers.model.problem import IntArray, Problem
 from solvers.model.result import Result, SolverRun, infeasible_result, make_result
 from solvers.model.stop import Stop
 from solvers.noise.gain_evidence import GainEvidence
-from solvers.planner.allocation import AUTO, Allocation, AllocationOptions, allocate, route_keys
+from solvers.planner.allocation import Allocation, AllocationOptions, allocate, route_keys
 from solvers.planner.decision import as_change, evidence_of, result_or_unchanged, with_trend
 from solvers.planner.gain import without_unproven_moves
+from solvers.planner.registry import AUTO
 from solvers.planner.round import RoundPlan, ScalingRequest, plan_round
 from solvers.planner.skew_check import SkewCheck, SkewCheckRequest, check_local_skew
 from solvers.rebalance import fewest_moves
@@ -62,6 +65,10 @@ class PlanRequest:
     """When the solver stops."""
     seed: int = 0
     method: str = AUTO
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters of the method, from the policy."""
+    inputs: MethodInputs = field(default_factory=MethodInputs)
+    """What some methods need beside the problem."""
     precision: str = MEASURED
     """How far plans go on improving: ``measured`` or ``exact``, from the policy."""
     memory: TargetMemory | None = None
@@ -224,6 +231,8 @@ def _allocate(request: PlanRequest, problem: Problem, budget: Budget) -> Allocat
     options = AllocationOptions(
         request.seed,
         request.method,
+        request.params,
+        inputs=request.inputs,
         memory=request.memory,
         is_first=request.is_first,
         precision=request.precision,

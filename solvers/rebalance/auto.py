@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, fields, replace
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.tables import EXACT, PRECISIONS
 from solvers.model.budget import Budget
+from solvers.model.method import RebalanceMethod
 from solvers.model.problem import Problem
 from solvers.model.result import PROOF_TOLERANCE, Result, SolverRun, TraceStep, make_result
 from solvers.model.stop import SolverClock, Stop
@@ -48,7 +49,8 @@ class AutoParams:
     milp: MilpParams = field(default_factory=MilpParams)
     fewest_moves: FewestMovesParams = field(default_factory=FewestMovesParams)
     precision: str = EXACT
-    """One of ``PRECISIONS``: whether the plan stops improving where that cannot be measured."""
+    """One of ``PRECISIONS``: whether the plan stops improving where that cannot be measured; set
+    by the planner from ``solver.precision``."""
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
@@ -88,7 +90,7 @@ def _exact_results(
 ) -> list[Result]:
     """The results of the methods that look for the least load distance."""
     clock = stop.start()
-    first = unchanged.solve(problem, budget, stop, seed, unchanged.UnchangedParams())
+    first = unchanged.METHOD.solve_with_defaults(problem, budget, stop, seed)
     if not first.is_solved:
         return [first]
     results = [first]
@@ -181,3 +183,15 @@ def _joined_trace(results: list[Result]) -> tuple[TraceStep, ...]:
 
 def _qualified(method: str, step: str) -> str:
     return step if step == method else f"{method} {step}"
+
+
+METHOD = RebalanceMethod(
+    name=NAME,
+    summary=(
+        "runs `unchanged`, `flux`, `search`, `milp` only if a gap is left and the model is small, "
+        "and `fewest_moves` where the precision is `measured`; returns the best plan and the best "
+        "bound, and names the method"
+    ),
+    params=AutoParams,
+    solve=solve,
+)

@@ -19,13 +19,13 @@ them here too, and what is left of the budget takes off more.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 import numpy as np
 
-from ballast.contracts.errors import InvalidInput
 from solvers.model import metrics
 from solvers.model.budget import Budget
-from solvers.model.parameter_checks import is_finite_and_not_negative
+from solvers.model.method import Parameter, RebalanceMethod, check_parameters
 from solvers.model.problem import BoolArray, IntArray, Problem
 from solvers.model.result import Result, SolverRun, TraceStep, infeasible_result, make_result
 from solvers.model.stop import SolverClock, Stop
@@ -65,18 +65,21 @@ ROUNDING = 1e-6
 class FewestMovesParams:
     """Parameters of the method."""
 
-    tolerance: float = 0.05
-    """How far the expected load distance may be above that of the best plan, in standard
-    deviations of the load distance that the next period will measure. At 0.05 one period of each
-    tells the better of two plans in 51 of 100 cases, where 50 would be a guess (ADR 59)."""
+    tolerance: Annotated[
+        float,
+        Parameter(
+            "how far the expected load distance may be above that of the best plan, in standard "
+            "deviations of the load distance that the next period will measure",
+            at_least=0,
+        ),
+    ] = 0.05
+    """At 0.05 one period of each tells the better of two plans in 51 of 100 cases, where 50 would
+    be a guess (ADR 59)."""
     start: IntArray | None = field(default=None, compare=False)
     """The best plan, if it is known; None: a search looks for it first."""
 
     def __post_init__(self) -> None:
-        if not is_finite_and_not_negative(self.tolerance):
-            raise InvalidInput(
-                f"{NAME}.tolerance is {self.tolerance!r}", allowed="a finite number >= 0"
-            )
+        check_parameters(NAME, self)
 
 
 def has_noise(problem: Problem) -> bool:
@@ -280,3 +283,14 @@ class _FewestMoves:
             f"best plan {expected[1]:.4g} %; up to {self.tolerance:.2g} points more are within "
             "the noise"
         )
+
+
+METHOD = RebalanceMethod(
+    name=NAME,
+    summary=(
+        "finds, of all plans that measure as well as the best one within the noise of the loads, "
+        "the one with the fewest moves"
+    ),
+    params=FewestMovesParams,
+    solve=solve,
+)

@@ -15,15 +15,14 @@ the best round.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ballast.contracts.errors import InvalidInput
 from solvers.model import metrics
 from solvers.model.budget import Budget
-from solvers.model.parameter_checks import is_whole
+from solvers.model.method import Parameter, RebalanceMethod, check_parameters
 from solvers.model.pause import move_pause_s
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.model.result import Result, SolverRun, TraceStep, infeasible_result, make_result
@@ -41,12 +40,12 @@ NONE = -1
 class FluxParams:
     """Parameters of Flux."""
 
-    patience: int = 8
-    """Rounds without a better load distance before it stops."""
+    patience: Annotated[
+        int, Parameter("rounds without a better load distance before it stops", at_least=1)
+    ] = 8
 
     def __post_init__(self) -> None:
-        if not is_whole(self.patience, at_least=1):
-            raise InvalidInput(f"flux.patience is {self.patience!r}", allowed="a whole number >= 1")
+        check_parameters(NAME, self)
 
 
 def solve(
@@ -372,3 +371,12 @@ def _spend_rest_on_drains(search: _FluxRounds, clock: SolverClock) -> None:
         if after[at] <= ceiling and budget_left.spend(k, 1):
             relative[targets[at]] += problem.load[k] / fair[targets[at]]
             search.move(k, int(targets[at]))
+
+
+METHOD = RebalanceMethod(
+    name=NAME,
+    summary="pairs the fullest node with the emptiest, and so on, in rounds",
+    paper="ICDE17, 2.2",
+    params=FluxParams,
+    solve=solve,
+)

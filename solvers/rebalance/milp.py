@@ -12,14 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
 from solvers.model import metrics
 from solvers.model.budget import Budget
-from solvers.model.parameter_checks import is_whole
+from solvers.model.method import Parameter, RebalanceMethod, check_parameters
 from solvers.model.pause import move_pause_s
 from solvers.model.problem import BoolArray, FloatArray, IntArray, Problem
 from solvers.model.result import Result, SolverRun, TraceStep, infeasible_result, make_result
@@ -64,18 +64,15 @@ SECOND_SOLVE_SCALE = 1e3
 class MilpParams:
     """Parameters of the MILP."""
 
-    threads: int = 1
-    """Threads of HiGHS."""
-    max_terms: int = 5_000_000
-    """A model with more coefficients than this is not built."""
+    threads: Annotated[int, Parameter("threads of HiGHS", at_least=1)] = 1
+    max_terms: Annotated[
+        int, Parameter("a model with more coefficients than this is not built", at_least=1)
+    ] = 5_000_000
     start: IntArray | None = field(default=None, compare=False)
     """An assignment to start from. It has to keep the budget and the caps."""
 
     def __post_init__(self) -> None:
-        for name in ("threads", "max_terms"):
-            value = getattr(self, name)
-            if not is_whole(value, at_least=1):
-                raise InvalidInput(f"milp.{name} is {value!r}", allowed="a whole number >= 1")
+        check_parameters(NAME, self)
 
 
 def solve(problem: Problem, budget: Budget, stop: Stop, seed: int, params: MilpParams) -> Result:
@@ -543,3 +540,12 @@ def _percent_bound(outcome: MipOutcome) -> float:
     if not np.isfinite(outcome.dual_bound):
         return 0.0
     return 100.0 * max(0.0, outcome.dual_bound - BOUND_MARGIN)
+
+
+METHOD = RebalanceMethod(
+    name=NAME,
+    summary="solves the exact model with PuLP and HiGHS",
+    paper="ICDE17, 4.3.1",
+    params=MilpParams,
+    solve=solve,
+)

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from ballast.contracts.errors import InvalidInput
 from solvers.model import metrics
 from solvers.model.budget import Budget
-from solvers.model.parameter_checks import is_finite_and_not_negative
+from solvers.model.method import Parameter, RebalanceMethod, check_parameters
 from solvers.model.problem import IntArray, Problem
 from solvers.model.result import (
     PROOF_TOLERANCE,
@@ -93,16 +93,20 @@ ENDING_S = 1.5e-6
 class SearchParams:
     """Parameters of the search."""
 
-    tolerance: float = 1e-4
-    """Percentage points by which the load distance may be larger in a plan with fewer moves."""
-    enough: float = 0.0
-    """Load distance in percent of the mean at which the search ends."""
+    tolerance: Annotated[
+        float,
+        Parameter(
+            "percentage points by which the load distance may be larger in a plan with fewer moves",
+            at_least=0,
+        ),
+    ] = 1e-4
+    enough: Annotated[
+        float,
+        Parameter("load distance in percent of the mean at which the search ends", at_least=0),
+    ] = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("tolerance", "enough"):
-            value = getattr(self, name)
-            if not is_finite_and_not_negative(value):
-                raise InvalidInput(f"search.{name} is {value!r}", allowed="a finite number >= 0")
+        check_parameters(NAME, self)
 
 
 def solve(problem: Problem, budget: Budget, stop: Stop, seed: int, params: SearchParams) -> Result:
@@ -406,3 +410,14 @@ def _scrambled(seed: int, number: int) -> int:
     """Return a state of xorshift, which must not be 0, from a seed and the number of the chain."""
     state = np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)
     return int(state[0]) | 1
+
+
+METHOD = RebalanceMethod(
+    name=NAME,
+    summary=(
+        "builds a plan at the least distance within the budget, repairs the worst nodes by the "
+        "best exchange, anneals two plans in parallel, then undoes needless moves"
+    ),
+    params=SearchParams,
+    solve=solve,
+)

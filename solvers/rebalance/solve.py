@@ -8,6 +8,7 @@ from typing import Any
 
 from ballast.contracts.errors import InvalidInput
 from solvers.model.budget import Budget
+from solvers.model.method import RebalanceMethod
 from solvers.model.parameter_checks import is_whole, options_of
 from solvers.model.problem import Problem
 from solvers.model.result import Result
@@ -45,12 +46,23 @@ def solve(
         raise InvalidInput(
             f"there is no method {method!r}", value=method, allowed=", ".join(METHODS)
         )
-    if not is_whole(seed, at_least=0):
-        raise InvalidInput(f"seed is {seed!r}", value=seed, allowed="a whole number >= 0")
     chosen = METHODS[method]
     options = options_of(chosen.params, method, params or {})
+    return solve_by(chosen, problem, budget, stop, seed, options)
+
+
+def solve_by(
+    method: RebalanceMethod, problem: Problem, budget: Budget, stop: Stop, seed: int, options: Any
+) -> Result:
+    """Rebalance by a method with parsed parameters; its loops are compiled before its time runs.
+
+    Raises:
+        InvalidInput: The seed is not valid.
+    """
+    if not is_whole(seed, at_least=0):
+        raise InvalidInput(f"seed is {seed!r}", value=seed, allowed="a whole number >= 0")
     seconds, compiled = make_ready(problem.n_resources > 1)
-    result = chosen.solve(problem, budget, stop, seed, options)
+    result = method.solve(problem, budget, stop, seed, options)
     if not compiled:
         return result
     note = f"compiled its loops in {seconds:.0f} s first, because there was no cache"

@@ -5,9 +5,8 @@ Other methods are compared with it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from solvers.model.budget import Budget
+from solvers.model.method import NoParameters, RebalanceMethod
 from solvers.model.problem import Problem
 from solvers.model.result import Result, SolverRun, infeasible_result, make_result
 from solvers.model.stop import Stop
@@ -17,17 +16,12 @@ from solvers.rebalance.start import place_must_moves, why_infeasible
 NAME = "unchanged"
 
 
-@dataclass(frozen=True, slots=True)
-class UnchangedParams:
-    """This method has no parameters."""
-
-
 def solve(
     problem: Problem,
     budget: Budget,
     stop: Stop,
     seed: int,  # noqa: ARG001 - every method has the same signature
-    params: UnchangedParams,  # noqa: ARG001
+    params: NoParameters,  # noqa: ARG001
 ) -> Result:
     """Keep every key group where it is, except those that must move.
 
@@ -47,3 +41,13 @@ def solve(
             reason="only what has to move was moved",
         ),
     )
+
+
+METHOD = RebalanceMethod(
+    name=NAME,
+    summary=(
+        "makes only the necessary moves, largest first, each to the node where the load stays "
+        "lowest"
+    ),
+    solve=solve,
+)

@@ -152,6 +152,7 @@ def make_draft(
         stop=options.stop(job_round.policy),
         seed=job_round.policy.solver.seed if options.seed is None else options.seed,
         method=options.method or job_round.policy.solver.method,
+        params=options.params(job_round.policy),
         precision=job_round.policy.solver.precision,
         memory=target_in_force(settings, snapshot),
         is_first=job_round.is_first,

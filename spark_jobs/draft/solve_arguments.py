@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from ballast.contracts.policy import JobPolicy
 from solvers.model.budget import Budget
 from solvers.model.stop import Stop
-from solvers.rebalance import METHODS
+from solvers.planner.registry import METHOD_NAMES
 from spark_jobs.program.arguments import add_run_arguments
 
 UNLIMITED = "none"
@@ -48,6 +48,11 @@ class SolveOptions:
         if self.solver_steps is not None:
             return Stop(self.solver_seconds, self.solver_steps)
         return Stop(self.solver_seconds or policy.solver.seconds)
+
+    def params(self, policy: JobPolicy) -> Mapping[str, Any]:
+        """The parameters of the method; those of the policy are for the policy's own method."""
+        is_other = self.method is not None and self.method != policy.solver.method
+        return {} if is_other else policy.solver.params
 
     @classmethod
     def of(cls, arguments: Namespace) -> SolveOptions:
@@ -99,6 +104,13 @@ def _seconds(name: str, *, none_allowed: bool = False) -> Callable[[str], float 
     return parse
 
 
+def _method(text: str) -> str | None:
+    """A method by name; None if the text is empty, as that of a form is."""
+    if text and text not in METHOD_NAMES:
+        raise ArgumentTypeError(f"{text[:40]!r} is no method; allowed: {', '.join(METHOD_NAMES)}")
+    return text or None
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of ``solve``. Defaults come from the policy in the snapshot."""
     add_run_arguments(parser)
@@ -113,4 +125,4 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="stop after this number of steps instead of by the clock, which is repeatable",
     )  # fmt: skip
     parser.add_argument("--seed", type=_whole("seed"), help="random seed")
-    parser.add_argument("--method", choices=tuple(METHODS), help="solver to use")
+    parser.add_argument("--method", type=_method, help="method to use; empty: the policy's")

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from solvers.model.objective import OBJECTIVES
+from solvers.planner.registry import METHOD_NAMES
 from solvers.planner.what_if_arguments import parse_factors, parse_pairs, split_names
 from solvers.planner.what_if_problem import WhatIfQuestion
-from solvers.rebalance import METHODS
 from spark_jobs.program.arguments import add_run_arguments, run_id
 from spark_jobs.publication.review_answer import text_matching
 
@@ -50,7 +50,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     for name in ("moves", "bytes", "pause-s"):
         parser.add_argument(f"--{name}", type=_or_none(text_matching("limit", LIMIT)))
     parser.add_argument("--objective", type=_one_of(OBJECTIVES))
-    parser.add_argument("--method", type=_one_of(tuple(METHODS)))
+    parser.add_argument("--method", type=_one_of(METHOD_NAMES))
     parser.add_argument("--hold-pct", type=_or_none(_number(0.001, 1000, float)))
     parser.add_argument("--frontier", choices=("true", "false"), default="false")
     parser.add_argument("--seconds", type=_number(0.1, 3600, float), default=5.0)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ballast.contracts.errors import NotFound, VerificationFailed
 from ballast.contracts.records import Snapshot
@@ -61,6 +62,7 @@ class _PlanOptions:
     budget: Budget
     stop: Stop
     method: str
+    params: Mapping[str, Any]
     precision: str
 
 
@@ -95,7 +97,9 @@ def _plan(name: str, problem: Problem, options: _PlanOptions) -> ComparedPlan:
     stop = options.stop
     progress.info("planning for %s: %d key groups on %d nodes, at most %g s", name,
                   problem.n_key_groups, problem.n_nodes, stop.seconds)  # fmt: skip
-    how = AllocationOptions(method=options.method, precision=options.precision)
+    how = AllocationOptions(
+        method=options.method, params=options.params, precision=options.precision
+    )
     found = allocate(options.objective, problem, options.budget, stop, how)
     plan = ComparedPlan(problem, found.result)
     _check_promises(plan, options)
@@ -128,8 +132,9 @@ def _plan_options(today: Round, request: WhatIfRequest) -> _PlanOptions:
     )
     objective = replace(today.objective, kind=request.objective or today.objective.kind)
     method = request.method or ("auto" if request.objective else today.policy.solver.method)
-    stop, precision = Stop(seconds=request.seconds), today.policy.solver.precision
-    return _PlanOptions(objective, budget, stop, method, precision)
+    own, stop = today.policy.solver, Stop(seconds=request.seconds)
+    params = own.params if method == own.method and request.objective is None else {}
+    return _PlanOptions(objective, budget, stop, method, params, own.precision)
 
 
 def _check_promises(plan: ComparedPlan, options: _PlanOptions) -> None:

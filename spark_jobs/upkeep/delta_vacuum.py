@@ -20,7 +20,8 @@ from deltalake.exceptions import DeltaError
 
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES
-from ballast.store.tables import open_table, retry_on_commit_conflict
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import open_table, retry_on_commit_conflict, table_exists
 from spark_jobs.upkeep.expired_rows import ExpiredRows, plan_parts, snapshot_parts
 
 APPEND_ONLY = "delta.appendOnly"
@@ -40,6 +41,55 @@ class CompactedFiles:
 
     removed: int = 0
     added: int = 0
+
+
+@dataclass(frozen=True)
+class PendingWork:
+    """What there is to do on a table that Spark writes."""
+
+    expired: tuple[ExpiredRows, ...]
+    """Conditions that some rows meet."""
+    crowded_partitions: int
+    """Partitions with many small files."""
+    unused_files: int
+
+    @property
+    def is_any(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.expired or self.crowded_partitions or self.unused_files)
+
+
+def existing_tables(settings: Settings) -> list[str]:
+    """The tables of the warehouse that exist."""
+    return [name for name in TABLES if table_exists(settings, name)]
+
+
+def restore_table(settings: Settings, name: str, *, add_columns: bool) -> bool:
+    """Check that the table can be read, add missing columns, and restore append-only.
+
+    Returns:
+        Whether a run that died had left append-only off.
+    """
+    open_table(settings, name)
+    if add_columns:
+        ensure_tables(settings, [name])
+    return restore_append_only(settings, name)
+
+
+def pending_work(settings: Settings, name: str, expired: Sequence[ExpiredRows]) -> PendingWork:
+    """What there is to do on a table that Spark writes; nothing is changed.
+
+    Args:
+        settings: where the tables are.
+        name: the table.
+        expired: conditions on the rows to remove.
+    """
+    table = open_table(settings, name)
+    return PendingWork(
+        expired=tuple(rows for rows in expired if count_rows(table, rows.where)),
+        crowded_partitions=len(worth_compacting(table, name, date.max)),
+        unused_files=len(table.vacuum(dry_run=True, full=True)),
+    )
 
 
 def delete(settings: Settings, expired: ExpiredRows) -> int:

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from datetime import date, datetime
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ballast.contracts.fault_points import fault_point
 from ballast.contracts.settings import Settings
-from ballast.contracts.tables import TABLES
-from ballast.store.table_schema import ensure_tables
-from ballast.store.tables import open_table, table_exists
 from spark_jobs.program.run import progress
 from spark_jobs.upkeep import delta_vacuum as delta_rs
 from spark_jobs.upkeep.expired_rows import (
@@ -55,7 +52,7 @@ def maintain(settings: Settings, sessions: Sessions, now: datetime) -> None:
         MaintenanceFailed: at least one table could not be maintained; raised after all others.
     """
     steps = MaintenanceSteps()
-    existing = [name for name in TABLES if table_exists(settings, name)]
+    existing = delta_rs.existing_tables(settings)
     names = [name for name in existing if steps.run(name, partial(_restore, settings, name))]
     if steps.failed_any(REFERENCE_TABLES):
         steps.raise_failures()
@@ -83,10 +80,7 @@ def _remove(settings: Settings, expired: Sequence[ExpiredRows], steps: Maintenan
 
 def _restore(settings: Settings, name: str) -> None:
     """Check that the table can be read, add missing columns, and restore append-only."""
-    open_table(settings, name)
-    if name not in NOT_COMPACTED:
-        ensure_tables(settings, [name])
-    if name not in TABLES_OF_SPARK and delta_rs.restore_append_only(settings, name):
+    if delta_rs.restore_table(settings, name, add_columns=name not in NOT_COMPACTED):
         progress.info("%s: append-only again; a run that died had switched it off", name)
 
 
@@ -111,17 +105,14 @@ def _clean_with_spark(
     settings: Settings, sessions: Sessions, name: str, expired: Sequence[ExpiredRows]
 ) -> None:
     """Open a session only if there is something to do (ADR 9)."""
-    table = open_table(settings, name)
-    due = [rows for rows in expired if delta_rs.count_rows(table, rows.where)]
-    crowded = delta_rs.worth_compacting(table, name, date.max)
-    garbage = table.vacuum(dry_run=True, full=True)
-    if not (due or crowded or garbage):
+    work = delta_rs.pending_work(settings, name, expired)
+    if not work.is_any:
         return
     from spark_jobs.upkeep.rejected_rows_cleanup import clean
 
     with sessions() as spark:
-        clean(spark, settings, name, due)
+        clean(spark, settings, name, work.expired)
     progress.info(
         "%s: maintained by Spark (%d deletes, %d crowded partitions, %d files without a use)",
-        name, len(due), len(crowded), len(garbage),
+        name, len(work.expired), work.crowded_partitions, work.unused_files,
     )  # fmt: skip

@@ -38,7 +38,7 @@ def load_dags(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Any]:
 
 @pytest.fixture
 def run_python() -> Callable[[str], str]:
-    """Run a piece of Python in a process of its own and return what it printed."""
+    """Run Python code in a process of its own and return its output."""
 
     def run(program: str) -> str:
         done = subprocess.run(

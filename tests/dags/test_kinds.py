@@ -1,4 +1,4 @@
-"""Review, rollback and what-if of a job: wired as their programs take it."""
+"""The DAGs of review, rollback and what-if: their programs get the arguments that they parse."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEX = "0123456789abcdef"
 
 
 class FinishedTasks:
-    """A task instance that knows what tasks before it handed on."""
+    """A task instance with the XCom values of the tasks before it."""
 
     def __init__(self, handed: dict[str, Any]) -> None:
         self._handed = handed

@@ -1,4 +1,4 @@
-"""The two DAGs of maintenance, which are there whatever the policies are."""
+"""The two DAGs of maintenance exist with any policies."""
 
 from __future__ import annotations
 

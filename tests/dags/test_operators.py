@@ -1,4 +1,4 @@
-"""What the operators make of a program's last words and of a person's answer."""
+"""Operators convert a program's result and a person's answer to task states and notices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 
 class RecordedTask:
-    """A task instance that remembers what was pushed."""
+    """A task instance that stores the XCom values that are pushed."""
 
     task_id = "publish"
 
@@ -39,7 +39,7 @@ def operator(monkeypatch: pytest.MonkeyPatch, submit: Any, **kwargs: Any) -> Any
 
 
 def handing(fails: bool = False, **values: Any) -> Any:
-    """A submit whose program hands these values on."""
+    """Return a submit function whose program writes these values as its result."""
     from airflow.sdk.exceptions import AirflowException
 
     def submit(self: Any, _context: Any) -> None:

@@ -1,4 +1,4 @@
-"""One DAG per policy file, wired as its policy says, and a broken policy breaks only its own."""
+"""Each policy file makes one DAG, wired by the policy; a broken policy affects its own DAG only."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def rendered(dag: Any, task_id: str, *, user: str | None = None, **params: Any) 
 
 
 def of_jobs(bag: Any) -> set[str]:
-    """DAGs that are there because of a policy file."""
+    """The DAGs that are made from policy files."""
     return {dag_id for dag_id in bag.dags if "__" in dag_id}
 
 

@@ -1,4 +1,4 @@
-"""The embedded Airflow for real: it runs a DAG, keeps to itself, and leaves nothing behind."""
+"""A real embedded Airflow runs a DAG, uses its own folder only, and leaves no process."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def tiny():
 
 tiny()
 """
-# As a job's own DAGs look to a client: their names, their Params, the question to a person.
+# The parts of a job's DAGs that a client uses: names, Params, the question to a person.
 JOB_DAGS = """
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import DAG, Param, task
@@ -104,7 +104,7 @@ def free_port() -> int:
 
 
 def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
-    """Whether the condition came true; a quiet machine needs at most ``seconds``."""
+    """Whether the condition becomes true; a quiet machine needs at most ``seconds``."""
     deadline = time.monotonic() + limit_s(seconds)
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -121,7 +121,7 @@ REVIEWED = [
 
 @pytest.fixture(scope="module")
 def dags(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project's own DAGs, and a tiny one."""
+    """The project's own DAGs, and a small one."""
     folder = tmp_path_factory.mktemp("dags")
     for file in (ROOT / "dags").glob("*.py"):
         shutil.copy(file, folder)
@@ -150,7 +150,7 @@ def settings(ballast_env: dict[str, str]) -> Settings:
 
 @pytest.fixture(scope="module")
 def prepared_home(tmp_path_factory: pytest.TempPathFactory, dags: Path) -> Path:
-    """A home with a migrated database, for tests to copy: migrating takes longest."""
+    """A home with a migrated database, which tests copy, because migrating takes longest."""
     home = tmp_path_factory.mktemp("prepared") / "home"
     stack = EmbeddedAirflow(home, free_port(), dags=dags)
     stack.prepare()
@@ -207,7 +207,7 @@ def test_a_triggered_run_reaches_success_and_reports_its_tasks(client: AirflowCl
 def as_admin(
     stack: EmbeddedAirflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AirflowClient:
-    """The command line's environment, with a warehouse that it does not see."""
+    """The command line's environment, with a warehouse that the command line cannot read."""
     for name, value in {"URL": stack.url, "USER": ADMIN, "PASSWORD": stack.admin_password}.items():
         monkeypatch.setenv(f"BALLAST_AIRFLOW_{name}", value)
     monkeypatch.setenv("BALLAST_HOME", str(tmp_path))
@@ -219,9 +219,9 @@ def test_the_command_line_rolls_back_and_shows_why_a_run_failed(
 ) -> None:
     as_admin.wait_for_dag("rollback__tiny", limit_s(60))
     assert ballast(["rollback", "tiny", "3", "--reason", "too slow", "--wait", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["state"] == "success"
-    done = as_admin.xcom("rollback__tiny", told["run_id"], "rollback")
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["state"] == "success"
+    done = as_admin.xcom("rollback__tiny", printed["run_id"], "rollback")
     assert done == {"version": 3, "reason": "too slow", "force_nodes": False}
     assert ballast(["trigger", "tiny", "--budget-moves", "7", "--wait"]) == 25
     assert "task solve; end of its log:" in (error := capsys.readouterr().err)
@@ -269,7 +269,7 @@ def test_the_command_line_says_what_airflow_refuses(
 
 @dataclass(frozen=True)
 class Asked:
-    """A review that waits, or has been: what was in force, what is asked for, and the run."""
+    """A review: the version in force, the plan in question, and the run."""
 
     old: Head
     draft: Draft
@@ -278,7 +278,7 @@ class Asked:
 
 @pytest.fixture(scope="module")
 def asked(stack: EmbeddedAirflow, ballast_env: dict[str, str]) -> dict[str, Asked]:
-    """A review of each job, all started at once: each takes its time."""
+    """Reviews of several jobs, all started at once, because each takes time."""
     settings, client = load_settings(ballast_env), stack.client()
     found = {}
     for policy in REVIEWED:

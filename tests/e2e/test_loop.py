@@ -1,4 +1,4 @@
-"""The whole loop as a user starts it: one command, from the first window to the outcome."""
+"""The whole loop by one command of a user, from the first window to the outcome."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(limit_s(1800))
 
 @dataclass(frozen=True)
 class Demonstration:
-    """What ``make demo`` printed, and where it left its tables."""
+    """The output of ``make demo``, and the folder of its tables."""
 
     exit_code: int
     output: str
@@ -34,12 +34,13 @@ class Demonstration:
 
     @property
     def missed_precision_alone(self) -> bool:
-        """Whether it went all the way round and showed everything but the measured distance."""
+        """Whether only the measured load distance is missing from what the demonstration must
+        show."""
         missed = [line for line in self.output.splitlines() if "NOT SHOWN" in line]
         return bool(missed) and all("measured load distance" in line for line in missed)
 
     def ballast(self, *arguments: str) -> Any:
-        """A command of the user's afterwards, as JSON."""
+        """Run a command of the user afterwards; return its JSON."""
         done = subprocess.run(
             [sys.executable, "-m", "ballast.cli.main", *arguments, "--json"],
             cwd=ROOT, env=self.environment, check=True, capture_output=True, text=True,
@@ -49,8 +50,11 @@ class Demonstration:
 
 @pytest.fixture(scope="module")
 def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Demonstration:
-    """How near the measured load distance comes to the promised one depends on what else the
-    machine does just then; a miss is tried once more, and anything else that fails is not."""
+    """The demonstration; it is repeated once if only the measured load distance missed its limit.
+
+    The difference between measured and promised load distance depends on the load of the machine.
+    Every other failure fails the test at once.
+    """
     first = demonstrate(tmp_path_factory.mktemp("home"))
     if first.exit_code == 0 or not first.missed_precision_alone:
         return first

@@ -1,7 +1,7 @@
-"""Nodes that come and go, routes, weights and what-if answers on the page, in a browser.
+"""Node changes, routes, weights and what-if answers on the page, in a browser.
 
-The page's app alone, without Airflow: what it asks of Airflow's API is answered here in the form
-that Airflow answers, with what ``what_if`` really hands on. The page inside Airflow is
+This is the page's app without Airflow: requests to Airflow's API are answered here in the form of
+Airflow, with the values that ``what_if`` writes. The page inside Airflow is tested in
 ``test_review_page.py``.
 """
 
@@ -54,7 +54,8 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 
 def write_weights(settings: Settings) -> None:
-    """Shares of an ordered region in the last two versions, the newest of which is taken up."""
+    """Write weights of an ordered region in the last two versions, the newest of which is taken
+    up."""
     ensure_tables(settings, ["plans.weights", "plans.acks"])
     versions = versions_of(read_log(settings, JOB), read_head(settings, JOB))
     for version, fast in ((DRAINS, 500), (REMOVES, 900)):

@@ -1,10 +1,10 @@
-"""The review page as a person uses it: a browser on the embedded stack, logged in by password.
+"""A person uses the review page: a browser on the embedded stack, logged in by password.
 
-The stack runs the project's own DAGs. Job ``clicks`` is made up and has many versions to look at.
-Job ``payments`` goes through the real pipeline: an event of fresh metrics starts a run, its plan
-waits, is approved and rolled back on the page, and a webhook hears of all of it.
+The stack runs the project's own DAGs. Job ``clicks`` is generated and has many versions. Job
+``payments`` goes through the real pipeline: an event of new metrics starts a run, its plan waits,
+is approved and rolled back on the page, and a webhook gets the notices.
 
-Screenshots go to ``.ballast/screenshots``, so that they can be looked at.
+Screenshots are written to ``.ballast/screenshots``.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ PICTURES = ROOT / ".ballast" / "screenshots"
 LAPTOP = {"width": 1366, "height": 768}
 JOB = "clicks"
 VERSIONS = 12
-# Of these, the made-up job measures a load distance outside of its interval.
+# Versions of the generated job whose load distance is measured outside of the interval.
 ABOVE, BELOW = 7, 11
 NO_CHANGE = (
     "the difference of 2.1 points is within the noise of 3.4 of these 12 windows; "
-    "40 more windows would tell"
+    "with 40 more windows it would be beyond the noise"
 )
 LIVE = "payments"
-# A run of the pipeline is always late by this policy, and every plan of it is seen by a person.
+# By this policy every run of the pipeline is late, and a person has to approve every plan.
 LIVE_POLICY = small_policy(
     LIVE, operators={"parse": 6, "count": 6}, nodes=3, window_s=120, statistics_period_s=720,
     schedule_on_metrics=True, late_run_s=5.0, review={"mode": "person"},
@@ -101,7 +101,7 @@ def refusal(job: str, actor: str, reason: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def webhook() -> Iterator[Script]:
-    """Where notices of plans are sent."""
+    """The webhook that gets the notices of plans."""
     with serving() as made:
         made.answers["POST /notices"] = [(200, {})]
         yield made
@@ -135,14 +135,14 @@ def stack(settings: Settings, webhook: Script) -> Iterator[EmbeddedAirflow]:
 
 @pytest.fixture(scope="module")
 def refused(stack: EmbeddedAirflow) -> str:
-    """A rollback to a version that there never was."""
-    wish = {"version": 9, "reason": "a test"}
-    return stack.client().trigger(f"rollback__{LIVE}", conf=wish)
+    """A run that rolls back to a version that does not exist."""
+    conf = {"version": 9, "reason": "a test"}
+    return stack.client().trigger(f"rollback__{LIVE}", conf=conf)
 
 
 @pytest.fixture(scope="module")
 def started(stack: EmbeddedAirflow, settings: Settings, refused: str) -> dict[str, Any]:
-    """The run that an event of fresh metrics started; it goes on while other tests look."""
+    """The run that an event of new metrics started; it continues during other tests."""
     client, dag_id = stack.client(), f"reoptimize__{LIVE}"
     client.unpause(dag_id)
     windows_that_do_not_fit(settings, LIVE_POLICY, head_of_live(settings))
@@ -155,7 +155,7 @@ def started(stack: EmbeddedAirflow, settings: Settings, refused: str) -> dict[st
 
 
 def content_of(settings: Settings, version: int) -> str:
-    """Hash of what a version of the job has."""
+    """Content hash of a version of the job."""
     versions = versions_of(read_log(settings, LIVE), read_head(settings, LIVE))
     return read_plan(settings, LIVE, versions[version]).content_hash
 
@@ -179,7 +179,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def page(browser: Browser, stack: EmbeddedAirflow) -> Page:
-    """Logged in; what the browser complains of is collected."""
+    """A logged-in page; console errors of the browser are collected."""
     expect.set_options(timeout=PATIENCE_MS)
     made = browser.new_page(viewport=LAPTOP)
     made.set_default_timeout(PATIENCE_MS)
@@ -191,7 +191,8 @@ def page(browser: Browser, stack: EmbeddedAirflow) -> Page:
 
 
 def is_ours(said: ConsoleMessage) -> bool:
-    """An error of our page; that a DAG does not exist is asked of Airflow, which answers 404."""
+    """Whether an error is one of our page. A request for a DAG that does not exist gives a 404 of
+    Airflow."""
     asked = "/api/v2/" in said.location["url"]
     return said.type == "error" and "/ballast/" in said.location["url"] and not asked
 
@@ -285,7 +286,7 @@ COLOURS_OF_MARKS = """() => {
   };
   return { inside: count(0x14, 0x71, 0x3d), outside: count(0xb3, 0x26, 0x1e) };
 }"""
-"""How many pixels of the picture have the colour of a value inside and outside."""
+"""Number of pixels of the picture with the colour of a value inside and outside."""
 
 
 def promised_text_of(settings: Settings, version: int) -> str:
@@ -394,8 +395,8 @@ def test_a_run_is_started(page: Page, stack: EmbeddedAirflow) -> None:
     page.goto(f"{stack.url}/ballast/?job={JOB}")
     page.get_by_role("button", name="Reoptimize now").click()
     page.get_by_role("button", name="Start", exact=True).click()
-    told = "Started a run of reoptimize__clicks. It begins when the DAG is unpaused."
-    expect(page.locator("#notice")).to_contain_text(told)
+    notice = "Started a run of reoptimize__clicks. It begins when the DAG is unpaused."
+    expect(page.locator("#notice")).to_contain_text(notice)
     assert len(stack.client().runs(f"reoptimize__{JOB}")) == 1
 
 
@@ -461,14 +462,14 @@ def test_a_plan_that_waits_is_approved_and_published_with_the_name_of_who_did(
 
 
 def open_plans(page: Page, stack: EmbeddedAirflow, dag_id: str) -> FrameLocator:
-    """The tab of a DAG."""
+    """Open the tab of a DAG."""
     page.goto(f"{stack.url}/dags/{dag_id}")
     page.get_by_role("link", name="Plans").first.click()
     return frame(page)
 
 
 def compare(inside: FrameLocator, version: int, other: int) -> None:
-    """From the job's page to two versions side by side."""
+    """Go from the job's page to two versions side by side."""
     inside.get_by_role("link", name=str(version), exact=True).first.click()
     expect(inside.get_by_role("heading", name=f"{LIVE}, version {version}")).to_be_visible()
     inside.get_by_label("version to compare with").select_option(str(other))
@@ -539,21 +540,21 @@ def test_the_webhook_heard_of_all_of_it(
         "late": run_id, "promise_broken": run_id, "published": f"review__{draft.plan_id}",
         "rolled_back": back["dag_run_id"], "refused": refused,
     }  # fmt: skip
-    # A task's callbacks come after its state, by which the run has ended.
+    # The callbacks of a task run after its state is set, which may end the run.
     wait_until(
         lambda: len(webhook.seen) >= len(wanted) or None, "too few notices came", limit_s(30)
     )
-    told = {body["kind"]: body for _, _, body in webhook.seen}
-    assert {kind: body["run_id"] for kind, body in told.items()} == wanted
-    assert {body["job"] for body in told.values()} == {LIVE}
+    notices = {body["kind"]: body for _, _, body in webhook.seen}
+    assert {kind: body["run_id"] for kind, body in notices.items()} == wanted
+    assert {body["job"] for body in notices.values()} == {LIVE}
     assert {token for _, token, _ in webhook.seen} == {f"Bearer {WEBHOOK_TOKEN}"}
     assert len(webhook.seen) == len(wanted)
-    assert "promised a load distance of" in told["promise_broken"]["text"]
-    assert f"job {LIVE} has no version 9" in told["refused"]["text"]
+    assert "promised a load distance of" in notices["promise_broken"]["text"]
+    assert f"job {LIVE} has no version 9" in notices["refused"]["text"]
 
 
 def test_the_browser_complained_of_nothing(page: Page) -> None:
-    """Of no script that the content policy stopped, no missing file, no dialog of strange data."""
+    """There was no blocked script, no missing file, and no dialog from malicious data."""
     assert page.complaints == []  # type: ignore[attr-defined]
 
 

@@ -1,7 +1,7 @@
-"""Every route of the review page, and every write of its buttons, against everyone who may ask.
+"""Every route of the review page, and every write of its buttons, for each kind of user.
 
-On the FAB auth manager, which knows rights per DAG, and a real API server. Prints what was expected
-beside what was seen.
+The tests run on the FAB auth manager, which has rights per DAG, and a real API server. They print
+expected and actual responses.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.timeout(limit_s(300))
 
 @dataclass(frozen=True)
 class Route:
-    """A request and what each of WHO gets for it."""
+    """A request, and the expected response for each user of WHO."""
 
     method: str
     url: str
@@ -48,17 +48,18 @@ class Route:
 
 
 def read(url: str, of_another: int = 200) -> Route:
-    """Seen by all who may read the job; another site cannot read the answer of what it asks for."""
+    """Readable by all who may read the job; another site cannot read the response."""
     return Route("GET", url, (401, 403, 200, of_another, 200, 200, 200))
 
 
 def write(method: str, url: str, body: Any, done: int = 200) -> Route:
-    """Done for who may edit the job's DAG, from a page of our own or with a token."""
+    """Allowed to users who may edit the job's DAG, from a page of the same origin or with a
+    token."""
     return Route(method, url, (401, 403, 403, 403, done, done, 403), body)
 
 
 def nothing(url: str) -> Route:
-    """Not there for anybody."""
+    """Not found for every user."""
     return Route("GET", url, (404,) * len(WHO))
 
 
@@ -77,7 +78,7 @@ ROUTES = (
     read(f"{JOB}/plans/2/difference?against=1", 403),
     read(f"{JOB}/plans/2/node_difference?against=1", 403),
     read(f"{JOB}/plans/2/route_difference?against=1", 403),
-    # Rights are those of the job in the path, whatever else the request names.
+    # Rights are those of the job in the path, not of other names in the request.
     read(f"{JOB}?dag_id=reoptimize__orders", 403),
     nothing("/ballast/docs"),
     nothing("/ballast/redoc"),
@@ -85,14 +86,15 @@ ROUTES = (
     write("POST", RUNS.format("reoptimize"), {"logical_date": None}),
     write("POST", RUNS.format("rollback"), {"logical_date": None, "conf": {"version": 1}}),
     write("POST", RUNS.format("rollback") + "?dag_id=rollback__orders", {"logical_date": None}),
-    # Allowed, but this stack runs no task that would wait for an answer.
+    # Allowed, but this stack runs no task that waits for an answer.
     write("PATCH", *APPROVAL, done=404),
 )
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The API server alone, over a warehouse with plans of two jobs."""
+    """The address of an API server without other processes, on a warehouse with plans of two
+    jobs."""
     folder = tmp_path_factory.mktemp("fab")
     (folder / "dags").mkdir()
     ours = {"BALLAST_HOME": str(folder), "BALLAST_POLICIES": str(folder / "policies")}
@@ -198,7 +200,7 @@ def test_the_list_of_jobs_holds_those_that_a_person_may_see(
 def test_every_route_of_the_app_is_in_the_table() -> None:
     class Nobody:
         def login(self) -> None:
-            """Everyone."""
+            """Accept every user."""
 
         def may_see(self, _request: object, _job: str) -> bool:
             return False

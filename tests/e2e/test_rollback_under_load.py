@@ -1,8 +1,8 @@
 """A rollback while the reference job runs under load: no record is lost or counted twice.
 
-The flights are real and so is the job; versions are solved, published and rolled back by the
-pipeline's own programs, the rollback submitted as Airflow does it. Only the loads that the two
-plans are made for are made up, so that each moves a part of the state.
+Flights and job are real. Versions are solved, published and rolled back by the programs of the
+pipeline, and the rollback is submitted as by Airflow. Only the loads of the two plans are
+generated, so that each moves a part of the state.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.timeout(limit_s(400))
 
 @dataclass(frozen=True)
 class LoadedRun:
-    """What was in force, what the job said to it, and what it had counted in the end."""
+    """The versions in force, their acknowledgements, and the sums of the job at the end."""
 
     settings: Settings
     heads: dict[int, Head]
@@ -77,7 +77,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> LoadedRun:
 
 @contextmanager
 def running_job(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
-    """The job at work: it has run a batch, and flights come faster than one can count by hand."""
+    """The running job, after its first batch, with flights at a high rate."""
     log = settings.home / "flights.log"
     words = [sys.executable, "-m", "examples.flights", "--rate", str(RATE), "--trigger", "1"]
     with log.open("wb") as output:
@@ -93,7 +93,7 @@ def running_job(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def at_work(settings: Settings, process: subprocess.Popen[bytes], log: Path) -> bool | None:
-    """True once the job has run a batch."""
+    """Whether the job has run a batch."""
     assert process.poll() is None, log.read_text()[-3000:]
     try:
         return bool(placed_by_job(settings))
@@ -102,13 +102,13 @@ def at_work(settings: Settings, process: subprocess.Popen[bytes], log: Path) -> 
 
 
 def placed_by_job(settings: Settings) -> dict[Group, str]:
-    """Where the job has its key groups."""
+    """The placement of the job's key groups."""
     nodes = placement_in_force(settings, JOB).nodes
     return {(name, group): node for name, row in nodes.items() for group, node in enumerate(row)}
 
 
 def publish(settings: Settings, policy: JobPolicy) -> None:
-    """A plan for a load that is heavy on a node: the first one, then the second."""
+    """Publish a plan for a load that is high on one node: version 1, then version 2."""
     head = read_head(settings, JOB)
     version = head.version if head else 0
     placed = placed_by_job(settings)
@@ -121,9 +121,9 @@ def publish(settings: Settings, policy: JobPolicy) -> None:
 
 
 def roll_back(settings: Settings, _policy: JobPolicy) -> None:
-    """To version 1, as `rollback__flights` does it."""
-    wish = ["--version", "1", "--reason", "a test"]
-    done = submit(settings, "rollback", "--job", JOB, "--run-id", "back", *wish)
+    """Roll back to version 1, as `rollback__flights` does."""
+    request = ["--version", "1", "--reason", "a test"]
+    done = submit(settings, "rollback", "--job", JOB, "--run-id", "back", *request)
     assert done.returncode == 0, done.stderr[-3000:]
 
 
@@ -134,7 +134,7 @@ def head_of(settings: Settings) -> Head:
 
 
 def taken_up(settings: Settings, version: int) -> Ack:
-    """The job's acknowledgement that it applied the version, with what it moved."""
+    """The job's acknowledgement that it applied the version, with the figures of the moves."""
 
     def look() -> Ack | None:
         rows = [row for row in read_acks(settings, JOB, version) if row.status == "applied"]
@@ -144,7 +144,7 @@ def taken_up(settings: Settings, version: int) -> Ack:
 
 
 def batches_go_on(settings: Settings, after: int) -> int:
-    """The newest batch, once some have run after the one that is named."""
+    """Wait until some batches have run after the given one; return the newest."""
     decisions = DecisionLog(job_folder(settings, JOB) / "decisions")
 
     def look() -> int | None:

@@ -1,7 +1,7 @@
 """Three broken promises stop planning on a real Airflow, and a person on the page resumes it.
 
-The tests follow one job and depend on their order: its run stops planning, everybody is told, a
-viewer may not resume it, an administrator does, and that run plans again.
+The tests follow one job and depend on their order: its run stops planning and sends notices, a
+viewer may not resume it, an administrator resumes it, and that run plans again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / ".ballast" / "screenshots"
 JOB = "parcels"
 DAG = f"reoptimize__{JOB}"
-# Windows so long that they stay fresh for as long as two runs may take on a busy machine.
+# Windows long enough to stay fresh during two runs on a busy machine.
 POLICY = small_policy(
     JOB, operators={"parse": 6, "count": 6}, nodes=3, window_s=600, statistics_period_s=3600
 )
@@ -51,7 +51,7 @@ pytestmark = pytest.mark.timeout(limit_s(600))
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """Version 3 in force with windows that it does not fit, after two broken promises."""
+    """Version 3 in force with windows that break its promise, after two broken promises."""
     home = tmp_path_factory.mktemp("stopped")
     made = load_settings({"BALLAST_HOME": str(home), "BALLAST_POLICIES": str(home / "policies")})
     ensure_tables(made)
@@ -67,7 +67,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 
 def published(settings: Settings, version: int) -> Head:
-    """The next version of the job, with a plan that knows the noise of its loads."""
+    """The next version of the job, with a plan that contains the noise of its loads."""
     at = datetime.now(UTC) - timedelta(hours=6 - version)
     run_id = f"manual__{version}"
     write_draft(
@@ -82,7 +82,7 @@ def published(settings: Settings, version: int) -> Head:
 
 @pytest.fixture(scope="module")
 def webhook() -> Iterator[Script]:
-    """Where notices of plans are sent."""
+    """The webhook that gets the notices of plans."""
     with serving() as made:
         made.answers["POST /notices"] = [(200, {})]
         yield made
@@ -120,7 +120,7 @@ def client(stack: EmbeddedAirflow) -> AirflowClient:
 
 @pytest.fixture(scope="module")
 def stopped(stack: EmbeddedAirflow) -> str:
-    """The run that finds the third broken promise in a row."""
+    """The run that detects the third broken promise in a row."""
     client = stack.client()
     run_id = client.trigger(DAG)
     assert client.wait_for_run(DAG, run_id, timeout_s=limit_s(400)) == "success"
@@ -178,7 +178,8 @@ def planning_log(settings: Settings) -> list[LogEntry]:
 
 
 def notices(webhook: Script, count: int) -> dict[str, dict[str, Any]]:
-    """Notices by their kind, once there are so many; a task's callbacks come after its end."""
+    """Notices by their kind, after this number has arrived; a task's callbacks run after its
+    end."""
     wait_until(lambda: len(webhook.seen) >= count or None, "too few notices came", limit_s(60))
     assert len(webhook.seen) == count
     return {body["kind"]: body for _, _, body in webhook.seen}
@@ -198,9 +199,9 @@ def test_the_run_succeeds_without_a_plan_and_says_why(
     assert "most likely reason: node node-0 is slower than its capacity says" in stop.reason
     assert "planning is stopped since" in client.task_log(DAG, stopped, "solve")
     assert [plan for plan in read_plans(settings, JOB) if plan.run_id == stopped] == []
-    told = notices(webhook, 2)
-    assert set(told) == {"promise_broken", "planning_stopped"}
-    assert stop.reason in told["planning_stopped"]["text"]
+    sent = notices(webhook, 2)
+    assert set(sent) == {"promise_broken", "planning_stopped"}
+    assert stop.reason in sent["planning_stopped"]["text"]
 
 
 @pytest.mark.usefixtures("command_line", "stopped")
@@ -268,9 +269,9 @@ def test_a_person_resumes_planning_on_the_page_and_that_run_plans(
     head = read_head(settings, JOB)
     assert head is not None
     assert (head.version, head.run_id) == (4, run_id)
-    told = notices(webhook, 4)
-    assert WHY in told["planning_resumed"]["text"]
-    assert told["published"]["run_id"] == run_id
+    sent = notices(webhook, 4)
+    assert WHY in sent["planning_resumed"]["text"]
+    assert sent["published"]["run_id"] == run_id
     page.goto(f"{stack.url}/ballast/?job={JOB}")
     expect(page.get_by_role("heading", name=JOB, exact=True)).to_be_visible()
     expect(page.get_by_role("heading", name="Planning is stopped since")).to_have_count(0)

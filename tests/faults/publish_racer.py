@@ -1,7 +1,7 @@
-"""A publisher in a process of its own for test_publish_race: one line of JSON in, one out.
+"""A publisher in a process of its own for test_publish_race: a line of JSON in, a line out.
 
-Each round it runs ``publish_plan`` as the program does, and stops right before the
-compare-and-set until it is told to go, so that two of them start it together.
+In each round it runs ``publish_plan`` as the program does, and waits right before the
+compare-and-set for a signal, so that two of them start it together.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from spark_jobs.publication import publisher
 
 
 def say(**message: Any) -> None:
-    """One line to the test."""
+    """Write one line for the test."""
     print(json.dumps(message), flush=True)
 
 
 def hear() -> dict[str, Any]:
-    """One line from the test; its end is the end of this process."""
+    """Read one line from the test; the end of input ends this process."""
     line = sys.stdin.readline()
     if not line:
         sys.exit(0)
@@ -30,14 +30,14 @@ def hear() -> dict[str, Any]:
 
 
 def wait_before_the_change(point: str) -> None:
-    """Stands in for ``fault_point``."""
+    """Replaces ``fault_point``."""
     if point == "publish.before_cas":
         say(at=point)
         hear()
 
 
 def race(settings: Settings, order: dict[str, Any]) -> dict[str, Any]:
-    """Publish one draft and tell how it went."""
+    """Publish one draft and return the outcome."""
     started = time.monotonic()
     try:
         head = publisher.publish_plan(settings, order["job"], order["run_id"])

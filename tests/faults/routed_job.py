@@ -1,7 +1,7 @@
-"""Lives of a routed job without Spark, for tests that kill many of them.
+"""A routed job without Spark, for tests that kill many of its processes.
 
-``JobRuntime.on_batch`` and all it does is the job's own; only Spark's shuffles are replaced by a
-loop over the nodes, and Spark's commit log by a file.
+``JobRuntime.on_batch`` is the code of a job. Only Spark's shuffles are replaced by a loop over the
+nodes, and Spark's commit log by a file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ WORDS = [f"{letter}{number}" for letter in "abcé" for number in range(15)] + ["
 
 
 def live(home: str, batches: int, fault: str) -> None:
-    """One life: so many batches from the first that is not committed, then the windows."""
+    """Run one process of the job: a number of batches from the first uncommitted one, then
+    windows."""
     os.environ[VARIABLE] = fault
     batch_runner.run_stages, batch_runner.SentRoutes = run_stages, FakeRoutes  # type: ignore[misc,assignment]
     settings = load_settings({"BALLAST_HOME": home})
@@ -40,13 +41,13 @@ def live(home: str, batches: int, fault: str) -> None:
 
 
 def committed(settings: Settings) -> int:
-    """Batches that are done for good, as Spark's commit log would say."""
+    """Number of committed batches, as Spark's commit log would have it."""
     path = settings.home / "committed"
     return int(path.read_text()) if path.exists() else 0
 
 
 class FakeRoutes:
-    """Stands for what Spark sends to executors."""
+    """Replaces the routes that Spark sends to executors."""
 
     source = None
 
@@ -57,17 +58,17 @@ class FakeRoutes:
         return lambda: self.routes
 
     def forget(self) -> None:
-        """Nothing was sent."""
+        """Do nothing, because nothing was sent."""
 
 
 class Frame:
-    """Stands for a batch's records; every batch has the same."""
+    """Replaces the records of a batch; all batches have the same records."""
 
     sparkSession = None  # noqa: N815 - Spark's name
 
 
 def run_stages(_frame: object, _key: str, work: BatchWork, _routes: object) -> list[NodeReport]:
-    """What Spark would run, one node after another."""
+    """Run the stages as Spark would, one node after another."""
     routed = work.routes().get("parse", {})
     inboxes: list[dict[Any, list[Delivery]]] = [{} for _ in work.node_ids]
     for word in WORDS:

@@ -1,4 +1,4 @@
-"""``condense`` is killed at the points that matter and run again: one snapshot, no row twice."""
+"""``condense`` is killed at several points and run again: one snapshot, no row twice."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def rows(settings: Settings, table: str) -> list[dict[str, object]]:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_killed_condense_that_is_retried_takes_one_snapshot(settings: Settings) -> None:
-    """Killed with a part of the rows written, killed with all of them, then left alone.
+    """It is killed after a part of the rows, killed after all of them, and then not killed.
 
-    The second attempt sees the same versions as the first, the third a window more.
+    The second attempt reads the same versions as the first, the third one window more.
     """
     end = write_windows(settings, POLICY, START, 6)
     bad = {**window_rows(POLICY, START, [5])["metrics.key_groups"][0], "cpu_ms": -1.0}
@@ -60,7 +60,7 @@ def test_a_killed_condense_that_is_retried_takes_one_snapshot(settings: Settings
     for table, size in DETAILS.items():
         attempts = Counter(row["snapshot_id"] for row in rows(settings, table))
         assert attempts[snapshot["snapshot_id"]] == size
-        # What a killed attempt left belongs to an id that no snapshot has.
+        # Rows of a killed attempt have an id without a snapshot.
         assert set(attempts.values()) == {size}
     assert len(rows(settings, "metrics.rejected")) == 1
     assert read_log(settings, POLICY.job) == []

@@ -28,7 +28,7 @@ ARGUMENTS = ("--job", JOB, "--run-id", "run-2")
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """Version 2 in force with windows that it does not fit, after one broken promise."""
+    """Version 2 in force with windows that break its promise, after one broken promise."""
     made = load_settings({"BALLAST_HOME": str(tmp_path), "BALLAST_POLICIES": str(tmp_path / "p")})
     made = replace(made, jars=ROOT / ".ballast" / "jars")
     ensure_tables(made)
@@ -65,5 +65,5 @@ def test_a_killed_measure_that_is_retried_stops_planning_once(
     assert retried.returncode == 0, retried.stderr[-2000:]
     (stop,) = [row for row in read_log(settings, JOB) if row.event == "planning_stopped"]
     assert "most likely reason: node node-0 is slower" in stop.reason
-    told = read_task_result(result)["notices"]
-    assert [notice["kind"] for notice in told].count("planning_stopped") == 1
+    notices = read_task_result(result)["notices"]
+    assert [notice["kind"] for notice in notices].count("planning_stopped") == 1

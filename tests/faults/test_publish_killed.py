@@ -1,4 +1,4 @@
-"""``publish`` is killed before and after the head moved and run again: one version, a whole log."""
+"""``publish`` is killed before and after the head moved and run again: one version, a full log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Two processes publish different drafts of one parent, over and over: one wins, one is told."""
+"""Two processes repeatedly publish different drafts of one parent: one wins, the other is
+refused."""
 
 from __future__ import annotations
 
@@ -36,13 +37,13 @@ from tests.support.snapshots import snapshot_rows, uneven
 ROOT = Path(__file__).resolve().parents[2]
 ROUNDS = int(os.environ.get("BALLAST_RACE_ROUNDS", "200"))
 ROUNDS_A_JOB = 20
-"""A job's first round inserts its head, the others change it: both ways are raced."""
+"""Rounds of each job: the first one inserts its head, the others change it."""
 RACERS = ("left", "right")
 
 
 @dataclass(frozen=True)
 class RaceRound:
-    """Both drafts of a round are made against the version before ``version``."""
+    """A round; both drafts are made against the version before ``version``."""
 
     job: str
     version: int
@@ -52,12 +53,12 @@ class RaceRound:
 
 
 def rounds() -> list[RaceRound]:
-    """Twenty versions of one job after the other."""
+    """Twenty consecutive versions of each job."""
     return [RaceRound(f"job_{i // ROUNDS_A_JOB}", i % ROUNDS_A_JOB + 1) for i in range(ROUNDS)]
 
 
 def write_drafts(settings: Settings, all_rounds: list[RaceRound]) -> None:
-    """The drafts of all rounds, a commit a table: made as ``solve`` makes them, but in bulk."""
+    """Write the drafts of all rounds as ``solve`` does, with one commit for each table."""
     written: dict[str, list[dict[str, Any]]] = {}
     for each in all_rounds:
         for racer in RACERS:
@@ -95,7 +96,7 @@ def draft_rows(each: RaceRound, racer: str) -> dict[str, list[dict[str, Any]]]:
 
 
 class Racer:
-    """The other end of publish_racer."""
+    """The process of publish_racer, and the connection to it."""
 
     def __init__(self, settings: Settings, name: str) -> None:
         environment = {
@@ -148,7 +149,7 @@ def racing(settings: Settings) -> Iterator[list[Racer]]:
 
 
 def run_round(racers: list[Racer], each: RaceRound) -> dict[str, dict[str, Any]]:
-    """Both stop before the change, go at once, and answer."""
+    """Run both publishers up to the change, start the change at once, and read their answers."""
     for racer in racers:
         racer.tell(job=each.job, run_id=each.run_id(racer.name))
     for racer in racers:
@@ -159,7 +160,7 @@ def run_round(racers: list[Racer], each: RaceRound) -> dict[str, dict[str, Any]]
 
 
 def check_round(settings: Settings, each: RaceRound, answers: dict[str, dict[str, Any]]) -> str:
-    """Everything a round promises; returns who won."""
+    """Check the result of a round; return the winner."""
     winners = [name for name, answer in answers.items() if answer["won"]]
     assert len(winners) == 1, (each, answers)
     winner = winners[0]

@@ -1,4 +1,4 @@
-"""Workers of an ordered region are killed: order and records are kept, or the failure is clear."""
+"""Workers of an ordered region are killed: order and records are kept, or the error is clear."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_killed_worker_costs_neither_order_nor_records(after: int) -> None:
 
 
 def test_a_worker_killed_while_the_source_waits_is_made_up_for() -> None:
-    """No further record comes that could carry the old ones along."""
+    """The source has no further record whose sending would detect the dead worker."""
     with OrderedRegion(works.uneven, 2, settings=SMALL) as region:
         results: list[bytes] = []
         all_out = threading.Event()

@@ -1,4 +1,4 @@
-"""``solve`` is killed at every point that matters and run again: one draft, a whole log."""
+"""``solve`` is killed at several points and run again: one draft, a full log."""
 
 from __future__ import annotations
 
@@ -52,6 +52,6 @@ def test_a_killed_solve_that_is_retried_leaves_one_draft(settings, fault, drafts
     assert len({row.figure for row in promises}) == len(promises)
     (load_distance,) = (row for row in promises if row.figure == "load_distance_pct")
     assert load_distance.low < load_distance.high
-    # The first attempt's content is the draft's, or rows that no draft names.
+    # The first attempt's content is that of the draft, or rows without a draft.
     left = read_rows(settings, "plans.assignments", job="probe").num_rows
     assert left % 8 == 0

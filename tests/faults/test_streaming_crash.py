@@ -1,14 +1,14 @@
-"""The flights job killed by SIGKILL at every point between reading a plan and acknowledging it.
+"""The flights job is killed by SIGKILL at each point between reading a plan and acknowledging it.
 
-One folder, one life per fault point: life k starts with version k published, repeats the batch
-that life k-1 left unfinished under the version it had decided on, takes version k up in its next
-batch and dies there. So a chain of n + 1 processes covers n fault points. The last life runs
-undisturbed and is stopped by SIGTERM; then everything must add up.
+One folder is used by one process for each fault point. Process k starts with version k published,
+repeats the batch that process k-1 left unfinished under the version of that batch, takes version k
+up in its next batch and is killed there. So a chain of n + 1 processes covers n fault points. The
+last process is stopped by SIGTERM. Then all sums must be those of the input.
 
-Every version moves half of the key groups to another node and leaves the others where they are,
-and routes single keys of all operators otherwise than the one before: versions 1, 4 and 7 bring
-routes, 2, 5 and 8 change them, 3, 6 and 9 take them away. So each point finds key groups that
-move, that lose or get keys, and that do both.
+Every version moves half of the key groups to another node and leaves the others, and changes the
+routes of single keys of all operators: versions 1, 4 and 7 add routes, 2, 5 and 8 change them, 3, 6
+and 9 remove them. So at each point there are key groups that move, key groups that lose or get
+keys, and key groups with both.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ FEW = ["--records", "2000", "--rate", "50000", "--trigger", "0.2"]  # two files
 
 @dataclass(frozen=True)
 class Death:
-    """What was left when a life ended at a fault point."""
+    """The files of the job after a process was killed at a fault point."""
 
     exit_code: int
     batch_id: int
@@ -57,7 +57,7 @@ class Death:
 
 @dataclass(frozen=True)
 class CrashedJob:
-    """All lives of the job, and what can be read afterwards."""
+    """All processes of the job, and its results."""
 
     settings: Settings
     deaths: dict[str, Death]
@@ -85,7 +85,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> CrashedJob:
 
 
 def actions(policy: JobPolicy, version: int) -> dict[str, str]:
-    """Every other version does without the last node, and the next one takes it up again."""
+    """Every other version removes the last node, and the next one adds it again."""
     last = policy.nodes[-1].id
     kept = {node.id: "keep" for node in policy.nodes}
     return kept | {last: "remove" if version % 2 else "add"}
@@ -97,7 +97,8 @@ def shifted(policy: JobPolicy, by: int):
 
 
 def routes(policy: JobPolicy, version: int) -> list[tuple[str, str, int]]:
-    """For two thirds of the versions: half of the keys of each operator, otherwise every time."""
+    """Routes of half of the keys of each operator, in two thirds of the versions, different each
+    time."""
     if version % 3 == 0:
         return []
     keys = {operator.id: TAILS for operator in policy.operators} | {"sum_by_destination": DESTS}
@@ -156,7 +157,7 @@ def run_life(settings: Settings, *arguments: str, fault: str | None = None) -> i
 
 
 def run_until_term(settings: Settings) -> tuple[int, str]:
-    """Run without an end, let some new batches pass, then ask it to stop."""
+    """Run without a limit until some new batches are done, then send SIGTERM."""
     start = newest_decision(settings)["batch_id"]
     process = subprocess.Popen(
         command("--rate", "3000", "--trigger", "0.2"),

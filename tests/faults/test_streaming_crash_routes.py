@@ -1,8 +1,8 @@
-"""A job killed at every point of taking routes up, whatever happens to them: many quick lives.
+"""A job is killed at each point of taking routes up, for every kind of change.
 
-Life k repeats the batch that life k - 1 left unfinished, takes version k up in its next batch and
-dies there at one point. Versions bring, change and remove routes, alone and while key groups
-move, so that every fault point meets each of these. The chain with Spark around it is in
+Process k repeats the batch that process k - 1 left unfinished, takes version k up in its next batch
+and is killed there at one point. Versions add, change and remove routes, alone and while key groups
+move, so that every fault point is combined with each of these. The chain with Spark is in
 ``test_streaming_crash.py``.
 """
 
@@ -31,7 +31,7 @@ Content = tuple[Callable[[str, int], str], Routes]
 
 
 def routes(number: int) -> Routes:
-    """Half of the keys, to other key groups for another number."""
+    """Routes of half of the keys, to other key groups for each number."""
     letters = sorted({word[0] for word in WORDS})
     keys = {"parse": WORDS, "count": WORDS, "total": letters}
     return [
@@ -43,11 +43,11 @@ def routes(number: int) -> Routes:
 
 
 def nodes(by: int) -> Callable[[str, int], str]:
-    """Key groups with odd numbers are on other nodes for another ``by``, the others stay."""
+    """Key groups with odd numbers are on other nodes for each ``by``; the others stay."""
     return lambda operator, group: f"node-{(group + by * (group % 2) + len(operator)) % 3}"
 
 
-# A cycle: the first content is taken up after the last one again.
+# A cycle: after the last content comes the first one again.
 CONTENTS: dict[str, Content] = {
     "routes come": (nodes(0), routes(1)),
     "routes change": (nodes(0), routes(2)),
@@ -60,7 +60,7 @@ CONTENTS: dict[str, Content] = {
 
 @dataclass(frozen=True)
 class CrashedRoutedJob:
-    """All lives of a job, by what they took up and where they died."""
+    """All processes of a job: what each took up and where it was killed."""
 
     settings: Settings
     exit_codes: dict[tuple[str, str], int | None]
@@ -71,7 +71,7 @@ class CrashedRoutedJob:
 def story(tmp_path_factory: pytest.TempPathFactory) -> CrashedRoutedJob:
     settings = load_settings({"BALLAST_HOME": str(tmp_path_factory.mktemp("crash"))})
     ensure_tables(settings)
-    # Each life is forked off a process that has imported everything and done nothing yet.
+    # Each process is forked from one that has imported everything and has not started a job.
     lives = multiprocessing.get_context("forkserver")
     lives.set_forkserver_preload(["tests.faults.routed_job"])
 
@@ -115,7 +115,7 @@ def test_after_all_kills_every_count_is_that_of_the_input(story: CrashedRoutedJo
 
 
 def states(story: CrashedRoutedJob, operator: str) -> dict[str, object]:
-    """State by key; no key is in two key groups, nor in one that is not its own."""
+    """State by key; no key is in two key groups, or in a wrong one."""
     placement = placement_in_force(story.settings, JOB)
     merged: dict[str, object] = {}
     for group, state in read_states(story.settings, JOB, operator).items():

@@ -1,7 +1,7 @@
-"""A Python worker that dies in the middle of a stage: Spark repeats the task, counts stay exact.
+"""A Python worker is killed in a stage: Spark repeats the task, and counts stay exact.
 
-The job runs in a process of its own, for its session retries tasks (``local[2,4]``) and the tests
-of this folder share none.
+The job runs in a process of its own, because its session retries tasks (``local[2,4]``), and the
+tests of this folder share no session.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ BATCHES = 3
 
 
 class DieOnce:
-    """Counts, but at one record of the second batch the worker is gone, once per flag file."""
+    """Counts records; at one record of the second batch the worker is killed, once per flag
+    file."""
 
     def __init__(self, inner, flag: Path, word: str) -> None:
         self.inner, self.flag, self.word = inner, str(flag), word
@@ -35,7 +36,7 @@ class DieOnce:
 
 
 def run_job(home: Path) -> dict[str, int]:
-    """The job, in a process whose Spark retries tasks; gives the counts it has in the end."""
+    """Run the job in a process whose Spark retries tasks; return its final counts."""
     from pyspark.sql import SparkSession
 
     from ballast.contracts.settings import load_settings

@@ -21,15 +21,15 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="session")
 def base_settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """The project's jars, and a home that is thrown away."""
+    """Settings with the project's jars and a temporary home."""
     settings = load_settings({"BALLAST_HOME": str(tmp_path_factory.mktemp("home"))})
     return replace(settings, jars=ROOT / ".ballast" / "jars")
 
 
 @pytest.fixture(scope="session")
 def spark(base_settings: Settings) -> Iterator[SparkSession]:
-    """A session like the pipeline's own; its driver starts fast and needs no network."""
-    # The JVM's options must be there before it starts, so they go where pyspark's launcher looks.
+    """A session with the pipeline's configuration; its driver starts fast and needs no network."""
+    # The JVM's options must be set before it starts, so they are set for pyspark's launcher.
     os.environ["PYSPARK_SUBMIT_ARGS"] = f'--driver-java-options "{SHORT_LIVED_JVM}" pyspark-shell'
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = build_session(base_settings, "tests")
@@ -41,7 +41,8 @@ def spark(base_settings: Settings) -> Iterator[SparkSession]:
 def make_settings(
     base_settings: Settings, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[], Settings]:
-    """Makes a warehouse with every table, and an empty folder of policies; for wider scopes."""
+    """Return a function that makes a warehouse with every table, and an empty folder of
+    policies."""
 
     def make() -> Settings:
         folder = tmp_path_factory.mktemp("warehouse")

@@ -1,1 +1,1 @@
-"""What tests of several parts share: small policies, synthetic metrics."""
+"""Code that tests of several parts share: small policies, synthetic metrics."""

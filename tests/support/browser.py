@@ -13,7 +13,8 @@ ADVICE = f"install it (Debian, Ubuntu: apt-get install {PACKAGE}), or name one w
 
 
 def ensure_chromium() -> str | None:
-    """As ``find_chromium``, but tries to install it if it is missing and this is root on Debian."""
+    """Find a Chromium as ``find_chromium`` does; install it if it is missing and this is root on
+    Debian."""
     found = find_chromium()
     if found or os.geteuid() != 0 or shutil.which("apt-get") is None:
         return found

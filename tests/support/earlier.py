@@ -1,4 +1,4 @@
-"""Tables as an earlier version of Ballast left them."""
+"""Tables as an earlier version of Ballast wrote them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ballast.store.tables import address, open_table
 
 
 def without_columns(settings: Settings, name: str, columns: Sequence[str]) -> None:
-    """Write a table anew, with its rows and without these columns."""
+    """Rewrite a table with its rows and without these columns."""
     short = open_table(settings, name).to_pyarrow_table().drop_columns(list(columns))
     shutil.rmtree(address(settings, name))
     write_deltalake(address(settings, name), short, partition_by=list(TABLES[name].partition_by))

@@ -1,7 +1,7 @@
 """Fills an Airflow database for tests of rights: ``python -m tests.support.fab_setup DAGS``.
 
-Runs inside the environment of a stack that uses the FAB auth manager; one process for all of it,
-because each command of Airflow's own takes ten seconds to start.
+It runs inside the environment of a stack that uses the FAB auth manager. One process does all of
+it, because each command of Airflow takes ten seconds to start.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 JOBS = ("clicks", "orders")
 DAGS = ("reoptimize", "review", "rollback")
 PASSWORD = "only for this test"
-# Each user has the role of the same name, but for these.
+# Each user has the role of the same name, except these.
 ROLES = {"vera": "Viewer", "clara": "clicks_editor", "otto": "orders_editor"}
 
 DAG_FILE = """
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def _add_editor(manager: Any, job: str) -> None:
-    """A role that may edit the DAGs of one job and none else."""
+    """Add a role that may edit the DAGs of one job only."""
     role = manager.add_role(f"{job}_editor")
     wanted = [("can_read", "Website"), ("can_read", "HITL Detail"), ("can_edit", "HITL Detail")]
     for kind in DAGS:

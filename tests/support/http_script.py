@@ -1,4 +1,4 @@
-"""A real HTTP server on the loopback interface that answers from a script and keeps what it saw."""
+"""A real HTTP server on the loopback interface with scripted responses; it records requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 
 
 class Script(ThreadingHTTPServer):
-    """Answers each "METHOD path" with the next of its (status, body) pairs; the last one stays."""
+    """Responses for each "METHOD path", in order, as (status, body) pairs; the last one is
+    repeated."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -26,7 +27,7 @@ class Script(ThreadingHTTPServer):
 
     @property
     def requests(self) -> list[str]:
-        """What was asked for, in order."""
+        """The requests that were received, in order."""
         return [request for request, _, _ in self.seen]
 
     def answer(self, request: str) -> tuple[int, Any]:
@@ -59,7 +60,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving() -> Iterator[Script]:
-    """A script that is served while the block runs."""
+    """Serve a script while the block runs."""
     server = Script()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

@@ -1,4 +1,4 @@
-"""A job whose keys talk one to one, and the rows that say so."""
+"""A job with pairs of keys that exchange records, and its rows of key statistics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GROUPS, KEYS = 4, 24
 
 
 def keyed_policy(**fields: Any) -> JobPolicy:
-    """Two operators with keys of their own, whose edge may be routed by key."""
+    """A policy of two operators with state by key, whose edge may be routed by key."""
     given = {
         "operators": {"parse": GROUPS, "count": GROUPS},
         "partition_keys": {"parse": "plane", "count": "place"},
@@ -26,13 +26,13 @@ def keyed_policy(**fields: Any) -> JobPolicy:
 
 
 def pairs() -> Iterator[tuple[str, str]]:
-    """Key i of the one operator talks to key i of the other alone."""
+    """Key i of one operator sends to key i of the other operator only."""
     for number in range(KEYS):
         yield f"plane {number}", f"place {number}"
 
 
 def key_pair_rows(rate: float = 10.0) -> list[Row]:
-    """Rates of pairs and keys without ids, as of snapshots.key_pairs."""
+    """Rates of pairs and keys, as rows of snapshots.key_pairs without ids."""
     rows = []
     for plane, place in pairs():
         rows += [
@@ -63,7 +63,7 @@ def _row(
 
 
 def group_rates(rate: float = 10.0) -> dict[tuple[str, int], float]:
-    """What each key group processes a second."""
+    """Records per second of each key group."""
     rates = {(name, group): 0.0 for name in ("parse", "count") for group in range(GROUPS)}
     for plane, place in pairs():
         rates["parse", hashed_key_group(plane, GROUPS)] += rate
@@ -72,7 +72,7 @@ def group_rates(rate: float = 10.0) -> dict[tuple[str, int], float]:
 
 
 def flows(rate: float = 10.0) -> dict[tuple[int, int], float]:
-    """What key groups of parse send to those of count."""
+    """Records per second from key groups of parse to those of count."""
     found: dict[tuple[int, int], float] = {}
     for plane, place in pairs():
         ends = hashed_key_group(plane, GROUPS), hashed_key_group(place, GROUPS)

@@ -1,7 +1,7 @@
 """Time limits of tests.
 
-A limit ends a test that would wait for ever. It does not judge how fast the machine is: it is
-several times what a step usually takes, and grows with the slowness of the machine.
+A limit ends a test that would otherwise wait for ever. It is no requirement on the speed of the
+machine: it is several times what a step usually takes, and grows with the slowness of the machine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A job for a real pipeline to look at: a version in force, and windows that it does not fit.
+"""A job for a real pipeline: a version in force, and windows whose load differs from its plan.
 
-Rows of metrics and acknowledgements are all that a streaming job writes; the rest is the
-pipeline's own work.
+These are the rows of metrics and acknowledgements that a streaming job writes; the pipeline writes
+all other rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HEAVY_MS, LIGHT_MS = 18_000.0, 6_000.0
 
 
 def first_version(settings: Settings, policy: JobPolicy, run_id: str = "manual__first") -> Head:
-    """A version in force, of the time before a person had to see plans."""
+    """Put a version in force, under a policy without review."""
     ensure_tables(settings)
     automatic = policy.model_copy(update={"review": ReviewPolicy()})
     at = datetime.now(UTC) - timedelta(hours=1)
@@ -37,13 +37,13 @@ def first_version(settings: Settings, policy: JobPolicy, run_id: str = "manual__
 
 
 def placement_of(settings: Settings, head: Head) -> dict[tuple[str, int], str]:
-    """Where the version has the key groups."""
+    """The placement of the version."""
     rows = read_assignment(settings, head.job, head.plan_id)
     return {(row.operator_id, row.key_group): row.node_id for row in rows}
 
 
 def take_up(settings: Settings, head: Head, *, batch: int = 0, at: datetime | None = None) -> None:
-    """The job's word that it has applied the version."""
+    """Write the job's acknowledgement that it applied the version."""
     figures = {"batch_id": batch, "moved_key_groups": 4, "bytes_moved": 4000, "pause_ms": 40.0}
     append(settings, "plans.acks", [
         {"job": head.job, "version": head.version, "plan_id": head.plan_id, "status": status,
@@ -53,9 +53,9 @@ def take_up(settings: Settings, head: Head, *, batch: int = 0, at: datetime | No
 
 
 def windows_that_do_not_fit(settings: Settings, policy: JobPolicy, head: Head) -> datetime:
-    """Windows up to now under the version, in which the first node has most of the work."""
+    """Write windows up to now under the version; the first node has most of the load."""
     placed = placement_of(settings, head)
-    # Windows are those of the clock: one that begins anywhere else is a bad row.
+    # Windows begin at multiples of their length; a window with another begin is a bad row.
     end = datetime.now(UTC).timestamp() // policy.window_s * policy.window_s
     start = datetime.fromtimestamp(end - policy.window_s * WINDOWS, UTC)
     take_up(settings, head, at=start)

@@ -2,9 +2,9 @@
 
     end = write_windows(settings, policy, START, 6, loads=lambda op, group, window: 100.0)
 
-writes six complete windows and returns the end of the last, a good ``as_of``. What is to be bad
-or missing is said by ``silent`` (a node's windows without any row of it or its key groups) and
-``change`` (called with every row; returns the rows to write in its place).
+writes six complete windows and returns the end of the last, a good ``as_of``. ``silent`` leaves out
+the rows of a node and its key groups in a window. ``change`` is called with every row and returns
+the rows to write in its place.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Change = Callable[[str, Row], Row | list[Row] | None]
 
 START = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 TABLES_IN_ORDER = ("metrics.traffic", "metrics.key_groups", "metrics.nodes")
-"""The order a streaming job commits a window in: the heartbeat of the nodes comes last."""
+"""The order in which a streaming job commits a window: the heartbeats of the nodes come last."""
 
 
 def write_windows(
@@ -67,8 +67,8 @@ def window_rows(
 ) -> dict[str, list[Row]]:
     """The rows by table; ``loads`` is the CPU milliseconds of a key group in a window.
 
-    ``in_use`` are the nodes that speak (all that are not spare); with a ``backlog`` the sources do
-    as well, each with 100 records a window.
+    ``in_use`` are the nodes that report (by default all that are not spare). With a ``backlog`` the
+    sources report as well, each with 100 records a window.
     """
     used = nodes_in_use(policy) if in_use is None else in_use
     placement = {**round_robin(policy), **(nodes or {})}
@@ -97,7 +97,7 @@ def window_rows(
 
 
 def round_robin(policy: JobPolicy) -> dict[tuple[str, int], str]:
-    """A placement of every key group: the i-th of an operator on the i-th node, and around."""
+    """Place every key group: the i-th of an operator on the i-th node, modulo the nodes."""
     nodes = list(nodes_in_use(policy))
     return {
         (operator.id, group): nodes[group % len(nodes)]
@@ -172,7 +172,7 @@ def _source_rows(policy: JobPolicy, window: Row, backlog: int) -> list[Row]:
 
 
 def _traffic_rows(policy: JobPolicy, window: Row, groups: Placement) -> list[Row]:
-    """Each key group sends to the one of its number along every edge."""
+    """Each key group sends to the key group of the same number along every edge."""
     return [
         {
             **window,

@@ -18,7 +18,8 @@ MEASURED = {"inside": 5.0, "below": 2.0, "above": 9.0, None: 9.0}
 
 
 def outcome(version: int, side: str | None, minute: int = 0, **values: object) -> Outcome:
-    """The load distance of a version, measured some minutes after the hour of that number."""
+    """The load distance of a version, measured some minutes after the hour with the version's
+    number."""
     interval = {"low": None, "high": None} if side is None else {"low": 4.0, "high": 6.0}
     row = row_of(
         Outcome.table, job=JOB, version=version, plan_id=f"plan-{version}",
@@ -35,7 +36,7 @@ def first_outcomes(*sides: str | None) -> list[Outcome]:
 
 
 def planning_event(event: str, version: int | None, at: datetime = FIRST) -> LogEntry:
-    """An event of the log of planning."""
+    """A row of the log about planning."""
     return LogEntry(
         job=JOB, at=at, event=event, version=version, run_id="run", actor="ada", reason="because"
     )

@@ -35,7 +35,7 @@ def submit(
 
 
 def job_environment(settings: Settings, fault: str | None = None) -> dict[str, str]:
-    """What a program, or a streaming job beside it, has to know of the settings."""
+    """The environment with the settings, for a program or a streaming job beside it."""
     return {
         **os.environ,
         "PYTHONPATH": str(ROOT),

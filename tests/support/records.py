@@ -1,4 +1,4 @@
-"""Records of any table, with only what a test is about spelt out."""
+"""Records of any table, with defaults for all fields that a test does not set."""
 
 from __future__ import annotations
 

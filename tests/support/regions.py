@@ -1,4 +1,4 @@
-"""Rows of an ordered region's connections, as its writer would have written them."""
+"""Rows of an ordered region's connections, as its writer would write them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ def connection_rows(
     dead: tuple[str, ...] = (),
     version: int = 0,
 ) -> list[Row]:
-    """Rows of ``metrics.connections``: each worker busy all the time, at its rate a second.
+    """Rows of ``metrics.connections``: each worker is busy all the time, at its rate per second.
 
-    A worker without a rate has no row; ``blocked`` are shares of the time; the dead died before.
+    A worker without a rate has no row; ``blocked`` are shares of the time; dead workers died
+    before.
     """
     region = policy.region(region_id)
     assert region is not None
@@ -58,5 +59,5 @@ def connection_rows(
 
 
 def connection_windows(rows: list[Row]) -> list[ConnectionWindow]:
-    """The rows as records that belong to no snapshot."""
+    """The rows as records without a snapshot."""
     return [ConnectionWindow.from_row({**row, "snapshot_id": ""}) for row in rows]

@@ -1,4 +1,4 @@
-"""Drafts that wait for a person, and what came of their reviews on a running Airflow."""
+"""Drafts that wait for a person, and the results of their reviews on a running Airflow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RUN = "manual__draft"
 
 
 def person_policy(job: str, timeout_s: float = 3600) -> JobPolicy:
-    """A policy by which every plan is seen by a person."""
+    """A policy by which a person has to approve every plan."""
     return small_policy(job, nodes=3, review={"mode": "person", "timeout_s": timeout_s})
 
 
@@ -34,13 +34,13 @@ def write_policies(folder: Path, policies: list[JobPolicy]) -> None:
 
 
 def drafted(settings: Settings, policy: JobPolicy, head: Head) -> Draft:
-    """A draft as a run of reoptimize leaves it, made against the version in force."""
+    """A draft of a run of reoptimize, made against the version in force."""
     placed = uneven(policy, extra=1)
     return write_draft(settings, policy, RUN, placement=placed, head=head, at=datetime.now(UTC))
 
 
 def ask(client: AirflowClient, draft: Draft) -> str:
-    """Start the review of a draft, as the task ``ask`` does."""
+    """Start the review of a draft, as task ``ask`` does."""
     dag_id = f"review__{draft.job}"
     client.wait_for_dag(dag_id, limit_s(60))
     conf = {
@@ -81,14 +81,14 @@ def answer(client: AirflowClient, job: str, run_id: str, option: str) -> Row:
 
 
 def change_by_hand(settings: Settings, draft: Draft) -> None:
-    """Add a row to the content of a draft, past everything that is to keep it as it is."""
+    """Add a row to the content of a draft, without the checks that protect it."""
     rows = read_assignment(settings, draft.job, draft.plan_id)
     extra = replace(rows[0], key_group=rows[0].key_group + 99)
     append(settings, "plans.assignments", [extra.to_row()])
 
 
 def overtake(settings: Settings, head: Head) -> Head:
-    """Another run's plan, in force after the head by a policy that asks nobody."""
+    """Put another run's plan in force, under a policy without review."""
     policy = small_policy(head.job, nodes=3)
     write_draft(settings, policy, "manual__other", placement=uneven(policy, extra=2), head=head,
                 at=datetime.now(UTC), seconds=0.2)  # fmt: skip
@@ -99,6 +99,6 @@ def overtake(settings: Settings, head: Head) -> Head:
 
 
 def said(settings: Settings, job: str, event: str) -> list[tuple[str, str]]:
-    """Who caused an event of the log, and why."""
+    """The actor and the reason of an event of the log."""
     log = read_log(settings, job)
     return [(row.actor, row.reason) for row in log if row.event == event]

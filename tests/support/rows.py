@@ -1,4 +1,4 @@
-"""Rows of any table, with only what a test is about spelt out."""
+"""Rows of any table, with defaults for all columns that a test does not set."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ def row_of(table: str, **values: Any) -> dict[str, Any]:
     columns = TABLES[table].columns
     row = {c.name: (c.allowed[0] if c.allowed else defaults.get(c.type)) for c in columns}
     if table == "plans.acks":
-        # The word of the job's operators, not of a region.
+        # An acknowledgement of the job's operators, not of a region.
         row["region_id"] = None
     return row | values

@@ -16,7 +16,7 @@ JOIN, OTHERS = 8, 52
 
 
 def hidden_skew(rack: Sequence[str] = (), join_on: Sequence[int] = (0,)) -> Problem:
-    """Six nodes with ten key groups each. All eight of operator ``join`` are on ``join_on``."""
+    """Six nodes with ten key groups each; all eight of operator ``join`` are on ``join_on``."""
     join = [join_on[i % len(join_on)] for i in range(JOIN)]
     room = 10 - np.bincount(join, minlength=NODES)
     others = np.repeat(np.arange(NODES), room).tolist()

@@ -1,4 +1,4 @@
-"""Snapshots as ``condense`` writes them, for tests of what comes after it.
+"""Snapshots as ``condense`` writes them, for tests of later stages.
 
 snapshot = write_snapshot(settings, policy, "run-1", placement={...}, loads={...})
 """
@@ -51,12 +51,12 @@ def snapshot_rows(
     at: datetime = END,
     **own: Any,
 ) -> dict[str, list[Row]]:
-    """The rows by table; ``loads`` are cores (0.1 where not named), ``states`` those of nodes.
+    """The rows by table; ``loads`` are cores (0.1 by default), ``states`` those of nodes.
 
-    Nodes are those with a state, and those that the policy does not spare. With ``steps`` there
-    are load series of so many steps of a minute, and sources with this ``backlog``; ``own`` are
-    columns of the snapshot's own row. With ``noise_pct`` every load varies by so many percent of
-    itself from window to window; without it the snapshot is one of an earlier version.
+    Nodes are those with a state, and those of the policy that are not spare. With ``steps`` there
+    are load series of this number of steps of a minute, and sources with this ``backlog``; ``own``
+    are columns of the snapshot's own row. With ``noise_pct`` every load varies by this percentage
+    of itself from window to window; without it the snapshot is one of an earlier version.
     """
     used = states if policy.scaling and states else {**nodes_in_use(policy), **(states or {})}
     placed = {**round_robin(policy), **(placement or {})}
@@ -96,7 +96,7 @@ def snapshot_rows(
 
 
 def uneven(policy: JobPolicy, extra: int = 2) -> dict[Group, str]:
-    """A placement that has ``extra`` key groups of every operator too many on the first node."""
+    """A placement with ``extra`` more key groups of every operator on the first node."""
     placed = round_robin(policy)
     first = policy.nodes[0].id
     for operator in policy.operators:
@@ -168,7 +168,7 @@ def _noise_columns(policy: JobPolicy, cpu: float, noise_pct: float | None) -> Ro
 
 
 def noise_row(ids: Row, resource: str, windows: int, **columns: Any) -> Row:
-    """A row of snapshots.noise: key groups vary on their own, and windows too."""
+    """A row of snapshots.noise: noise of key groups, and a common factor of windows."""
     return {
         **ids,
         "resource": resource,

@@ -1,4 +1,5 @@
-"""One streaming job of the diamond with its input, run in lives."""
+"""One streaming job with four operators and its input, run in several processes one after
+another."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ WORDS = [f"{letter}{number}" for letter in "abcdé" for number in range(30)]
 
 
 class Bench:
-    """One job with its input, run in lives."""
+    """One job with its input, run several times."""
 
     def __init__(
         self,

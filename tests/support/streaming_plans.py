@@ -24,9 +24,10 @@ def publish(
     weights: Sequence[Weighted] = (),
     hash_of_weights: Sequence[Weighted] | None = None,
 ) -> str:
-    """Detail rows first, then the head; ``nodes`` says what becomes of them.
+    """Write the content of a plan and then the head; ``nodes`` are the actions on nodes.
 
-    ``hash_of_weights``: what the head promises, where that is not what the rows say.
+    ``hash_of_weights``: the weights that the hash in the head is computed from, if not those of the
+    rows.
     """
     content = [
         (operator.id, group, node_of(operator.id, group))
@@ -83,10 +84,10 @@ def weight_row(job: str, plan_id: str, region: str, worker: str, units: int) -> 
 def _scaling_row(
     job: str, plan_id: str, subject: str, name: str, action: str, wanted: int | None
 ) -> dict[str, Any]:
-    told = dict.fromkeys(("reason", "binding", "would_change"), "test")
+    texts = dict.fromkeys(("reason", "binding", "would_change"), "test")
     at = dict.fromkeys(("period_end_at", "decided_at"), datetime.now(UTC))
     row = {"subject": subject, "subject_id": name, "action": action, "wanted": wanted}
-    return {"job": job, "plan_id": plan_id, **row, **told, **at}
+    return {"job": job, "plan_id": plan_id, **row, **texts, **at}
 
 
 def _set_head(settings: Settings, job: str, version: int, plan_id: str, content: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 # Modules of the model that hold types and no computed figure: the verifier may import them.
 TYPES_OF_THE_MODEL = {
-    "amortisation", "budget", "key_statistics", "noise", "objective", "parameter_checks",
+    "amortisation", "budget", "key_statistics", "method", "noise", "objective", "parameter_checks",
     "problem", "rules", "stop", "traffic_costs",
 }  # fmt: skip
 

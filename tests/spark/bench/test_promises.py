@@ -1,4 +1,4 @@
-"""The benchmark's rounds promise and measure what the real programs do with the same windows."""
+"""The rounds of the benchmark promise and measure what the programs do with the same windows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.policies import small_policy
 
 JOB, OPERATOR, SEED = "promises", "kg", 3
 LARGEST_LOAD = 0.5
-"""Cores: a key group cannot use more CPU time than its window has."""
+"""Largest load in cores: a key group cannot use more CPU time than its window has."""
 MOVES = 30
 
 
@@ -65,7 +65,7 @@ class OneRound:
 
 
 class RealRound:
-    """The same round through condense, solve, publish, the job's answer, and measure."""
+    """The same round through condense, solve, publish, the job's acknowledgement, and measure."""
 
     def __init__(self, settings: Settings, spark: SparkSession, source: OneRound) -> None:
         self.settings, self.spark, self.source = settings, spark, source
@@ -107,7 +107,7 @@ class RealRound:
         return outcomes["load_distance_pct"].measured
 
     def _write(self, loads: FloatArray, version: int, node_of: list[int]) -> Any:
-        """Write a period of windows; the end of the last one."""
+        """Write a period of windows; return the end of the last one."""
         first = version * WINDOWS
 
         def numbered(table: str, row: dict[str, Any]) -> dict[str, Any]:

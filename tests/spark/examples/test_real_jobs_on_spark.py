@@ -1,4 +1,4 @@
-"""The real jobs on Spark: sums equal to the input's over moves and repeated batches."""
+"""The real jobs on Spark: sums are equal to the input's after moves and repeated batches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def lines():
 
 
 def shifted(placement, by):
-    """Every operator's key groups, each some nodes further on than the operator before."""
+    """A placement of every operator's key groups, shifted by some nodes for each operator."""
     return Placement(
         placement.version + 1,
         "",
@@ -61,7 +61,7 @@ def test_sums_are_the_inputs_over_moves_and_a_repeated_batch(spark, tmp_path, li
     moved = cluster.move_to(shifted(cluster.placement, 1))
     assert moved.key_groups > 0
     cluster.run_round([1])
-    # The batch is broken off after its work and comes again, as after a crash.
+    # The batch fails after its work and is repeated, as after a crash.
     cluster.next_batch -= 1
     cluster.state.discard_from(cluster.next_batch)
     cluster.run_round([1])
@@ -95,7 +95,7 @@ def test_the_source_key_in_sql_is_the_one_in_python(spark, lines):
 
 
 def test_a_watch_has_nothing_of_an_earlier_one_of_its_name(spark):
-    """Each method's lane of each job numbers its batches from the beginning."""
+    """Each method's lane of each job numbers its batches from 0."""
 
     def stages_of():
         watch = Watch(spark, "ours-1")

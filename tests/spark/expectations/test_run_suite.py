@@ -1,4 +1,4 @@
-"""The runner on real frames: what passes, what fails, and how the report says it."""
+"""The runner on real frames: valid frames, invalid frames, and the text of the report."""
 
 from __future__ import annotations
 

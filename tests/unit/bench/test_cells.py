@@ -1,4 +1,4 @@
-"""The instances of the comparison are what their descriptions say, and depend on the seed alone."""
+"""The instances of the comparison match their descriptions, and depend on the seed only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rounds, what is obtainable, verdicts, tables, and what is said of the print."""
+"""Rounds, the obtainable collocation, verdicts, tables, and the claims of the paper."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_method_is_stuck_after_many_rounds_without_a_higher_collocation() -> N
 
 
 def test_a_history_goes_on_for_a_while_once_all_is_together() -> None:
-    """Its last rounds are what a method holds, and not how it got there."""
+    """The last rounds show what a method keeps, not how it got there."""
     met = climb(50, *[100] * HELD)
     assert not is_held(met)
     assert is_held([*met, *climb(100)])

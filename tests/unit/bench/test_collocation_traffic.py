@@ -1,4 +1,4 @@
-"""Who sends to whom in the scenario: patterns, shares of the traffic, seeds and drift."""
+"""Senders and receivers of the scenario: patterns, shares of the traffic, seeds and drift."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams as periods, what moving costs, and the verdicts on routing by key."""
+"""Streams as periods, the cost of moves, and the verdicts on routing by key."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_what_moves_is_counted_by_the_records_that_its_keys_have_seen(stream: St
 
 def test_every_method_but_the_hash_begins_with_the_same_plan() -> None:
     rng = np.random.default_rng(3)
-    # So many records that a week by itself says what a key weighs: balance is kept in each.
+    # Enough records that one week alone gives the weight of a key: each keeps the balance.
     keys, weeks, records = 24, 8, 3_000
     left = rng.integers(0, keys, records * weeks)
     right = np.where(rng.random(len(left)) < 0.8, left, rng.integers(0, keys, len(left)))

@@ -1,4 +1,4 @@
-"""bench/scaling: costs as print implies them, methods that keep their books, verdicts."""
+"""bench/scaling: the costs that the paper implies, consistent figures of methods, verdicts."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_a_drain_that_takes_too_long_or_moves_too_much_is_seen() -> None:
 
 
 def flux(problem: Problem, budget: Budget) -> Allocation:
-    """Milliseconds instead of seconds; the benchmark has the search."""
+    """Replaces the search, because it takes milliseconds instead of seconds."""
     return Allocation(solve(problem, budget, Stop(steps=50), method="flux"))
 
 

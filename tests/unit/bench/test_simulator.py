@@ -1,4 +1,5 @@
-"""The simulator keeps its books: loads, moves, drains, merges, and rows of the tables."""
+"""The figures of the simulator are consistent: loads, moves, drains, merges, and rows of the
+tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Medians, tolerances and verdicts of the comparison, and how an answer is judged."""
+"""Medians, tolerances and verdicts of the comparison, and the judgement of an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Service by timer, settings, and what is read off a run of the weights' benchmark."""
+"""Service by timer, settings, and the figures of a run of the weights' benchmark."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_static_best_is_done_no_later_than_either_phases_weights() -> None:
 
 
 def run_of(method: str, seconds: float, rate: int = 200) -> RegionRun:
-    """An even course, with the load lifted after a second."""
+    """A run with an even rate, with the load lifted after a second."""
     rounds = [
         RegionRound(t + 1.0, [500, 500], [rate // 2] * 2, [rate // 2] * 2, [0.0, 0.0], [])
         for t in range(int(seconds))

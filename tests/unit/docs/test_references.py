@@ -1,4 +1,4 @@
-"""What the documents name exists: papers, decision records, files, modules and pages."""
+"""Everything that the documents name exists: papers, decision records, files, modules and pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How Airflow is configured, without starting it."""
+"""The configuration of Airflow, without starting it."""
 
 from __future__ import annotations
 

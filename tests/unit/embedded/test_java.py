@@ -1,4 +1,4 @@
-"""Which Java is found, and what is said about one that Spark cannot use."""
+"""The choice of Java, and the message about one that Spark cannot use."""
 
 from __future__ import annotations
 

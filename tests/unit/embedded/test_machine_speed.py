@@ -1,4 +1,4 @@
-"""Limits grow with the slowness that was seen, and a wait ends only without progress."""
+"""Limits grow with the measured slowness, and a wait ends only without progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Children are known by more than their pid, and are stopped whole."""
+"""Children are identified by more than their pid, and are stopped with all their processes."""
 
 from __future__ import annotations
 

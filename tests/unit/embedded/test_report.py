@@ -91,7 +91,7 @@ TRAFFIC = Traffic(
 
 
 def test_a_joint_plan_is_judged_by_the_bytes_it_saved() -> None:
-    """Half the load distance by hash is no aim of its own, nor within its bound a failure."""
+    """A load distance above half of that by hash, or anywhere within its bound, is no failure."""
     joint = replace(
         GOOD, measured_pct=25.0, promised=replace(PROMISE, high=30.0, highest=40.0), traffic=TRAFFIC
     )

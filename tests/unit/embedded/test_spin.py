@@ -1,4 +1,4 @@
-"""Processes that spin are there within the block, and gone after it, also where it fails."""
+"""Spinning processes run within the block, and none is left after it, also after an error."""
 
 from __future__ import annotations
 

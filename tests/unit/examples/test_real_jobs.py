@@ -177,7 +177,7 @@ def test_no_results_are_an_error_that_says_so(tmp_path):
 
 
 def run_batch(work, lines):
-    """A batch as the library runs it, stage by stage, with Spark's part done here."""
+    """Run a batch as the library does, stage by stage, with Spark's part replaced."""
     inboxes = {}
     for text in lines:
         fields = text.split(",")

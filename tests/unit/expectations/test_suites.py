@@ -1,4 +1,4 @@
-"""Suites hold a bound with both ends, a not-null and a key for everything the tables define."""
+"""Suites have limits with both ends, not-null and key expectations for all that tables define."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_policy_limits_windows_and_key_groups() -> None:
 
 
 def test_a_limit_is_both_expected_and_a_reason() -> None:
-    """What the gate refuses the predicate must find, or bad rows could never be split off."""
+    """The predicate must find what the gate refuses, or bad rows could never be split off."""
     policy = small_policy()
     for name in METRICS:
         checked = checked_table(TABLES[name], policy, NOW)
@@ -97,7 +97,7 @@ def test_reasons_are_words() -> None:
 
 
 def test_suites_and_reasons_need_no_great_expectations() -> None:
-    """Importing it takes seconds; only the runner may."""
+    """Importing it takes seconds; only the runner may do that."""
     import subprocess
     import sys
 

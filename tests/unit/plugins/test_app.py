@@ -1,4 +1,4 @@
-"""The page's app on real tables, with rights that a test chooses."""
+"""The page's app on real tables, with rights that a test sets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ JOB = "clicks"
 
 
 class Chosen:
-    """Lets in whoever names themselves, and shows them the jobs they name."""
+    """Accepts requests that name a user, and allows the jobs that the request names."""
 
     def login(self, request: Request) -> None:
         if "x-user" not in request.headers:
@@ -224,7 +224,8 @@ def test_scripts_put_data_into_the_page_as_text_alone() -> None:
 
 
 def test_the_page_lists_questions_in_the_states_that_the_command_answers() -> None:
-    """One that is seen before its task waits must not be answered: that failed the run."""
+    """A question that is visible before its task waits must not be answered: that failed the
+    run."""
     said = re.search(r"const WAITING = (\[.*\]);", (WEB / "api.js").read_text())
     assert said is not None
     assert set(json.loads(said[1])) == WAITING

@@ -1,4 +1,4 @@
-"""Which writes may come with the login cookie."""
+"""Writes that are allowed with the login cookie."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ ALLOWED = origins(["https://airflow.example/base", "", "https://tools.example"])
         # Behind a proxy that changes the host, and from a tool that Airflow's settings name.
         ("POST", {"origin": "https://airflow.example"}, False),
         ("POST", {"sec-fetch-site": "cross-site", "origin": "https://tools.example"}, False),
-        # Programs send no origin; their tokens are not a browser's to send.
+        # Programs send no origin; a browser does not add their tokens by itself.
         ("POST", {}, False),
         ("POST", {"authorization": "Bearer x", "origin": "https://evil.example"}, False),
         ("POST", {"authorization": "Basic eDp5", "origin": "https://evil.example"}, True),
-        # Reading is guarded by the browser itself.
+        # The browser itself protects reading.
         ("GET", {"sec-fetch-site": "cross-site", "origin": "https://evil.example"}, False),
     ],
 )

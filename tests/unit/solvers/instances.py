@@ -21,7 +21,7 @@ def make(
     capacity: Any = None,
     **rest: Any,
 ) -> Problem:
-    """A problem from bare numbers; ``load`` is [G] or [G, R]."""
+    """A problem from plain numbers; ``load`` is [G] or [G, R]."""
     loads = np.array(load, dtype=float)
     loads = loads.reshape(len(loads), -1) if loads.size else np.zeros((0, 1))
     count = nodes or (len(states) if states is not None else int(np.max(current)) + 1)
@@ -105,7 +105,7 @@ def plain_distance(problem: Problem, plan: Any) -> float:
 
 
 def breaks_a_cap(problem: Problem, plan: Any) -> bool:
-    """A node that stays carries more of a capped resource than it can and than it did."""
+    """Whether a node that stays has more of a capped resource than its capacity and than before."""
 
     def carried(places: Any, i: int, r: int) -> float:
         return sum(float(problem.load[k, r]) for k, n in enumerate(places) if n == i)
@@ -154,7 +154,7 @@ def problems(draw: Any, max_nodes: int = 3, max_groups: int = 6, max_resources: 
     if draw(st.booleans()):
         kinds = st.sampled_from([0.25, 1.0, 3.0])
         weight = np.array(draw(st.lists(kinds, min_size=resources, max_size=resources)))
-    # Caps that bind: room for about what a node carries, sometimes less, sometimes much more.
+    # Caps near the load of a node: sometimes below it, sometimes far above.
     room = np.where(balanced, 1.0, draw(st.sampled_from([5.0, 12.0, 20.0, 40.0])))
     return Problem(
         node_ids=tuple(f"n{i}" for i in range(nodes)),

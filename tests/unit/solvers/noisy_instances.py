@@ -15,7 +15,7 @@ from tests.unit.solvers.instances import make, problems
 
 
 def with_noise(problem: Problem, relative: Any = 0.05, **rest: Any) -> Problem:
-    """The problem with a noise of each load that is a share of it: one share, or [G, R]."""
+    """The problem with noise of each load as a share of it: one share, or [G, R]."""
     sd = problem.load * np.asarray(relative, dtype=float)
     rest = {"mean_error": sd, "period_sd": sd, "windows": 12, **rest}
     rest.setdefault("node_variance_ratio", np.ones(problem.n_resources))
@@ -23,7 +23,7 @@ def with_noise(problem: Problem, relative: Any = 0.05, **rest: Any) -> Problem:
 
 
 def cluster(nodes: int, groups: int, seed: int = 0, relative: float = 0.05) -> Problem:
-    """Lognormal loads, placed at random, of which a few vary much more than the others."""
+    """Lognormal loads, placed at random; a few vary much more than the others."""
     rng = np.random.default_rng(seed)
     problem = make(
         rng.lognormal(0.0, 0.5, groups),
@@ -43,7 +43,7 @@ def expected(problem: Problem, assignment: Any = None) -> float:
 
 @st.composite
 def noisy_problems(draw: Any, max_nodes: int = 3, max_groups: int = 6) -> Problem:
-    """Tiny problems of every kind with every kind of noise: none, calm, wild, and mixed."""
+    """Small problems of every kind with every kind of noise: none, small, large, and mixed."""
     problem = draw(problems(max_nodes, max_groups))
     kinds = st.sampled_from([0.0, 0.02, 0.2, 3.0])
     shape = problem.load.shape

@@ -1,4 +1,4 @@
-"""Every method, on every kind of tiny problem: rules kept, promises true, bounds proven."""
+"""Every method, on every kind of small problem: rules kept, promises true, bounds proven."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_every_result_passes_the_verifier(method: str, problem: Problem, budget:
 @given(problem=problems(max_nodes=5, max_groups=14), budget=budgets)
 @settings(QUICK, max_examples=40)
 def test_no_rule_is_broken_in_plain_words(method: str, problem: Problem, budget: Budget) -> None:
-    """The rules once more, without the verifier: a rule that it forgets must not go unseen."""
+    """The rules again, without the verifier, so that a rule missing there is detected."""
     result = solve(problem, budget, Stop(steps=50), method=method)
     if not result.is_solved:
         return
@@ -90,7 +90,7 @@ def test_no_rule_is_broken_in_plain_words(method: str, problem: Problem, budget:
 def test_plans_from_noisy_loads_keep_every_rule(
     method: str, problem: Problem, budget: Budget
 ) -> None:
-    """With the fewest moves as with the least load distance, and draining no slower."""
+    """With the fewest moves as with the least load distance, and drains are not slower."""
     measured = {"precision": "measured"} if method == "auto" else {}
     few = solve(problem, budget, Stop(steps=20), method=method, params=measured)
     best = "auto" if method == "auto" else "search"
@@ -147,7 +147,7 @@ def test_flux_is_never_worse_than_unchanged(problem: Problem, budget: Budget) ->
 
 
 def in_another_unit(problem: Problem, scale: float) -> Problem:
-    """The same problem with loads in another unit; what is a cap has its limit in it as well."""
+    """The same problem with loads in another unit, the limits of caps included."""
     capacity = problem.capacity * np.where(problem.balanced_mask, 1.0, scale)
     return dataclasses.replace(problem, load=problem.load * scale, capacity=capacity)
 
@@ -173,7 +173,7 @@ def test_a_unit_that_is_a_power_of_two_changes_no_plan(
         solve(given_problem, budget, Stop(steps=20), seed=1, method=method)
         for given_problem in (problem, in_another_unit(problem, 2.0**20))
     )
-    # The plan, not the bound: loads that are small whole numbers may be bounded more sharply.
+    # The plan, not the bound: loads that are small whole numbers may have a higher bound.
     assert np.array_equal(one.assignment, other.assignment)
 
 

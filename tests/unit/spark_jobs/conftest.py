@@ -13,7 +13,7 @@ from ballast.store.table_schema import ensure_tables
 
 @pytest.fixture(scope="session")
 def empty_warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every table without a row, to be copied: making them takes longer than most tests."""
+    """All tables without rows, which tests copy: making them takes longer than most tests."""
     settings = load_settings({"BALLAST_HOME": str(tmp_path_factory.mktemp("empty"))})
     ensure_tables(settings)
     return Path(settings.warehouse)

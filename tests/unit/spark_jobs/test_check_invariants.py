@@ -36,7 +36,7 @@ def published(settings):
 
 
 def put_in_force_unlogged(settings, run_id):
-    """What a publisher leaves that died right after its commit."""
+    """Put a plan in force without its log row, as a publisher does that dies after its commit."""
     return compare_and_set(settings, head_of(drafted(settings, run_id), datetime.now(UTC)))
 
 
@@ -65,7 +65,7 @@ def test_a_row_that_the_log_lacks_is_added_once_with_the_time_of_the_commit(sett
     row = read_log(settings, JOB)[-1]
     assert abs((row.at - head.published_at).total_seconds()) < limit_s(3)
     assert "by check_invariants" in row.reason
-    # The publisher was only slow: what it writes now is the same event.
+    # The publisher was only slow: it writes the same event now.
     log_published(settings, head, "compare-and-set won")
     assert check_jobs(settings, [JOB]) == []
     assert published(settings) == [(1, head.plan_id, "run-1")]
@@ -80,7 +80,7 @@ def test_a_version_that_was_replaced_before_its_log_is_found_in_the_history(sett
 
 
 def test_a_publisher_between_its_commit_and_its_log_is_no_breach(settings, monkeypatch):
-    """It publishes while the check is under way, between the log and the heads."""
+    """It publishes during the check, between the reads of the log and the heads."""
     drafted(settings, "run-1")
     from spark_jobs.upkeep import job_state as read
 

@@ -1,12 +1,12 @@
-"""Plans of generated snapshots hash as they always did, whatever becomes of the code.
+"""Plans of generated snapshots keep their content hashes when the code changes its structure.
 
 Each case writes generated rows into a warehouse of Delta tables, drafts plans from them as the
-product does, and compares what plans.plans then says with ``golden_plans.json``. Seeds are fixed
-and solvers stop by steps, so a busy machine finds the same plans as an idle one.
+product does, and compares the rows of plans.plans with ``golden_plans.json``. Seeds are fixed and
+solvers stop by steps, so a busy machine finds the same plans as an idle one.
 
-What knows names of the code under test stands between the two lines "The code under test" and
-"End of the code under test". Only that part may be edited when code is moved. The golden file
-stays as it is. Where a plan is meant to change, write the file anew and say why in the commit:
+All names of the code under test are between the two lines "The code under test" and "End of the
+code under test". Only that part may be edited when code is moved; the golden file must not change.
+If a plan is meant to change, write the file anew and say why in the commit:
 
     python -m tests.unit.spark_jobs.test_golden_plans --write
 """
@@ -51,13 +51,13 @@ def add_rows(settings: Settings, table: str, rows: Sequence[dict[str, Any]]) -> 
 
 
 def rows_in(settings: Settings, table: str, job: str, **equal: str) -> list[dict[str, Any]]:
-    """Rows of a job, as plain dicts, whose columns have these values."""
+    """Rows of a job with these values, as plain dicts."""
     where = [(column, "=", value) for column, value in equal.items()]
     return list(read_rows(settings, table, job=job, where=where).to_pylist())
 
 
 def checked_policy_json(policy: Mapping[str, Any]) -> str:
-    """The text of a policy as snapshots keep it."""
+    """The text of a policy as snapshots store it."""
     return parse_policy(dict(policy), f"{policy['job']}.yaml").to_json()
 
 
@@ -66,7 +66,7 @@ def group_by_hash(key: str, key_groups: int) -> int:
 
 
 def draft_of(settings: Settings, job: str, run_id: str, steps: int, **choice: Any) -> None:
-    """Draft the plan of a run's snapshot; the solver stops after so many steps."""
+    """Draft the plan of a run's snapshot; the solver stops after this number of steps."""
     draft_plan(settings, job, run_id, SolveOptions(solver_steps=steps, **choice))
 
 
@@ -171,7 +171,7 @@ class Job:
         return rows_in(self.settings, table, self.name, **equal)
 
     def _figures(self, run_id: str) -> Figures:
-        """What the golden file has of a run's plan."""
+        """The figures of a run's plan that are in the golden file."""
         (plan,) = self._rows("plans.plans", run_id=run_id)
         found = {name: plan[name] for name in EXACT if plan[name] is not None}
         found |= {name: round(plan[name], 4) for name in ROUNDED if plan[name] is not None}
@@ -188,7 +188,7 @@ class Job:
         return next(iter(self._rows("plans.heads")), None)
 
     def _follow(self) -> None:
-        """Take up the version in force, all of it."""
+        """Take up the version in force completely."""
         head = self._head()
         if head is None or head["plan_id"] == self.plan_id:
             return
@@ -258,12 +258,12 @@ class Job:
     def _load(self, group: Group, said: Row) -> float:
         mean = sum(self.loads.values()) / len(self.loads)
         own = mean if said.get("even") else self.loads[group]
-        # Another round finds other key groups heavy.
+        # In another round other key groups are heavy.
         turn = 1.0 + said.get("turn", 0.0) * ((group[1] * 7 + len(group[0])) % 5 - 2) / 2
         return round(own * turn * said.get("level", 1.0), 6)
 
     def _rate(self, group: Group) -> float:
-        """Records a second that reach a key group; of one that nothing is sent to, 20."""
+        """Records per second that reach a key group; 20 for one without senders."""
         heard = sum(rate for (_, end), rate in self._traffic().items() if end == group)
         sent = sum(rate for (start, _), rate in self._traffic().items() if start == group)
         return heard or sent or 20.0
@@ -401,7 +401,7 @@ class Job:
 
 
 def _policy(job: str, case: Case) -> Row:
-    """The policy of a case as its file would have it: operators in a chain."""
+    """The policy of a case as in a file: operators in a chain."""
     named = case.nodes
     if isinstance(named, int):
         named = [f"node-{number}" for number in range(named)]
@@ -422,7 +422,7 @@ def _policy(job: str, case: Case) -> Row:
 
 
 def _placement(random: Random, sizes: Mapping[str, int], nodes: Sequence[str]) -> dict[Group, str]:
-    """Round robin, with about every third key group somewhere else, more often on first nodes."""
+    """Round robin, with about every third key group elsewhere, more often on the first nodes."""
     placed = {}
     for operator, size in sizes.items():
         for number in range(size):
@@ -434,7 +434,7 @@ def _placement(random: Random, sizes: Mapping[str, int], nodes: Sequence[str]) -
 
 
 def _loads(random: Random, groups: Mapping[Group, str], capacity: float) -> dict[Group, float]:
-    """Cores of each key group, a few of them heavy: six tenths of what the nodes have."""
+    """Cores of each key group, a few of them heavy: six tenths of the capacity of the nodes."""
     drawn = {group: 1.0 + 6.0 * random.random() ** 4 for group in groups}
     total = sum(drawn.values())
     return {group: 0.6 * capacity * load / total for group, load in drawn.items()}
@@ -443,7 +443,7 @@ def _loads(random: Random, groups: Mapping[Group, str], capacity: float) -> dict
 def _flows(
     random: Random, edges: Sequence[Row], sizes: Mapping[str, int]
 ) -> dict[tuple[Group, Group], float]:
-    """Each key group sends most to one of the next operator, and a little to two others."""
+    """Each key group sends most records to one of the next operator, and few to two others."""
     found: dict[tuple[Group, Group], float] = {}
     for edge in edges:
         one, other = edge["from"], edge["to"]
@@ -456,7 +456,8 @@ def _flows(
 
 
 def _pairs(random: Random, shift: int) -> dict[tuple[str, str], float]:
-    """Key i talks to key i of the other operator, or to one further on, and a little to another."""
+    """Key i sends to key i of the other operator, or to a later one, and a few records to
+    another."""
     found: dict[tuple[str, str], float] = {}
     for number in range(KEYS):
         for other, share in (((number + shift) % KEYS, 10.0), (random.randrange(KEYS), 1.0)):
@@ -657,12 +658,12 @@ CASES: dict[str, Case] = {
 
 
 def plans_of(settings: Settings, name: str) -> list[Figures]:
-    """Figures of every plan of a case, in order."""
+    """Figures of all plans of a case, in order."""
     return list(Job(settings, f"golden_{name}", CASES[name]).run())
 
 
 def differences(name: str, expected: Sequence[Figures], actual: Sequence[Figures]) -> list[str]:
-    """What a case has that the golden file does not, a line for each figure."""
+    """Differences between a case and the golden file, a line for each figure."""
     if len(expected) != len(actual):
         return [f"{name}: expected {len(expected)} plans, actual {len(actual)}"]
     return [

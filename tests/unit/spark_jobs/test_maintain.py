@@ -1,4 +1,4 @@
-"""``maintain`` on real tables: what goes, what stays readable, and what a kill leaves."""
+"""``maintain`` on real tables: removed rows, readable versions, and the state after a kill."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def break_table(settings, name):
 
 @pytest.fixture
 def lived_in(settings, monkeypatch):
-    """A draft that lost, versions 1 and 2, and a draft that waits."""
+    """A draft that was not published, versions 1 and 2, and a draft that waits."""
     with monkeypatch.context() as earlier:
         earlier.setattr("tests.support.snapshots.END", END - timedelta(hours=1))
         plans = {"lost": drafted(settings, "run-lost", extra=1)}
@@ -170,7 +170,7 @@ def test_windows_go_by_whole_days_of_each_job_and_no_file_is_written_anew(settin
 
 
 def test_a_writer_that_had_the_table_open_goes_on_writing(settings, monkeypatch):
-    """A job that appends while append-only is lifted finds its commit refused once, and repeats."""
+    """A job that appends while append-only is off has one commit refused, and repeats it."""
     windows(settings, "clicks", 40)
     from spark_jobs.upkeep import delta_vacuum as delta_rs
 
@@ -186,7 +186,8 @@ def test_a_writer_that_had_the_table_open_goes_on_writing(settings, monkeypatch)
 
 
 def test_nothing_is_lost_beside_a_job_and_a_publisher_at_work(settings):
-    """Both go on while rows are removed and files rewritten, and append-only is on in the end."""
+    """Both continue while rows are removed and files rewritten, and append-only is on at the
+    end."""
 
     def job():
         for number in range(25):
@@ -234,7 +235,7 @@ def test_many_small_files_of_a_day_become_one_and_the_day_under_way_is_left(sett
 
 
 def test_many_files_of_plans_become_few_that_still_know_their_plans(settings, monkeypatch):
-    """Who looks a plan up reads only the files whose range of ids has it."""
+    """A search for a plan reads only the files whose range of ids contains it."""
     from spark_jobs.upkeep import delta_vacuum as delta_rs
 
     def plan_id(number):

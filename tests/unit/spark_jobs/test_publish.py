@@ -1,4 +1,4 @@
-"""``publish`` moves the head by one verified version, or leaves it alone and says why."""
+"""``publish`` moves the head by one verified version, or leaves it and says why."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def drafted(settings, run_id, head=None, extra=2):
 
 
 def in_force(settings, draft, version=None):
-    """A head written as it stands, as by a publisher that died before its log."""
+    """A head without a log row, as of a publisher that died before writing it."""
     head = head_of(draft, datetime.now(UTC))
     append(settings, "plans.heads", [head.to_row() | {"version": version or head.version}])
     return read_head(settings, JOB)
@@ -50,7 +50,7 @@ def test_versions_follow_each_other_and_each_is_logged_once(settings):
     assert commits[0] == (
         f'{{"job": "probe", "plan_id": "{second.plan_id}", "run_id": "run-2", "version": 2}}'
     )
-    # A run that comes again finds its work done, in force still or replaced since.
+    # A repeated run finds its plan in force, or replaced since.
     for run_id in ("run-1", "run-2"):
         publish_plan(settings, JOB, run_id)
     assert read_head(settings, JOB) == found

@@ -1,4 +1,4 @@
-"""An earlier content comes back as a new version, if it fits the nodes of today."""
+"""An earlier content is put in force as a new version, if it fits the nodes of today."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.support.snapshots import END, snapshot_rows, uneven, write_draft
 
 JOB = "probe"
 POLICY = small_policy(JOB, nodes=3)
-WISH = RollbackRequest(1, "version 2 starves node-1")
+REQUEST = RollbackRequest(1, "version 2 starves node-1")
 
 
 def acked(settings: Settings, head: Head, status: str = "applied") -> None:
@@ -47,7 +47,7 @@ def acked(settings: Settings, head: Head, status: str = "applied") -> None:
 
 
 def versions(settings: Settings, count: int = 2) -> list[Head]:
-    """So many versions of different content, each of them applied by the job."""
+    """Publish this number of versions with different content; the job applies each."""
     heads: list[Head] = []
     for number in range(1, count + 1):
         head = heads[-1] if heads else None
@@ -77,7 +77,7 @@ def placed(settings: Settings, head: Head) -> dict[tuple[str, int], str]:
 def test_a_rollback_promises_an_interval_from_the_noise_of_the_newest_snapshot(settings):
     versions(settings)
     later(settings, noise_pct=20.0)
-    head = roll_back(settings, JOB, "back-1", WISH)
+    head = roll_back(settings, JOB, "back-1", REQUEST)
     promises = {row.figure: row for row in read_promises(settings, JOB, head.plan_id)}
     load = promises["load_distance_pct"]
     assert load.low < load.expected < load.high
@@ -87,7 +87,7 @@ def test_a_rollback_promises_an_interval_from_the_noise_of_the_newest_snapshot(s
 
 def test_a_rollback_without_noise_says_why_there_is_no_interval(settings):
     versions(settings)
-    head = roll_back(settings, JOB, "back-1", WISH)
+    head = roll_back(settings, JOB, "back-1", REQUEST)
     promises = {row.figure: row for row in read_promises(settings, JOB, head.plan_id)}
     assert promises["load_distance_pct"].low is None
     assert "taken by an earlier version" in promises["load_distance_pct"].reason
@@ -96,7 +96,7 @@ def test_a_rollback_without_noise_says_why_there_is_no_interval(settings):
 def test_the_old_content_is_in_force_as_a_new_version_and_the_log_says_why(settings):
     first, second = versions(settings)
     for _ in range(2):
-        head = roll_back(settings, JOB, "back-1", WISH)
+        head = roll_back(settings, JOB, "back-1", REQUEST)
     found = read_head(settings, JOB)
     assert (head.version, found.version, found.run_id) == (3, 3, "back-1")
     assert found.content_hash == first.content_hash
@@ -108,7 +108,7 @@ def test_the_old_content_is_in_force_as_a_new_version_and_the_log_says_why(setti
     assert [row.event for row in events] == ["published", "rolled_back"]
     assert events[1].version == 3
     assert "starves node-1" in events[1].reason
-    # It moves from where the job is, which is the version that it applied last.
+    # Moves start from the placement of the version that the job applied last.
     assert {(r.operator_id, r.key_group): r.previous_node_id for r in rows} == placed(
         settings, second
     )
@@ -119,9 +119,9 @@ def test_the_old_content_is_in_force_as_a_new_version_and_the_log_says_why(setti
 
 def test_a_version_can_be_rolled_back_and_forth(settings):
     _, second = versions(settings)
-    roll_back(settings, JOB, "back-1", WISH)
+    roll_back(settings, JOB, "back-1", REQUEST)
     acked(settings, read_head(settings, JOB))
-    head = roll_back(settings, JOB, "back-2", replace(WISH, version=2))
+    head = roll_back(settings, JOB, "back-2", replace(REQUEST, version=2))
     assert (head.version, head.content_hash) == (4, second.content_hash)
 
 
@@ -132,14 +132,14 @@ def test_a_content_on_a_lost_node_is_refused_with_the_node_and_the_count(setting
     with pytest.raises(
         RollbackRefused, match=rf"node-2 is {state} \(\d+ key groups\).*force_nodes"
     ):
-        roll_back(settings, JOB, "back-1", WISH)
+        roll_back(settings, JOB, "back-1", REQUEST)
     assert read_head(settings, JOB).version == 2
 
 
 def test_forced_nodes_place_only_what_was_lost(settings):
     first, _ = versions(settings)
     later(settings, states={"node-2": "dead"})
-    head = roll_back(settings, JOB, "back-1", replace(WISH, force_nodes=True))
+    head = roll_back(settings, JOB, "back-1", replace(REQUEST, force_nodes=True))
     assert head.version == 3
     then, now = placed(settings, first), placed(settings, head)
     assert {group for group in then if then[group] != now[group]} == {
@@ -152,13 +152,13 @@ def test_a_node_that_left_the_policy_is_lost(settings, tmp_path):
     versions(settings)
     write_policy(tmp_path, small_policy(JOB, nodes=["node-0", "node-1"]))
     with pytest.raises(RollbackRefused, match="node-2 is draining"):
-        roll_back(replace(settings, policies=tmp_path), JOB, "back-1", WISH)
+        roll_back(replace(settings, policies=tmp_path), JOB, "back-1", REQUEST)
 
 
 def test_a_job_that_is_scaled_since_says_what_becomes_of_its_nodes(settings, tmp_path):
     first, _ = versions(settings)
     write_policy(tmp_path, small_policy(JOB, nodes=3, scaling={"method": "thresholds"}))
-    head = roll_back(replace(settings, policies=tmp_path), JOB, "back-1", WISH)
+    head = roll_back(replace(settings, policies=tmp_path), JOB, "back-1", REQUEST)
     assert placed(settings, head) == placed(settings, first)
     actions = node_actions(scaled(read_scaling(settings, JOB, head.plan_id)))
     assert actions == {"node-0": "keep", "node-1": "keep", "node-2": "keep"}
@@ -169,14 +169,14 @@ def test_a_node_that_left_the_policy_of_a_scaled_job_is_named(settings, tmp_path
     nodes = ["node-0", "node-1"]
     write_policy(tmp_path, small_policy(JOB, nodes=nodes, scaling={"method": "thresholds"}))
     with pytest.raises(RollbackRefused, match="node-2 not in use, alive"):
-        roll_back(replace(settings, policies=tmp_path), JOB, "back-1", WISH)
+        roll_back(replace(settings, policies=tmp_path), JOB, "back-1", REQUEST)
 
 
 def test_a_warehouse_from_before_the_scaling_columns_can_be_rolled_back(settings):
     first, _ = versions(settings)
     without_columns(settings, "snapshots.snapshots", ["sources_table_version", "applied_plan_id"])
     without_columns(settings, "plans.plans", ["due_moves", "scaling_reason"])
-    assert roll_back(settings, JOB, "back-1", WISH).content_hash == first.content_hash
+    assert roll_back(settings, JOB, "back-1", REQUEST).content_hash == first.content_hash
 
 
 def test_other_key_groups_than_today_are_refused(settings, tmp_path):
@@ -188,25 +188,25 @@ def test_other_key_groups_than_today_are_refused(settings, tmp_path):
         append(settings, table, of_table)
     acked(settings, read_head(settings, JOB), "refused")
     with pytest.raises(RollbackRefused, match="no place for count/4"):
-        roll_back(settings, JOB, "back-1", WISH)
+        roll_back(settings, JOB, "back-1", REQUEST)
 
 
 def test_a_version_that_does_not_exist_or_is_in_force_is_refused(settings):
     with pytest.raises(NotFound, match="no version in force"):
-        roll_back(settings, JOB, "back-0", WISH)
+        roll_back(settings, JOB, "back-0", REQUEST)
     versions(settings)
     with pytest.raises(NotFound, match=r"no version 9.*1 to 2"):
-        roll_back(settings, JOB, "back-1", replace(WISH, version=9))
+        roll_back(settings, JOB, "back-1", replace(REQUEST, version=9))
     with pytest.raises(RollbackRefused, match="is in force"):
-        roll_back(settings, JOB, "back-2", replace(WISH, version=2))
+        roll_back(settings, JOB, "back-2", replace(REQUEST, version=2))
 
 
 def test_a_head_that_moved_meanwhile_wins(settings):
     *_, last = versions(settings, 3)
     derived_snapshot(settings, JOB, "back-1", last)
-    roll_back(settings, JOB, "back-2", replace(WISH, version=2))
+    roll_back(settings, JOB, "back-2", replace(REQUEST, version=2))
     with pytest.raises(PublishConflict):
-        roll_back(settings, JOB, "back-1", WISH)
+        roll_back(settings, JOB, "back-1", REQUEST)
     assert read_head(settings, JOB).run_id == "back-2"
 
 
@@ -215,9 +215,9 @@ def test_a_rollback_that_died_between_head_and_log_is_completed_by_its_retry(set
     with monkeypatch.context() as broken:
         broken.setattr("spark_jobs.restore.roll_back._log_rolled_back", _dies)
         with pytest.raises(RuntimeError):
-            roll_back(settings, JOB, "back-1", WISH)
+            roll_back(settings, JOB, "back-1", REQUEST)
     assert read_head(settings, JOB).version == 3
-    assert roll_back(settings, JOB, "back-1", WISH).version == 3
+    assert roll_back(settings, JOB, "back-1", REQUEST).version == 3
     assert [r.event for r in read_log(settings, JOB)].count("rolled_back") == 1
 
 

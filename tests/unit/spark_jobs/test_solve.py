@@ -1,4 +1,4 @@
-"""``solve`` writes one whole draft a run, or none."""
+"""``solve`` writes one complete draft for each run, or none."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def test_a_draft_levels_the_nodes_and_holds_every_key_group(settings, policy):
 def test_the_report_says_in_words_what_is_proven_and_how_it_was_found(settings, policy):
     write_snapshot(settings, policy, RUN, placement=uneven(policy))
     plan = draft(settings)
-    told = " ".join(report(plan))
-    assert "proven optimal" in told
-    assert f"solved by {plan.method} in" in told
-    assert "100.00 % after" in told
+    text = " ".join(report(plan))
+    assert "proven optimal" in text
+    assert f"solved by {plan.method} in" in text
+    assert "100.00 % after" in text
     gap = replace(plan, gap_pct=0.25, bound_pct=1.5)
     assert "at most 0.25 points from the best possible" in " ".join(report(gap))
 
@@ -139,7 +139,8 @@ def test_dead_nodes_are_left_even_when_the_rest_is_level(settings):
 
 
 def apart(policy):
-    """Each key group of ``count`` on the other node than the one of ``parse`` that it hears."""
+    """Each key group of ``count`` is on the other node than the key group of ``parse`` that sends
+    to it."""
     return {
         (operator, number): f"node-{(number + shift) % 2}"
         for operator, shift in (("parse", 0), ("count", 1))

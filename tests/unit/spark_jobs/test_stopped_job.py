@@ -1,4 +1,4 @@
-"""A job that has stopped planning by itself: what its runs and people still may change."""
+"""A job that has stopped planning by itself: the changes that runs and people may still make."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def stop(settings: Settings) -> None:
-    """Three broken promises, found by a run of ``measure``."""
+    """Write three broken promises, which a run of ``measure`` detects."""
     write_outcomes(settings, first_outcomes("above", "above", "above"))
     assert PlanningLog(settings, JOB, "measured").update().is_stopped
 

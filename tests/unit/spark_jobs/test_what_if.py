@@ -1,4 +1,4 @@
-"""``what_if`` answers beside today from the newest snapshot, and writes nothing."""
+"""``what_if`` plans for the question and for today from the newest snapshot, and writes nothing."""
 
 from __future__ import annotations
 

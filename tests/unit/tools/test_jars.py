@@ -1,4 +1,4 @@
-"""Jars are put in place only when they are the ones asked for."""
+"""Jars are installed only if their content is the expected one."""
 
 from __future__ import annotations
 

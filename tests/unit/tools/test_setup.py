@@ -1,4 +1,4 @@
-"""When set-up has something to do, and what it trusts of an earlier one."""
+"""When set-up has work to do, and what it reuses of an earlier run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout whose environment is whole and current."""
+    """A checkout whose environment is complete and current."""
     for name in KEY_FILES:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
@@ -143,7 +143,7 @@ def test_no_lock_holds_an_address() -> None:
 
 @pytest.fixture
 def loops(checkout: Path) -> Path:
-    """A checkout whose loops compile by leaving a file where numba leaves its cache."""
+    """A checkout whose compiled loops are one file in the place of numba's cache."""
     folder = checkout / "solvers" / "rebalance"
     (folder / "__pycache__").mkdir(parents=True)
     (checkout / "solvers" / "__init__.py").write_text("")

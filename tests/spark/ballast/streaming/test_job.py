@@ -1,4 +1,5 @@
-"""A job of depth 3 on Spark: exact counts over plan changes, honest acks and metrics."""
+"""A job of depth 3 on Spark: exact counts over plan changes, correct acknowledgements and
+metrics."""
 
 from __future__ import annotations
 
@@ -199,7 +200,7 @@ def test_a_second_instance_is_refused_while_the_first_runs(bench):
 
 
 class FailOnce:
-    """Counts, but one record of the batch kills the task the first time it is seen."""
+    """Counts records; the first time that one record is processed, its task fails."""
 
     def __init__(self, flag: Path) -> None:
         self.flag = str(flag)

@@ -1,9 +1,8 @@
-"""The whole loop for an ordered region, on its real parts and without Airflow.
+"""The whole loop for an ordered region, with its real parts and without Airflow.
 
 Worker processes of different speed on loopback TCP -> windows in Delta -> condense -> solve ->
-publish -> the running region takes the weights up -> measure compares promised and measured.
-
-How fast the region gets is measured by bench/weights; here are facts that hold on any machine.
+publish -> the running region takes the weights up -> measure compares promised and measured. The
+tests check facts that hold on any machine; the speed of a region is measured by bench/weights.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ POLICY = small_policy(
     JOB, window_s=2, statistics_period_s=2 * WINDOWS, regions=[{"id": REGION, "workers": 3}]
 )
 SLOW_S, FAST_S = 0.030, 0.003
-"""Workers sleep, so that they need no core; on a busy machine too the first is much faster."""
+"""Workers sleep, so that they need no core, and the first is the fastest also on a busy machine."""
 RECORD_BYTES = 500
 
 
@@ -57,7 +56,7 @@ def slow_but_the_first(record: bytes) -> bytes:
 
 @contextmanager
 def running(settings: Settings, policy: JobPolicy) -> Iterator[OrderedRegion]:
-    """A region that always has something to do, follows plans and writes its windows."""
+    """A region with a source that never ends, which follows plans and writes its windows."""
     follower = PlanFollower(settings, policy, REGION, every_s=0.2)
     writer = WindowWriter(settings, policy.job, REGION, lambda: follower.version)
     size = RegionSettings(window_s=policy.window_s, send_buffer=4096, receive_buffer=4096)
@@ -87,13 +86,13 @@ def running(settings: Settings, policy: JobPolicy) -> Iterator[OrderedRegion]:
 
 
 def ends_of(settings: Settings, version: int) -> list[datetime]:
-    """Ends of the region's windows under a version, without the first: it may be mixed."""
+    """Ends of the region's windows under a version, without the first, which may be mixed."""
     rows = read_rows(settings, "metrics.connections", job=JOB).to_pylist()
     return sorted({r["window_end_at"] for r in rows if r["plan_version"] == version})[1:]
 
 
 def has_period(ends: list[datetime], windows: int) -> bool:
-    """Whether the newest windows follow each other without a gap."""
+    """Whether the newest windows have no gap."""
     newest = ends[-windows:]
     length = timedelta(seconds=POLICY.window_s)
     return len(newest) == windows and newest[-1] - newest[0] == (windows - 1) * length
@@ -107,13 +106,13 @@ def wait_for(until: Callable[[], bool]) -> None:
 
 
 def keyed_windows(settings: Settings, end: datetime, version: int) -> None:
-    """What the job's keyed operators say of the windows up to a time."""
+    """Windows of the job's keyed operators up to a time."""
     begin = end - timedelta(seconds=WINDOWS * POLICY.window_s)
     write_windows(settings, POLICY, begin, WINDOWS, plan_version=version)
 
 
 def acknowledged(settings: Settings, head: Head) -> None:
-    """The keyed operators take the plan up as well; it moves nothing."""
+    """Acknowledge the plan for the keyed operators too; it moves nothing there."""
     row = {
         "job": JOB, "version": head.version, "plan_id": head.plan_id, "status": "applied",
         "batch_id": 0, "reason": "", "moved_key_groups": 0, "bytes_moved": 0, "pause_ms": 0.0,

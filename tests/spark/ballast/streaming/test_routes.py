@@ -37,7 +37,7 @@ CHANGED = (
 
 
 def parse_and_remember(state, key, record):
-    """As ``parse``, but with state of its own, so that a key at a wrong place would show."""
+    """``parse`` with state of its own, so that a key in a wrong key group is detected."""
     state[key] = state.get(key, 0) + 1
     return [("word", record["value"], 1)]
 
@@ -55,7 +55,7 @@ def home(by):
 
 
 def check_everything(bench):
-    """Every count is right, and every key is in the key group the plan in force says."""
+    """Check every count, and that every key is in the key group of the plan in force."""
     placement = placement_in_force(bench.settings, JOB)
     assert bench.state("parse") == dict(bench.counted)
     assert bench.state("count") == {word: n for word, n in bench.counted.items() if word}
@@ -86,7 +86,9 @@ def test_counts_stay_exact_while_routes_come_change_and_go(spark, settings, tmp_
     check_everything(bench)
     assert placement_in_force(bench.settings, JOB).routes["count"]['say "x"'] == 0
     publish(bench.settings, POLICY, 4, home(1), [])
-    with bench.start() as running:  # with routes from the folder of the life before, then without
+    with (
+        bench.start() as running
+    ):  # with routes from the folder of the process before, then without
         bench.feed(words)
         running.drain()
     check_everything(bench)

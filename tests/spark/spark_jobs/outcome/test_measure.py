@@ -1,4 +1,4 @@
-"""``measure`` compares what was promised with good, complete windows after the plan alone."""
+"""``measure`` compares promises with good, complete windows after the plan only."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ APPLIED_AT_BATCH = 3
 
 
 def no_session():
-    """A session is an error where none is to be built."""
+    """Raise an error, because no session must be started."""
     raise AssertionError("a Spark session was asked for")
 
 
@@ -50,12 +50,12 @@ def ack(settings, draft, status="applied", **fields):
 
 @pytest.fixture
 def draft(settings):
-    """A plan that is in force as version 1, made without knowing the noise of the loads."""
+    """A plan in force as version 1, made without the noise of the loads."""
     return in_force(settings, POLICY)
 
 
 def in_force(settings, policy, **rows):
-    """A plan that is in force as version 1."""
+    """A plan in force as version 1."""
     write_draft(settings, policy, "run-1", placement=uneven(policy), **rows)
     (draft,) = read_plans(settings, JOB)
     append(settings, "plans.heads", [head_of(draft, datetime.now(UTC)).to_row()])
@@ -76,7 +76,7 @@ def figures(rows):
 
 
 def write(settings, draft, windows, **rows):
-    """Windows of which the first three run under no plan, and the others under version 1."""
+    """Write windows: the first three run before the first plan, the others under version 1."""
 
     def versioned(table, row):
         row["plan_version"] = 0 if row["first_batch_id"] < APPLIED_AT_BATCH else 1
@@ -106,7 +106,7 @@ def test_a_kept_promise_is_measured_from_the_windows_after_the_plan(settings, se
     assert {row.windows for row in rows} == {5}
     assert rows[0].period_start_at == START + timedelta(seconds=15)
     assert rows[0].period_end_at == end
-    # The same run again writes nothing and needs no session.
+    # A repetition of the run writes nothing and needs no session.
     assert measure(settings, no_session, end + timedelta(hours=1)) == rows
     assert read_outcomes(settings, JOB) == rows
 
@@ -124,7 +124,7 @@ def test_a_kept_promise_is_measured_from_the_windows_after_the_plan(settings, se
 def test_windows_after_the_take_up_are_inside_below_or_above_the_interval(
     settings, sessions, distance_of, side, events, caplog
 ):
-    """Windows before the take-up, with quite other loads, are in the period and do not count."""
+    """Windows from before the take-up have other loads, are in the period, and do not count."""
     draft = in_force(settings, POLICY, noise_pct=20.0)
     promises = {row.figure: row for row in read_promises(settings, JOB, draft.plan_id)}
     load = promises["load_distance_pct"]
@@ -199,7 +199,7 @@ def test_a_plan_of_an_earlier_version_is_measured_as_before(settings, sessions, 
 def test_a_job_that_renumbered_its_batches_is_measured_without_the_first_window(
     settings, sessions, draft
 ):
-    """The plan was taken up in batch 1000; the windows since have numbers that begin at 3."""
+    """The plan was taken up in batch 1000; later windows have batch numbers from 3 on."""
     ack(settings, draft, batch_id=1000)
     end = write(settings, draft, 8, loads=500.0)
     rows = measure(settings, sessions, end)
@@ -208,7 +208,8 @@ def test_a_job_that_renumbered_its_batches_is_measured_without_the_first_window(
 
 
 def test_bad_double_and_foreign_rows_change_nothing(settings, sessions, draft):
-    """A window with a bad row is incomplete and does not count; of double rows the last counts."""
+    """A window with a bad row is incomplete and does not count; of duplicate rows the last one
+    counts."""
 
     def spoil(table, row):
         if table == "metrics.nodes" or row["first_batch_id"] < APPLIED_AT_BATCH:

@@ -84,7 +84,8 @@ def write_period(settings: Settings, draft: Draft, number: int, slow: float = 1.
 
 
 def as_promised(settings: Settings, draft: Draft) -> float:
-    """How slow one of the two nodes is where the load distance is in the middle of its interval."""
+    """The slowness of one of the two nodes at which the load distance is in the middle of its
+    interval."""
     promises = read_promises(settings, JOB, draft.plan_id)
     (promise,) = [row for row in promises if row.figure == "load_distance_pct"]
     assert promise.low is not None
@@ -99,7 +100,7 @@ def planning_events_of(settings: Settings) -> list[LogEntry]:
 
 @pytest.fixture
 def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file in which the program leaves the result of its task."""
+    """The file to which the program writes the result of its task."""
     path = tmp_path / "task-result.json"
     monkeypatch.setenv(RESULT_FILE_VARIABLE, str(path))
     return path
@@ -118,7 +119,7 @@ def test_the_third_broken_promise_stops_planning_and_a_kept_one_resumes_it(
     kinds = [notice["kind"] for notice in read_task_result(result)["notices"]]
     assert kinds == ["promise_broken", "planning_stopped"]
     assert read_task_result(result)["planning"] == "planning_stopped"
-    # The same run again, and another one that finds it still broken, log nothing more.
+    # A repetition of the run, and another run with the same finding, log nothing more.
     result.unlink()
     measure_plan(settings, JOB, "r1", no_session, end)
     assert [notice["kind"] for notice in read_task_result(result)["notices"]] == [

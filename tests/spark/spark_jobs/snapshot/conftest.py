@@ -1,4 +1,4 @@
-"""Condense as a test calls it: in this process, on the tests' own Spark session."""
+"""``condense`` called by a test in this process, on the Spark session of the tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Condense = Callable[[Settings, JobPolicy, str, datetime], Snapshot]
 
 @pytest.fixture(scope="session")
 def take(spark: SparkSession) -> Condense:
-    """``take(settings, policy, run_id, as_of)`` is the run's snapshot row."""
+    """``take(settings, policy, run_id, as_of)`` returns the run's snapshot row."""
 
     def take(settings: Settings, policy: JobPolicy, run_id: str, as_of: datetime) -> Snapshot:
         try:
@@ -28,7 +28,7 @@ def take(spark: SparkSession) -> Condense:
                 settings, SnapshotRequest(policy, run_id, as_of), lambda: nullcontext(spark)
             )
         finally:
-            # The program's session ends with it; this one goes on.
+            # The program would stop its session; this one is not stopped.
             spark.catalog.clearCache()
 
     return take

@@ -1,4 +1,5 @@
-"""Connections of ordered regions: good rows of the period, bad ones aside, silence explained."""
+"""Connections of ordered regions: good rows of the period, rejected rows, messages about
+silence."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ RATES = {"worker-0": 100.0, "worker-1": 50.0}
 
 @pytest.fixture(scope="module")
 def story(make_settings: Callable[[], Settings], take: Condense) -> tuple[Settings, Snapshot, str]:
-    """worker-2 says nothing in the period, and the region quiet has stopped before it."""
+    """worker-2 has no row in the period, and region quiet has stopped before it."""
     settings = make_settings()
     end = write_windows(settings, POLICY, START, WINDOWS)
     good = connection_rows(POLICY, "tag", end, RATES, windows=WINDOWS + 2, dead=("worker-1",))
@@ -88,7 +89,7 @@ def test_bad_rows_are_set_aside_with_their_reasons(story: Any) -> None:
 
 
 def test_a_silent_region_and_a_silent_worker_are_named_and_stop_nothing(story: Any) -> None:
-    _, snapshot, told = story
+    _, snapshot, printed = story
     assert snapshot.windows == WINDOWS
-    assert "region quiet is silent since 2026-11-16T11:59:00Z: its weights stay" in told
-    assert "region tag: worker-2 not measured in the period" in told
+    assert "region quiet is silent since 2026-11-16T11:59:00Z: its weights stay" in printed
+    assert "region tag: worker-2 not measured in the period" in printed

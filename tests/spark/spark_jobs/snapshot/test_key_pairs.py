@@ -1,4 +1,4 @@
-"""Key pairs of a period: rates, bounds that hold for the sum, and rows that are set aside."""
+"""Key pairs of a period: rates, bounds that hold for the sum, and rejected rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def found(make_settings: Callable[[], Settings], take: Condense) -> dict[tuple[A
         # In all windows, each time at most one missed; "b" in the first alone.
         *(row(n, "pair", 10, 1, from_key="a", to_key="x") for n in range(WINDOWS)),
         row(0, "pair", 7, 0, from_key="b", to_key="x'\n\""),
-        # What has no row had at most 3 in the first window and 2 in each of the others.
+        # A pair without a row had at most 3 records in the first window and 2 in each other one.
         *(row(n, "other_pairs", 20, 3 if n == 0 else 2) for n in range(WINDOWS)),
         row(0, "key", 30, 0, from_key="a"),
         *(row(n, "other_keys", 5, 4) for n in range(WINDOWS)),
@@ -109,7 +109,7 @@ def test_what_is_cut_is_among_the_others_with_its_records_and_its_bound(spark: S
     ]
     found = cut(spark, rows, 3, 1)
     of_edge = {key for key in found if key[0] == "pair" and key[3] == "count"}
-    # By what they may be: a pair of which little is sure may be the heaviest.
+    # By their upper bounds: a pair with a large error may be the heaviest.
     assert {key[2] for key in of_edge} == {"doubtful", "k5", "k4"}
     # 7 as before, and 10 + 20 + 30 of what was cut; none of it may have had more than 30 + 1.
     assert found["other_pairs", "parse", None, "count", None] == (67.0, 31.0)

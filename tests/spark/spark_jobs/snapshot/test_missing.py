@@ -1,4 +1,4 @@
-"""Missing metrics: the gate names what is missing; only a dead node is planned around."""
+"""Missing metrics: the gate names what is missing; only a dead node does not fail it."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_too_few_windows_after_a_take_up_fail_the_gate_which_says_when_there_are
     with pytest.raises(GateFailed, match=expected):
         take(settings, POLICY, "run-1", end)
     assert _snapshots(settings) == 0
-    # Two windows later, when it said it would.
+    # Two windows later, at the time that the message named.
     later = write_windows(settings, POLICY, end, 2, plan_version=1, change=_batches_from(7))
     assert take(settings, POLICY, "run-2", later).windows == 5
 
@@ -154,7 +154,7 @@ def _batches_from(first: int):  # type: ignore[no-untyped-def]
 def test_key_groups_missing_in_too_many_windows_are_named(
     settings: Settings, take: Condense
 ) -> None:
-    """Also: the log has one line a reason however often the task is retried, and no snapshot."""
+    """The log has one row for each reason after several retries, and there is no snapshot."""
 
     def without_two(table: str, row: Row) -> Row | None:
         missing = table == "metrics.key_groups" and row["operator_id"] == "count"
@@ -187,7 +187,8 @@ def test_a_node_that_just_fell_silent_fails_the_gate(settings: Settings, take: C
 def test_key_groups_of_a_dead_node_keep_their_last_known_loads(
     settings: Settings, take: Condense
 ) -> None:
-    """Silent for longer than the nodes are looked back at; no earlier snapshot to help."""
+    """They were silent before the period in which nodes are read, and no earlier snapshot
+    exists."""
 
     def loads(_operator: str, group: int, window: int) -> float:
         return 100.0 * (group + 1) if window < 6 else 7.0
@@ -209,7 +210,7 @@ def test_key_groups_of_a_dead_node_keep_their_last_known_loads(
 def test_a_node_that_dies_before_what_a_plan_brought_it_could_speak_blocks_no_gate(
     settings: Settings, take: Condense
 ) -> None:
-    """Key group 0 was last heard on node-0, which lives; the plan has put it on node-1."""
+    """Key group 0 last reported from node-0, which is alive; the plan has moved it to node-1."""
     placed = {**round_robin(POLICY), ("count", 0): "node-1"}
     taken_up = write_windows(settings, POLICY, START, 6)
     publish(settings, POLICY, 1, lambda operator, group: placed[operator, group])

@@ -42,7 +42,7 @@ def policy_of(windows: int = WINDOWS) -> JobPolicy:
 
 
 def noisy(seed: int) -> Loads:
-    """Milliseconds of CPU with noise of a fifth, and bursts that all key groups have in common."""
+    """Milliseconds of CPU with noise of a fifth, and bursts common to all key groups."""
     rng = np.random.default_rng(seed)
     loads = rng.uniform(20, 200, (2, GROUPS, 1)) * rng.gamma(25.0, 0.04, (2, GROUPS, WINDOWS))
     loads *= rng.uniform(0.5, 1.5, WINDOWS)
@@ -117,7 +117,7 @@ def test_the_problem_of_the_snapshot_has_its_noise(settings: Settings, take: Con
     for name, value in zip(found.problem.key_group_ids, noise.period_sd[:, 0], strict=True):
         operator, _, group = name.partition("/")
         half = sd[operator, int(group)] ** 2 * ratio / WINDOWS
-        # The change to the next period, without the error that this period's mean has of it.
+        # The change to the next period, without the error of this period's mean.
         wanted = max(2 * half - error[operator, int(group)] ** 2, half / 2)
         assert value == pytest.approx(np.sqrt(wanted))
 

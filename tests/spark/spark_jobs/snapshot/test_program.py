@@ -1,4 +1,4 @@
-"""The program's edge: arguments, exit codes and one clear line; none of these starts a JVM."""
+"""The program: arguments, exit codes and one clear line; none of these tests starts a JVM."""
 
 from __future__ import annotations
 

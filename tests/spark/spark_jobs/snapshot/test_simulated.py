@@ -1,4 +1,4 @@
-"""The simulator writes the rows of a streaming job, and the pipeline runs on them as it is."""
+"""The simulator writes the rows of a streaming job, and the pipeline runs on them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WINDOW_S = 60.0 * MINUTES
 
 
 class Simulated:
-    """Real Job 1 on a cluster that is not level, window after window into the metric tables."""
+    """Real Job 1 on an uneven cluster, written window after window into the metric tables."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -94,6 +94,6 @@ def test_simulated_windows_are_condensed_solved_published_followed_and_measured(
     end = simulated.write(WINDOWS, version=head.version)
     outcomes = measure_plan(settings, JOB, "run-2", lambda: nullcontext(spark), end)
     measured = {row.figure: row.measured for row in outcomes}
-    # The stream has gone on, so not what was promised to the point, but level.
+    # The stream has changed since, so the load distance is low and not exactly as promised.
     assert measured["load_distance_pct"] == pytest.approx(draft.load_distance_pct, abs=8)
     assert measured["load_distance_pct"] < draft.load_distance_before_pct / 2

@@ -1,4 +1,4 @@
-"""A snapshot of complete metrics: what it holds, what it reads, that a retry changes nothing."""
+"""A snapshot of complete metrics: its rows, the files that it reads, and retries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ METRICS = ("metrics.key_groups", "metrics.nodes", "metrics.traffic")
 
 
 def cpu_ms(operator: str, group: int, window: int) -> float:
-    """Every key group has another load, and every window another than the one before."""
+    """Every key group has another load, and every window differs from the one before."""
     return 100.0 * group + 10 * window + (5 if operator == "count" else 0)
 
 
@@ -56,7 +56,7 @@ class TakenSnapshot:
 
 @pytest.fixture(scope="module")
 def taken(make_settings: Callable[[], Settings], take: Condense) -> TakenSnapshot:
-    """A job with a long history whose files, like another job's, can no longer be read."""
+    """A job with a long history whose files, like another job's, cannot be read any more."""
     settings, policy = make_settings(), job_policy()
     write_windows(settings, policy, START - timedelta(days=2), 2, commit_each=True)
     earlier = START - HISTORY * timedelta(seconds=policy.window_s)
@@ -85,7 +85,7 @@ def _head(job: str, at: datetime) -> Row:
 
 
 def test_reads_only_files_of_the_period(taken: TakenSnapshot, spark: SparkSession) -> None:
-    """The fixture broke every other file; the plan shows the same."""
+    """The fixture broke every other file, and the query plan lists the files."""
     for name in METRICS:
         table = read_table(spark, taken.settings, name)
         files = of_job_since(table, taken.policy.job, taken.snapshot.period_start_at)
@@ -146,7 +146,8 @@ def test_retry_finds_the_snapshot_without_spark(taken: TakenSnapshot) -> None:
 def test_of_two_attempts_that_saw_different_versions_one_is_in_force(
     taken: TakenSnapshot, take: Condense, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second attempt began before the first had ended, and new windows came in between."""
+    """The second attempt began before the first had ended, and new windows were written in
+    between."""
     end = write_windows(taken.settings, taken.policy, taken.end, 1, plan_version=3)
     known = take_snapshot.snapshot_of_run
     answers = iter([None])

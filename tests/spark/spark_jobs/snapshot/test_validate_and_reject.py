@@ -1,4 +1,4 @@
-"""Every kind of bad row is set aside once, with its reasons, and does not touch the loads."""
+"""Every kind of bad row is rejected once, with its reasons, and does not change the loads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOWEST = -(2**63)
 
 @dataclass(frozen=True)
 class Bad:
-    """A row that is good but for these fields, and the reasons it is expected to be given."""
+    """A good row with these fields changed, and the reasons that are expected for it."""
 
     table: str
     fields: dict[str, Any]
@@ -117,7 +117,7 @@ def test_a_bad_row_is_set_aside_with_its_reasons(kind: str, outcome: ValidationO
 
 
 def _is_of(row: Row, fields: dict[str, Any]) -> bool:
-    """Whether the row as it was kept has these fields; NaN and times are text in JSON."""
+    """Whether the stored row has these fields; NaN and times are text in JSON."""
     named = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
     for name, value in fields.items():
         if isinstance(value, date):

@@ -1,4 +1,4 @@
-"""``maintain`` where Spark is the point: the table that it writes, and streams over others."""
+"""``maintain`` with Spark: the table that Spark writes, and streams over other tables."""
 
 from __future__ import annotations
 
@@ -51,8 +51,10 @@ def test_the_table_of_rejected_rows_is_tidied_by_spark(spark, settings):
 
 
 def test_a_stream_over_metrics_goes_on_and_sees_each_row_once(spark, settings, tmp_path):
-    """As Delta's own documentation has it, a stream over a table with a retention ignores the
-    deletes of whole partitions; files that were made of others are not new rows to it."""
+    """A stream over a table with a retention ignores deletes of whole partitions, by its option.
+
+    Files that were merged from others have no new rows for it.
+    """
     for number in range(8):
         window(settings, 1, number)
     window(settings, 40, 100)

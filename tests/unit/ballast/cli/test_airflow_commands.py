@@ -40,7 +40,7 @@ def script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Script]:
 
 
 def asks(script: Script, *plans: str, state: str = "awaiting_input", task: str = "approve") -> None:
-    """Let a plan each wait for an answer."""
+    """Add a waiting review for each plan."""
     details = [
         {
             "subject": f"Plan {plan}", "body": "moves 3 key groups", "params": {"reason": {}},
@@ -61,8 +61,12 @@ def test_a_run_is_triggered_with_the_params_that_were_named(
 ) -> None:
     arguments = ["--dry-run", "--budget-moves", "20", "--budget-bytes", "none", "--json"]
     assert main(["trigger", "clicks", *arguments]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["dag_id"], told["run_id"], told["state"]) == ("reoptimize__clicks", "r1", None)
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["dag_id"], printed["run_id"], printed["state"]) == (
+        "reoptimize__clicks",
+        "r1",
+        None,
+    )
     assert script.seen[-1] == (
         "POST /api/v2/dags/reoptimize__clicks/dagRuns", "Bearer mine",
         {"logical_date": None,
@@ -99,8 +103,8 @@ def test_the_only_plan_that_waits_is_answered(
 ) -> None:
     asks(script, "p1")
     assert main(["approve", "clicks", *arguments, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["plan_id"], told["answer"], told["run_id"]) == ("p1", option, "run-p1")
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["plan_id"], printed["answer"], printed["run_id"]) == ("p1", option, "run-p1")
     params = {"reason": "no"} if arguments else {}
     assert script.seen[-1][2] == {"chosen_options": [option], "params_input": params}
 

@@ -184,7 +184,7 @@ def test_a_cluster_without_key_groups_stays_as_it_is(method: str) -> None:
 
 @pytest.mark.parametrize("method", list(REBALANCE_METHODS))
 def test_room_under_a_cap_is_made_where_the_budget_lets_it(method: str) -> None:
-    """Node 2 is dead; its key group fits on node 0 only once another has left it."""
+    """Node 2 is dead; its key group fits on node 0 only after another one has left it."""
     problem = make(
         [[1, 3], [1, 3], [1, 4]],
         [0, 1, 2],

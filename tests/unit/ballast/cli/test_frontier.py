@@ -1,4 +1,4 @@
-"""``ballast frontier`` sweeps a folder or a job, and draws what it found."""
+"""``ballast frontier`` sweeps a folder or a job, and draws the points."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_job_is_swept_from_its_newest_snapshot(
 
 
 def changed(folder: Path, **values: Any) -> Path:
-    """The folder with something else in its problem.json."""
+    """The folder with other values in its problem.json."""
     file = folder / "problem.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | values))
     return folder

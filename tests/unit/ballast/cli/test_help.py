@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[4]
 
 
 def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """The parser and all below it."""
+    """The parser and all its subparsers."""
     yield parser
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):

@@ -1,4 +1,4 @@
-"""What ``ballast plans`` and ``ballast status`` say about a warehouse with two versions."""
+"""The output of ``ballast plans`` and ``ballast status`` for a warehouse with two versions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 @pytest.fixture
 def warehouse(settings: Settings) -> Settings:
-    """Two published versions, and a third draft that a dry run left."""
+    """Two published versions, and a third draft of a dry run."""
     ensure_tables(settings)
     for number, plan_id in enumerate(("p1", "p2", "p3"), start=1):
         at = NOW + timedelta(minutes=number)

@@ -1,4 +1,4 @@
-"""`ballast solve` and `ballast verify` as a user runs them."""
+"""`ballast solve` and `ballast verify` as commands."""
 
 from __future__ import annotations
 

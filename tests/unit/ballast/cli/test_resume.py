@@ -1,4 +1,4 @@
-"""``ballast status`` says that planning is stopped, and ``ballast resume`` lets it go on."""
+"""``ballast status`` says that planning is stopped, and ``ballast resume`` starts it again."""
 
 from __future__ import annotations
 

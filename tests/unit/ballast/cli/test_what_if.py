@@ -1,4 +1,4 @@
-"""``ballast what-if`` answers beside today and leaves everything as it is."""
+"""``ballast what-if`` prints the plan of the question beside that of today and changes nothing."""
 
 from __future__ import annotations
 

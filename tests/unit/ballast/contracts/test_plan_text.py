@@ -1,4 +1,4 @@
-"""The words for a plan's figures say what is proven, and no more."""
+"""Texts on a plan's figures claim only what is proven."""
 
 from __future__ import annotations
 

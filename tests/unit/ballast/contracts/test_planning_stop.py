@@ -1,4 +1,4 @@
-"""A job stops planning after so many broken promises in a row, and goes on as the rows say."""
+"""A job stops planning after some broken promises in a row, and resumes as log and outcomes say."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_only_the_first_outcome_of_a_version_counts_while_the_job_plans() -> Non
     later = [outcome(1, "above", 10), outcome(1, "above", 20), outcome(1, "above", 30)]
     assert not state([outcome(1, "inside"), *later]).broken
     assert state([outcome(1, "above"), *later]).versions == (1,)
-    # A promise that is kept later, while the job plans, was broken all the same.
+    # A promise that is kept later, while the job plans, still counts as broken.
     assert state([outcome(1, "above"), outcome(1, "inside", 10)]).versions == (1,)
 
 
@@ -69,7 +69,7 @@ def test_planning_goes_on_when_the_plan_in_force_is_inside_again() -> None:
     again = state([*rows, outcome(3, "above", 10), outcome(3, "inside", 20)])
     assert (again.is_stopped, again.broken) == (False, ())
     assert again.kept == outcome(3, "inside", 20)
-    # It stays so, although the newest outcome is outside once more.
+    # It stays so, although the newest outcome is outside again.
     assert not state([*rows, outcome(3, "inside", 20), outcome(3, "above", 30)]).is_stopped
 
 

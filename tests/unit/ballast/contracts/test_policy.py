@@ -1,4 +1,4 @@
-"""A policy says what it must, and an error names file, field, value and what is allowed."""
+"""Policies are checked on load; an error names file, field, value and what is allowed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 import yaml
 
-from ballast.contracts.errors import FeatureNotBuilt, PolicyError
+from ballast.contracts.errors import PolicyError
 from ballast.contracts.policy import (
     load_policy,
     parse_policy,
@@ -133,21 +133,47 @@ def test_a_missing_field_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "field"),
-    [(["solver"], {"method": "magic"}, "solver.method")],
+    ("solver", "field", "message"),
+    [
+        ({"method": "magic"}, "solver.method", "is no method for balance plans; allowed: auto, "),
+        ({"method": "albic"}, "solver.method", "is no method for balance plans"),
+        (
+            {"method": "flux", "params": {"patients": 3}},
+            "solver.params.patients",
+            "is not a parameter of method 'flux'; allowed: patience",
+        ),
+        (
+            {"method": "flux", "params": {"patience": 0}},
+            "solver.params.patience",
+            "is 0; allowed: a whole number >= 1",
+        ),
+        (
+            {"params": {"search": {"enough": "much"}}},
+            "solver.params.search.enough",
+            "is 'much'; allowed: a finite number >= 0",
+        ),
+        ({"method": "unchanged", "params": {"x": 1}}, "solver.params.x", "allowed: no parameters"),
+    ],
 )
-def test_a_feature_that_is_not_built_is_refused_not_ignored(
-    path: list[Any], value: Any, field: str
+def test_a_method_or_parameter_that_is_not_there_is_refused_with_what_is(
+    solver: dict[str, Any], field: str, message: str
 ) -> None:
-    with pytest.raises(FeatureNotBuilt, match="not built in this version; allowed: ") as caught:
-        parse_policy(changed(path, value), "clicks.yaml")
+    with pytest.raises(PolicyError, match=message) as caught:
+        parse_policy(changed(["solver"], solver), "clicks.yaml")
     assert caught.value.field == field
+
+
+def test_parameters_of_a_method_are_kept() -> None:
+    solver = {"method": "auto", "params": {"flux": {"patience": 3}, "milp": {"threads": 2}}}
+    policy = parse_policy(changed(["solver"], solver), "clicks.yaml")
+    assert policy.solver.params == solver["params"]
+    assert policy_from_json(policy.to_json()) == policy
 
 
 def test_a_joint_objective_has_its_own_methods() -> None:
     joint = changed(["objective"], {"kind": "joint", "max_load_distance_pct": 12.5})
     assert parse_policy(joint, "clicks.yaml").objective.max_load_distance_pct == 12.5
-    with pytest.raises(FeatureNotBuilt, match="allowed: auto"):
+    with pytest.raises(PolicyError, match="is no method for joint plans; allowed: auto, joint"):
         parse_policy({**joint, "solver": {"method": "milp"}}, "clicks.yaml")
     bad = changed(["objective"], {"kind": "joint", "max_load_distance_pct": 0})
     with pytest.raises(PolicyError, match="max_load_distance_pct"):

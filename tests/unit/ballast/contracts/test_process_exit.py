@@ -1,4 +1,4 @@
-"""A program ends with its own exit code, whatever became of its streams."""
+"""A program ends with its own exit code, also with broken output streams."""
 
 from __future__ import annotations
 

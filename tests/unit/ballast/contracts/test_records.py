@@ -1,4 +1,4 @@
-"""Records have the columns of their tables, and survive a way through a row."""
+"""Records have the columns of their tables, and do not change when converted to rows and back."""
 
 from __future__ import annotations
 

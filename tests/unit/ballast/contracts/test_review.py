@@ -1,4 +1,4 @@
-"""A plan is published or waits for a person, by its figures and by the clock that is given."""
+"""A plan is published or waits for a person, by its figures and by a given time."""
 
 from __future__ import annotations
 

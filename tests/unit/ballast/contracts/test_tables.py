@@ -1,4 +1,4 @@
-"""Everything that is derived from the table definitions agrees with them."""
+"""Everything that is derived from the table definitions is consistent with them."""
 
 from __future__ import annotations
 

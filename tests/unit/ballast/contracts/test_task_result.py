@@ -1,4 +1,4 @@
-"""A program's last words reach the task that started it, and nothing is written without one."""
+"""The result of a program is written for its task; without a task nothing is written."""
 
 from __future__ import annotations
 

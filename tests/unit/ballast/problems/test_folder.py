@@ -1,4 +1,4 @@
-"""Problem folders survive a round trip, and what is wrong with one is named."""
+"""Problem folders are unchanged by writing and reading, and errors name what is wrong."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ballast.problems import read_problem, write_problem
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A good problem folder with every optional part in it."""
+    """A valid problem folder with every optional part."""
     root = tmp_path / "problem"
     root.mkdir()
     settings = {
@@ -134,7 +134,7 @@ def set_text(file: str, text: str) -> Callable[[Path], None]:
 
 
 def cut(file: str, length: int | None = None) -> Callable[[Path], None]:
-    """Keep the first bytes of a file only, half of them unless told."""
+    """Keep the first bytes of a file only, half of them by default."""
 
     def shorten(folder: Path) -> None:
         content = (folder / file).read_bytes()

@@ -1,4 +1,4 @@
-"""Result folders appear whole or not at all, and never in place of something else."""
+"""Result folders are written as a whole or not at all, and replace no other folder."""
 
 from __future__ import annotations
 

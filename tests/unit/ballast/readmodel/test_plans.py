@@ -1,4 +1,4 @@
-"""What the review page reads, on real Delta tables of a small job with four versions."""
+"""The data of the review page, on real Delta tables of a small job with four versions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ANY = MoveFilter()
 
 @pytest.fixture
 def copy(settings: Settings, tmp_path: Path) -> Settings:
-    """The same warehouse for a test that changes it."""
+    """A copy of the warehouse, for a test that changes it."""
     shutil.copytree(settings.home, tmp_path / "home")
     return load_settings({"BALLAST_HOME": str(tmp_path / "home")})
 

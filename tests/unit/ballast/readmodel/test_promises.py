@@ -36,7 +36,7 @@ def promising(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 @pytest.fixture
 def copy(promising: Settings, tmp_path: Path) -> Settings:
-    """The same warehouse for a test that changes it."""
+    """A copy of the warehouse, for a test that changes it."""
     shutil.copytree(promising.home, tmp_path / "home")
     return load_settings({"BALLAST_HOME": str(tmp_path / "home")})
 

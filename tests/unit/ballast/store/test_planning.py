@@ -1,4 +1,4 @@
-"""The planning state is read with the policy as it is now, also from warehouses of before."""
+"""The planning state is read with the present policy, also from warehouses of earlier versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The noise of a snapshot is read where it is known, and a reason where it is not."""
+"""The noise of a snapshot is read if it is known, else the reason."""
 
 from __future__ import annotations
 

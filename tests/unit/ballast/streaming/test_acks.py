@@ -1,4 +1,4 @@
-"""Acknowledgements on real Delta tables: once a life, and again in a new one."""
+"""Acknowledgements on real Delta tables: written once by a process, and again after a restart."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""Decisions outlive the process; checkpoint, state and policy must belong together."""
+"""Decisions survive the process; checkpoint, state and policy must belong together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Bounds of counts hold whatever is cut, added and joined; memory is bounded; keys may be odd."""
+"""Bounds of counts hold after cutting, adding and joining; memory is bounded; any key is
+accepted."""
 
 from __future__ import annotations
 

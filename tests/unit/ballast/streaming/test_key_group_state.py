@@ -1,4 +1,4 @@
-"""Versions of state: repeated work finds what the first attempt found, and nothing it left."""
+"""Versions of state: repeated work reads what the first attempt read, not what it wrote."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_an_emptied_state_is_written_once_and_weighs_nothing(tmp_path):
 
 
 def test_a_running_job_neither_makes_nor_removes_files(tmp_path):
-    """Both cost more the longer it runs; a key group with records in two stages has two writes."""
+    """The cost of both grows with time; a key group with records in two stages has two writes."""
     folder = tmp_path / "node" / "counts" / "0000000"
 
     def run_batch(batch):

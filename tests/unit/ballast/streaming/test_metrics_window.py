@@ -1,4 +1,4 @@
-"""Windows: no gap while alive, a gap while down, every batch in exactly one window."""
+"""Windows: no gap while a job runs, a gap while it is down, every batch in exactly one window."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def measured(batch_id, records=10, version=0, node="node-0"):
 
 @pytest.fixture
 def life(tmp_path):
-    """Starts lives of one ledger; windows written and their numbers are kept across them."""
+    """Starts processes of one ledger; written windows and their numbers are kept across them."""
 
     class Lives:
         clock = Clock()

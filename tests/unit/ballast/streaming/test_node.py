@@ -1,4 +1,4 @@
-"""A node's stage without Spark: what stays, what is sent, what is measured, and determinism."""
+"""A node's stage without Spark: local and remote records, measurements, and determinism."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Nothing(NamedTuple):
 
 
 class Noted(Sum):
-    """Derived from a named tuple, so that an instance may hold more than its fields."""
+    """Derived from a named tuple, so that an instance may have more than its fields."""
 
 
 def noted(key, note):

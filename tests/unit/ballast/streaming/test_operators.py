@@ -1,4 +1,4 @@
-"""Declared operators and the policy: what fits, and what is refused with which words."""
+"""Declared operators and the policy: valid combinations, and errors for invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CPU times evened out by the speed of the processor."""
+"""CPU times corrected by the speed of the processor."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""State follows keys and key groups, exactly once, however often a take-up is broken off."""
+"""State follows keys and key groups exactly once, also if a take-up is interrupted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEYS = [f"k{number}" for number in range(24)] + ["", "o'clock", "two\nlines", "Ã
 
 
 class Broken(Exception):
-    """The process died here."""
+    """Raised where the process is killed."""
 
 
 def placement(version, nodes, routes=None):
@@ -25,7 +25,7 @@ def placement(version, nodes, routes=None):
 
 
 def count_batch(store, placed, batch_id):
-    """One record of each key, as a stage would count them."""
+    """Count one record of each key, as a stage would."""
     of_group = Counter()
     for key in KEYS:
         of_group[placed.group_of("count", key)] += 1
@@ -39,7 +39,7 @@ def count_batch(store, placed, batch_id):
 
 
 def everything(store):
-    """Every copy of every key that a reader would find, on any node: key -> (group, count)."""
+    """Every readable copy of every key, on any node: key -> (group, count)."""
     found = []
     for folder in store.root.glob("*/*/*"):
         node, operator, group = folder.relative_to(store.root).parts
@@ -91,7 +91,7 @@ def test_every_key_is_in_its_key_group_once_wherever_a_take_up_breaks_off(
     if dies_after is not None and dies_after <= len(transfers):
         with contextlib.suppress(Broken):
             carry_over(store, transfers, 3, die)
-        store.discard_from(3)  # as the next life does
+        store.discard_from(3)  # as the next process does
     first = carry_over(store, transfers, 3)
     assert carry_over(store, transfers, 3) == first, "a repetition counts the same"
     forget_old_places(store, transfers)

@@ -16,7 +16,7 @@ from tests.unit.solvers.instances import make
 def with_traffic(
     load: Any, current: Any, edges: list[tuple[int, int, float]], **rest: Any
 ) -> Problem:
-    """A problem from bare numbers, with (from, to, rate) edges."""
+    """A problem from plain numbers, with (from, to, rate) edges."""
     return make(
         load,
         current,
@@ -28,7 +28,7 @@ def with_traffic(
 
 
 def pairs_apart(n_pairs: int, n_nodes: int, seed: int = 0, **rest: Any) -> Problem:
-    """Operators a and b, key group i of one sends to key group i of the other, none together."""
+    """Operators a and b; key group i of a sends to key group i of b; no pair shares a node."""
     rng = np.random.default_rng(seed)
     left = rng.permutation(np.arange(n_pairs) % n_nodes)
     right = (left + 1 + np.arange(n_pairs) % (n_nodes - 1)) % n_nodes
@@ -56,7 +56,8 @@ budgets = st.builds(
 
 @st.composite
 def problems(draw: st.DrawFn, max_nodes: int = 4, max_groups: int = 9) -> Problem:
-    """Every rule at once: capacities, two resources, pins, allowed, draining and dead nodes."""
+    """Problems with all rules: capacities, two resources, pins, allowed nodes, draining and dead
+    nodes."""
     nodes = draw(st.integers(1, max_nodes))
     groups = draw(st.integers(1, max_groups))
     resources = draw(st.integers(1, 2))

@@ -1,4 +1,4 @@
-"""The example of docs/solvers-collocate.md does what it says."""
+"""The example of docs/solvers-collocate.md works as described."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_example_of_the_page_runs() -> None:
 
 
 def pairs_apart() -> Problem:
-    """Two pairs of key groups that talk, each over two nodes."""
+    """Two pairs of key groups that exchange records, each on two nodes."""
     return Problem(
         node_ids=("a", "b"),
         resources=("cpu",),

@@ -1,4 +1,4 @@
-"""The joint search: rules and promises on every kind of problem, and what it is for."""
+"""The joint search: rules and promises on every kind of problem, and its purpose."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_every_plan_keeps_the_rules_and_its_promises(
         assert result.reason
         return
     broken = verify(problem, budget, names(problem, result.assignment), result.to_dict())
-    # Load distance may rise within the bound: that is the bargain. Everything else must hold.
+    # Load distance may rise within the bound. Everything else must hold.
     assert [v for v in broken if v.promise != "better_than_nothing"] == []
 
 
@@ -82,7 +82,7 @@ def test_a_start_within_the_load_bound_is_never_taken_out_of_it(
 def test_collocation_is_never_lower_than_by_doing_nothing(
     problem: Problem, budget: Budget, bound: float
 ) -> None:
-    """Where nothing else is more urgent: the load is within its bound and no node drains."""
+    """Only if nothing is more urgent: the load is within its bound and no node drains."""
     assume(why_infeasible(problem, budget) is None and not problem.draining.any())
     start = place_must_moves(problem)
     assume(metrics.load_distance(problem, start) <= bound)
@@ -166,7 +166,7 @@ def test_a_load_out_of_bounds_is_repaired_first() -> None:
 
 
 def test_repairs_that_undo_each_other_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where records between nodes cost load, each of two moves may look as if it relieved."""
+    """If records between nodes cost load, each of two opposite moves may look like a relief."""
     monkeypatch.setattr("solvers.collocate.load_repair.load_relief", lambda *_: 1.0)
     problem = with_traffic([1.0] * 3, [0, 0, 1], [(0, 1, 5.0)])
     made = plan(problem, Budget(), Stop(seconds=1), 1, JointParams(max_load_distance=1))
@@ -183,7 +183,7 @@ def test_what_drains_leaves() -> None:
 
 
 def test_partners_in_one_rack_are_better_than_in_two() -> None:
-    """Node n0 is full, so that the pair cannot share it, but its rack has another node."""
+    """Node n0 is full, so the pair cannot share it, but its rack has another node."""
     problem = with_traffic(
         [1.0, 1.0, 1.0],
         [0, 2, 1],
@@ -268,7 +268,7 @@ def test_costs_need_one_number_per_resource() -> None:
 
 
 def partners_on_a_dead_node(memory: float, network: float) -> Problem:
-    """Two key groups that talk and have to leave; what they say between nodes is network."""
+    """Two key groups that exchange records and have to move; records between nodes use network."""
     return Problem(
         node_ids=("n0", "n1", "dead"),
         resources=("cpu", "memory", "network"),
@@ -325,7 +325,8 @@ def test_a_placement_from_nothing_is_a_candidate_within_the_budget_alone() -> No
 
 
 def test_a_single_key_group_that_does_not_pay_is_named_with_both_figures() -> None:
-    """A pair pays its move of 10 bytes. Another one talks a little to all, and does not."""
+    """A pair pays for its move of 10 bytes. Another key group exchanges few records with all, and
+    does not."""
     talks = [(0, 1, 100.0), *((2, to, 1.0) for to in (0, 1, 3, 4))]
     problem = with_traffic([1.0] * 6, [0, 1, 2, 0, 1, 2], talks, nodes=3)
     gate = AmortisationGate(records_per_byte=2.0)

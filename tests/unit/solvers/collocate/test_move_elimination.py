@@ -30,7 +30,7 @@ def with_traffic_noise(problem, sd, relative=0.01):
 def a_heavy_and_a_light_pair():
     """Two pairs of key groups on four nodes; the light one sends a thousandth of the records.
 
-    What they add to the load of a node is nothing beside the four that do not talk.
+    Their load is very small compared with the four key groups without traffic.
     """
     load = [*[0.001] * 4, *[2.0] * 4]
     return with_traffic(load, [0, 1, 2, 3, 0, 1, 2, 3], [(0, 1, 1000.0), (2, 3, 1.0)])

@@ -1,4 +1,4 @@
-"""CBP on Linear Road as [AUTODASP17] prints it, and against all labellings of small jobs."""
+"""CBP on Linear Road as printed in [AUTODASP17], and against all labellings of small jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A target lasts over rounds by name, and the rules of each round come first."""
+"""A target is kept over rounds by name, and the rules of each round have priority."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def keys_of(operator: str) -> list[str]:
 
 
 def world(rate: float = 10.0) -> tuple[Problem, KeyStatistics]:
-    """Key i of parse (and of clean, which has the same keys) talks to key i of count alone."""
+    """Key i of parse (and of clean, which has the same keys) sends to key i of count only."""
     operators = ("parse", "clean", "count")
     ids = [f"{operator}/{group}" for operator in operators for group in range(GROUPS)]
     keys = {"parse": keys_of("a"), "clean": keys_of("a"), "count": keys_of("b")}

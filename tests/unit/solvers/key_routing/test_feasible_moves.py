@@ -1,4 +1,4 @@
-"""Keys are sent back until every node is within its limits, those that lose least first."""
+"""Keys do not move until every node is within its limits; those that lose least stay first."""
 
 from __future__ import annotations
 
@@ -91,10 +91,10 @@ def test_a_key_loses_the_partners_it_would_have_come_to() -> None:
     at = dict(zip(graph.keys, (0, 0, 1, 0), strict=True))
     assert at == {b"a": 0, b"b": 0, b"x": 1, b"y": 0}
     before = np.array([0, 0, 1, 0])
-    # a and b come to x; y, which b leaves, stays.
+    # a and b move to the node of x; y, which b leaves, does not move.
     partners = KeyPartners(graph, before, np.array([0, 1]), np.array([1, 1]))
     assert partners.lost(np.array([True, True])).tolist() == [5.0, 1.0]
-    # Where x comes to them instead, and b is sent back, x still gains a's records.
+    # If x moves to them instead, and b does not move, x still gains the records of a.
     together = KeyPartners(graph, before, np.array([2]), np.array([0]))
     assert together.lost(np.array([True])).tolist() == [7.0]
     assert together.lost(np.array([False])).tolist() == [7.0]

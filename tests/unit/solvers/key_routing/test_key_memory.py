@@ -1,4 +1,4 @@
-"""Several periods of statistics: true bounds, rates of any length, the decay that serves."""
+"""Several periods of statistics: true bounds, rates for any length, the best decay."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ RATES = st.dictionaries(
 @given(periods=st.lists(RATES, min_size=1, max_size=5), keep=st.integers(1, 6), gap=st.floats(1, 3))
 def test_bounds_hold_under_every_decay_whatever_was_cut(periods, keep, gap) -> None:
     ages = tuple(gap * n for n in range(len(periods) - 1, 0, -1))
-    told = story(*(counted(rates, keep) for rates in periods), rounds=ages)
-    memory = KeyMemory.of(told, EDGE, 2).statistics
+    statistics = story(*(counted(rates, keep) for rates in periods), rounds=ages)
+    memory = KeyMemory.of(statistics, EDGE, 2).statistics
     for decay, remembered in memory.memories.items():
         weights = [decay**age if age else 1.0 for age in (*ages, 0.0)]
         pairs = remembered.statistics.pairs
@@ -98,13 +98,13 @@ def test_one_period_is_what_was_counted() -> None:
 
 
 def partners(shift: int, rng: np.random.Generator, share: float) -> Rates:
-    """40 keys with a partner each, of which a period sees a part."""
+    """40 keys with a partner each; a period has a part of them."""
     return {(f"u{i:02}", f"k{(i + shift) % 40:02}"): 1.0 + rng.random() for i in range(40)
             if rng.random() < share}  # fmt: skip
 
 
 def with_noise(pairs: Rates, rng: np.random.Generator) -> Rates:
-    """Each key also talks to another one, by chance and a good deal more."""
+    """Each key also sends many records to another, random key."""
     chance = {(a, f"k{int(rng.integers(40)):02}"): 3.0 for a, _ in pairs}
     return chance | pairs
 
@@ -113,15 +113,15 @@ def test_what_lasts_is_remembered_and_what_shifts_is_forgotten() -> None:
     rng = np.random.default_rng(5)
     lasting = story(*(counted(with_noise(partners(0, rng, 1.0), rng)) for _ in range(12)))
     shifting = story(*(counted(partners(11 * (n // 2), rng, 1.0)) for n in range(8)))
-    decays = [KeyMemory.of(told, EDGE, 4).decay for told in (lasting, shifting)]
+    decays = [KeyMemory.of(statistics, EDGE, 4).decay for statistics in (lasting, shifting)]
     assert decays[0] >= 0.7 > decays[1]
 
 
 def test_rates_are_a_second_under_any_decay_and_rounds_left_out_fade_as_others() -> None:
     rng = np.random.default_rng(5)
     always = partners(0, rng, 1.0)
-    told = story(*([counted(always)] * 5), rounds=(9.0, 7.5, 2.0, 1.0))
-    memory = KeyMemory.of(told, EDGE, 4)
+    statistics = story(*([counted(always)] * 5), rounds=(9.0, 7.5, 2.0, 1.0))
+    memory = KeyMemory.of(statistics, EDGE, 4)
     graph = memory.graph()
     rates = dict(zip(graph.keys[graph.stage(LEFT)], graph.weight.tolist(), strict=False))
     assert {k: pytest.approx(rates[k.encode()]) for k, _ in always} == {
@@ -132,8 +132,8 @@ def test_rates_are_a_second_under_any_decay_and_rounds_left_out_fade_as_others()
 
 
 def test_a_key_that_is_quiet_counts_where_balance_is_kept_in_a_longer_memory() -> None:
-    told = story(counted({("u", "k"): 9.0, ("v", "l"): 1.0}), counted({("v", "l"): 1.0}))
-    memory = KeyMemory.of(told, EDGE, 2)
+    statistics = story(counted({("u", "k"): 9.0, ("v", "l"): 1.0}), counted({("v", "l"): 1.0}))
+    memory = KeyMemory.of(statistics, EDGE, 2)
     graph, views = memory.balance_views
     quiet = graph.keys.index(b"u")
     assert graph.weight[quiet] == 0.0
@@ -142,8 +142,8 @@ def test_a_key_that_is_quiet_counts_where_balance_is_kept_in_a_longer_memory() -
 
 
 def test_periods_without_pairs_of_the_edge_say_nothing() -> None:
-    told = story(KeyStatistics(), counted({("u", "k"): 9.0}))
-    assert KeyMemory.of(told, EDGE, 2).periods == 1
+    statistics = story(KeyStatistics(), counted({("u", "k"): 9.0}))
+    assert KeyMemory.of(statistics, EDGE, 2).periods == 1
     with pytest.raises(InvalidInput, match="no pairs of keys were counted from a to b"):
         KeyMemory.of(KeyStatistics(), EDGE, 2)
 
@@ -159,7 +159,7 @@ def test_periods_out_of_order_or_of_no_age_are_refused() -> None:
 
 
 def routed(statistics: KeyStatistics) -> tuple[Allocation, float]:
-    """The plan, and the traffic that it brings together of all there is."""
+    """The plan, and the traffic that it makes local of all traffic."""
     problem, whole = world()
     objective = Objective("joint", 60.0, gate=AmortisationGate(records_per_byte=0.0))
     planned = allocate(objective, problem, Budget(moves=0), Stop(steps=5))
@@ -172,7 +172,7 @@ def routed(statistics: KeyStatistics) -> tuple[Allocation, float]:
 
 
 def test_pairs_that_the_last_period_missed_are_brought_together_where_they_last() -> None:
-    """Each period has room for a third of the pairs, another one each time."""
+    """Each period counts another third of the pairs."""
     _, whole = world()
     edge = WORLD_EDGE.ends
     pairs = list(whole.pairs[edge].items())

@@ -15,9 +15,7 @@ TWEETS = [
     (b"Oceania", b"#python", 40.0),
     (b"Oceania", b"#java", 3.0),
 ]
-"""[MW16-LOCALITY], Figures 4 and 5: the figures' numbers are not in print, their heavy edges
-are.
-"""
+"""[MW16-LOCALITY], Figures 4 and 5: their heavy edges; the figures have no numbers."""
 
 
 def test_the_papers_example_is_cut_as_the_paper_says() -> None:

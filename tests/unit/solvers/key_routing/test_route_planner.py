@@ -105,7 +105,7 @@ def test_more_routes_in_force_than_allowed_bar_no_others_and_do_not_grow(
 
 
 def routed_in(problem: Problem, statistics: KeyStatistics, objective: Objective) -> Allocation:
-    """Routed without a limit to moves of keys, and found to keep its promises."""
+    """Plan routes without a limit on moves of keys, and verify the plan."""
     planned = allocate(objective, problem, Budget(moves=0), Stop(steps=5))
     options = RoutingOptions((EDGE,), imbalance=1.3)
     made = route_keys(
@@ -118,7 +118,7 @@ def routed_in(problem: Problem, statistics: KeyStatistics, objective: Objective)
 
 
 def test_keys_are_sent_back_until_the_load_is_as_level_as_allowed() -> None:
-    """All keys that gain bring the nodes 10 % from the mean; all but two do with 5 % as well."""
+    """All keys that gain give a load distance of 10 %; all but two give 5 %."""
     problem, statistics = world()
     roomy, tight = (
         routed_in(problem, statistics, Objective("joint", allowed, gate=FREE))
@@ -163,7 +163,7 @@ def test_as_many_keys_move_as_the_budget_pays_for(budget: Budget, max_routes: in
 
 
 def test_by_weights_a_plan_says_what_its_keys_are_not_worth(monkeypatch) -> None:
-    """All keys found are to come to the fuller node, and load counts a million times more."""
+    """All keys would move to the fuller node, and load has a million times more weight."""
     problem, statistics = world()
     found = reroute(PlacedEdge(problem, problem.current, statistics, {}, EDGE), FREE, imbalance=1.3)
     fuller = int(metrics.node_loads(problem, problem.current)[:, 0].argmax())
@@ -188,7 +188,7 @@ def test_keys_bring_no_node_over_a_cap() -> None:
         "balanced": np.array([True, False]),
     }
     objective = Objective("joint", 30.0, gate=FREE)
-    # A node may keep what it has: with capacities this small it may get nothing more.
+    # A node may keep its load; with capacities this small it may get no more.
     full = replace(problem, **two, capacity=np.array([[1.0, 0.01]] * NODES))
     made = routed_in(full, statistics, objective)
     moved = problem_after(full, statistics, {}, made.routing)
@@ -232,7 +232,7 @@ def test_keys_that_come_together_do_not_drive_others_out_of_their_rack(monkeypat
 
 
 def test_a_share_of_the_moves_keeps_the_bound_of_a_stage(monkeypatch) -> None:
-    """All keys found are to come to one node: few enough of them do."""
+    """All keys would move to one node; a small share of them does."""
     problem, statistics = world()
     found = reroute(PlacedEdge(problem, problem.current, statistics, {}, EDGE), FREE, imbalance=1.3)
     to_first = tuple(m for m in found.moves if problem.current[m[0].target] == 0)

@@ -1,4 +1,4 @@
-"""SpaceSaving: what it promises, on random streams, merges and decays [MW16-LOCALITY, 3.2]."""
+"""SpaceSaving: its bounds on random streams, merges and decays [MW16-LOCALITY, 3.2]."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_more_pairs_than_memory_keep_the_memory() -> None:
 
 
 def test_keys_are_counted_apart_from_pairs() -> None:
-    """One left key with many partners: no pair of it is heavy, the key is."""
+    """One left key with many partners: the key is heavy, and none of its pairs is."""
     statistics = PairStatistics.empty(n_pairs=2, n_keys=10)
     for i in range(100):
         statistics.observe("hub", f"leaf{i}")

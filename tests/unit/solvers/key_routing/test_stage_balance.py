@@ -41,7 +41,8 @@ def imbalances(graph: KeyGraph, server: IntArray, views: FloatArray, servers: in
 
 
 def test_a_load_that_shifted_is_levelled_though_a_longer_memory_has_it_level() -> None:
-    """Twelve keys on two servers; last period the first server's had three times the records."""
+    """Twelve keys on two servers; in the last period the first server had three times the
+    records."""
     graph = one_to_one(12)
     before = np.array([0] * 6 + [1] * 6 + [0] * 6 + [1] * 6)
     lately = np.where(before == 0, 3.0, 1.0)
@@ -54,7 +55,7 @@ def test_a_load_that_shifted_is_levelled_though_a_longer_memory_has_it_level() -
     plan = sticky_routes(graph, CurrentServers(before, known, 2), params, views=views)
     assert max(imbalances(graph, plan.server, views, 2)) <= 1.25 + 1e-9
     assert plan.excess == 0.0
-    # The bound is kept at any price of a byte, and by no more moves than it takes.
+    # The bound is kept at any price of a byte, with the fewest moves.
     assert 0 < plan.moved_state <= 8
 
 

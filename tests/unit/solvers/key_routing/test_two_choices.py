@@ -37,7 +37,7 @@ def test_two_choices_of_numbered_keys_are_two_and_the_less_loaded_is_taken(at_on
     counted = np.bincount(sent, minlength=5)
     hashed = np.bincount(two.choices[0, keys], minlength=5)
     assert np.ptp(counted) < np.ptp(hashed)
-    # On one view of the loads all go to the first of their two.
+    # By one view of the loads all records go to the first of their two servers.
     blind = two.send(keys, at_once=len(keys))
     assert np.array_equal(blind, two.choices[0, keys])
 

@@ -1,4 +1,4 @@
-"""The gate learns life and trust of plans from what they served."""
+"""The gate learns life and trust of plans from their outcomes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_gates_memory_follows_each_plan_as_it_ages() -> None:
     memory.record_plan(10.0)
     memory.record_period([45.0, 70.0], realised_gain=2.0)
     # The first plan kept half of its 50 points above the floor; both kept 7 of 20 points, and a
-    # point is taken as kept beforehand.
+    # point counts as kept beforehand.
     assert memory.life == pytest.approx(2.0)
     assert memory.trust == pytest.approx(8 / 21)
     assert memory.gate(0.5) == AmortisationGate(0.5, life=memory.life, trust=memory.trust)

@@ -1,4 +1,4 @@
-"""How much of an amount is at one place, and how little that could be."""
+"""The concentration of an amount at one place, and its lower bound."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_noise_of_a_share_is_that_of_many_draws():
 
 
 def best_of_all(amount, capacity):
-    """The least excess over all placements, by trying each."""
+    """The least excess over all placements, by exhaustive search."""
     shares = fair(*capacity)
     placements = itertools.product(range(len(capacity)), repeat=len(amount))
     found = (concentration(np.array(amount), np.array(p), shares) for p in placements)

@@ -1,4 +1,4 @@
-"""The noise of loads checks itself, and follows its key groups."""
+"""The noise of loads is checked on construction, and stays with its key groups."""
 
 from __future__ import annotations
 

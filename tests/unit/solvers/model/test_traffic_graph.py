@@ -124,7 +124,7 @@ def test_a_piece_is_cut_off_where_nothing_talks_or_weighs() -> None:
 def test_figures_kept_move_by_move_are_those_from_scratch(
     problem: Problem, data: st.DataObject, send: float, receive: float
 ) -> None:
-    """Load, distance, saved traffic and budget, after any moves there and back."""
+    """Load, distance, saved traffic and budget, after random moves and their reversal."""
     count = problem.n_resources
     costs = TrafficCosts(
         send=(send,) * count, receive=(receive,) * count, within_rack=0.5, between_racks=1.0

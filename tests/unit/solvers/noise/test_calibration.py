@@ -21,7 +21,7 @@ EXPECTED, END = 10.0, 1.812
 
 
 def after(outcomes: list[PastOutcome], measured: float, weight: float = 1.0) -> PastOutcome:
-    """The outcome of a promise with the factors that earlier outcomes call for."""
+    """The outcome of a promise with the factors that follow from earlier outcomes."""
     factors = interval_factors(outcomes)
     return PastOutcome(
         EXPECTED, max(0.0, EXPECTED - factors.below * END), EXPECTED + factors.above * END,
@@ -92,7 +92,7 @@ def test_many_outcomes_of_one_measurement_count_as_one() -> None:
 
 
 def test_nodes_that_share_a_burst_are_inside_as_often_as_promised() -> None:
-    """The loads of 40 nodes rise and fall together by more than each does by itself."""
+    """The loads of 40 nodes rise and fall together by more than each varies by itself."""
     rng, nodes = np.random.default_rng(7), 40
     outcomes: list[PastOutcome] = []
     for _ in range(150):

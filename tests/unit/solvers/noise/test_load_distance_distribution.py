@@ -1,4 +1,4 @@
-"""The closed form of the load distance's distribution agrees with draws."""
+"""The closed form of the load distance's distribution agrees with simulation."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def earlier_of(found: LoadEstimate, node_of: IntArray | None = None) -> EarlierE
 
 
 def after_many(make: list[FloatArray]) -> LoadEstimate:
-    """The estimate of the last of many periods, each after the one before."""
+    """The estimate of the last of many consecutive periods."""
     found = estimate(make[0])
     for loads in make[1:]:
         found = estimate(loads, earlier_of(found))
@@ -34,7 +34,8 @@ def after_many(make: list[FloatArray]) -> LoadEstimate:
 
 
 def node_errors(seed: int, own: float) -> tuple[FloatArray, FloatArray]:
-    """(changes of nodes from one period to the next, what the first period expects of them)."""
+    """Return the changes of nodes from period to period, and the changes that the first one
+    expects."""
     loads = windows_of(seed, windows=2 * WINDOWS, own=own)
     past, following = loads[:, :WINDOWS], loads[:, WINDOWS:]
     found = estimate(past)
@@ -225,7 +226,7 @@ def test_a_load_that_rises_all_the_time_is_a_trend() -> None:
 def test_a_total_that_rises_or_falls_all_the_time_is_said_and_widens_what_it_changes(
     to: float,
 ) -> None:
-    """Shares of nodes stay as they are, so that the load distance has its interval."""
+    """Shares of nodes do not change, so the load distance has its interval."""
     ramp = np.linspace(1.0, to, 2 * WINDOWS)
     loads = windows_of(17, own=0.1, windows=2 * WINDOWS, common=0.02) * ramp
     found = estimate(loads[:, :WINDOWS]).resource

@@ -1,4 +1,4 @@
-"""What windows say of each key group for itself."""
+"""Means and variances of each key group from windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows of key groups whose noise is known, and problems made from them."""
+"""Windows of key groups with known noise, and problems made from them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def windows_of(
     seed: int, *, groups: int = GROUPS, windows: int = WINDOWS, own: float = 0.2,
     common: float = 0.2,
 ) -> FloatArray:  # fmt: skip
-    """[G, W]: loads with independent noise of their own, and bursts that all have in common."""
+    """[G, W]: loads with independent noise, and bursts that all have in common."""
     rng = np.random.default_rng(seed)
     mean = rng.lognormal(0.0, 0.7, (groups, 1))
     noise = rng.gamma(1 / own**2, own**2, (groups, windows)) if own else 1.0
@@ -29,7 +29,7 @@ def noisy_problem(
     seed: int, *, relative_error: float, groups: int = GROUPS, nodes: int = NODES,
     windows: int = WINDOWS, spread: float = 0.7,
 ) -> Problem:  # fmt: skip
-    """A problem whose mean loads are known up to so much, and vary as much in the next period."""
+    """A problem whose mean loads have this error, and vary as much in the next period."""
     rng = np.random.default_rng(seed)
     load = rng.lognormal(0.0, spread, groups)
     return problem_of(load, relative_error * load, placement_of(groups, nodes), nodes, windows)

@@ -38,7 +38,7 @@ def test_extreme_case_moves_the_count_off_the_small_cluster() -> None:
 
 
 def test_optimal_case_makes_no_needless_move_with_capacity() -> None:
-    """Table 8: averages are level, though the sums are not."""
+    """Table 8: averages are level, although the sums are not."""
     assert map_(rising(2.0, 3.0, 1.2, 0.6), [0, 1, 1, 2]) == ()
 
 
@@ -68,7 +68,8 @@ def test_clusters_that_rise_and_fall_together_are_left_alone() -> None:
 @given(st.integers(0, 10**6))
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_no_move_turns_the_difference_around(seed: int) -> None:
-    """The guard of line 7: the emptier cluster of a pair gains less than half the difference."""
+    """The condition of line 7: the emptier cluster of a pair gains less than half the
+    difference."""
     rng = np.random.default_rng(seed)
     series, current = rng.lognormal(0, 0.8, (12, 6)), rng.integers(0, 4, 12)
     nodes = rng.integers(1, 8, 4).astype(float)

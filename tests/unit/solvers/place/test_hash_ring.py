@@ -55,7 +55,7 @@ def test_the_order_of_the_nodes_does_not_matter(order: list[str]) -> None:
 
 
 def test_positions_never_change() -> None:
-    """A ring that came out differently after an upgrade would move nearly everything."""
+    """If a ring changed with an upgrade, nearly everything would move."""
     assert position("key-0") == 0x8655DB8F4C7D5137
 
 

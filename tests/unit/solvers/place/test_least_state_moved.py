@@ -1,4 +1,4 @@
-"""The least state moved that is enough."""
+"""The least state moved for a level load."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_budget_is_kept_even_where_it_is_not_enough() -> None:
 
 
 def test_it_is_near_the_exact_model_of_autodasp17() -> None:
-    """State moved for the balance that MCLB finds: at most a fifth more than the least."""
+    """State moved for the balance of MCLB: at most a fifth more than the least."""
     rng = np.random.default_rng(5)
     load, current = rng.integers(5, 30, 9).astype(float), rng.integers(0, 3, 9)
     state = rng.integers(1, 50, 9)

@@ -1,4 +1,4 @@
-"""The level behind counts, and swings that loads share."""
+"""The level without the noise of counts, and the load components that loads share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from solvers.place.load_components import FEWEST, main_components
 
 
 def walk(seed: int, change: float, windows: int = 40, start: float = 100.0) -> np.ndarray:
-    """[p, m] of levels that wander by this relative deviation."""
+    """[p, m]: levels that follow a random walk with this relative deviation."""
     rng = np.random.default_rng(seed)
     steps = change * rng.standard_normal((200, windows))
     return np.asarray(start * np.exp(np.cumsum(steps, axis=1)))
@@ -48,7 +48,7 @@ def test_few_windows_and_no_load_teach_nothing() -> None:
 
 
 def two_waves() -> tuple[np.ndarray, np.ndarray]:
-    """Half of 100 substreams goes up and down with a wave, the other half with another one."""
+    """Half of 100 substreams follow one wave, the other half another one."""
     t, member = np.arange(60), np.arange(100) % 2
     waves = np.array([np.sin(t / 4), np.cos(t / 7)])
     levels = 200 * (1 + 0.3 * waves[member])

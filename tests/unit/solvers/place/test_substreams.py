@@ -30,7 +30,7 @@ def loads_of(load: Any, placement: Any) -> np.ndarray:
 
 
 def test_elb_takes_as_many_instances_as_the_load_needs() -> None:
-    """pi = ceil(2w / (u + v)): 10 of load and instances of 2 to 3 make four."""
+    """pi = ceil(2w / (u + v)): a load of 10 and instances of 2 to 3 give four."""
     load = [0.25] * 40
     placement = elb(load, [0] * 40, 1, u=3.0, v=2.0)
     assert placement.kept == (0, 1, 2, 3)
@@ -134,7 +134,7 @@ def test_clb_keeps_a_limit_on_state_moved(seed: int, limit: int) -> None:
 
 
 def test_the_identity_behind_clb_holds() -> None:
-    """n x sum_t var(L_t) = sum_i |N_i|^2 - const, so moves can be judged by vectors alone."""
+    """n x sum_t var(L_t) = sum_i |N_i|^2 - const, so moves can be judged by vectors only."""
     rng = np.random.default_rng(4)
     x = rng.random((9, 5))
     a, b = rng.integers(0, 3, 9), rng.integers(0, 3, 9)

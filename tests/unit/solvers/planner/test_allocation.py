@@ -1,4 +1,4 @@
-"""A round for an objective, and what the verifier makes of it."""
+"""An allocation for an objective, and the verifier's result on it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ JOINT = Objective("joint", max_load_distance=30.0)
 
 
 def pairs(**changes: Any) -> Problem:
-    """Six pairs that talk, on three nodes, each of them apart; loads 1.0 and 0.8."""
+    """Six pairs that exchange records, on three nodes, each pair on two nodes; loads 1.0 and
+    0.8."""
     given: dict[str, Any] = {
         "load": [1.0] * 6 + [0.8] * 6,
         "current": [0, 0, 1, 1, 2, 2, 1, 1, 2, 2, 0, 0],
@@ -85,8 +86,32 @@ def test_a_balance_round_is_what_it_always_was() -> None:
     assert (made.result.moves, made.memory) == (0, None)
 
 
+@pytest.mark.parametrize("method", ["albic", "cola"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_plan_of_every_joint_method_keeps_the_objective(method: str, seed: int) -> None:
+    problem, budget = pairs(), Budget(moves=4)
+    made = allocate(JOINT, problem, budget, Stop(steps=2), AllocationOptions(seed, method))
+    assert broken(problem, made.result.assignment, JOINT) == []
+    assert made.result.moves <= 4
+
+
+def test_a_joint_plan_beyond_the_objectives_bound_is_not_used_and_says_so() -> None:
+    tight = replace(JOINT, max_load_distance=0.001)
+    problem = replace(pairs(), load=pairs().load * np.linspace(1, 3, pairs().n_key_groups)[:, None])
+    how = AllocationOptions(0, "albic", {"max_ld": 1000.0, "pairs": 3})
+    made = allocate(tight, problem, Budget(moves=4), Stop(steps=2), how)
+    assert made.result.load_distance <= made.result.load_distance_before
+    assert broken(problem, made.result.assignment, tight) == []
+
+
+def test_parameters_of_a_joint_method_reach_it() -> None:
+    how = AllocationOptions(0, "albic", {"pairs": 0})
+    with pytest.raises(InvalidInput, match=r"albic\.pairs is 0"):
+        allocate(JOINT, pairs(), Budget(), Stop(steps=1), how)
+
+
 def test_a_method_without_a_word_on_traffic_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="'milp' knows nothing of traffic"):
+    with pytest.raises(InvalidInput, match="there is no method 'milp' for joint plans"):
         allocate(JOINT, pairs(), Budget(), Stop(steps=1), AllocationOptions(method="milp"))
 
 
@@ -120,7 +145,7 @@ def test_parameters_that_are_no_plain_numbers_are_refused_from_outside(name: str
 
 
 def test_a_cap_is_kept_while_traffic_is_saved() -> None:
-    """Memory only has to fit: node 0 has room for one more key group, not for two."""
+    """Memory only has to fit: node 0 has room for one more key group, and not for two."""
     load = np.column_stack(([1.0] * 6 + [0.8] * 6, np.ones(12)))
     problem = pairs(
         load=load,
@@ -144,7 +169,7 @@ def test_the_promise_knows_what_serialising_costs_and_the_verifier_agrees() -> N
     objective = Objective("joint", max_load_distance=30.0, costs=costs)
     made = allocate(objective, problem, Budget(), Stop(steps=5), AllocationOptions(seed=1))
     assert made.result.collocation_factor == 100.0
-    # Six edges of rate 10: 60 records at 0.03 are saved of a load of 10.8.
+    # Six edges of rate 10: 60 records at 0.03 are saved from a load of 10.8.
     assert made.result.load_index == pytest.approx(100.0 * (10.8 - 1.8) / 10.8)
     placed = names(problem, made.result.assignment)
     promises = made.result.to_dict()
@@ -196,13 +221,14 @@ def weighed(traffic: float, load: float, **given: Any) -> Objective:
 
 
 def together() -> Problem:
-    """All pairs together and on one of two nodes: all traffic saved, a load distance of 100 %."""
+    """All pairs together on one of two nodes: all traffic saved, a load distance of 100 %."""
     return pairs(current=[0] * 12, nodes=2)
 
 
 @pytest.mark.parametrize(("traffic", "load", "collocated"), [(100, 1, 100.0), (1, 100, None)])
 def test_weights_decide_what_is_given_up(traffic: float, load: float, collocated: Any) -> None:
-    """Cut across all pairs the load is level; it is nearly so with three pairs on each node."""
+    """With all pairs separated the load is level; with three pairs on each node it is nearly
+    level."""
     problem = pairs(load=[1.0] * 6 + [0.5] * 6, current=[0] * 12, nodes=2)
     objective = weighed(traffic, load)
     made = allocate(objective, problem, Budget(), Stop(steps=5), AllocationOptions(seed=1)).result
@@ -214,7 +240,7 @@ def test_weights_decide_what_is_given_up(traffic: float, load: float, collocated
 
 
 def test_weights_know_no_bound_on_the_load_distance() -> None:
-    """One heavy talk between two nodes: where traffic is worth it, one node does all the work."""
+    """One heavy edge between two nodes: if traffic has more weight, one node does all the work."""
     problem = make(
         load=[1.0, 1.0], current=[0, 1], nodes=2,
         traffic_from=np.array([0]), traffic_to=np.array([1]), traffic_rate=np.array([5.0]),
@@ -233,7 +259,7 @@ def test_the_verifier_weighs_in_its_own_way() -> None:
     assert broken(problem, one_over, weighed(1.3, 1.0)) == ["better_than_nothing"]
     dear_racks = TrafficCosts(within_rack=1.0, between_racks=4.0)
     split = replace(problem, rack=("a", "a", "b"))
-    # Within a rack already: what is saved is a quarter of what a record between racks costs.
+    # Within a rack already: the saving is a quarter of the price of a record between racks.
     assert broken(split, one_over, weighed(1.4, 1.0, costs=dear_racks)) == ["better_than_nothing"]
     assert broken(split, one_over, weighed(5.5, 1.0, costs=dear_racks)) == []
 
@@ -252,7 +278,7 @@ def test_a_drain_may_cost_traffic_but_not_level_load() -> None:
         current=[0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2], states=("alive", "alive", "draining")
     )
     leaves = problem.current.copy()
-    leaves[[4, 11]] = [0, 1]  # two pairs are torn apart; the load of the nodes that stay is level
+    leaves[[4, 11]] = [0, 1]  # two pairs are separated; the load of the nodes that stay is level
     assert broken(problem, leaves, weighed(1000.0, 1.0)) == []
     stays = problem.current.copy()
     stays[0] = 1
@@ -271,7 +297,7 @@ def test_by_weights_a_drain_goes_on() -> None:
 
 
 def test_by_weights_a_level_load_counts_at_the_gate_as_well() -> None:
-    """Nothing is saved, and 1,800 bytes move for a load distance that falls from 100 to 0 %."""
+    """No traffic is saved, and 1,800 bytes move for a load distance that falls from 100 to 0 %."""
     problem = pairs(
         current=[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], nodes=2, load=[1.0] * 12,
         state_bytes=[300] * 12,

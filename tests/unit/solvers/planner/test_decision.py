@@ -1,4 +1,4 @@
-"""A plan is made only where it is worth its moves, or where a node has to be left."""
+"""A plan is made only if it is worth its moves, or if a node has to be left."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_a_weighed_plan_pays_for_the_load_that_it_costs():
 
 
 def noisy(of, relative, **rest):
-    """The problem with loads whose means are off by a share of them, over twelve windows."""
+    """The problem with relative errors of the loads, over twelve windows."""
     sd = of.load * relative
     noise = {"mean_error": sd, "period_sd": sd, "windows": 12, **rest}
     return replace(of, noise=LoadNoise(node_variance_ratio=np.ones(1), **noise))

@@ -1,4 +1,4 @@
-"""A sweep over budgets: more budget never costs balance, and what is beaten is marked."""
+"""A sweep over budgets: more budget never costs balance, and dominated points are marked."""
 
 from __future__ import annotations
 

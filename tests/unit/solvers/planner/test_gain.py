@@ -1,4 +1,4 @@
-"""A gain counts where it is beyond the noise of the loads and of the traffic."""
+"""A gain counts if it is beyond the noise of the loads and of the traffic."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_same_gain_is_real_or_not_by_the_noise(relative, is_real):
 
 
 def talking(error=0.1, racks=()):
-    """Two pairs of key groups, each between two nodes, of which the first sends ten times more."""
+    """Two pairs of key groups, each on two nodes; the first sends ten times more."""
     problem = make(
         np.ones(4),
         [0, 1, 2, 3],
@@ -56,7 +56,7 @@ def test_traffic_saved_is_compared_with_the_errors_of_its_edges():
     assert not lost_in_noise.is_real
     assert lost_in_noise.noise_pct > saved.noise_pct
     assert "is within the noise of" in lost_in_noise.text
-    assert "more windows would tell" in lost_in_noise.text
+    assert "more windows it would be beyond the noise" in lost_in_noise.text
 
 
 def test_traffic_that_is_lost_is_never_a_real_gain():

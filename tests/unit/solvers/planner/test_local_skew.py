@@ -1,4 +1,4 @@
-"""What the load of the whole job hides: one operator, edge, rack or key group."""
+"""Skew that the load of the whole job hides: one operator, edge, rack or key group."""
 
 from __future__ import annotations
 
@@ -70,6 +70,36 @@ def test_operators_that_are_spread_are_level():
 def test_the_threshold_counts_from_what_cannot_be_avoided(threshold):
     skew = skew_of(hidden_skew(), SkewRules(threshold_pct=threshold))
     assert bool(skew.skewed) is (threshold < 450.0)
+
+
+def two_nodes(on_first: int, capacity=(1.0, 1.0)) -> Problem:
+    """A level job of which operator x has so many of its 100 key groups on node a."""
+    node = np.r_[np.arange(100) >= on_first, [0, 1]].astype(np.int64)
+    total = np.array(capacity) / sum(capacity) * 300.0
+    rest = total - np.bincount(node[:100], minlength=2)
+    return Problem(
+        node_ids=("a", "b"), resources=("cpu",), capacity=np.array(capacity).reshape(2, 1),
+        node_state=("alive",) * 2, key_group_ids=tuple(map(str, range(102))),
+        operator_ids=("x",) * 100 + ("y",) * 2, load=np.r_[np.ones(100), rest].reshape(-1, 1),
+        state_bytes=np.ones(102, dtype=np.int64), current=node,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("on_first", "is_skewed"), [(60, False), (74, False), (75, True), (86, True), (100, True)]
+)
+def test_with_two_nodes_three_quarters_of_an_operator_on_one_of_them_are_found(on_first, is_skewed):
+    skew = skew_of(two_nodes(on_first))
+    assert ("x" in [found.name for found in skew.skewed]) is is_skewed
+
+
+def test_the_policy_can_allow_an_operator_on_one_of_two_nodes():
+    assert not skew_of(two_nodes(100), SkewRules(threshold_pct=201.0)).skewed
+
+
+def test_a_node_with_most_of_the_capacity_may_have_most_of_an_operator():
+    assert not skew_of(two_nodes(80, (4.0, 1.0))).skewed
+    assert [found.place for found in skew_of(two_nodes(100, (4.0, 1.0))).skewed] == ["a"]
 
 
 def test_an_operator_wholly_on_one_of_two_nodes_reaches_the_threshold():

@@ -1,4 +1,4 @@
-"""A plan knows the precision that it was made with and the evidence that it was decided by."""
+"""A plan states the precision that it was made with and the evidence for its decision."""
 
 from __future__ import annotations
 

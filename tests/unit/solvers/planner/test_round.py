@@ -1,4 +1,4 @@
-"""Algorithm 1 of [ICDE17]: each of its promises, with every rebalance method."""
+"""Algorithm 1 of [ICDE17]: each of its properties, with every rebalance method."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def plan_round(
 
 
 def fixed(change: int) -> Any:
-    """A scaling that always wants so many nodes more or fewer."""
+    """A scaling that always wants this many nodes more or fewer."""
 
     def scaling(problem: Problem, potential: Result, hot: HotNode | None) -> ScalingDecision:
         staying = [problem.node_ids[i] for i in np.flatnonzero(problem.staying)]
@@ -79,7 +79,7 @@ def fixed(change: int) -> Any:
 
 
 def by_policy(problem: Problem, policy: Policy, windows: int = 12, history: Any = None) -> Any:
-    """The policy, seeing every node of the problem at its raw load."""
+    """The policy, applied to every node of the problem at its raw load."""
     by_node = np.zeros(problem.n_nodes)
     np.add.at(by_node, problem.current, problem.load[:, 0])
     nodes = tuple(
@@ -101,7 +101,7 @@ def spares(problem: Problem, count: int) -> tuple[NodeSpec, ...]:
 
 
 def follow(plan: RoundPlan) -> Problem:
-    """The next round's problem once the plan is in force; deadlines are not part of it."""
+    """The next round's problem after the plan; deadlines are not part of it."""
     return dataclasses.replace(plan.problem, current=plan.result.assignment, allowed=None)
 
 
@@ -175,7 +175,7 @@ def test_it_decides_once_from_the_potential_allocation_and_allocates_again_only_
 
 
 def test_the_decision_is_taken_from_the_potential_allocation_and_not_from_the_raw_load() -> None:
-    """One node at 120 %, which balancing brings to 60 %: no node is added."""
+    """One node at 120 %, which balancing lowers to 60 %: no node is added."""
     policy = Policy(resource="r0")
     problem = make([0.4, 0.4, 0.4, 0, 0], [0, 0, 0, 1, 1], nodes=2)
     plan = plan_round(problem, Budget(), allocator("milp"), by_policy(problem, policy))
@@ -187,7 +187,7 @@ def test_the_decision_is_taken_from_the_potential_allocation_and_not_from_the_ra
 
 
 def test_collocation_that_saves_load_can_make_scaling_needless() -> None:
-    """The allocation passed in may know a smaller load than the raw one."""
+    """The allocation may predict a smaller load than the raw one."""
     policy = Policy(resource="r0")
     raw = make([0.9, 0.9], [0, 1])
     saved = make([0.5, 0.5], [0, 1])
@@ -370,7 +370,7 @@ def test_an_overload_goes_before_a_drain() -> None:
 def test_with_rounds_to_spare_a_drain_takes_nothing_from_what_is_more_urgent(
     groups: int, moves: int, done: int, seed: int
 ) -> None:
-    """As level as any plan within the budget that need not drain: an overload may go first."""
+    """The plan is as level as any plan within the budget without a drain."""
     rng = np.random.default_rng(seed)
     problem = make(
         rng.lognormal(-1, 1, groups),
@@ -404,11 +404,11 @@ def test_at_the_deadline_the_drain_goes_first() -> None:
     assert not plan.problem.draining[plan.result.assignment].any()
 
 
-# Scale-in that should not be
+# Scale-in that must not happen
 
 
 def test_no_scale_in_where_the_rest_could_not_be_balanced() -> None:
-    """Means would fit (1.5 on 2 nodes), three lumps of 0.5 do not."""
+    """The means would fit (1.5 on 2 nodes); three key groups of 0.5 do not."""
     problem = make([0.5, 0.5, 0.5], [0, 1, 2])
     plan = plan_round(problem, Budget(), allocator(), fixed(-1))
     assert plan.marked == ()
@@ -443,7 +443,7 @@ def test_the_cheapest_node_to_drain_is_chosen() -> None:
 def test_a_node_that_the_budget_empties_sooner_is_chosen_before_one_of_less_state(
     budget: Budget, chosen: str
 ) -> None:
-    """n0 has four key groups of no state to speak of, n1 two of more, n2 has too much to move."""
+    """n0 has four key groups with little state, n1 two with more, n2 has too much to move."""
     sizes = np.array([1, 1, 1, 1, 50, 50, 1000])
     problem = make([0.02] * 7, [0, 0, 0, 0, 1, 1, 2], nodes=3, state_bytes=sizes)
     found, _ = choose_to_drain(problem, problem.node_ids, 1, DrainLimits(budget, 3, 0.9))
@@ -494,7 +494,7 @@ def test_a_drained_node_that_still_reports_is_not_missed() -> None:
 
 
 def test_a_silent_node_is_not_drained_by_a_round_and_the_plan_names_it() -> None:
-    """The lowest load, one node's metrics withheld: the round balances and does not scale in."""
+    """The lowest load, and one node without metrics: the round balances and does not scale in."""
     problem = make([0.05, 0.05, 0.0], [0, 0, 1], nodes=3)
     policy = Policy(resource="r0", stabilisation_rounds=1, cool_down_s=0)
     nodes = [NodeSample(f"n{i}", {"r0": 1.0}, {"r0": (0.05,) * 12}) for i in range(3)]

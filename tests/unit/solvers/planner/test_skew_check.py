@@ -1,4 +1,4 @@
-"""A job that is level as a whole gets a plan, or a sentence, for an operator that is not."""
+"""A level job with a skewed operator gets a plan or a sentence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STOP = Stop(steps=1)
 
 
 def kept(problem):
-    """The result of a round that moves nothing."""
+    """The result of a round without moves."""
     run = SolverRun(method="search", bound=0.0, seconds=0.1, reason="is good enough")
     return make_result(problem, problem.current.copy(), run)
 
@@ -45,7 +45,7 @@ def request(problem, **fields):
 
 
 def uneven_loads(seed, problem):
-    """Loads that differ, and a whole that is level to a few percent."""
+    """Different loads whose sums are level to a few percent."""
     load = 1.0 + np.random.default_rng(seed).random((problem.n_key_groups, 1))
     return replace(problem, load=load)
 
@@ -124,7 +124,7 @@ def test_equal_loads_are_levelled_by_exchanges():
 
 
 def test_a_plan_moves_few_key_groups_of_a_large_job():
-    """Seven of eight key groups have to leave; a search without bounds would move most of 60."""
+    """Seven of eight key groups have to move; a search without bounds would move most of 60."""
     problem = uneven_loads(5, hidden_skew())
     assert check_local_skew(request(problem)).result.moves <= 24
 
@@ -148,7 +148,7 @@ def test_without_a_budget_the_sentence_says_what_is_skewed_and_why_it_stays():
 
 
 def test_a_perfectly_level_job_may_become_a_little_less_level_within_the_limit():
-    """Loads without a common divisor: another placement is never level to the last digit."""
+    """Loads without a common divisor: no other placement is exactly level."""
     problem = uneven_loads(0, hidden_skew())
     pinned = np.array([o == "join" for o in problem.operator_ids])
     level = solve(replace(problem, pinned=pinned), Budget(), Stop(steps=20), 0, "search")
@@ -212,9 +212,9 @@ def test_a_key_group_that_no_placement_can_level_is_named_with_its_heaviest_key(
     load = np.array(problem.load)
     load[3] = 40.0
     heavy = replace(problem, load=load)
-    told = check_local_skew(request(heavy)).reason
-    assert "key group join/3 alone has" in told
-    assert "give operator join more key groups, or split its heaviest key" in told
+    reason = check_local_skew(request(heavy)).reason
+    assert "key group join/3 alone has" in reason
+    assert "give operator join more key groups, or split its heaviest key" in reason
     inside = next(f"k{n}" for n in range(100) if hashed_key_group(f"k{n}", JOIN) == 3)
     routed = {"join": {"elsewhere": 0}}
     keys = KeyStatistics(keys={"join": {inside: 5.0, "elsewhere": 9.0}})

@@ -1,4 +1,4 @@
-"""What would be: other nodes and another load, the problem itself untouched."""
+"""Problems with other nodes and another load; the original problem is not changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bound: proven means never above the optimum, and it is tight where counting decides."""
+"""The bound is never above the optimum, and it is tight if counting decides."""
 
 from __future__ import annotations
 

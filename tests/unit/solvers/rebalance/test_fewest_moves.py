@@ -110,8 +110,8 @@ def single_moves(problem):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_key_group_that_moves_is_the_one_whose_swings_hurt_least_elsewhere(seed):
-    # Three of four nodes are level without one key group of the first: which of them, and where
-    # to, is left to the noise.
+    # Three of four nodes are level without one key group of the first. Which one moves, and
+    # where to, depends on the noise.
     rng = np.random.default_rng(seed)
     sizes = [3, 1, 2, 2]
     problem = with_noise(
@@ -132,7 +132,7 @@ def test_the_key_group_that_moves_is_the_one_whose_swings_hurt_least_elsewhere(s
 
 
 def test_wild_key_groups_of_a_dead_node_go_where_their_swings_hurt_least():
-    # Nodes 1 and 2 are calm, 3 and 4 wild already. Two wild and two calm key groups have to go.
+    # Nodes 1 and 2 have little noise, 3 and 4 much. Two noisy and two calm key groups move.
     problem = with_noise(
         make(
             [1.0, 1.0, 1.0, 1.0, 3.0, 3.0, 3.0, 3.0],
@@ -148,7 +148,7 @@ def test_wild_key_groups_of_a_dead_node_go_where_their_swings_hurt_least():
 
 
 def test_a_wild_key_group_goes_to_the_larger_node():
-    # On a node of four times the capacity the same swings are a quarter of its load.
+    # On a node of four times the capacity the same variation is a quarter of its load.
     problem = with_noise(
         make(
             [1.0, 1.0, 2.0, 11.0, 12.0],
@@ -223,7 +223,7 @@ def test_draining_goes_on_at_least_as_fast_as_in_the_exact_plan(moves):
 
 
 def test_a_plan_is_never_worse_by_its_estimated_load_distance_than_doing_nothing():
-    # Spreading the wild ones would lower what is measured, and raise what is estimated.
+    # Spreading the noisy ones would lower the measured distance, and raise the estimated one.
     problem = with_noise(
         make([2.0, 2.0, 1.9, 2.1], [0, 0, 1, 1]), np.array([[0.9], [0.9], [CALM], [CALM]])
     )

@@ -1,4 +1,4 @@
-"""The potential says how surely the next period measures every node within a level."""
+"""The potential is the probability that the next period measures every node within a level."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search: optimal where it can be checked, repeatable, and blind to names and units."""
+"""The search: optimal if it can be checked, repeatable, independent of names and units."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_what_is_left_of_the_budget_empties_draining_nodes() -> None:
 
 
 def test_moves_that_the_result_does_not_need_are_not_made() -> None:
-    """One pinned giant fixes the distance: nothing else has to move for it."""
+    """One pinned large key group determines the distance: nothing else has to move."""
     problem = make(
         [100, 5, 1, 1, 1], [0, 1, 1, 2, 2], pinned=np.array([True, False, False, False, False])
     )

@@ -1,4 +1,5 @@
-"""No policy flaps: a swing near the scheduling interval, 200 rounds, random phase and period."""
+"""No policy flaps: a load swing near the scheduling interval, 200 rounds, random phase and
+period."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ CASES = [(m, seed) for m in METHODS for seed in range(3 if m == "forecast" else 
 
 
 def start_nodes(policy: Policy, base: float) -> int:
-    """Where the policy itself would settle for the level without a swing."""
+    """The number of nodes of the policy for the level without a swing."""
     target = policy.boundaries.target
     if policy.method == "from_load":
         target = (policy.boundaries.lower + policy.boundaries.upper) / 2
@@ -59,13 +60,13 @@ def test_a_lasting_step_in_the_swing_is_answered_within_two_rounds(method: str, 
 
 @pytest.mark.parametrize(("method", "seed"), CASES)
 def test_a_swing_that_is_only_sampled_causes_at_most_two_actions(method: str, seed: int) -> None:
-    """A tenth of the interval is seen: each round hits another phase (aliasing)."""
+    """A tenth of the interval is observed: each round sees another phase (aliasing)."""
     assert len(world(method, seed, covers=0.1).run(ROUNDS)) <= 2
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_load_that_falls_for_good_lets_nodes_go(method: str) -> None:
-    """Not flapping must not mean never shrinking: the load halves, and so do the nodes."""
+    """A lasting fall is followed: the load halves, and so does the number of nodes."""
     policy = Policy(method=method, interval_s=INTERVAL_S)
     w = World(lambda t: 13.0 if t < 20 * INTERVAL_S else 6.0, policy, 20)
     w.run(60)
@@ -83,7 +84,7 @@ def test_a_load_that_doubles_is_met_and_the_backlog_worked_off(method: str) -> N
 
 
 def test_it_is_the_rule_on_coverage_that_keeps_a_sampled_swing_from_flapping() -> None:
-    """A step in a swing that is only sampled: without the rule, the alias is followed for ever."""
+    """A step in a sampled swing: without the rule, the decision follows the alias for ever."""
     actions = {}
     for min_coverage in (0.0, 0.5):
         policy = Policy(interval_s=INTERVAL_S, min_coverage=min_coverage)

@@ -1,4 +1,4 @@
-"""What all policies have in common: missing metrics, cool-down, limits, and the sentence."""
+"""Rules of all policies: missing metrics, cool-down, limits, and the sentence."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def seen(at_s: float, load: float, nodes: int = 10) -> Observation:
 
 
 def lived(policy: Policy, load: float, rounds: int, nodes: int = 10) -> ScalingHistory:
-    """A history of rounds at this load in which nothing was done about it."""
+    """A history of rounds at this load without an action."""
     history = ScalingHistory()
     for i in range(rounds):
         decision = decide(seen(i * INTERVAL_S, load, nodes), policy, history)
@@ -105,7 +105,7 @@ def test_nothing_is_learned_from_a_round_without_metrics() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_metrics_withheld_for_as_long_as_they_are_and_not_longer(method: str) -> None:
-    """Rounds at the lowest load: as long as one node is silent nothing goes, however long."""
+    """Rounds at the lowest load: no node is removed while one node is silent."""
     policy = Policy(method=method)
     history, actions = lived(policy, CALM, 3), []
     for i in range(3, 9):
@@ -191,7 +191,7 @@ def test_a_series_that_covers_too_little_never_lets_a_node_go() -> None:
 
 
 def test_windows_at_the_limit_count_as_above_the_boundary() -> None:
-    """What is measured cannot exceed the capacity, so the mean hides what was wanted."""
+    """Measured use cannot exceed the capacity, so the mean hides what was wanted."""
     series = (0.5,) * 8 + (1.0,) * 4
     nodes = tuple(measured(f"n{i}", series) for i in range(10))
     decision = decide(Observation(0.0, 50.0, nodes), Policy(), ScalingHistory())
@@ -247,7 +247,7 @@ def test_what_draining_nodes_carry_counts_as_load() -> None:
     assert decision.after == {"": 2}
 
 
-# The clock, the sentence, purity
+# Clock, sentence, purity
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -1,4 +1,4 @@
-"""What a policy sees of a plan that is not in force yet."""
+"""The observation of a plan that is not in force yet."""
 
 from __future__ import annotations
 

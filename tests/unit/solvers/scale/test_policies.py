@@ -1,4 +1,4 @@
-"""Parallelism from load, true rates, several resources, forecasts: each on figures done by hand."""
+"""Parallelism from load, true rates, several resources, forecasts: each on figures by hand."""
 
 from __future__ import annotations
 

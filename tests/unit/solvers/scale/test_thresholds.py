@@ -1,4 +1,4 @@
-"""[DODO, Algorithm 2]: what its text means, and where the printed code differs."""
+"""[DODO, Algorithm 2]: the meaning of its text, and where the printed code differs."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_the_printed_code_can_remove_more_nodes_than_there_are() -> None:
 
 
 def test_every_cluster_gets_its_own_number() -> None:
-    """As printed, the calm cluster's nodes would change by the busy one's number."""
+    """As printed, the idle cluster's nodes would change by the busy one's number."""
     seen = clusters(busy=[0.9] * 10, calm=[0.5] * 4)
     decision = decide(seen, POLICY, ScalingHistory())
     assert decision.after == {"busy": 15, "calm": 4}

@@ -1,4 +1,4 @@
-"""A small world in which decisions have consequences: load swings, nodes launch and drain."""
+"""A simulation in which decisions have effects: load swings, nodes launch and drain."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def swing(
 def measured(
     node_id: str, cpu: object, *, capacity: float = 1.0, memory: object = None, **rest: object
 ) -> NodeSample:
-    """A node from bare numbers; one number stands for a flat series."""
+    """A node from plain numbers; one number stands for a constant series."""
     use = {"cpu": _series(cpu)}
     room = {"cpu": capacity}
     if memory is not None:
@@ -64,7 +64,7 @@ def observe(at_s: float, *cpu: float, **rest: object) -> Observation:
 
 @dataclass
 class World:
-    """Runs a policy against a load, round after round. ``covers``: share of the interval seen."""
+    """Runs a policy on a load, round after round; ``covers``: share of the interval observed."""
 
     load: Load
     policy: Policy
@@ -84,7 +84,7 @@ class World:
         self.rng = np.random.default_rng(self.seed)
 
     def run(self, rounds: int) -> list[int]:
-        """The rounds (from 1) in which something was scaled."""
+        """The rounds (from 1) with a scaling action."""
         for _ in range(rounds):
             self.step()
         return [i for i, d in enumerate(self.decisions, 1) if d.scales]

@@ -1,4 +1,4 @@
-"""A plan that levels an operator keeps to its limit, and its promised skew is recomputed."""
+"""A plan that levels an operator keeps its limit, and its promised skew is recomputed."""
 
 from __future__ import annotations
 

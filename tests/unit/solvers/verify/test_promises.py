@@ -1,4 +1,4 @@
-"""The verifier finds promises that cannot hold, by sums and probabilities of its own."""
+"""The verifier finds promises that cannot hold, by its own sums and probabilities."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_an_expected_load_distance_outside_of_the_middle_of_the_noise_is_found()
         moved = PromisedInterval(expected * factor, 0.0, 1e3, 0.0, 1e4)
         changed = promises | {"load_distance_pct": moved}
         assert broken(problem, problem.current, changed) == ["load_distance_pct"]
-    # How wide the interval is, is the business of the calibration.
+    # The calibration decides on the width of the interval.
     wider = promises | {"load_distance_pct": PromisedInterval(expected, 0.0, 1e3, 0.0, 1e4)}
     assert broken(problem, problem.current, wider) == []
 
@@ -133,7 +133,7 @@ def test_moves_and_loads_of_nodes_are_counted_again() -> None:
 
 
 def test_the_cost_of_records_between_nodes_is_in_the_expected_value() -> None:
-    """A plan for the balance alone separates two key groups: what they send costs CPU then."""
+    """A plan for balance alone separates two key groups, and their records then cost CPU."""
     load, current = [[4.0], [4.0], [1.0], [1.0]], [0, 0, 1, 1]
     problem = make(
         load, current, traffic_from=np.array([0]), traffic_to=np.array([1]),

@@ -1,4 +1,4 @@
-"""The verifier of routes against records counted one by one, and against the solver."""
+"""The verifier of routes, compared with records counted one by one and with the solver."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def measured(records, routes) -> tuple[Counter, Counter]:
 
 
 def world(records, routes) -> tuple[Problem, KeyStatistics]:
-    """The problem that was measured under routes, and what was counted of all keys."""
+    """The problem as measured under routes, and the counts of all keys."""
     loads, flows = measured(records, routes)
     ids = [(operator, number) for operator in "ab" for number in range(GROUPS)]
     problem = Problem(
@@ -129,7 +129,8 @@ def test_bytes_are_those_of_the_records_of_keys_that_move(records, before, after
 def test_it_finds_what_the_solver_promises_also_of_statistics_that_are_not_whole(
     records, earlier, before, after, part, missed
 ) -> None:
-    """Of a part of the keys, at rates that do not fit the flows, with bounds and a memory."""
+    """Statistics of a part of the keys, with rates that differ from the flows, bounds and a
+    memory."""
     problem, whole = world(records, before)
     few = {o: {k: part * n for k, n in list(keys.items())[::2]} for o, keys in whole.keys.items()}
     told = KeyStatistics(
@@ -168,7 +169,7 @@ def test_balance_is_judged_by_the_records_of_each_memory(records, earlier, befor
     assert len(found) == len(said)
     for operator, decay in said:
         assert any(f"of {operator!r} with decay {decay:g}," in v.message for v in found)
-    # The solver's own measure of it draws the same line.
+    # The solver's own measure has the same limit.
     memory = KeyMemory.of(told, EDGE, NODES)
     shares = [
         fullest_shares(problem, problem.current, memory, routes, EDGE, RULES.imbalance)
@@ -178,7 +179,7 @@ def test_balance_is_judged_by_the_records_of_each_memory(records, earlier, befor
 
 
 def _too_full(statistics, before, after, ages):
-    """By hand: every record of every period, with what is left of its weight."""
+    """Computed by hand: every record of every period, with the weight of its period."""
     periods = [*zip(ages, (e.counted for e in statistics.earlier), strict=True), (0.0, statistics)]
     for operator in "ab":
         if before[operator] == after[operator]:

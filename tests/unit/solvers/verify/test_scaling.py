@@ -1,4 +1,4 @@
-"""What a plan may not do with nodes is found by code that no solver shares."""
+"""Rules on node changes are checked by code that shares nothing with the solvers."""
 
 from __future__ import annotations
 

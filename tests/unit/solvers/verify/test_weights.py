@@ -1,4 +1,4 @@
-"""What both methods give is what the verifier, which shares no code with them, lets through."""
+"""The verifier, which shares no code with both methods, accepts the weights of both."""
 
 from __future__ import annotations
 

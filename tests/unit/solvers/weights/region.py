@@ -1,7 +1,7 @@
-"""A fluid model of an ordered region: the worker slowest for its share gates all, and alone blocks.
+"""A fluid model of an ordered region: the worker slowest for its share limits all and blocks.
 
-Drafting [MW16-REGIONS, 4.2]: while the splitter waits for one connection the others' buffers
-drain, so that in a period one connection alone is measured as blocking.
+Drafting [MW16-REGIONS, 4.2]: while the splitter waits for one connection, the others' buffers
+drain, so that in a period only one connection is measured as blocking.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def even(n: int) -> np.ndarray:
 
 
 def follow(region: FluidRegion, rounds: int, params: BlockingParams, learned: Any = None) -> Any:
-    """Throughputs of every round, with the weights changed after each; and what was learned."""
+    """Throughputs of every round, with new weights after each, and the learned data."""
     names = tuple(f"c{j}" for j in range(len(region.capacity)))
     throughputs, result = [], None
     for _ in range(rounds):

@@ -203,7 +203,7 @@ def test_with_decay_a_worker_that_recovers_is_found_again() -> None:
 
 
 def test_a_zero_while_another_blocks_says_little() -> None:
-    """Drafting: the draftee's zero hardly lowers what was once measured at that weight."""
+    """Drafting: the draftee's zero changes little of what was measured at that weight before."""
     names = ("a", "b")
     weights = np.array([[500, 500], [500, 500]])
     drafting = weights_from(BlockingHistory(names, weights, np.array([[0.4, 0.0], [0.0, 0.4]])))
@@ -213,9 +213,8 @@ def test_a_zero_while_another_blocks_says_little() -> None:
 
 
 def test_three_classes_of_64_workers_are_told_apart() -> None:
-    """[MW16-REGIONS, 6.6]: 20 at 100x, 20 at 5x, 24 at 1x; several times what round robin
-    reaches.
-    """
+    """[MW16-REGIONS, 6.6]: 20 at 100x, 20 at 5x, 24 at 1x; several times the rate of round
+    robin."""
     region = FluidRegion([0.01] * 20 + [0.2] * 20 + [1.0] * 24)
     round_robin = region.throughput()
     throughputs, _ = follow(region, 200, BlockingParams())

@@ -51,14 +51,15 @@ def test_a_worker_that_recovers_is_believed_after_two_records() -> None:
 
 
 def test_records_that_come_back_fast_in_a_round_that_began_slow_are_believed() -> None:
-    """Seen beside all of the slow rounds; none of those alone has the records to tell."""
+    """The round is compared with all slow rounds together; one of them alone has too few
+    records."""
     slow = [0, 1] * 5, [1.0] * 10
     assert rate([*slow[0], 5], [*slow[1], 0.6]) == pytest.approx(5 / 0.6)
 
 
 def test_one_record_makes_no_worker_faster_however_fast_it_came_back() -> None:
     assert rate([1, 1, 1], [1.0, 1.0, 1e-4]) == pytest.approx(3 / 2.0001)
-    # It had been in hand for 300 s.
+    # It had been processed for 300 s.
     assert rate([0] * 299 + [1], [1.0] * 300) == pytest.approx(1 / 300)
 
 
@@ -94,7 +95,7 @@ def test_weights_follow_the_rates() -> None:
 
 
 def test_a_worker_too_slow_for_a_unit_gets_none() -> None:
-    """A unit is 0.1 %: a worker that does 0.03 % of all would hold up the others at one unit."""
+    """A unit is 0.1 %: a worker with 0.03 % of the capacity would limit the others at one unit."""
     rates = [0.5] * 32 + [50.0] * 32
     found = weights_from_service(history([rates], [[1.0] * 64]))
     assert found.units[:32].sum() == 0
@@ -106,7 +107,7 @@ def test_a_worker_too_slow_for_a_unit_gets_none() -> None:
 )
 @QUICK
 def test_no_other_whole_weights_do_more(rates: list[int], units: int) -> None:
-    """Against brute force: the throughput is what the worker slowest for its share allows."""
+    """Compared with exhaustive search: the worker slowest for its share limits the throughput."""
 
     def throughput(weights: Any) -> float:
         return min(r / w for r, w in zip(rates, weights, strict=True) if w > 0)
@@ -132,7 +133,7 @@ def test_no_other_whole_weights_do_more(rates: list[int], units: int) -> None:
 
 
 def of_slow_worker(record_s: int, idle: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two fast workers, and one that took rounds of 1 s for a record and then had none."""
+    """Two fast workers, and one that took 1 s for each record and then had none."""
     done = np.full((record_s + idle, 3), 500.0)
     busy_s = np.ones((record_s + idle, 3))
     done[:, 2] = 0.0

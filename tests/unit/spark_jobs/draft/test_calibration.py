@@ -1,4 +1,4 @@
-"""Costs, life and trust come from outcomes; before there are any, from the policy."""
+"""Costs, life and trust come from outcomes; without outcomes, from the policy."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_of_many_measured_costs_the_median_of_the_newest_counts():
 def test_trust_is_realised_over_promised_gain_of_first_measurements():
     rows = [
         collocation(1, 0, 20.0, 60.0, 50.0),
-        collocation(1, 10, 20.0, 60.0, 20.0),  # later: how long it lasts, not whether it came
+        collocation(1, 10, 20.0, 60.0, 20.0),  # later: for its duration, not for its realisation
         collocation(2, 20, 50.0, 60.0, 60.0),
         collocation(3, 30, 60.0, 60.0, 10.0),  # promised no gain
     ]

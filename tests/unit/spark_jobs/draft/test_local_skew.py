@@ -1,4 +1,4 @@
-"""A level job with one operator on one node gets a plan, or a sentence in its draft."""
+"""A level job with a skewed operator gets a plan, or a sentence in its draft."""
 
 from __future__ import annotations
 

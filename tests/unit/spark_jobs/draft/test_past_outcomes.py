@@ -1,4 +1,4 @@
-"""Only first outcomes from before the snapshot say how wide the next intervals are."""
+"""Only first outcomes from before the snapshot determine the width of the next intervals."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_promise_without_an_interval_has_no_width_that_could_be_learned() -> N
 
 
 def test_a_pause_is_compared_with_the_plans_own_figure_and_not_with_the_corrected_one() -> None:
-    """The promised 3 s may contain what was learned; learning from it again would forget it."""
+    """The promised 3 s may contain a correction by outcomes, which must not be learned twice."""
     rows, promises = [outcome(1, 5, 4.0, "pause_s")], [promise(1, "pause_s")]
     (found,) = past(rows, promises, pause_s=1.5, route_pause_s=0.5)["pause_s"]
     assert (found.expected, found.measured) == (2.0, 4.0)

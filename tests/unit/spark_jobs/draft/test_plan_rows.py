@@ -1,4 +1,4 @@
-"""Snapshot rows become a problem whatever their order, and a draft's rows keep its promises."""
+"""Snapshot rows become a problem in any order, and a draft's rows keep its promises."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_what_does_not_pay_is_kept_with_the_plan():
 
 
 def test_what_is_kept_of_what_was_held_back_is_little():
-    """Three hundred key groups that talk, none of which pays."""
+    """Three hundred key groups that exchange records; no move pays for itself."""
     policy = small_policy(
         operators={"parse": 150, "count": 150}, objective={"kind": "joint"},
         gate={"records_per_byte": 1e9, "first_life_s": 1.0},

@@ -60,7 +60,7 @@ def test_a_draft_promises_every_figure_that_is_measured_with_an_interval(
     promises = promises_of(settings, draft)
     load = promises["load_distance_pct"]
     assert 0 <= load.lowest < load.low < load.expected < load.high < load.highest
-    # The plan is level by the estimated loads; what is measured is not.
+    # The plan is level by the estimated loads, but the measured loads are not level.
     assert draft.load_distance_pct == pytest.approx(0.0)
     assert load.expected > 1.0
     assert (load.reason, load.calibration_below, load.calibration_above) == ("", 1.0, 1.0)
@@ -105,7 +105,7 @@ def test_a_trend_gives_no_interval_and_says_so(settings: Settings, policy: JobPo
 
 
 def test_records_that_become_remote_are_in_the_expected_loads(settings: Settings) -> None:
-    """A balance plan ignores what moved records will cost; its promise does not."""
+    """A balance plan ignores the cost of records that become remote; its promise does not."""
     policy = small_policy(
         JOB, traffic={"send_cpu_s": 0.01, "receive_cpu_s": 0.01}, operators={"parse": 4, "count": 4}
     )
@@ -127,7 +127,7 @@ def test_records_that_become_remote_are_in_the_expected_loads(settings: Settings
 
 
 def test_the_promises_are_no_part_of_the_content(settings: Settings) -> None:
-    """Of two exact plans for the same loads one knows the noise, and promises more."""
+    """Of two exact plans for the same loads, one has the noise and promises more."""
     policy = small_policy(JOB, solver={"precision": "exact"})
     quiet = write_snapshot(settings, policy, "quiet", placement=uneven(policy), noise_pct=None)
     draft = drafted(settings, policy, placement=uneven(policy), noise_pct=1.0)

@@ -60,7 +60,7 @@ def policy_of(region: dict[str, Any] | None = None, **changes: Any) -> JobPolicy
 
 @dataclass
 class RegionRounds:
-    """A job and its region, which follow every plan at once."""
+    """A job with a region that follow every plan at once."""
 
     settings: Settings
     policy: JobPolicy
@@ -69,7 +69,7 @@ class RegionRounds:
 
     @property
     def placement(self) -> dict[tuple[str, int], str]:
-        """Where the job's key groups are by now."""
+        """The present placement of the job's key groups."""
         rows = read_assignment(self.settings, JOB, self.plan_id) if self.plan_id else []
         return {(row.operator_id, row.key_group): row.node_id for row in rows}
 
@@ -115,9 +115,9 @@ def test_workers_get_what_they_do_and_the_report_says_why(rounds: RegionRounds) 
     assert rounds.weights(draft) == {"worker-0": 500, "worker-1": 250, "worker-2": 250}
     assert draft.moves == 0
     assert draft.status != "unchanged"
-    told = " ".join(report(draft))
-    assert "weights: region tag: with the best weights it can take 200 records/s (+33.2 %)" in told
-    assert "worker-0 from 334 to 500" in told
+    text = " ".join(report(draft))
+    assert "weights: region tag: with the best weights it can take 200 records/s (+33.2 %)" in text
+    assert "worker-0 from 334 to 500" in text
     row = rounds.rows(draft)[0]
     assert (row.previous_weight, row.state, row.records_per_s) == (334, "alive", 100.0)
     assert row.reason == "does 100 records/s, 50.0 % of what all do"
@@ -206,9 +206,9 @@ def test_the_command_line_shows_weights_and_why(
     rounds.go(RATES)
     monkeypatch.setenv("BALLAST_HOME", str(rounds.settings.home))
     assert main(["plans", "show", JOB]) == 0
-    told = capsys.readouterr().out
-    assert "Weights of workers, in units of 0.1 %" in told
-    assert "does 100 records/s, 50.0 % of what all do" in told
+    text = capsys.readouterr().out
+    assert "Weights of workers, in units of 0.1 %" in text
+    assert "does 100 records/s, 50.0 % of what all do" in text
 
 
 def test_the_command_line_tells_two_versions_apart_that_differ_in_weights_alone(
@@ -238,7 +238,7 @@ def test_blocking_rates_weigh_as_in_the_paper(settings: Settings) -> None:
 
 
 def test_a_dead_workers_share_goes_also_where_nothing_can_be_learned(settings: Settings) -> None:
-    """Blocking rates need the weights of all workers, and worker-2 says nothing."""
+    """Blocking rates need the weights of all workers, and worker-2 has no row."""
     rounds = RegionRounds(settings, policy_of({"method": "blocking"}))
     draft = rounds.go({"worker-0": 100.0, "worker-1": 50.0}, dead=("worker-1",))
     assert rounds.weights(draft) == {"worker-0": 500, "worker-1": 0, "worker-2": 500}
@@ -335,7 +335,7 @@ def window_of(row: dict[str, Any]) -> ConnectionWindow:
 
 @pytest.mark.parametrize("state", ["alive", "dead"])
 def test_workers_that_the_policy_no_longer_has_are_left_out(state: str) -> None:
-    """A rollback stands on a snapshot of earlier workers and on the policy of today."""
+    """A rollback uses a snapshot of earlier workers and the policy of today."""
     old, new = policy_of(), policy_of({"workers": ["worker-0", "worker-1", "new"]})
     dead = ("worker-2",) if state == "dead" else ()
     rows = connection_rows(old, REGION, START, RATES, dead=dead)

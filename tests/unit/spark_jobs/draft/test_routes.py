@@ -113,7 +113,7 @@ def test_routes_in_force_are_kept_by_the_next_plan(settings):
     first = draft_plan(settings, JOB, "run-1", STAY)
     head = publish_plan(settings, JOB, "run-1")
     append(settings, "plans.acks", [_applied(first)])
-    # The traffic is as before the routes: as if all had gone back to where the hash is.
+    # The traffic is as before the routes: as if all keys went by their hash.
     later = END + timedelta(minutes=2)
     write_keyed_snapshot(settings, "run-2", head=head, created_at=later)
     given = read_round(settings, find_snapshot(settings, JOB, "run-2"))
@@ -154,7 +154,7 @@ def test_routes_of_a_version_that_was_not_applied_are_not_in_force(settings):
 
 
 def test_routes_in_force_are_those_of_the_plan_that_the_snapshot_ran_under(settings):
-    """Whether the job's word of it is there yet, and by whose clock, is of no account."""
+    """The acknowledgement and its time have no effect."""
     write_keyed_snapshot(settings, "run-1")
     first = draft_plan(settings, JOB, "run-1", STAY)
     head = publish_plan(settings, JOB, "run-1")
@@ -164,7 +164,7 @@ def test_routes_in_force_are_those_of_the_plan_that_the_snapshot_ran_under(setti
 
 
 def write_rounds(settings, ends, keep_every=3):
-    """A snapshot each with a part of the pairs, another one each time; the last remembers all."""
+    """Write snapshots, each with another part of the pairs; the last one remembers all."""
     taken = []
     for number, end in enumerate(ends):
         pairs = [row for i, row in enumerate(key_pair_rows())
@@ -185,7 +185,7 @@ def write_rounds(settings, ends, keep_every=3):
 
 
 def test_a_round_reckons_with_the_keys_of_the_snapshots_that_it_remembers(settings):
-    """One that was left out in between is a round in which statistics faded."""
+    """A missing snapshot in between is a round in which statistics decayed."""
     write_rounds(settings, ends=(0, 10, 20, 40, 50))
     given = read_round(settings, find_snapshot(settings, JOB, "run-4"))
     assert [e.rounds_ago for e in given.statistics.earlier] == [5.0, 4.0, 3.0, 1.0]
@@ -198,13 +198,13 @@ def test_a_plan_that_remembers_is_verified_and_published_with_the_same_figures(s
     plan = draft_plan(settings, JOB, "run-3", STAY)
     assert "keys by 4 periods of statistics" in plan.reason
     assert plan.rerouted_keys > 0
-    # A later round changes nothing for whoever comes to this one.
+    # A later round does not change the result of this one.
     write_keyed_snapshot(settings, "run-9", created_at=END + timedelta(hours=2))
     assert publish_plan(settings, JOB, "run-3").plan_id == plan.plan_id
 
 
 def test_a_plan_that_is_out_of_balance_in_an_earlier_memory_alone_is_not_published(settings):
-    """Keys 0 and 1 were heavy in the rounds before, and the plan has them on one node now."""
+    """Keys 0 and 1 were heavy in earlier rounds, and the plan puts them on one node."""
     heavy = [{**row, "records_per_s": 300.0} if row["from_key"] in ("plane 0", "plane 1") else row
              for row in key_pair_rows()]  # fmt: skip
     at = [END + timedelta(minutes=10 * n) for n in range(3)]
@@ -272,7 +272,7 @@ def test_a_policy_that_cannot_route_is_refused(fields, said):
 
 
 def test_keys_that_may_have_no_route_are_left_out_and_odd_ones_are_not():
-    """A collector that is not ours may count keys of any length; no job takes a plan with them."""
+    """Another collector may count keys of any length, and no job accepts a plan with them."""
     odd = ["o'clock", 'say "x"', "two\nlines", "\x00", ""]
     rows = []
     for key in [*odd, "x" * 2**20, "ü" * 513]:

@@ -78,7 +78,7 @@ class ScaledRounds:
     seconds: float = 1.0
 
     def snapshot(self, load: float, **rows: Any) -> str:
-        """A snapshot in which every key group has this load, on the nodes now in use."""
+        """Write a snapshot in which every key group has this load, on the nodes in use."""
         self.placement = self.placement or round_robin(self.policy)
         self.number += 1
         at = datetime(2026, 11, 16, 12, 0, tzinfo=UTC) + timedelta(seconds=ROUND_S * self.number)
@@ -112,7 +112,7 @@ class ScaledRounds:
         return node_actions(scaled(read_scaling(self.settings, JOB, draft.plan_id)))
 
     def review(self, draft: Draft) -> str:
-        """What a person is shown of the draft, who then says yes."""
+        """Make the review of the draft and approve it."""
         run_id, plan_id = draft.run_id, draft.plan_id
         assert publish_plan(self.settings, JOB, run_id) is None, "it waits"
         shown = prepare_review(self.settings, JOB, run_id, plan_id, draft.content_hash, "/ballast/")
@@ -124,7 +124,7 @@ class ScaledRounds:
         return shown.body.replace("\\", "")
 
     def heartbeats(self, run_id: str, in_use: str) -> None:
-        """Windows of these nodes, from before the end of the run's period until after it."""
+        """Write windows of these nodes, from before the end of the run's period until after it."""
         end = find_snapshot(self.settings, JOB, run_id).period_end_at
         begin = end - timedelta(seconds=30)
         write_windows(self.settings, self.policy, begin, 12, in_use=in_use, traffic=False)
@@ -144,11 +144,11 @@ def test_a_node_is_added_drained_over_rounds_and_removed(rounds: ScaledRounds) -
     assert rounds.actions(added) == {"a": "keep", "b": "keep", "c": "add"}
     assert rounds.nodes == {"a", "b", "c"}
     assert added.moves == 4
-    told = " ".join(report(added))
+    text = " ".join(report(added))
     assert (
-        "scaling: 2 nodes become 3, because cpu is at 96 %, above 85 %; adds c; cpu bound" in told
+        "scaling: 2 nodes become 3, because cpu is at 96 %, above 85 %; adds c; cpu bound" in text
     )
-    assert "what would have changed it: cpu at or below 85 %" in told
+    assert "what would have changed it: cpu at or below 85 %" in text
 
     marked = rounds.go(0.05)
     drained = next(n for n, action in rounds.actions(marked).items() if action == "drain")
@@ -536,14 +536,14 @@ def test_rounds_of_a_drain_are_those_of_plans_in_force_and_of_drafts_that_change
 
 
 def remembered(rounds: ScaledRounds, **scaling: Any) -> ScalingInputs:
-    """What a solve now would look at under a policy with these fields of scaling."""
+    """The scaling inputs of a solve under a policy with these fields of scaling."""
     rounds.policy = policy_of(scaling={"min_nodes": 2, "stabilisation_rounds": 1, **scaling})
     run_id = rounds.snapshot(0.1)
     return read_scaling_inputs(rounds.settings, find_snapshot(rounds.settings, JOB, run_id))
 
 
 def test_rounds_that_scaling_does_not_remember_are_not_read(rounds: ScaledRounds) -> None:
-    """Rows of ten years would all be read otherwise, in every round."""
+    """Otherwise every round would read the rows of ten years."""
     draft = rounds.go(0.1)
     rows = read_scaling(rounds.settings, JOB, draft.plan_id)
     hours = {"old": 2, "older": 48, "oldest": 9000}
@@ -561,12 +561,12 @@ def test_rounds_that_scaling_does_not_remember_are_not_read(rounds: ScaledRounds
     def plans(**scaling: Any) -> set[str]:
         return {row.plan_id for row in remembered(rounds, **scaling).earlier}
 
-    # Twice 1 x 600 s, then 32 times, then everything: as far as there are rounds enough.
+    # Twice 1 x 600 s, then 32 times, then everything, until there are enough rounds.
     assert plans(memory_rounds=1, interval_s=600.0) == {now}
     assert plans(memory_rounds=2, interval_s=600.0) == {now, "old"}
     assert plans(memory_rounds=3, interval_s=3600.0) == {now, "old", "older"}
     assert plans(memory_rounds=4, interval_s=600.0) == {now, *hours}
-    # What was paid for began when it began.
+    # The billing period of a node begins with the node.
     assert plans(memory_rounds=1, interval_s=600.0, billing_s=3600.0) == {now, *hours}
 
 

@@ -1,4 +1,4 @@
-"""The command line of ``solve`` takes what it can use and names what it cannot."""
+"""The command line of ``solve`` accepts valid options and names invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The most likely reason of a missed promise is the one that the loads were made with."""
+"""The most likely reason of a missed promise is the one that the loads were generated with."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SD = 0.12
 
 
 class Period:
-    """Loads of key groups over some windows, with the noise that was drawn."""
+    """Generated loads of key groups over some windows, with noise."""
 
     def __init__(self, seed: int, rates: np.ndarray, cost: np.ndarray, sd: float = SD) -> None:
         random = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""A version that does worse than it promised is written down, and told, once."""
+"""A version that does worse than promised is logged and reported once."""
 
 from __future__ import annotations
 

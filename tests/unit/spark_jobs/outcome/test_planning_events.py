@@ -1,4 +1,5 @@
-"""Stops and resumptions of planning are logged once each, whatever is killed or runs beside."""
+"""Stops and resumptions of planning are logged once each, also after kills and beside other
+runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes from a table is text in a review, never markup."""
+"""Values from tables are text in a review, never markup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A draft that a person must see waits; exactly what was approved is published, or nothing."""
+"""A draft that a person must see waits; exactly the approved content is published, or nothing."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def add_a_row(settings: Settings) -> None:
 
 
 def change_a_row(settings: Settings) -> None:
-    """As somebody may who takes the table's protection off first."""
+    """Change a row after removing the protection of the table."""
     table = open_table(settings, "plans.assignments")
     table.alter.set_table_properties({"delta.appendOnly": "false"})
     row = table.to_pyarrow_table().to_pylist()[0]
@@ -218,7 +218,7 @@ def test_a_node_that_began_to_drain_since_makes_the_plan_stale(settings):
 
 
 def draft_of_a_drain(settings: Settings) -> Row:
-    """A draft that leaves something on a node that drains, for lack of budget."""
+    """A draft that leaves key groups on a draining node, because the budget is too small."""
     nodes = ["node-0", "node-1", {"id": "node-2", "draining": True}]
     policy = small_policy(JOB, nodes=nodes, review={"mode": "person"}, budgets={"moves": 1})
     draft = write_draft(settings, policy, "run-1", seconds=0.1)

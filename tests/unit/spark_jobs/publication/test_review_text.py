@@ -1,4 +1,4 @@
-"""What a person reads before answering for a draft."""
+"""The text for the person who answers a review."""
 
 from __future__ import annotations
 

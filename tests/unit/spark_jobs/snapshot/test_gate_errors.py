@@ -1,4 +1,4 @@
-"""Which nodes are silent or dead, when enough windows will be there, and how errors name them."""
+"""Silent and dead nodes, when there will be enough windows, and how errors name them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_node_never_seen_for_long_enough_is_dead() -> None:
 
 
 def test_a_node_cannot_die_while_the_job_stands_still() -> None:
-    """The job was started three windows ago; the node was last seen yesterday."""
+    """The job was started three windows ago; the node was last seen a day ago."""
     with pytest.raises(GateFailed, match="b, never seen"):
         states({"a": report_of(3)}, b=END - timedelta(days=1))
 

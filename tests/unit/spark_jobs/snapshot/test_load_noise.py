@@ -34,14 +34,15 @@ ROWS_OF_A_BATCH = 7
 
 
 def loads_of(seed: int) -> np.ndarray:
-    """Loads of key groups in windows: own noise, and bursts that all have in common."""
+    """Loads of key groups in windows: independent noise, and bursts that all have in common."""
     rng = np.random.default_rng(seed)
     burst = rng.gamma(5.0, 0.2, W)
     return rng.pareto(1.5, (G, 1)) * burst * rng.gamma(20.0, 0.05, (G, W))
 
 
 def batches_of(cpu: np.ndarray, network: np.ndarray) -> list[pa.RecordBatch]:
-    """What Spark packs: windows in any order, and none in which a key group has no row."""
+    """Batches as Spark packs them: windows in any order, without those in which a key group has no
+    row."""
     rng = np.random.default_rng(1)
     rows = [
         [
@@ -102,7 +103,7 @@ def test_chunks_after_another_snapshot_give_what_one_call_gives(is_apart: bool) 
     before, now = loads_of(1), 1.3 * loads_of(2)
     was, node_of = np.arange(G) % N, np.where(np.arange(G) < 5, 0, np.arange(G) % N)
     first = estimate_loads("cpu", before, was, N)
-    # A snapshot whose windows overlap says nothing of changes: as if everything had moved.
+    # A snapshot with overlapping windows gives no changes, as if everything had moved.
     home = was if is_apart else np.full(G, -1)
     earlier = EarlierEstimate(first, home)
     wanted = estimate_loads("cpu", now, node_of, N, earlier)

@@ -1,4 +1,4 @@
-"""Which nodes have to report follows from the plan in force."""
+"""The plan in force determines which nodes have to report."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_removed_node_is_not_missed_and_one_that_drains_still_is() -> None:
 
 
 def windows_of_all(states: list[NodeStatus]) -> int:
-    """In how many windows every node reports."""
+    """Number of windows in which every node reports."""
     return sum(all(state.reports_in(end) for state in states) for end in PERIOD.ends)
 
 

@@ -1,4 +1,4 @@
-"""What is known of a job before Spark starts, and the words for a job that says nothing."""
+"""The context of a job before Spark starts, and the error of a job without metrics."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def test_a_window_with_batches_from_before_the_take_up_is_not_of_the_version() -
     given = windows((1, 10), (1, 12), (2, 14), (2, 16), (2, None), (2, 18))
     assert numbers(given, 2, 15) == [3, 4, 5]
     assert numbers(given, 2, 14) == [2, 3, 4, 5]
-    # Also where it is the first of the period, and ended before the batch itself did.
+    # Also if it is the first of the period, and ended before the batch itself did.
     assert numbers(windows((2, 12), (2, 14)), 2, 14) == [1]
 
 

@@ -1,4 +1,4 @@
-"""What must hold between heads, plans and log, and what each breach is told with."""
+"""The invariants of heads, plans and log, and the message of each violation."""
 
 from __future__ import annotations
 

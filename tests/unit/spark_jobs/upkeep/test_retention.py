@@ -1,4 +1,4 @@
-"""What stays of a job whatever its age, and what may go."""
+"""What stays of a job at any age, and what may be removed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def published(name, version, days):
 
 
 def facts(days=100):
-    """Versions 1 and 2, a draft that lost, one that waits and one that changes nothing."""
+    """Versions 1 and 2, a draft that was not published, one that waits and one that changes
+    nothing."""
     return JobFacts(
         job="clicks",
         head=Head("clicks", 2, "two", "h", "r", ago(days)),

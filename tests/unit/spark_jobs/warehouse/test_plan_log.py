@@ -1,4 +1,4 @@
-"""An event stands in plans.log once, whoever writes it down and however often."""
+"""An event is in plans.log once, however often and by whomever it is written."""
 
 from __future__ import annotations
 

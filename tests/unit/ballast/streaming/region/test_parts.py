@@ -1,4 +1,4 @@
-"""The parts of an ordered region that need no process: turns, frames, clock, windows."""
+"""Parts of an ordered region that need no process: round robin, frames, clock, windows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ QUICK = settings(max_examples=80, deadline=None, derandomize=True)
 
 
 class Hands:
-    """A clock that stands where it is put."""
+    """A clock whose time a test sets."""
 
     def __init__(self) -> None:
         self.at = 100.0
@@ -180,6 +180,6 @@ def test_of_a_dead_worker_only_what_did_not_come_back_is_sent_again() -> None:
     assert (again.record, again.connection, again.deaths) == (b"a", 1, 1)
     late = found.resend(2)
     assert late is not None
-    # Only the record in its hands is suspected of having killed it.
+    # Only the record that it processed counts as a possible cause of its death.
     assert late.deaths == 0
     assert found.resend(1) is None

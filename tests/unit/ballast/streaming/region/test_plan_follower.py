@@ -40,7 +40,7 @@ SIZE = RegionSettings(window_s=POLICY.window_s)
 
 
 class FakeRegion:
-    """Takes weights and keeps them; what a region does with them is tested in test_region."""
+    """Stores the weights that it gets; their effect on a region is tested in test_region."""
 
     def __init__(self, names: Sequence[str] = ("worker-0", "worker-1")) -> None:
         self.connection_ids = tuple(names)

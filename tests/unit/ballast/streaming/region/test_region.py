@@ -80,7 +80,7 @@ def test_most_time_blocked_is_that_of_the_slow_connection() -> None:
     blocked = np.sum([w.blocked_s for w in seen], axis=0)
     assert blocked.argmax() == 0
     assert blocked[0] > 0
-    # Round robin: all send the same, whoever is slow (4.3).
+    # Round robin: all connections get the same number of records, slow ones included (4.3).
     sent = np.sum([w.sent for w in seen], axis=0)
     assert sent.max() - sent.min() <= 3
 
@@ -117,9 +117,9 @@ def test_no_more_than_so_many_records_are_under_way() -> None:
         results = region.run(source())
         for number, _ in enumerate(results):
             if number == 3:
-                # All are back and nobody reads: still no more may go out.
+                # All results have arrived and are not read: no further record may be sent.
                 time.sleep(0.2)
-            # The one that comes out, those under way, and the one that waits for room.
+            # The record that comes out, those in flight, and the one that waits for room.
             assert taken <= number + 1 + 5 + 1
 
 
@@ -268,7 +268,7 @@ def test_stop_ends_a_run_whose_records_never_come_back() -> None:
         threading.Timer(0.2, region.stop).start()
         assert list(region.run([b"a"])) == []
         pid = region.pids[0]
-    # Nothing of it is left behind.
+    # No process of it is left.
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 

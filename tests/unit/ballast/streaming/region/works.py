@@ -1,4 +1,4 @@
-"""What the workers of the tests do: functions that a worker process can import."""
+"""Functions for the workers of the tests, which a worker process can import."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def who(record: bytes) -> bytes:
 
 
 def slow_first(record: bytes) -> bytes:
-    """worker-0 takes its time."""
+    """worker-0 is slow."""
     if worker_name() == "worker-0":
         time.sleep(SLOW_S)
     return who(record[:8])

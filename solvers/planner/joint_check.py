@@ -1,0 +1,106 @@
+"""Checks the plan of a joint method that knows nothing of the objective's bound and costs.
+
+The joint search keeps both itself. The plan of another method, such as ALBIC, is used only if it
+keeps what the objective promises; otherwise only the necessary moves are made, and the reason says
+so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from solvers.key_routing.routing_effect import problem_under_plan
+from solvers.model import metrics
+from solvers.model.budget import Budget
+from solvers.model.objective import Objective
+from solvers.model.predicted_load import traffic_price
+from solvers.model.problem import IntArray, Problem
+from solvers.model.result import Result, SolverRun, make_result
+from solvers.rebalance.start import place_must_moves
+
+ROUNDING = 1e-9
+"""Relative: sums of the same loads in another order differ by less."""
+
+
+def within_objective(
+    objective: Objective, problem: Problem, budget: Budget, result: Result
+) -> Result:
+    """Return the result with the loads that the plan leaves, or the necessary moves alone.
+
+    Args:
+        objective: a joint objective.
+        problem: the problem that was solved.
+        budget: limits of the moves that are not forced.
+        result: the plan of a method that does not know the objective.
+    """
+    if not result.is_solved:
+        return result
+    necessary = _UnderPlan.of(objective, problem, place_must_moves(problem, budget))
+    plan = _UnderPlan.of(objective, problem, result.assignment)
+    obstacle = _obstacle(plan, necessary)
+    if obstacle is None:
+        return plan.result(result, result.reason)
+    reason = f"the plan of {result.method} is not used, because {obstacle}"
+    return necessary.result(result, "; ".join(part for part in (result.reason, reason) if part))
+
+
+@dataclass(frozen=True, eq=False)
+class _UnderPlan:
+    """An assignment with the figures that it leaves."""
+
+    objective: Objective
+    problem: Problem
+    assignment: IntArray
+    after: Problem
+
+    @classmethod
+    def of(cls, objective: Objective, problem: Problem, assignment: IntArray) -> _UnderPlan:
+        after = problem_under_plan(objective, problem, assignment, problem)
+        return cls(objective, problem, assignment, after)
+
+    @property
+    def distance(self) -> float:
+        return metrics.load_distance(self.after, self.assignment)
+
+    @property
+    def price(self) -> float:
+        return traffic_price(self.problem, self.assignment, self.objective.costs)
+
+    @property
+    def score(self) -> float:
+        """The weighted sum of traffic saved and load distance."""
+        weights, costs = self.objective.weights, self.objective.costs
+        saved = metrics.saved_traffic(
+            self.problem, self.assignment, costs.within_rack, costs.between_racks
+        )
+        return 0.0 if weights is None else weights.score(saved or 0.0, self.distance)
+
+    def result(self, made: Result, reason: str) -> Result:
+        """The result of this assignment; a bound holds only while loads do not depend on it."""
+        costs = self.objective.costs
+        depends = any(costs.send) or any(costs.receive)
+        run = SolverRun(
+            method=made.method,
+            bound=0.0 if depends else made.bound or 0.0,
+            seconds=made.seconds,
+            trace=made.trace,
+            reason=reason,
+        )
+        return make_result(self.problem, self.assignment.copy(), run, after=self.after)
+
+
+def _obstacle(plan: _UnderPlan, necessary: _UnderPlan) -> str | None:
+    """The promise of the objective that the plan breaks; None if it keeps all."""
+    if metrics.over_cap(plan.problem, plan.assignment, plan.after.load).any():
+        return "a node would be over its cap once records between nodes are counted"
+    if plan.objective.is_weighted:
+        if plan.score < necessary.score - ROUNDING * max(1.0, abs(necessary.score)):
+            return "by the weights it is worse than the necessary moves alone"
+        return None
+    bound, before = plan.objective.max_load_distance, necessary.distance
+    if plan.distance > max(bound, before) * (1 + ROUNDING):
+        return f"the load distance would be {plan.distance:.4g} %, and {bound:g} % is allowed"
+    promises_traffic = before <= bound and not plan.problem.draining.any()
+    if promises_traffic and plan.price > necessary.price * (1 + ROUNDING):
+        return "more records would go between nodes than without it"
+    return None
