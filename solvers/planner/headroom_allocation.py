@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,8 +17,10 @@ from solvers.rules.rule_text import broken_rules
 
 FIRST_SHARE = 0.4
 """Share of the time for a plan without the rule."""
-RESERVES = (1.0, 1.5, 2.0, 3.0)
+RESERVES = (1.0, 2.0, 3.0)
 """Factors on the number of nodes that are kept emptier, one for each attempt."""
+ATTEMPTS = 7
+"""Plans that are made after the first one, at most."""
 SHORTEST_S = 1e-3
 
 Solve = Callable[[Problem, Stop, bool], Result]
@@ -53,12 +55,14 @@ def plan_with_headroom(
     first = solve(problem, _part(stop, FIRST_SHARE, clock.remaining()), False)
     if not first.is_solved or has_headroom(problem, first.assignment):
         return HeadroomPlan(first, is_first=True)
-    found = [first]
-    for attempt, shaped in enumerate(_attempts(problem, first.assignment)):
-        left = len(RESERVES) + 1 - attempt
-        each = solve(shaped, _part(stop, 1.0 / left, clock.remaining()), True)
-        if each.is_solved:
-            found.append(_on(objective, problem, each, first))
+    attempts = _Attempts(objective, problem, first)
+    for attempt in range(ATTEMPTS):
+        shaped = attempts.next()
+        if shaped is None:
+            break
+        left = _part(stop, 1.0 / (ATTEMPTS - attempt), clock.remaining())
+        attempts.add(shaped, solve(shaped, left, True))
+    found = attempts.found
     kept = [each for each in found if has_headroom(problem, each.assignment)]
     if kept:
         best = min(kept, key=lambda each: each.load_distance)
@@ -66,14 +70,56 @@ def plan_with_headroom(
     return _least_full(objective, problem, found)
 
 
-def _attempts(problem: Problem, assignment: IntArray) -> Iterator[Problem]:
-    """The problem itself, level to the last move, and then with more and more reserves."""
-    yield problem
-    for factor in RESERVES:
-        shaped = with_reserves(problem, assignment, factor)
-        if shaped is None:
-            return
-        yield shaped
+class _Attempts:
+    """Plans for the problem itself, level to the last move, and with nodes that look smaller.
+
+    The number of these rises until a plan keeps headroom. Then they look less and less small, by
+    bisection, because headroom costs load distance.
+    """
+
+    def __init__(self, objective: Objective, problem: Problem, first: Result) -> None:
+        self.objective, self.problem, self.first = objective, problem, first
+        self.found = [first]
+        self.factors = list(RESERVES)
+        self.shaped: Problem | None = None
+        self.strength = 1.0
+        self.low, self.high = 0.0, 1.0
+
+    def next(self) -> Problem | None:
+        """The problem to solve next; None if there is nothing left to try."""
+        if len(self.found) == 1:
+            return self.problem
+        if self.shaped is None and not self._is_kept(self.found[-1]):
+            while self.factors:
+                shaped = with_reserves(self.problem, self.first.assignment, self.factors.pop(0))
+                if shaped is not None:
+                    self.strength = 1.0
+                    return shaped
+        if self.shaped is None:
+            return None
+        self.strength = (self.low + self.high) / 2.0
+        capacity = self.problem.capacity
+        capacity = capacity + self.strength * (self.shaped.capacity - capacity)
+        return replace(self.problem, capacity=capacity)
+
+    def add(self, shaped: Problem, result: Result) -> None:
+        """Note the plan of the problem that :meth:`next` returned."""
+        kept = False
+        if result.is_solved:
+            plan = np.array(result.assignment)
+            self.found.append(_of_assignment(self.objective, self.problem, plan, self.first))
+            kept = self._is_kept(self.found[-1])
+        else:
+            self.found.append(self.first)
+        if self.shaped is None and kept and shaped is not self.problem:
+            self.shaped = shaped
+        elif self.shaped is not None and kept:
+            self.high = self.strength
+        elif self.shaped is not None:
+            self.low = self.strength
+
+    def _is_kept(self, result: Result) -> bool:
+        return has_headroom(self.problem, result.assignment)
 
 
 def _least_full(objective: Objective, problem: Problem, found: Sequence[Result]) -> HeadroomPlan:
@@ -96,11 +142,6 @@ def _fullest(problem: Problem, assignment: IntArray) -> float:
 
 def _part(stop: Stop, share: float, remaining: float | None) -> Stop:
     return stop if remaining is None else Stop(max(share * remaining, SHORTEST_S), stop.steps)
-
-
-def _on(objective: Objective, problem: Problem, found: Result, first: Result) -> Result:
-    """A plan that was made for other capacities, with the figures that it has on the problem."""
-    return _of_assignment(objective, problem, np.array(found.assignment), first)
 
 
 def _of_assignment(

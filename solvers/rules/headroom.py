@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -151,49 +153,75 @@ def _bound_to_lost_nodes(problem: Problem, rule: HeadroomRule, left: BoolArray) 
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class NodesNeeded:
+    """How many nodes a rule for headroom takes, all together."""
+
+    least: int
+    """Fewer cannot carry the load, wherever key groups are."""
+    found: int | None
+    """With so many a level placement has it; None if none was found, or too many key groups."""
+
+
 def _needed_text(problem: Problem, rule: HeadroomRule) -> str:
-    more = nodes_needed(problem, rule)
-    now = int(problem.staying.sum())
-    if more is None:
+    needed, now = nodes_needed(problem, rule), int(problem.staying.sum())
+    if needed is None:
         return "no number of nodes was found that would be enough"
+    least = f"it would take at least {needed.least} nodes, {needed.least - now} more than now"
+    if needed.found is None or needed.found == needed.least:
+        return f"{least}, spread over the racks; add them, or allow more"
     return (
-        f"it would take {now + more} nodes, {more} more than now, of the typical capacity and "
-        "spread over the racks; add them, or allow more"
+        f"{least}, spread over the racks; with {needed.found} nodes a level placement has it, with "
+        "fewer some of them have to be kept emptier; add nodes, or allow more"
     )
 
 
-def nodes_needed(problem: Problem, rule: HeadroomRule) -> int | None:
-    """Return the fewest more nodes for which a placement with headroom was found.
+def nodes_needed(problem: Problem, rule: HeadroomRule) -> NodesNeeded | None:
+    """Return how many nodes the headroom of a rule takes; None if no number is enough.
 
-    The nodes have the median capacity and join the rack that has least. Key groups are placed from
-    scratch, the largest first on the emptiest node; with very many only their total load counts.
+    Added nodes have the median capacity and join the rack that has least. For the level placement
+    key groups are placed from scratch, the largest first on the emptiest node.
     """
     free = with_masks_of_rules(dataclasses.replace(problem, rules=None, allowed=None, pinned=None))
-    low, high = -1, 0
-    while not _is_enough(free, rule, high):
+    now = int(free.staying.sum())
+    least = _least_more(lambda more: _carries_total(_grown(free, more), rule), 0)
+    if least is None:
+        return None
+    found = None
+    if free.n_key_groups <= MOST_PLACED:
+        found = _least_more(lambda more: _is_level_enough(_grown(free, more), rule), least)
+    return NodesNeeded(now + least, None if found is None else now + found)
+
+
+def _least_more(is_enough: Callable[[int], bool], low: int) -> int | None:
+    """The least number from ``low`` on that is enough, if all larger ones are."""
+    step, high = 1, low
+    while not is_enough(high):
         if high > MOST_NODES:
             return None
-        low, high = high, max(1, 2 * high)
-    while high - low > 1:
+        low, high, step = high + 1, high + step, 2 * step
+    while low < high:
         middle = (low + high) // 2
-        if _is_enough(free, rule, middle):
+        if is_enough(middle):
             high = middle
         else:
-            low = middle
+            low = middle + 1
     return high
 
 
-def _is_enough(problem: Problem, rule: HeadroomRule, more: int) -> bool:
-    grown = _grown(problem, more)
-    for loss in losses_of(grown, rule):
-        left = grown.staying.copy()
+def _carries_total(problem: Problem, rule: HeadroomRule) -> bool:
+    """Whether the nodes that are left after each loss have the capacity for all load."""
+    for loss in losses_of(problem, rule):
+        left = problem.staying.copy()
         left[list(loss.nodes)] = False
-        room = grown.capacity[left].sum(axis=0)
-        if (grown.load.sum(axis=0) > rule.max_utilisation * room).any():
+        room = problem.capacity[left].sum(axis=0)
+        if (problem.load.sum(axis=0) > rule.max_utilisation * room).any():
             return False
-    if grown.n_key_groups > MOST_PLACED:
-        return True
-    found = worst(failovers(grown, _from_scratch(grown), rule))
+    return True
+
+
+def _is_level_enough(problem: Problem, rule: HeadroomRule) -> bool:
+    found = worst(failovers(problem, _from_scratch(problem), rule))
     return found is None or keeps_headroom(rule, found.utilisation)
 
 

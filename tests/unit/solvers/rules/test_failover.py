@@ -13,6 +13,7 @@ from solvers.model.rule_masks import with_rules
 from solvers.model.rules import HeadroomRule, PlacementRules, PlaceRule
 from solvers.rules.failover import failovers, losses_of, worst
 from solvers.rules.headroom import (
+    NodesNeeded,
     breaks_headroom,
     has_headroom,
     is_required,
@@ -101,11 +102,13 @@ def test_headroom_is_not_required_while_a_node_is_dead_or_drains() -> None:
 
 def test_the_number_of_nodes_that_it_takes_is_the_least_that_was_found() -> None:
     problem = ruled(racked([0.5] * 6, [0, 0, 1, 1, 2, 2], "abc"))
-    # A node carries one key group at 0.8, so six nodes have to be left: nine in three racks.
+    # Of six nodes four are left for 3 cores. A node carries one key group at 0.8, so a level
+    # placement needs six that are left: nine in three racks.
     reason = why_no_headroom(problem) or ""
     assert "after the loss of node n0 the nodes left carry 150.0 %" in reason
-    assert "it would take 9 nodes, 6 more than now" in reason
-    assert nodes_needed(problem, BOTH) == 6
+    assert "it would take at least 6 nodes, 3 more than now" in reason
+    assert "with 9 nodes a level placement has it" in reason
+    assert nodes_needed(problem, BOTH) == NodesNeeded(6, 9)
 
 
 def test_a_key_group_that_is_too_large_for_a_node_is_named() -> None:
