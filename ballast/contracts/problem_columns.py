@@ -114,10 +114,16 @@ class NoiseColumns:
 def problem_columns(
     policy: JobPolicy, key_groups: pa.Table, nodes: pa.Table, traffic: pa.Table
 ) -> ProblemColumns:
-    """Return the problem in the rows of a snapshot; the order of the rows does not matter.
+    """Return the problem in the rows of a snapshot.
 
     Loads are means of the period. If the precision of plans is ``measured``, they are the expected
     loads from this period and those before, where the snapshot has them.
+
+    Args:
+        policy: its objective names the resources, its precision selects the loads.
+        key_groups: rows of snapshots.key_groups, in any order.
+        nodes: rows of snapshots.nodes, in any order.
+        traffic: rows of snapshots.traffic; none if no traffic was measured.
 
     Raises:
         InvalidInput: a capacity is missing, or a row names a node or key group that is missing.

@@ -256,7 +256,14 @@ class RouteDifference:
 
 
 def route_difference(history: JobHistory, old: str, new: str, limit: int) -> RouteDifference:
-    """The keys that two plans route differently: how many, and the first ``limit`` of them."""
+    """The keys that two plans route differently.
+
+    Args:
+        history: the job.
+        old: version or plan id; 0 is before the first plan.
+        new: version or plan id.
+        limit: the largest number of keys to return; all of them are counted.
+    """
     left, right = _routes(history, old), _routes(history, new)
     counts = (left.num_rows, right.num_rows)
     if not any(counts):

@@ -86,7 +86,14 @@ def rows_of(
     where: Sequence[Filter] = (),
     columns: Sequence[str] | None = None,
 ) -> pa.Table:
-    """Return the rows of one job in an open table that meet every filter."""
+    """Return the rows of one job in an open table that meet every filter.
+
+    Args:
+        table: the open table.
+        job: the job.
+        where: the filters.
+        columns: the columns to read; all by default.
+    """
     wanted = filters_to_expression([("job", "=", job), *where])
     # No threads are used: a job has few rows, and a table on another machine is read through a
     # Python object that no thread may use when the interpreter ends (see _local_files).

@@ -19,8 +19,9 @@ ROUNDS = 50
 DISTURBED = 6
 """Number of key groups that are placed at random before every other round, so that a plan is needed
 and a promise can be tested."""
-ORACLE_EVERY = 4
-"""Number of rounds from one computation of the oracle's interval to the next."""
+ORACLE_EVERY = 5
+"""The oracle's interval is computed in every fifth round: an odd number, so that half of these
+rounds begin with a disturbance."""
 SHIFT_POINTS = 5.0
 """How far the load of a node rises above the mean, in percent of the mean."""
 ROUNDS_BEFORE, ROUNDS_AFTER = 3, 2
@@ -125,6 +126,8 @@ class CoverageFigures:
     without_pct: float
     """Rounds without a promise."""
     plans: int
+    plans_inside_pct: float
+    """Of the rounds with a promise and a plan: a job measures new versions alone."""
     width: float
     oracle_width: float
     """Means over the rounds with an oracle, in percent of the mean load."""
@@ -146,6 +149,7 @@ def coverage_figures(runs: Sequence[JobRounds]) -> CoverageFigures:
         if each.oracle_high is not None and each.oracle_low is not None
     ]
     count = max(1, len(promised))
+    planned = [each.is_inside for each in promised if each.is_plan]
     below = sum(each.measured < (each.low or 0.0) for each in promised)
     above = sum(each.measured > (each.high or 0.0) for each in promised)
     return CoverageFigures(
@@ -155,6 +159,7 @@ def coverage_figures(runs: Sequence[JobRounds]) -> CoverageFigures:
         above_pct=100.0 * above / count,
         without_pct=100.0 * (len(rounds) - len(promised)) / len(rounds),
         plans=sum(each.is_plan for each in rounds),
+        plans_inside_pct=100.0 * sum(planned) / max(1, len(planned)),
         width=statistics.mean(width for width, _ in widths),
         oracle_width=statistics.mean(width for _, width in widths),
         expected=statistics.mean(each.expected for each in promised),

@@ -16,7 +16,8 @@ def coverage_table(found: Mapping[str, CoverageFigures]) -> str:
     """A row a source."""
     heads = [
         "loads", "rounds", "plans", "inside, %", "below, %", "above, %", "without promise, %",
-        "width, points", "oracle's width", "ratio", "expected, %", "measured, %",
+        "inside with a plan, %", "width, points", "oracle's width", "ratio", "expected, %",
+        "measured, %",
     ]  # fmt: skip
     rows = [
         [
@@ -27,6 +28,7 @@ def coverage_table(found: Mapping[str, CoverageFigures]) -> str:
             f"{each.below_pct:.1f}",
             f"{each.above_pct:.1f}",
             f"{each.without_pct:.1f}",
+            f"{each.plans_inside_pct:.1f}",
             f"{each.width:.2f}",
             f"{each.oracle_width:.2f}",
             f"{each.width_ratio:.2f}",
@@ -91,10 +93,10 @@ def page(
 
 COVERAGE = (
     "Every other round begins with six key groups on nodes at random, so that there is a plan to "
-    "make. *inside* is of the rounds with a promise. The oracle knows the generating process and "
-    "where it is at the end of the period, and not its draws: its interval is that of 400 periods "
-    "that it draws under the same placement. Of a recording it knows the means of the whole and "
-    "the means of all its periods."
+    "make. *inside* is of the rounds with a promise; a job measures only those with a plan. "
+    "The oracle knows the generating process and where it is at the end of the period, "
+    "and not its draws: its interval is that of 400 periods that it draws under the same "
+    "placement. Of a recording it knows the means of the whole and the means of all its periods."
 )
 LEVEL = (
     "The placement is level for the true means, so every plan is one from noise. *thresholds "

@@ -30,6 +30,13 @@ def partition(
 ) -> IntArray:
     """Partition the vertices into parts of about even weight along few edges.
 
+    Args:
+        graph: Traffic between the vertices.
+        weight: [vertices] Weight of each vertex.
+        n_parts: Number of parts.
+        imbalance: Largest weight of a part over the mean; METIS may exceed it a little.
+        seed: Seed of METIS.
+
     Returns:
         [vertices] The part of each vertex, 0 to n_parts - 1.
 

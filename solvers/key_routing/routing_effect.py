@@ -41,7 +41,14 @@ def routing_after(problem: Problem, routing: Routing, moves: Sequence[KeyMove]) 
 def key_moves_between(
     problem: Problem, statistics: KeyStatistics, before: Routing, after: Routing
 ) -> list[KeyMove]:
-    """Return a move for every key that the two routings send to different key groups."""
+    """Return a move for every key that two routings send to different key groups.
+
+    Args:
+        problem: The key groups.
+        statistics: Counted keys, for the state that moves with each.
+        before: Routes in force.
+        after: Routes of the plan.
+    """
     was, will_be = KeyMap(problem, before), KeyMap(problem, after)
     share = KeyShares(statistics, was)
     moves = []
@@ -74,8 +81,17 @@ def problem_after(
 ) -> Problem:
     """Return the problem with loads and traffic under the routing ``after``.
 
-    A key takes its share of its key group's load with it, by records. A pair of keys takes its
-    rate from the old pair of key groups to the new one. Without moves the problem itself returns.
+    A key takes its share of its key group's load with it, by records. A pair of keys takes its rate
+    from the old pair of key groups to the new one.
+
+    Args:
+        problem: The problem as it was measured.
+        statistics: Counted keys and key pairs.
+        before: Routes in force when it was measured.
+        after: Routes of the plan.
+
+    Returns:
+        The problem; ``problem`` itself if no key changes its key group.
     """
     moves = key_moves_between(problem, statistics, before, after)
     if not moves:
@@ -104,8 +120,14 @@ def problem_under_plan(
 ) -> Problem:
     """Return ``rerouted`` with the loads it has under an assignment.
 
-    The loads are those predicted for the assignment, serialisation included, plus what keys
-    brought to or took from each key group.
+    The loads are those predicted for the assignment, serialisation included, plus what keys brought
+    to or took from each key group.
+
+    Args:
+        objective: Its costs of traffic predict the loads.
+        problem: The problem as it was measured.
+        assignment: The node of each key group under the plan.
+        rerouted: The problem with loads and traffic under the plan's routes.
     """
     load = predicted_load(problem, TrafficGraph.of(problem), objective.costs, assignment)
     moved = rerouted.load - problem.load

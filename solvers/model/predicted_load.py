@@ -42,7 +42,14 @@ def serialisation_costs(
 def predicted_load(
     problem: Problem, graph: TrafficGraph, costs: TrafficCosts, assignment: IntArray
 ) -> FloatArray:
-    """[G, R]: the loads under an assignment, computed independently of the incremental search."""
+    """[G, R]: the loads under an assignment, computed independently of the incremental search.
+
+    Args:
+        problem: The measured loads and the current assignment.
+        graph: The traffic between key groups.
+        costs: Load per record sent and received.
+        assignment: The node of each key group.
+    """
     base, send, receive = serialisation_costs(problem, graph, costs)
     rows = graph.rows()
     remote = assignment[rows] != assignment[graph.partner]

@@ -100,6 +100,8 @@ def without_unproven_moves(problem: Problem, result: Result, min_chance: float) 
     before = replace(problem, current=rest)
     if gain_evidence(before, result.assignment, min_chance).is_real or _needs(problem, rest):
         return result
+    count = int(chosen.sum())
+    left_out = "1 move for balance is" if count == 1 else f"{count} moves for balance are"
     return make_result(
         problem,
         rest,
@@ -108,8 +110,8 @@ def without_unproven_moves(problem: Problem, result: Result, min_chance: float) 
             bound=result.bound or 0.0,
             seconds=result.seconds,
             trace=result.trace,
-            reason=f"{int(chosen.sum())} moves for balance were left out, because their gain is "
-            f"within the noise; {result.reason}",
+            reason=f"{left_out} left out of the plan that was found, because the gain is within "
+            f"the noise; with them: {result.reason}",
         ),
     )
 

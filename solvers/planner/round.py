@@ -151,7 +151,15 @@ def scaling_by_policy(
     history: ScalingHistory,
     series: FloatArray | None = None,
 ) -> DecideScaling:
-    """A decision by a policy of ``solvers.scale``, from the loads of the potential allocation."""
+    """Return a function that decides on scaling from the loads of the potential allocation.
+
+    Args:
+        observation: what was measured in the statistics period.
+        policy: the method and its limits.
+        history: past rounds, oldest first.
+        series: [key groups, resources, windows], loads; without it the problem's loads in every
+            window.
+    """
 
     def scaling(problem: Problem, potential: Result, hot: HotNode | None) -> ScalingDecision:
         present = set(problem.node_ids)

@@ -17,7 +17,15 @@ def split_names(text: str) -> tuple[str, ...]:
 
 
 def parse_factors(option: str, texts: Sequence[str]) -> dict[str, float]:
-    """Factors by name, from texts NAME=FACTOR; InvalidInput if one is not such a text."""
+    """Parse factors by name.
+
+    Args:
+        option: the option, for the error.
+        texts: texts of the form NAME=FACTOR.
+
+    Raises:
+        InvalidInput: a text does not have this form.
+    """
     parsed: dict[str, float] = {}
     for name, number in parse_pairs(option, texts, "NAME=FACTOR, such as node-1=2").items():
         try:
@@ -30,7 +38,16 @@ def parse_factors(option: str, texts: Sequence[str]) -> dict[str, float]:
 
 
 def parse_pairs(option: str, texts: Sequence[str], allowed: str) -> dict[str, str]:
-    """Values by name, from texts NAME=VALUE; InvalidInput if one is not such a text."""
+    """Parse values by name.
+
+    Args:
+        option: the option, for the error.
+        texts: texts of the form NAME=VALUE.
+        allowed: the form with an example, for the error.
+
+    Raises:
+        InvalidInput: a text does not have this form.
+    """
     parsed: dict[str, str] = {}
     for text in texts:
         name, is_pair, value = text.rpartition("=")
@@ -43,7 +60,13 @@ def parse_pairs(option: str, texts: Sequence[str], allowed: str) -> dict[str, st
 def parse_limit(
     option: str, text: str | None, default: Number | None, kind: type[Number]
 ) -> Number | None:
-    """A limit: a number, ``none`` for no limit, or the default if no text is given.
+    """Parse a limit: a number, or ``none`` for no limit.
+
+    Args:
+        option: the option, for the error.
+        text: the text; None if the option was not given.
+        default: the limit if the option was not given.
+        kind: ``int`` or ``float``.
 
     Raises:
         InvalidInput: the text is neither a number of this kind nor ``none``.

@@ -56,6 +56,14 @@ def solve_by(
 ) -> Result:
     """Rebalance by a method with parsed parameters; its loops are compiled before its time runs.
 
+    Args:
+        method: A value of ``METHODS``.
+        problem: Nodes, key groups, loads and the current assignment.
+        budget: Limits on the moves that are not forced.
+        stop: When to stop.
+        seed: Seed of the random numbers.
+        options: The parameters of the method, as its dataclass.
+
     Raises:
         InvalidInput: The seed is not valid.
     """

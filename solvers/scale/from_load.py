@@ -18,7 +18,11 @@ NAME = "from_load"
 
 
 def parallelism(w: float, u: float, v: float) -> int:
-    """ceil(2w / (u + v)): instances whose average load is in the middle of [v, u]."""
+    """ceil(2w / (u + v)): instances whose average load is in the middle of [v, u].
+
+    Raises:
+        InvalidInput: the load is no number >= 0, or the bounds cross.
+    """
     if not (math.isfinite(w) and w >= 0):
         raise InvalidInput(f"the load w is {w!r}", allowed="a number >= 0")
     if not 0 <= v < u or not math.isfinite(u):

@@ -95,7 +95,7 @@ def node_sums(
 ) -> dict[str, Floats]:
     """The load of each node, one number per resource, under a plan whose rows are valid.
 
-    The arguments are those of :func:`verify`, which says whether the rows are valid.
+    The arguments are those of :func:`verify`, which also checks whether the rows are valid.
     """
     plan = nodes_of_key_groups(problem, *columns_of(assignment_names))
     sums = PlanFigures.of(problem, plan, objective, after or problem).sums

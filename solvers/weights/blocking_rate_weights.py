@@ -1,5 +1,4 @@
-"""Weights of the connections of a stateless ordered region, from their blocking rates:
-[MW16-REGIONS, 3-5].
+"""Weights of the connections of an ordered region from their blocking rates: [MW16-REGIONS, 3-5].
 
 ``weights_from`` is pure: the same history gives the same weights, whether a local loop calls it
 every second or the pipeline every few minutes.

@@ -1,8 +1,8 @@
-"""Calibrate planning with measured outcomes: the CPU cost of a record between nodes, how long the
-gain of a plan lasts, and which part of a promised gain is realised. Pure.
+"""Calibrate planning with measured outcomes: costs of records, duration and trust of gains. Pure.
 
-Without outcomes, the cost of a record is the one measured in the snapshot. Everything else has the
-first values of the policy.
+The figures are the CPU cost of a record between nodes, how long the gain of a plan lasts, and which
+part of a promised gain is realised. Without outcomes, the cost of a record is the one measured in
+the snapshot. Everything else has the first values of the policy.
 """
 
 from __future__ import annotations

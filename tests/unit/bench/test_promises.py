@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from ballast.contracts.tables import EXACT, MEASURED
 from bench.promises import verdicts
 from bench.promises.experiments import (
+    ORACLE_EVERY,
     SHIFT_POINTS,
     CoverageFigures,
     ExperimentTask,
@@ -24,6 +26,7 @@ from bench.promises.rounds import PromiseRound, load_distances
 TASK = ExperimentTask("coverage", "quiet", MEASURED, 0, 1)
 GOOD = CoverageFigures(
     rounds=1000, inside_pct=90.0, below_pct=5.0, above_pct=5.0, without_pct=10.0, plans=400,
+    plans_inside_pct=88.0,
     width=12.0, oracle_width=10.0, expected=5.0, measured=5.0,
 )  # fmt: skip
 
@@ -48,20 +51,31 @@ def a_round(measured: float = 5.0, low: float | None = 3.0, plan: bool = False) 
         ({"width": 15.1}, 1),
     ],
 )
-def test_each_verdict_on_intervals_can_fail(change: dict[str, float], failing: int) -> None:
+def test_each_verdict_on_intervals_can_fail(change: dict[str, Any], failing: int) -> None:
     found = verdicts.of_coverage({"quiet": GOOD, "zipf": replace(GOOD, **change)})
     assert len(found) == 8
     failed = [verdict for verdict in found if not verdict.holds]
     assert [verdict.claim.startswith("zipf: ") for verdict in failed] == [True] * failing
 
 
+def test_the_oracle_is_asked_after_disturbances_as_well() -> None:
+    assert ORACLE_EVERY % 2
+
+
 def test_rounds_without_a_promise_are_counted_apart() -> None:
-    rounds = [a_round(), a_round(8.0), a_round(2.0), a_round(), *[a_round(low=None)] * 4]
+    rounds = [
+        a_round(plan=True),
+        a_round(8.0, plan=True),
+        a_round(2.0),
+        a_round(),
+        *[a_round(low=None)] * 4,
+    ]
     found = coverage_figures(
         [JobRounds(TASK, tuple(rounds[:3])), JobRounds(TASK, tuple(rounds[3:]))]
     )
     assert (found.rounds, found.without_pct) == (8, 50.0)
     assert (found.inside_pct, found.below_pct, found.above_pct) == (50.0, 25.0, 25.0)
+    assert (found.plans, found.plans_inside_pct) == (2, 50.0)
     assert found.width_ratio == pytest.approx(2.0)
 
 
@@ -92,7 +106,7 @@ def test_shifts_that_are_not_answered_fail(answered: float, holds: bool) -> None
     ],
 )
 def test_moves_bytes_and_load_distance_are_compared_with_the_other_rule(
-    change: dict[str, float], failing: str
+    change: dict[str, Any], failing: str
 ) -> None:
     ours = replace(PlanCosts(rounds=50, plans=5, moves=50, bytes=500, measured=5.5), **change)
     theirs = PlanCosts(rounds=50, plans=50, moves=100, bytes=1000, measured=5.0)

@@ -155,7 +155,7 @@ def test_a_node_that_left_the_policy_is_lost(settings, tmp_path):
         roll_back(replace(settings, policies=tmp_path), JOB, "back-1", REQUEST)
 
 
-def test_a_job_that_is_scaled_since_says_what_becomes_of_its_nodes(settings, tmp_path):
+def test_a_job_that_is_scaled_since_has_an_action_for_each_of_its_nodes(settings, tmp_path):
     first, _ = versions(settings)
     write_policy(tmp_path, small_policy(JOB, nodes=3, scaling={"method": "thresholds"}))
     head = roll_back(replace(settings, policies=tmp_path), JOB, "back-1", REQUEST)

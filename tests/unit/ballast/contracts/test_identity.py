@@ -57,7 +57,7 @@ def test_a_key_is_routed_at_its_own_operator() -> None:
     )
 
 
-def test_what_becomes_of_nodes_is_content_and_plans_without_it_keep_their_hash() -> None:
+def test_actions_on_nodes_are_content_and_plans_without_them_keep_their_hash() -> None:
     scaling = [("node", "n1", "keep", None), ("operator", "a", "size", 3)]
     whole = content_hash(ROWS, [], scaling)
     assert content_hash(ROWS, [], []) == content_hash(ROWS)

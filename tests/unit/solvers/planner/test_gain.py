@@ -91,7 +91,7 @@ def test_a_drain_takes_no_moves_by_choice_whose_gain_is_within_the_noise():
     plan = result_of(problem, [1, 0, 0, 1, 0])
     kept = without_unproven_moves(problem, plan, 0.95)
     assert kept.assignment.tolist() == [0, 0, 1, 1, 0]
-    assert kept.reason.startswith("2 moves for balance were left out")
+    assert kept.reason.startswith("2 moves for balance are left out of the plan that was found")
     assert kept.method == plan.method
 
 
