@@ -116,7 +116,7 @@ def _solver_arguments() -> list[str]:
         "--budget-bytes", _or_none("budget_bytes"),
         "--budget-pause-s", _or_none("budget_pause_s"),
         "--solver-seconds", "{{ params.solver_seconds }}",
-        "--method", "{{ '' if params.method is none else params.method }}",
+        "--method={{ '' if params.method is none else params.method }}",
     ]  # fmt: skip
 
 

@@ -356,8 +356,9 @@ def spark_connection(master: str) -> str:
     scheme, _, rest = master.partition("://")
     if scheme != "spark":
         return json.dumps({"conn_type": "spark", "host": master})
-    host, _, port = rest.partition(":")
-    return json.dumps({"conn_type": "spark", "host": f"spark://{host}", "port": int(port or 7077)})
+    # With standby masters the address is a list, and the connection's port is that of the last one.
+    host, _, port = rest.rpartition(":")
+    return json.dumps({"conn_type": "spark", "host": f"spark://{host}", "port": int(port)})
 
 
 def python_and_spark(outer: Mapping[str, str]) -> dict[str, str]:

@@ -6,6 +6,7 @@ its environment. A pid alone is not enough: the system may have given it to anot
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -24,6 +25,9 @@ from embedded.errors import EmbeddedError
 
 MARK = "BALLAST_STACK"
 TERM_LIMIT_S = 20.0
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
+"""Option of prctl: the signal that a process gets when the one that started it ends."""
 KILL_LIMIT_S = 30.0
 # Start times are compared as floats that went through JSON.
 SAME_START_S = 0.01
@@ -92,7 +96,11 @@ class Child:
         self._popen: subprocess.Popen[bytes] | None = None
 
     def start(self, env: Mapping[str, str], cwd: Path) -> None:
-        """Starts it in its own session, so that Ctrl-C in the terminal does not reach it."""
+        """Starts it in its own session, so that Ctrl-C in the terminal does not reach it.
+
+        It gets SIGTERM when this process ends, even by SIGKILL. The thread that calls this must be
+        one that lives as long as the process.
+        """
         self.log.parent.mkdir(parents=True, exist_ok=True)
         if self.log.exists():
             self.log.replace(self.log.with_suffix(".previous.log"))
@@ -105,6 +113,7 @@ class Child:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                preexec_fn=end_with(os.getpid()),
             )
             self._record(self._popen.pid).save(self.record_file)
 
@@ -143,6 +152,17 @@ class Child:
             with suppress(subprocess.TimeoutExpired):
                 self._popen.wait(timeout=1)
         self.record_file.unlink(missing_ok=True)
+
+
+def end_with(parent: int) -> Callable[[], None]:
+    """A function for a new child: SIGTERM will end it when its parent ends, however it ends."""
+
+    def prepare() -> None:
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:  # the parent has ended meanwhile
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    return prepare
 
 
 def write_private(file: Path, text: str) -> None:

@@ -13,12 +13,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from embedded.java import java_command, java_problem
 
 FETCH_TIMEOUT_S = 900
+# Ivy mostly waits for the repository; each fetch has a cache of its own.
+AT_A_TIME = 6
 
 
 class JarError(Exception):
@@ -74,15 +77,21 @@ def missing(jars: Iterable[Jar], folder: Path) -> list[Jar]:
 
 
 def install(jars: Iterable[Jar], folder: Path, fetch: Fetcher) -> None:
-    """Fetches each missing jar into the folder; a failure leaves no incomplete file."""
+    """Fetches each missing jar into the folder, some at a time; no incomplete file is left."""
     folder.mkdir(parents=True, exist_ok=True)
-    for jar in missing(jars, folder):
-        print(f"fetching {jar}", flush=True)
-        # In the same file system as the target, so that the last step is a rename.
-        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as work:
-            fetched = fetch(jar, Path(work))
-            _check(jar, fetched)
-            fetched.replace(folder / jar.file_name)
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        # All are tried; the first error is raised after the last one has ended.
+        for done in [pool.submit(_install, jar, folder, fetch) for jar in missing(jars, folder)]:
+            done.result()
+
+
+def _install(jar: Jar, folder: Path, fetch: Fetcher) -> None:
+    print(f"fetching {jar}", flush=True)
+    # In the same file system as the target, so that the last step is a rename.
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as work:
+        fetched = fetch(jar, Path(work))
+        _check(jar, fetched)
+        fetched.replace(folder / jar.file_name)
 
 
 def _check(jar: Jar, fetched: Path) -> None:

@@ -11,6 +11,8 @@ from typing import NoReturn
 from ballast import __version__
 from ballast.cli import (
     approve,
+    compare,
+    engine,
     frontier,
     methods,
     plans,
@@ -27,8 +29,8 @@ from ballast.contracts.errors import BallastError
 from ballast.contracts.process_exit import exit_now
 
 COMMAND_MODULES = (
-    plans, status, trigger, approve, rollback, resume, what_if, frontier, problems, policy, methods,
-    tables,
+    plans, status, trigger, approve, rollback, resume, what_if, frontier, compare, problems,
+    policy, methods, tables, engine,
 )  # fmt: skip
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from ballast.cli.render import cell_text, to_json
 from ballast.contracts.errors import NotFound
 from ballast.contracts.plan_text import plan_reason
 from ballast.contracts.planning_stop import PlanningState
-from ballast.contracts.records import LogEntry
+from ballast.contracts.records import JobWindow, LogEntry
 from ballast.contracts.settings import check_job_name, load_settings
 from ballast.readmodel.job_history import JobHistory
 from ballast.readmodel.noise import JobNoise, job_noise
-from ballast.readmodel.plans import JobSummary, job_summary, newest_window
+from ballast.readmodel.plans import JobSummary, job_summary, newest_job_window, newest_window
 from ballast.readmodel.promises import PromiseCounts, PromisedFigure, promise_counts
 from ballast.store.cache import TableCache
 
@@ -36,6 +36,7 @@ class _JobStatus:
 
     summary: JobSummary
     last_window: datetime | None
+    job_window: JobWindow | None
     promises: PromiseCounts
     noise: JobNoise
 
@@ -63,9 +64,21 @@ def _fields(status: _JobStatus) -> dict[str, Any]:
         "waiting_since": waiting.at if waiting else None,
         "waiting_reason": waiting.reason if waiting else None,
         "last_window_end_at": status.last_window,
+        **_job_fields(status.job_window),
         **_entry_fields("last_event", last),
         **_entry_fields("last_trouble", trouble.entry if trouble else None),
         "last_trouble_over_since": trouble.over_since if trouble else None,
+    }
+
+
+def _job_fields(window: JobWindow | None) -> dict[str, Any]:
+    """The state of the streaming job itself, also in windows in which nothing was measured."""
+    return {
+        "job_state": window.state if window else None,
+        "job_state_at": window.window_end_at if window else None,
+        "job_state_since": window.state_since_at if window else None,
+        "executors": window.executors if window else None,
+        "head_age_s": window.head_age_s if window else None,
     }
 
 
@@ -93,7 +106,7 @@ def _load_distance_fields(figure: PromisedFigure | None) -> dict[str, Any]:
 
 JSON_ONLY = (
     "load_distance_low_pct", "load_distance_high_pct", "load_distance_side",
-    "versions_with_interval",
+    "versions_with_interval", "job_state_since",
 )  # fmt: skip
 
 
@@ -106,6 +119,7 @@ def _lines(status: _JobStatus) -> dict[str, Any]:
         "load_distance_measured_pct": figure.last_measured_text if figure else None,
         "versions_inside": status.promises.text,
         "noise": status.noise.text,
+        "job_state": status.job_window.text if status.job_window else None,
     }
     # A value with its unit needs no unit in its name.
     return {
@@ -129,6 +143,7 @@ def _status(args: argparse.Namespace) -> int:
     status = _JobStatus(
         summary=job_summary(history),
         last_window=newest_window(history.cache, history.job),
+        job_window=newest_job_window(history.cache, history.job, datetime.now(UTC)),
         promises=promise_counts(history),
         noise=job_noise(history),
     )

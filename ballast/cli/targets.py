@@ -16,8 +16,15 @@ from ballast.contracts.tables import MEASURED
 
 if TYPE_CHECKING:
     from solvers.model.budget import Budget
+    from solvers.model.method import MethodInputs
     from solvers.model.objective import Objective
     from solvers.model.problem import Problem
+
+
+def _no_inputs() -> MethodInputs:
+    from solvers.model.method import MethodInputs
+
+    return MethodInputs()
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,8 @@ class Target:
     method: str = "auto"
     params: Mapping[str, Any] = field(default_factory=dict)
     """Parameters of methods by their names."""
+    inputs: MethodInputs = field(default_factory=_no_inputs)
+    """What some methods need beside the problem."""
     precision: str = MEASURED
     """Whether plans stop improving where that cannot be measured; from the policy of a job."""
 
@@ -67,6 +76,7 @@ def _params_by_method(solver: SolverPolicy) -> Mapping[str, Any]:
 def _of_job(job: str, load_of: str | None) -> Target:
     from ballast.store.snapshots import newest_snapshot, read_snapshot, snapshot_of
     from solvers.model.budget import Budget
+    from solvers.model.method import MethodInputs
     from solvers.model.objective import objective_of_policy
     from solvers.model.problem import Problem
     from solvers.model.rule_masks import with_rules
@@ -93,5 +103,10 @@ def _of_job(job: str, load_of: str | None) -> Target:
         objective_of_policy(policy.objective),
         policy.solver.method,
         _params_by_method(policy.solver),
-        precision=policy.solver.precision,
+        MethodInputs(
+            found.series,
+            {node.id: node.cluster for node in policy.nodes},
+            {each.id: each.partition_key for each in policy.operators},
+        ),
+        policy.solver.precision,
     )

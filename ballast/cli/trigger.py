@@ -32,6 +32,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     for limit in LIMITS:
         allowed = "a number" if limit == "solver_seconds" else f"a number or {NO_LIMIT}"
         parser.add_argument(f"--{limit.replace('_', '-')}", metavar="LIMIT", help=allowed)
+    parser.add_argument("--method", help="method of this plan, as in docs/methods.md")
     add_access_arguments(parser)
     add_run_arguments(parser)
     parser.set_defaults(run=run)
@@ -48,6 +49,8 @@ def run(args: argparse.Namespace) -> int:
 def _conf(args: argparse.Namespace) -> Json:
     """Return the Params of the run that the command line sets."""
     conf: Json = {"dry_run": True} if args.dry_run else {}
+    if args.method is not None:
+        conf["method"] = args.method
     for name, kind in LIMITS.items():
         text = getattr(args, name)
         if text is not None:

@@ -106,7 +106,8 @@ def run(args: argparse.Namespace) -> int:
     problem = today.problem
     if args.load_of is not None:
         problem = with_load_of(problem, read_target(args.target, args.load_of).problem)
-    then = replace(today, problem=apply_question(problem, question))
+    asked = apply_question(problem, question)
+    then = replace(today, problem=asked, inputs=today.inputs.with_load_of(today.problem, asked))
     held = None if args.hold is None else nodes_that_hold(then.problem, args.hold / 100.0)
     results = (
         _planned("today", today, stop, args.seed),
@@ -162,7 +163,9 @@ def _planned(name: str, target: Target, stop: Stop, seed: int) -> Result:
     problem = target.problem
     size = f"{problem.n_key_groups} key groups on {problem.n_nodes} nodes"
     _print_progress(f"planning for {name}: {size}, at most {stop.seconds:g} s")
-    options = AllocationOptions(seed, target.method, target.params, precision=target.precision)
+    options = AllocationOptions(
+        seed, target.method, target.params, inputs=target.inputs, precision=target.precision
+    )
     result = allocate(target.objective, problem, target.budget, stop, options).result
     _print_progress(f"{result.status.value} by {result.method} in {result.seconds:.1f} s")
     return result

@@ -125,6 +125,24 @@ class PlanRefused(BallastError):
     exit_code = 7
 
 
+class StateNotShared(BallastError):
+    """A task or a driver does not see the state folder that the job writes."""
+
+    exit_code = 9
+
+
+class JobStalled(BallastError):
+    """A streaming job has no executor, or a batch does not end; a supervisor starts it again."""
+
+    exit_code = 10
+
+
+class ClusterUnavailable(BallastError):
+    """A program got no executor within its limit, or Spark ended it; later it may run."""
+
+    exit_code = 11
+
+
 class InvariantBroken(BallastError):
     """Heads, plans and log contradict each other; a person has to look."""
 

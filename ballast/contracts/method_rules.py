@@ -116,7 +116,25 @@ def method_misfit(policy: JobPolicy) -> MethodMisfit | None:
             "solver.method", f"{entry.name!r} {reason}", entry.name, None,
             "choose another method; `ballast methods` explains them",
         )  # fmt: skip
-    return _parameter_misfit(entry, policy)
+    return _parameter_misfit(entry, policy) or _placement_misfit(policy)
+
+
+def _placement_misfit(policy: JobPolicy) -> MethodMisfit | None:
+    name, field = policy.solver.first_placement, "solver.first_placement"
+    if name is None:
+        return None
+    known = methods_of(PlanningProblem.FIRST_PLACEMENT)
+    entry = known.get(name)
+    if entry is None:
+        return MethodMisfit(
+            field, f"{name!r} is no first placement", name, ", ".join(known), "choose one of these"
+        )
+    reason = why_unfit(entry, conditions_of(policy))
+    if reason is None:
+        return None
+    return MethodMisfit(
+        field, f"{name!r} {reason}", name, None, "choose another one, or leave it out"
+    )
 
 
 def _parameter_misfit(entry: MethodEntry, policy: JobPolicy) -> MethodMisfit | None:

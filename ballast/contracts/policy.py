@@ -16,10 +16,11 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
+from ballast.contracts.engine import EnginePolicy, SparkEngine, check_engine
 from ballast.contracts.errors import PolicyError
 from ballast.contracts.freeze import FreezePolicy
 from ballast.contracts.method_rules import method_misfit
-from ballast.contracts.methods import PlanningProblem, methods_of
+from ballast.contracts.methods import MethodNeed, PlanningProblem, methods_of
 from ballast.contracts.regions import RegionPolicy, check_regions
 from ballast.contracts.review import ReviewPolicy
 from ballast.contracts.rules import LabelledNode, RulesPolicy, check_rules
@@ -183,6 +184,8 @@ class GatePolicy(StrictModel):
 class RoutingPolicy(StrictModel):
     """Routing of single keys by joint plans (operators with state_by_key)."""
 
+    method: Literal["sticky", "metis"] = "sticky"
+    """How keys are grouped; docs/methods.md has both."""
     edges: tuple[EdgePolicy, ...] = ()
     """Edges whose keys are routed; operators with the partition key of an end follow that end."""
     max_routes: Annotated[int, Field(strict=True, ge=1, le=10_000_000)] = 100_000
@@ -208,6 +211,9 @@ class SolverPolicy(StrictModel):
     """One of the methods for the objective; docs/methods.md has all of them."""
     params: dict[str, Any] = {}  # noqa: RUF012 - pydantic copies it
     """Parameters of the method by name, as in docs/methods.md."""
+    first_placement: Name | None = None
+    """A placement from scratch (docs/methods.md) that a job's first plan tries before the method,
+    within ``budgets.first_plan`` where that is given; null: the method makes the first plan too."""
     seconds: Annotated[float, Field(strict=True, gt=0, le=3600, allow_inf_nan=False)] = 5.0
     seed: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] = 0
     precision: Literal["measured", "exact"] = "measured"
@@ -336,6 +342,8 @@ class JobPolicy(StrictModel):
 
     job: Annotated[str, Field(pattern=f"^{JOB_NAME_PATTERN}$")]
     description: str = ""
+    engine: EnginePolicy = SparkEngine()
+    """The streaming engine that the job runs on."""
     schedule: str | None = None
     schedule_on_metrics: Annotated[bool, Field(strict=True)] = False
     """Whether an event of the asset ballast://metrics/<job> also starts a run."""
@@ -387,12 +395,20 @@ class JobPolicy(StrictModel):
             [LabelledNode(node.id, node.labels, node.draining, node.rack) for node in self.nodes],
             {operator.id: operator.key_groups for operator in self.operators},
         )
+        check_engine(self)
         return self
 
     @property
     def windows_per_period(self) -> int:
         """Number of windows in a statistics period."""
         return round(self.statistics_period_s / self.window_s)
+
+    @property
+    def has_load_series(self) -> bool:
+        """Whether snapshots have loads over time: for scaling, or because the method needs them."""
+        entry = methods_of(PlanningProblem(self.objective.kind)).get(self.solver.method)
+        needs_series = entry is not None and MethodNeed.SERIES in entry.needs
+        return self.scaling is not None or needs_series
 
     @property
     def entry_operators(self) -> tuple[str, ...]:

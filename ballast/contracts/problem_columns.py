@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -308,3 +309,38 @@ def _key_group_indices(names: pa.ChunkedArray, ends: pa.ChunkedArray) -> Ints:
             remedy="start a new run",
         )
     return np.asarray(index.to_numpy(), dtype=np.int64)
+
+
+class LoadedProblem(Protocol):
+    """The names and loads that a series is made for."""
+
+    @property
+    def key_group_ids(self) -> tuple[str, ...]: ...
+
+    @property
+    def resources(self) -> tuple[str, ...]: ...
+
+    @property
+    def load(self) -> Floats: ...
+
+
+def load_series(problem: LoadedProblem, rows: pa.Table) -> Floats:
+    """[key groups, resources, steps]: the loads of a problem over time.
+
+    A key group without rows was on a dead node. Its last known load counts as constant. Without
+    any rows the load of the period is the only step.
+
+    Args:
+        problem: names, resources and loads.
+        rows: rows of snapshots.load_series.
+    """
+    steps = pc.unique(rows["step"]).sort().to_pylist()
+    if not steps:
+        return np.array(problem.load)[:, :, None]
+    series = np.repeat(np.array(problem.load)[:, :, None], len(steps), axis=2)
+    names = key_group_names(rows["operator_id"], rows["key_group"])
+    group = pc.index_in(names, value_set=pa.array(problem.key_group_ids)).to_numpy()
+    step = pc.index_in(rows["step"], value_set=pa.array(steps)).to_numpy()
+    for r, resource in enumerate(problem.resources):
+        series[group, r, step] = rows[RESOURCES[resource].load].to_numpy()
+    return series

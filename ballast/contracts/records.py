@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, ClassVar, Self
 
+from ballast.contracts.job_states import STATE_TEXTS, UNMEASURED
 from ballast.contracts.tables import TABLES
 
 
@@ -52,6 +53,32 @@ def field_names(record: type[Record]) -> tuple[str, ...]:
 
 def _frozen(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobWindow(Record):
+    """The state of a streaming job in one window, measured or not."""
+
+    table: ClassVar[str] = "metrics.jobs"
+
+    job: str
+    window_date: date
+    window_start_at: datetime
+    window_end_at: datetime
+    plan_version: int
+    emitted_at: datetime
+    state: str
+    state_since_at: datetime
+    executors: int | None = None
+    head_age_s: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The state in words, for people."""
+        since = f"{self.state_since_at:%Y-%m-%d %H:%M:%S} UTC"
+        if self.state in UNMEASURED:
+            return f"{STATE_TEXTS[self.state]} since {since}; nothing is measured"
+        return STATE_TEXTS[self.state]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,10 @@ from ballast.contracts.errors import InvalidInput, SettingsError
 
 JOB_NAME_PATTERN = r"[a-z][a-z0-9_]{0,62}"
 MEMORY_PATTERN = r"[1-9][0-9]*[kmgKMG]"
-MASTER_PATTERN = r"local(\[(\d+|\*)\])?|spark://.+|k8s://.+|yarn"
+_CORES, _HOST_AND_PORT = r"(\d+|\*)", r"[^\s:,/]+:\d+"
+MASTER_PATTERN = (
+    rf"local(\[{_CORES}(,\d+)?\])?|spark://{_HOST_AND_PORT}(,{_HOST_AND_PORT})*|k8s://\S+|yarn"
+)
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,8 @@ class Settings:
     """One field per environment variable ``BALLAST_<FIELD IN CAPITALS>``."""
 
     home: Path
-    """Folder for everything except tables (default ``.ballast``)."""
+    """Folder for everything except tables (default ``.ballast``). On a cluster the driver and every
+    executor reach it under the same path."""
     warehouse: str
     """Root of the tables: a folder or an ``s3a://`` address (default ``<home>/warehouse``)."""
     policies: Path
@@ -32,7 +36,7 @@ class Settings:
     jars: Path
     """Folder with Delta's jars, filled by ``make setup`` (default ``<home>/jars``)."""
     spark_master: str
-    """Spark master URL of the pipeline's jobs (default ``local[2]``)."""
+    """Spark master URL of the streaming job and of the pipeline's jobs (default ``local[2]``)."""
     driver_memory: str
     """Memory of the driver of a pipeline job (default ``1g``)."""
     schedules: bool
@@ -55,12 +59,12 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         SettingsError: a variable has a value that cannot be used.
     """
     env = os.environ if environment is None else environment
-    home = Path(env.get("BALLAST_HOME", ".ballast")).absolute()
+    home = _folder(env, "BALLAST_HOME", ".ballast")
     return Settings(
         home=home,
         warehouse=_warehouse(env.get("BALLAST_WAREHOUSE", str(home / "warehouse"))),
-        policies=Path(env.get("BALLAST_POLICIES", "policies")).absolute(),
-        jars=Path(env.get("BALLAST_JARS", str(home / "jars"))).absolute(),
+        policies=_folder(env, "BALLAST_POLICIES", "policies"),
+        jars=_folder(env, "BALLAST_JARS", str(home / "jars")),
         spark_master=_matching(env, "BALLAST_SPARK_MASTER", "local[2]", MASTER_PATTERN),
         driver_memory=_matching(env, "BALLAST_DRIVER_MEMORY", "1g", MEMORY_PATTERN),
         schedules=_matching(env, "BALLAST_SCHEDULES", "on", "on|off") == "on",
@@ -92,6 +96,20 @@ def _warehouse(value: str) -> str:
             remedy="unset it for the default, <BALLAST_HOME>/warehouse",
         )
     return value if "://" in value else str(Path(value).absolute())
+
+
+def _folder(env: Mapping[str, str], name: str, default: str) -> Path:
+    """A folder of a file system; an address such as ``s3a://...`` would become a local folder."""
+    value = env.get(name, default)
+    if not value.strip() or "://" in value:
+        raise SettingsError(
+            f"{name} is {value!r}, which is no folder",
+            value=value,
+            allowed="a folder; only BALLAST_WAREHOUSE may be an address on an object store",
+            remedy=f"unset it for the default, {default}; on a cluster use a folder on a shared "
+            "file system that the driver and every executor reach under the same path",
+        )
+    return Path(value).absolute()
 
 
 def _matching(env: Mapping[str, str], name: str, default: str, pattern: str) -> str:

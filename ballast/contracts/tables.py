@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ballast.contracts.job_states import JOB_STATES
 from ballast.contracts.log_events import ACK_STATUSES, LOG_EVENTS
 from ballast.contracts.regions import CONNECTION_STATES, UNITS, WORKER_STATES
 
@@ -290,6 +291,27 @@ METRICS_SOURCES = Table(
                nullable=True),
     ),
     key=("job", "source_id", "window_start_at"),
+    partition_by=("job", "window_date"),
+    retention_days=30,
+    trusted=False,
+)  # fmt: skip
+
+METRICS_JOBS = Table(
+    name="metrics.jobs",
+    doc="A window of a job as a whole. It is written also for windows in which nothing was "
+    "measured (stalled, no_executors), which have no rows in the other tables of metrics.",
+    written_by="streaming job",
+    columns=(
+        JOB,
+        *(column for column in WINDOW_COLUMNS if not column.name.endswith("_batch_id")),
+        Column("state", "string", "State of the job at the window's end", allowed=JOB_STATES),
+        Column("state_since_at", "timestamp", "Since when it has been in that state"),
+        _count("executors", "Executors at the window's end; NULL if unknown", "executors",
+               nullable=True),
+        _figure("head_age_s", "Time since the plan's head was last read; NULL before the first",
+                "s", nullable=True),
+    ),
+    key=("job", "window_start_at"),
     partition_by=("job", "window_date"),
     retention_days=30,
     trusted=False,
@@ -934,6 +956,7 @@ TABLES: dict[str, Table] = {
         METRICS_KEY_PAIRS,
         METRICS_NODES,
         METRICS_SOURCES,
+        METRICS_JOBS,
         METRICS_CONNECTIONS,
         METRICS_REJECTED,
         SNAPSHOTS_SNAPSHOTS,

@@ -14,13 +14,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ballast.contracts.errors import BallastError, GateFailed
+from ballast.contracts.errors import BallastError, ClusterUnavailable, GateFailed
 
 RESULT_FILE_VARIABLE = "BALLAST_TASK_RESULT"
 REFUSAL = "refusal"
 NOTICES = "notices"
 # Errors that may pass with time: a missing window may arrive.
-RETRYABLE_ERRORS = (GateFailed,)
+RETRYABLE_ERRORS = (GateFailed, ClusterUnavailable)
 
 
 @dataclass(frozen=True)

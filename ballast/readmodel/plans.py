@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from ballast.contracts import plan_text
 from ballast.contracts.log_events import (
@@ -18,6 +18,7 @@ from ballast.contracts.records import (
     Ack,
     Draft,
     DraftSummary,
+    JobWindow,
     LogEntry,
     Outcome,
     Promise,
@@ -128,6 +129,13 @@ def newest_window(cache: TableCache, job: str) -> datetime | None:
         return None
     values = [value for value in found["window_end_at"].to_pylist() if value is not None]
     return max(values, default=None)
+
+
+def newest_job_window(cache: TableCache, job: str, now: datetime) -> JobWindow | None:
+    """The state of the job in its newest window; None if it wrote none within two days."""
+    since = (now - timedelta(days=1)).date()
+    windows = cache.read_records(JobWindow, job, ("window_date", ">=", since))
+    return max(windows, key=lambda window: window.window_end_at, default=None)
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import pyarrow as pa
+
 from ballast.contracts.errors import NotFound
 from ballast.contracts.policy import JobPolicy, policy_from_json
 from ballast.contracts.problem_columns import (
+    RESOURCES,
+    Floats,
     NoiseColumns,
     ProblemColumns,
+    load_series,
     noise_columns,
     noise_reason,
     problem_columns,
@@ -89,6 +94,8 @@ class SnapshotProblem:
     noise: NoiseColumns | None
     """None if it is not known; ``noise_reason`` says why."""
     noise_reason: str
+    series: Floats | None = None
+    """[key groups, resources, steps]: loads over time; None if the job's method needs none."""
 
 
 def read_snapshot(settings: Settings, snapshot: Snapshot) -> SnapshotProblem:
@@ -104,12 +111,26 @@ def read_snapshot(settings: Settings, snapshot: Snapshot) -> SnapshotProblem:
     policy = policy_from_json(snapshot.policy_json)
     rows = read_noise(settings, snapshot)
     key_groups, _, traffic = parts
+    problem = problem_columns(policy, *parts)
+    series = read_load_series(settings, snapshot, policy)
     return SnapshotProblem(
         policy,
-        problem_columns(policy, *parts),
+        problem,
         noise_columns(policy, key_groups, traffic, rows),
         noise_reason(policy, key_groups, rows),
+        None if series is None else load_series(problem, series),
     )
+
+
+def read_load_series(settings: Settings, snapshot: Snapshot, policy: JobPolicy) -> pa.Table | None:
+    """Return the rows of a snapshot's load series; None if snapshots of the job have none."""
+    table = "snapshots.load_series"
+    if not policy.has_load_series or not table_exists(settings, table):
+        return None
+    columns = ["operator_id", "key_group", "step", "step_s"]
+    columns += [RESOURCES[name].load for name in policy.objective.resources]
+    where = [("snapshot_id", "=", snapshot.snapshot_id)]
+    return read_rows(settings, table, job=snapshot.job, where=where, columns=columns)
 
 
 def read_noise(settings: Settings, snapshot: Snapshot) -> list[SnapshotNoise]:

@@ -13,7 +13,13 @@ from ballast.contracts.derived_schemas import arrow_schema, check_constraints, t
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import TABLES, Table
-from ballast.store.tables import address, open_table, retry_on_commit_conflict, table_exists
+from ballast.store.tables import (
+    address,
+    open_table,
+    retry_on_commit_conflict,
+    store_options,
+    table_exists,
+)
 
 
 def ensure_tables(settings: Settings, names: Sequence[str] = tuple(TABLES)) -> None:
@@ -66,6 +72,7 @@ def _opened_or_created(settings: Settings, table: Table) -> DeltaTable:
         name=table.name,
         description=table.doc,
         configuration=dict(table_properties(table)),
+        storage_options=store_options(settings),
     )
 
 

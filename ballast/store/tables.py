@@ -32,9 +32,30 @@ Filter = tuple[str, str, Any]
 WRITER = WriterProperties(max_row_group_size=65_536)
 
 
+# Limits of each call to an object store; without them a store that does not answer holds its caller
+# for ever. A request takes 0.1 s, a file of a large table some seconds. Tables on this machine have
+# no such calls.
+STORE_OPTIONS = {
+    "connect_timeout": "5s",
+    "timeout": "30s",
+    "max_retries": "3",
+    "retry_timeout": "60s",
+}
+
+
 def table_exists(settings: Settings, name: str) -> bool:
-    """Return whether the table exists."""
-    return bool(DeltaTable.is_deltatable(address(settings, name)))
+    """Return whether the table exists.
+
+    Raises:
+        OSError: the store does not answer.
+    """
+    options = store_options(settings)
+    return bool(DeltaTable.is_deltatable(address(settings, name), storage_options=options))
+
+
+def store_options(settings: Settings) -> dict[str, str] | None:
+    """Return the limits of calls to the warehouse's store; None for a folder."""
+    return dict(STORE_OPTIONS) if "://" in settings.warehouse else None
 
 
 def open_table(settings: Settings, name: str, version: int | None = None) -> DeltaTable:
@@ -44,7 +65,9 @@ def open_table(settings: Settings, name: str, version: int | None = None) -> Del
         NotFound: the table does not exist.
     """
     try:
-        return DeltaTable(address(settings, name), version=version)
+        return DeltaTable(
+            address(settings, name), version=version, storage_options=store_options(settings)
+        )
     except TableNotFoundError as error:
         raise NotFound(
             f"table {name} does not exist in warehouse {settings.warehouse}",
@@ -131,7 +154,11 @@ def append(settings: Settings, name: str, rows: Sequence[dict[str, Any]] | pa.Ta
     data = _as_arrow(name, rows)
     retry_on_commit_conflict(
         lambda: write_deltalake(
-            address(settings, name), data, mode="append", writer_properties=WRITER
+            address(settings, name),
+            data,
+            mode="append",
+            writer_properties=WRITER,
+            storage_options=store_options(settings),
         )
     )
 

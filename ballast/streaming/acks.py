@@ -22,6 +22,7 @@ from ballast.contracts.settings import Settings
 from ballast.store.tables import append_once
 from ballast.streaming.atomic_files import read_json, write_json
 from ballast.streaming.batch_versions import MoveFigures
+from ballast.streaming.bounded_call import BoundedCall
 from ballast.streaming.routing import FIRST_VERSION
 
 log = logging.getLogger("ballast.streaming")
@@ -29,15 +30,29 @@ NOTHING_MOVED = MoveFigures(0, 0, 0.0)
 
 
 class AckBook:
-    """Writes the acknowledgements of one job, or of one of its regions, to ``plans.acks``."""
+    """Writes the acknowledgements of one job, or of one of its regions, to ``plans.acks``.
+
+    Args:
+        folder: where acknowledgements wait until they are sent.
+        settings: where the table is.
+        job: the job.
+        region_id: the region; None for the operators of the job.
+        wait_s: most seconds that a caller waits for the table; None is without a limit.
+    """
 
     def __init__(
-        self, folder: Path, settings: Settings, job: str, region_id: str | None = None
+        self,
+        folder: Path,
+        settings: Settings,
+        job: str,
+        region_id: str | None = None,
+        wait_s: float | None = None,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.settings, self.job = folder, settings, job
         self.region_id = region_id
         self.folder_id = self._folder_id()
+        self._send_waiting = BoundedCall("sending acknowledgements", self._send_all, wait_s)
 
     def record(
         self,
@@ -75,7 +90,16 @@ class AckBook:
         self.send()
 
     def send(self) -> None:
-        """Sends the waiting acknowledgements, oldest first; stops at one that cannot be sent."""
+        """Sends the waiting acknowledgements."""
+        if any(self.folder.glob("ack-*.json")):
+            self._send_waiting()
+
+    def finish(self) -> None:
+        """Sends what waits when the job stops; only the table's own limits bound it."""
+        self._send_waiting.run_to_end()
+
+    def _send_all(self) -> None:
+        """Sends the oldest first; stops at one that cannot be sent."""
         for path in sorted(self.folder.glob("ack-*.json")):
             row = read_json(path)
             try:

@@ -20,25 +20,29 @@ from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Head
 from ballast.contracts.scaling import nodes_in_use
 from ballast.contracts.settings import Settings
-from ballast.store.plans import read_head
 from ballast.streaming.acks import AckBook
 from ballast.streaming.batch_figures import BatchFigures, KeyGroup, figures_of_batch
 from ballast.streaming.batch_versions import DecisionLog, MoveFigures, VersionDecision
+from ballast.streaming.bounded_call import WAIT_S
 from ballast.streaming.clock import ForwardClock
+from ballast.streaming.head_reader import HeadReader, read_published_plan
+from ballast.streaming.job_report import PlanInForce
 from ballast.streaming.key_group_state import StateStore
 from ballast.streaming.metrics_ledger import Ledger
 from ballast.streaming.metrics_rows import MetricsWriter
+from ballast.streaming.metrics_window import MetricsWindow
 from ballast.streaming.node_task import BatchWork, NodeReport, no_routes
 from ballast.streaming.operators import Topology
 from ballast.streaming.plan_check import check_keeps_routes, checked_placement
-from ballast.streaming.plan_content import read_published_content
 from ballast.streaming.routing import (
+    FIRST_VERSION,
     Placement,
     first_placement,
     node_indexes,
     taking_turns,
 )
 from ballast.streaming.spark_stages import SentRoutes, run_stages
+from ballast.streaming.state_token import StateTokens
 from ballast.streaming.take_up import (
     Transfer,
     carry_over,
@@ -62,6 +66,10 @@ class JobRuntime:
         policy: the job's policy.
         folder: the job's own folder.
         backlog: gives the records that wait at the source.
+
+    Raises:
+        InvalidInput: the policy does not fit the state.
+        StateNotShared: the state folder is missing, or not that of the last start.
     """
 
     def __init__(
@@ -80,13 +88,22 @@ class JobRuntime:
         self.decisions = DecisionLog(folder / "decisions")
         self.decisions.check_topology(topology)
         self.state = StateStore(folder / "state")
-        self.acks = AckBook(folder / "acks", settings, policy.job)
+        self.token = StateTokens(self.state.root, folder / "decisions" / "state-token.json").start(
+            is_first_start=self.decisions.latest() is None
+        )
+        self.acks = AckBook(folder / "acks", settings, policy.job, wait_s=WAIT_S)
         self.metrics = MetricsWriter(settings, policy, topology.ids[0], self._node_states)
         window_ms = round(policy.window_s * 1000)
         self.ledger = Ledger(
             folder / "metrics", window_ms, ForwardClock().now_ms, self.metrics.write
         )
+        self.heads = HeadReader(
+            lambda known: read_published_plan(settings, policy.job, known, self._is_news)
+        )
         self.refused: set[int] = set()
+        latest = self.decisions.latest()
+        self.version = FIRST_VERSION if latest is None else latest.version
+        """The version of the newest batch."""
         self.placements: dict[int, Placement] = {}
         self.sent_routes: SentRoutes | None = None
         self.state_bytes: dict[KeyGroup, int] | None = None
@@ -96,6 +113,7 @@ class JobRuntime:
         """Runs one batch; Spark calls this at least once, and again after a crash."""
         self._begin(batch_id)
         decision = self._decide(batch_id)
+        self.version = decision.version
         placement = self._placement(decision.version)
         if decision.takes_up:
             fault_point("after_decision", decision.version)
@@ -148,19 +166,19 @@ class JobRuntime:
 
     def _follow_head(self, current: Placement, batch_id: int) -> Placement | None:
         """The head's placement if it is new and fits; None to keep the present one."""
-        try:
-            head = read_head(self.settings, self.policy.job)
-            if head is None or head.version <= current.version or head.version in self.refused:
-                return None
-            content = read_published_content(self.settings, self.policy.job, head.plan_id)
-        except Exception as error:  # noqa: BLE001 - the job continues without the tables
-            log.warning("the plan could not be read, keeping v%d: %s", current.version, error)
+        plan = self.heads.newest()
+        if plan is None or plan.content is None or not self._is_news(plan.head):
             return None
+        head = plan.head
         try:
-            return checked_placement(head, content, self.topology, self.policy, current)
+            return checked_placement(head, plan.content, self.topology, self.policy, current)
         except PlanRefused as refusal:
             self._refuse(head, current, str(refusal), batch_id)
             return None
+
+    def _is_news(self, head: Head) -> bool:
+        """Whether the job has neither taken up nor refused the version."""
+        return head.version > self.version and head.version not in self.refused
 
     def _refuse(self, head: Head, current: Placement, reason: str, batch_id: int) -> None:
         log.warning("plan v%d refused, keeping v%d: %s", head.version, current.version, reason)
@@ -230,6 +248,7 @@ class JobRuntime:
             batch_id,
             str(self.state.root),
             sent.on_worker() if sent else no_routes,
+            token=self.token,
         )
 
     def _measured(
@@ -265,6 +284,14 @@ class JobRuntime:
     def _nodes(self, placement: Placement) -> tuple[str, ...]:
         """The nodes in use under a placement, in the policy's order."""
         return tuple(nodes_in_use(self.policy, placement.scaling))
+
+    def log_window(self, window: MetricsWindow) -> None:
+        """Logs one line about a window that was written."""
+        self.metrics.log_window(window, self.heads.age_s())
+
+    def plan_in_force(self) -> PlanInForce:
+        """The version of the newest batch, and how long ago the head was read."""
+        return PlanInForce(self.version, self.heads.age_s())
 
     def _node_states(self, version: int) -> dict[str, str]:
         """States of the nodes in use under a version; by the policy if its content is gone."""

@@ -15,22 +15,38 @@ from types import TracebackType
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ballast.contracts.errors import BallastError
+from ballast.contracts.errors import BallastError, JobStalled
+from ballast.contracts.job_states import IDLE, NO_EXECUTORS
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings, check_job_name
+from ballast.contracts.spark import check_master, executors_of
 from ballast.store.table_schema import ensure_tables
 from ballast.streaming.batch_runner import Backlog, JobRuntime
+from ballast.streaming.job_health import (
+    STALLED_AFTER_S,
+    STALLED_AFTER_WINDOWS,
+    HealthLimits,
+    HealthState,
+    HealthWatch,
+    JobHealth,
+    Sample,
+    health_text,
+)
 from ballast.streaming.job_lock import JobLock
+from ballast.streaming.job_report import JobReporter
 from ballast.streaming.job_state import job_folder
 from ballast.streaming.metrics_ledger import Flusher
 from ballast.streaming.operators import Operator, build_topology
+from ballast.streaming.task_errors import error_of_task
 
 log = logging.getLogger("ballast.streaming")
 JOB_TABLES = (
     "metrics.key_groups", "metrics.traffic", "metrics.key_pairs", "metrics.sources",
-    "metrics.nodes", "plans.acks",
+    "metrics.nodes", "metrics.jobs", "plans.acks",
 )  # fmt: skip
 POLL_S = 0.1
+CANCEL_LIMIT_S = 30.0
+"""Most time that Spark gets to cancel a batch."""
 
 
 class _StopRequested(Exception):
@@ -45,6 +61,13 @@ class QueryOptions:
     """Seconds between the starts of two batches, at least."""
     checkpoint: Path | str | None = None
     """Folder of Spark's checkpoint; None is the job's own folder."""
+    stop_limit_s: float = 30.0
+    """Most seconds that a job that stops waits for the end of a batch. The next start repeats a
+    batch that was cancelled, so that no sum changes."""
+    drain_limit_s: float = 120.0
+    """Most seconds without the end of a batch while a job processes all input before it stops."""
+    end_without_executors_s: float = 180.0
+    """Seconds without an executor after which the job ends with :class:`JobStalled`."""
 
 
 DEFAULT_OPTIONS = QueryOptions()
@@ -83,7 +106,9 @@ class StreamingJob:
 
         Raises:
             InvalidInput: the operators do not fit the policy, or the job already runs.
+            SettingsError: the stream's session has another master than the settings.
         """
+        check_master(stream.sparkSession.sparkContext.master, settings)
         topology = build_topology(self.job, self.operators, policy)
         for line in self.advise(policy) if self.advise else ():
             log.info("advice: %s", line)
@@ -94,7 +119,7 @@ class StreamingJob:
             ensure_tables(settings, JOB_TABLES)
             runtime = JobRuntime(topology, self.source_key, settings, policy, folder, self.backlog)
             checkpoint = str(options.checkpoint or folder / "checkpoint")
-            return RunningJob(lock, runtime, stream, checkpoint, options.trigger_s)
+            return RunningJob(lock, runtime, stream, checkpoint, options)
         except BaseException:
             lock.__exit__(None, None, None)
             raise
@@ -121,6 +146,8 @@ class StreamingJob:
 
         Raises:
             InvalidInput: the operators do not fit the policy, or the job already runs.
+            JobStalled: the job had no executor for too long, or a batch did not end when the job
+                was stopped. A supervisor starts it again.
             BallastError: a batch failed.
         """
         with (
@@ -141,20 +168,31 @@ class RunningJob:
         runtime: JobRuntime,
         stream: DataFrame,
         checkpoint: str,
-        trigger_s: float,
+        options: QueryOptions,
     ) -> None:
-        self.runtime = runtime
+        self.runtime, self.options = runtime, options
         self._lock = lock
         self._stopping = threading.Event()
-        self.flusher = Flusher(runtime.ledger, runtime.metrics.log_window)
+        self._refusal: BallastError | None = None
+        self._waited_s = 0.0
+        """Seconds for which a drain has waited for a batch that did not end."""
+        self._spark = stream.sparkSession
+        self.health = JobHealth(_limits(runtime.policy, options), runtime.ledger.clock())
+        reporter = JobReporter(
+            runtime.settings, runtime.policy.job, runtime.ledger.length_ms, self.health,
+            runtime.plan_in_force, runtime.ledger.clock,
+        )  # fmt: skip
+        self.flusher = Flusher(runtime.ledger, runtime.log_window, reporter.write)
+        self._watch = HealthWatch(runtime.policy.job, self.health, self._sample, self._on_state)
         self.query: StreamingQuery = (
             stream.writeStream.queryName(f"ballast_{runtime.policy.job}")
             .foreachBatch(self._on_batch)
             .option("checkpointLocation", checkpoint)
-            .trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds")
+            .trigger(processingTime=f"{round(options.trigger_s * 1000)} milliseconds")
             .start()
         )
         self.flusher.start()
+        self._watch.start()
 
     def __enter__(self) -> RunningJob:
         return self
@@ -168,8 +206,8 @@ class RunningJob:
         self.stop()
 
     def is_active(self) -> bool:
-        """Whether the job still runs; it ends by itself only if a batch fails."""
-        return bool(self.query.isActive)
+        """Whether the job still runs; it ends by itself if a batch fails or it has no executor."""
+        return bool(self.query.isActive) and not self.health.must_end(self._now_ms())
 
     def wait(self, stop: threading.Event) -> None:
         """Waits until ``stop`` is set or the job ends by itself."""
@@ -177,33 +215,145 @@ class RunningJob:
             pass
 
     def drain(self) -> None:
-        """Waits until all present input has been processed and committed."""
-        if self.query.isActive:
-            self.query.processAllAvailable()
+        """Waits until all present input has been processed and committed.
+
+        It gives up if no batch ends for ``drain_limit_s``, or for ``stop_limit_s`` without
+        executors; :meth:`stop` then cancels the batch at once.
+        """
+        draining = _Drain(self.query)
+        began_ms = self._now_ms()
+        while not draining.is_over(POLL_S):
+            now_ms = self._now_ms()
+            without_batch_s = self.health.seconds_without_progress(now_ms)
+            has_executors = self.health.state.state != NO_EXECUTORS
+            limit = self.options.drain_limit_s if has_executors else self.options.stop_limit_s
+            if min((now_ms - began_ms) / 1000, without_batch_s) >= limit:
+                self._waited_s = without_batch_s
+                return
+        draining.raise_error()
 
     def stop(self) -> None:
         """Stops at a batch boundary and writes the remaining windows.
 
+        A batch that does not end within ``stop_limit_s`` is cancelled.
+
         Raises:
+            StateNotShared: a task does not see the state folder that the driver writes.
+            JobStalled: the job had no executor, or a batch did not end.
             BallastError: a batch failed.
         """
         self._stopping.set()
+        lost = self._lost_error() if self.health.must_end(self._now_ms()) else None
+        stalled = self._stop_at_boundary()
+        self._watch.finish()
+        if stalled is not None and not self._cancel_batch():
+            # The batch may still write: the lock stays until this process ends.
+            raise stalled
+        if not self.flusher.finish():
+            log.warning("the last windows were not written; the next start of the job writes them")
+        self.runtime.acks.finish()
+        self._lock.__exit__(None, None, None)
+        for error in (stalled, lost):
+            if error is not None:
+                raise error
+        failure = self.query.exception()
+        if failure is not None and _StopRequested.__name__ not in str(failure):
+            if self._refusal is not None:
+                raise self._refusal
+            raise BallastError(f"job {self.runtime.policy.job} failed: {failure}") from failure
+
+    def _stop_at_boundary(self) -> JobStalled | None:
+        """Stops the query between two batches; an error if the running batch does not end."""
+        began, limit_s = time.monotonic(), self.options.stop_limit_s
         while self.query.isActive:
             if not self.query.status["isTriggerActive"]:
                 self.query.stop()
+            elif self.health.state.state == NO_EXECUTORS:
+                return self._lost_error()
+            elif (waited_s := time.monotonic() - began + self._waited_s) >= limit_s:
+                return JobStalled(
+                    f"job {self.runtime.policy.job} was stopped, and its batch did not end within "
+                    f"{waited_s:.0f} s; the batch was cancelled, and the next start of the job "
+                    "repeats it"
+                )
             else:
                 time.sleep(POLL_S / 2)
-        if not self.flusher.finish():
-            log.warning("the last windows were not written; the next start of the job writes them")
-        self._lock.__exit__(None, None, None)
-        failure = self.query.exception()
-        if failure is not None and _StopRequested.__name__ not in str(failure):
-            raise BallastError(f"job {self.runtime.policy.job} failed: {failure}") from failure
+        return None
+
+    def _lost_error(self) -> JobStalled:
+        return JobStalled(
+            health_text(self.runtime.policy.job, self.health.state, self.health.limits)
+        )
+
+    def _cancel_batch(self) -> bool:
+        """Cancels the running batch; returns whether the thread of the query has ended.
+
+        Spark says that a query is not active before its thread has ended, but its call to stop the
+        query returns only then.
+        """
+        cancel = threading.Thread(target=self.query.stop, name="ballast-cancel", daemon=True)
+        cancel.start()
+        cancel.join(CANCEL_LIMIT_S)
+        return not cancel.is_alive()
+
+    def _now_ms(self) -> int:
+        return self.runtime.ledger.clock()
+
+    def _sample(self) -> Sample:
+        executors = executors_of(self._spark.sparkContext)
+        return Sample(self._now_ms(), executors, not self.query.status["isTriggerActive"])
+
+    def _on_state(self, state: HealthState, at_ms: int) -> None:
+        if not state.is_measured:
+            self.runtime.ledger.lose()
+        elif state.state == IDLE:
+            self.runtime.ledger.saw_idle(at_ms)
 
     def _on_batch(self, frame: DataFrame, batch_id: int) -> None:
         if self._stopping.is_set():
             raise _StopRequested(f"batch {batch_id} is left to the next start")
-        self.runtime.on_batch(frame, batch_id)
+        try:
+            self.runtime.on_batch(frame, batch_id)
+        except BallastError as error:
+            self._refusal = error
+            raise
+        except Exception as error:
+            self._refusal = error_of_task(error)
+            raise
+        self.health.batch_ended(self._now_ms())
+
+
+def _limits(policy: JobPolicy, options: QueryOptions) -> HealthLimits:
+    stalled_after_s = max(STALLED_AFTER_WINDOWS * policy.window_s, STALLED_AFTER_S)
+    return HealthLimits(stalled_after_s, options.end_without_executors_s)
+
+
+class _Drain:
+    """Processes all present input in a thread of its own: Spark's call has no time limit."""
+
+    def __init__(self, query: StreamingQuery) -> None:
+        self._query = query
+        self._error: Exception | None = None
+        self._over = threading.Event()
+        threading.Thread(target=self._run, name="ballast-drain", daemon=True).start()
+
+    def is_over(self, wait_s: float) -> bool:
+        """Whether all input was processed or the query failed; waits a little for it."""
+        return self._over.wait(wait_s)
+
+    def raise_error(self) -> None:
+        """Raises the error of the query, if it failed."""
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        try:
+            if self._query.isActive:
+                self._query.processAllAvailable()
+        except Exception as error:  # noqa: BLE001 - raised by the thread that waits
+            self._error = error
+        finally:
+            self._over.set()
 
 
 @contextmanager

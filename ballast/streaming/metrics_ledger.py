@@ -26,6 +26,9 @@ from ballast.streaming.metrics_window import (
 
 log = logging.getLogger("ballast.streaming")
 
+SEEN_FOR_MS = 1_000
+"""An idle job is looked at twice a second, and is idle until the next look."""
+
 Publish = Callable[[Sequence[MetricsWindow], int], None]
 """Writes windows under a number; a second call with the same number writes nothing."""
 
@@ -55,6 +58,7 @@ class Ledger:
         self.folder, self.length_ms, self.clock, self.publish = folder, length_ms, clock, publish
         self.lock = threading.Lock()
         self.live_from: int | None = None
+        self.seen_until_ms = 0
         stored = read_json(folder / "mark.json")
         self.mark = Mark(**stored | {"starts": tuple(stored["starts"])}) if stored else Mark()
         self.batches = {
@@ -78,6 +82,17 @@ class Ledger:
                 self.batches[figures.batch_id] = batch
                 if self.live_from is None:
                     self.live_from = batch.window_ms
+                self.seen_until_ms = max(self.seen_until_ms, ended)
+
+    def saw_idle(self, at_ms: int) -> None:
+        """Says that the job waited for input: windows up to now without a batch had no activity."""
+        with self.lock:
+            self.seen_until_ms = max(self.seen_until_ms, at_ms + SEEN_FOR_MS)
+
+    def lose(self) -> None:
+        """Says that nothing is known of the job: from the last batch to the next one is a gap."""
+        with self.lock:
+            self.live_from = None
 
     def flush(self, *, closing: bool = False) -> list[MetricsWindow]:
         """Writes every window that has ended; when closing, also the present one.
@@ -94,12 +109,24 @@ class Ledger:
             if closing:
                 until = max([until, *(batch.window_ms for batch in pending)]) + self.length_ms
             over = [b for b in pending if b.window_ms < until]
-            live = (self.live_from, until) if self.live_from is not None else None
+            live = self._live(until, closing=closing)
             starts = covered_windows(over, self._open_from(), self.length_ms, live)
             if not starts:
                 return written
             self._set_mark(Mark(self.mark.flushed_until_ms, self.length_ms, tuple(starts)))
         return written + self._deliver()
+
+    def _live(self, until: int, *, closing: bool) -> tuple[int, int] | None:
+        """Windows known to have no activity if they have no batch.
+
+        While a batch runs, nothing is known of it. Its windows are written when it ends.
+        """
+        if self.live_from is None:
+            return None
+        seen = window_start(self.seen_until_ms, self.length_ms)
+        if closing:
+            seen += self.length_ms  # the present window is written as it is
+        return self.live_from, min(until, seen)
 
     def _deliver(self) -> list[MetricsWindow]:
         mark = self.mark
@@ -132,17 +159,29 @@ class Ledger:
 
 
 class Flusher(threading.Thread):
-    """A thread that flushes the ledger after each window, with or without batches."""
+    """A thread that flushes the ledger after each window, with or without batches.
 
-    def __init__(self, ledger: Ledger, on_window: Callable[[MetricsWindow], None]) -> None:
+    Args:
+        ledger: the ledger.
+        on_window: called with each window that was written.
+        report: writes the state of the job; called after each window, measured or not.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        on_window: Callable[[MetricsWindow], None],
+        report: Callable[[], None] = lambda: None,
+    ) -> None:
         super().__init__(name="ballast-flusher", daemon=True)
-        self.ledger, self.on_window = ledger, on_window
+        self.ledger, self.on_window, self.report = ledger, on_window, report
         self.stopping = threading.Event()
 
     def run(self) -> None:
         """Flushes soon after the end of each window, until stopped."""
         while not self.stopping.wait(self._seconds_to_next()):
             self.flush()
+            self.report()
 
     def flush(self, *, closing: bool = False) -> bool:
         """Flushes; returns False, and logs it, if the tables cannot be reached."""
@@ -156,11 +195,16 @@ class Flusher(threading.Thread):
         return True
 
     def finish(self) -> bool:
-        """Stops the thread and writes what is left; returns whether that succeeded."""
+        """Stops the thread and writes what is left; returns whether that succeeded.
+
+        The thread may wait for a store that does not answer, which has a limit of its own.
+        """
         self.stopping.set()
         if self.is_alive():
             self.join()
-        return self.flush(closing=True)
+        written = self.flush(closing=True)
+        self.report()
+        return written
 
     def _seconds_to_next(self) -> float:
         length = self.ledger.length_ms

@@ -10,11 +10,16 @@ from typing import Any
 import pyarrow as pa
 
 from ballast.contracts.derived_schemas import arrow_schema
-from ballast.contracts.policy import JobPolicy, NodePolicy
+from ballast.contracts.policy import JobPolicy
 from ballast.contracts.scaling import ALIVE, nodes_in_use
 from ballast.contracts.settings import Settings
 from ballast.contracts.tables import KEY_PAIR_COLUMNS, METRICS_KEY_PAIRS
-from ballast.store.tables import append_once
+from ballast.store.metric_windows import (
+    append_windows,
+    capacity_columns,
+    utc_time,
+    window_columns,
+)
 from ballast.streaming.heavy_keys import Item, Summary
 from ballast.streaming.metrics_window import MetricsWindow
 
@@ -47,22 +52,22 @@ class MetricsWriter:
 
     def write(self, windows: Sequence[MetricsWindow], number: int) -> None:
         """Appends the rows of windows; a table that has ``number`` already is left as it is."""
-        for table, rows in self._rows(windows, datetime.now(UTC)).items():
-            if len(rows):
-                app_id = f"ballast.{table}/{self.policy.job}"
-                append_once(self.settings, table, rows, app_id=app_id, app_version=number)
+        append_windows(
+            self.settings, self.policy.job, self._rows(windows, datetime.now(UTC)), number
+        )
 
-    def log_window(self, window: MetricsWindow) -> None:
-        """Logs one line about a window that was written."""
+    def log_window(self, window: MetricsWindow, head_age_s: float | None = None) -> None:
+        """Logs one line about a window that was written; the head's age None if never read."""
         cpu = {node: use.cpu_ms for node, use in window.node_use().items()}
         version = window.last.plan_version
         log.info(
-            "window %s: %.0f records/s, load distance %.1f %%, plan v%d, %d batches",
+            "window %s: %.0f records/s, load distance %.1f %%, plan v%d, %d batches, head %s",
             utc_time(window.end_ms).strftime("%H:%M:%S"),
             window.records / ((window.end_ms - window.start_ms) / 1000),
             load_distance_pct(cpu, self.policy, self.node_states(version)),
             version,
             len(window.batches),
+            "not read yet" if head_age_s is None else f"read {head_age_s:.0f} s ago",
         )
 
     def _rows(
@@ -191,7 +196,7 @@ def node_rows(
     return [
         {
             **common,
-            **_capacity(known[node_id]),
+            **capacity_columns(known[node_id]),
             "state": planned.get(node_id, "alive"),
             "heartbeats": use.heartbeats,
             "records": use.records,
@@ -217,31 +222,8 @@ def load_distance_pct(
     return 100 * max(abs(load - mean) for load in loads) / mean
 
 
-def utc_time(ms: int) -> datetime:
-    """The UTC time of milliseconds since 1970."""
-    return datetime.fromtimestamp(ms / 1000, UTC)
-
-
 def _common(job: str, window: MetricsWindow, emitted_at: datetime) -> Row:
     ids = [batch.batch_id for batch in window.batches]
-    return {
-        "job": job,
-        "window_date": utc_time(window.end_ms).date(),
-        "window_start_at": utc_time(window.start_ms),
-        "window_end_at": utc_time(window.end_ms),
-        "first_batch_id": min(ids) if ids else None,
-        "last_batch_id": max(ids) if ids else None,
-        "plan_version": window.last.plan_version,
-        "emitted_at": emitted_at,
-    }
-
-
-def _capacity(node: NodePolicy) -> Row:
-    return {
-        "node_id": node.id,
-        "cluster": node.cluster,
-        "rack": node.rack,
-        "cpu_capacity_cores": node.capacity.cpu_cores,
-        "memory_capacity_bytes": node.capacity.memory_bytes,
-        "network_capacity_bytes_per_s": node.capacity.network_bytes_per_s,
-    }
+    batches = (min(ids), max(ids)) if ids else None
+    span = (window.start_ms, window.end_ms)
+    return window_columns(job, span, batches, window.last.plan_version, emitted_at)

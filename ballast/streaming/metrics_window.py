@@ -1,8 +1,9 @@
 """Windows of processing time: which batches belong to each, and what they add up to.
 
-A batch belongs to the window in which it ends. While a job runs, a window without a batch is a
-window with zero activity. The time before the first batch of a process is a gap: no window is
-written for it, because nothing was measured.
+A batch belongs to the window in which it ends. While a job waits for input, or runs a batch that
+ends later, a window without a batch is a window with zero activity. The time before the first batch
+of a process is a gap: no window is written for it, because nothing was measured. So is the time in
+which a job had no executor or ended no batch (ballast/streaming/job_health.py).
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class CountedBatch:
     window_ms: int
     """Start of the window."""
     first_of_process: bool
-    """Whether it is the first batch of a process: nothing is known of the time before it."""
+    """Whether it is the first batch of a process, or the first after a time in which the job was
+    not measured: nothing is known of the time before it."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, which :meth:`from_json` reads."""

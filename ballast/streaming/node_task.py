@@ -25,6 +25,7 @@ from ballast.streaming.key_group_state import Slot
 from ballast.streaming.operators import KeyOf, Topology
 from ballast.streaming.processor_speed import ProcessorSpeed, probe_ns
 from ballast.streaming.routing import NO_ROUTES, Routes, key_group_of
+from ballast.streaming.state_token import StateToken
 
 Pair = tuple[str, Any]
 """The key under which a record comes to an operator, and the record."""
@@ -100,6 +101,8 @@ class BatchWork:
     routes: Callable[[], Mapping[str, Routes]] = no_routes
     """Gives the routes on the worker, so that a million keys are not sent with every task."""
     counts_keys: bool = True
+    token: StateToken | None = None
+    """What every task must find in the state folder; None where one process does everything."""
 
     def owner(self, group: Group) -> int:
         """Number of the node that owns a key group in this batch."""
@@ -163,7 +166,12 @@ def run_node(
 
     Returns:
         The report for the driver, and the records for other nodes.
+
+    Raises:
+        StateNotShared: the driver writes another state folder than this process reads.
     """
+    if work.token is not None:
+        work.token.check_on_worker()
     _check_owner(work, node, inbox)
     _warm_up(work, node, stage, inbox)
     with _collector_off():

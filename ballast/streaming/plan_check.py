@@ -6,17 +6,21 @@ the job keeps the plan that it has.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from ballast.contracts.errors import InvalidInput, PlanRefused
-from ballast.contracts.identity import Scaled, is_routable
+from ballast.contracts.identity import is_routable
+from ballast.contracts.placement_check import (
+    check_key_groups,
+    check_nodes,
+    shown_key_groups,
+)
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Head
-from ballast.contracts.scaling import DRAINING, IN_USE, node_actions, nodes_in_use
+from ballast.contracts.scaling import DRAINING, nodes_in_use
 from ballast.contracts.tables import LONGEST_ROUTED_KEY_BYTES
+from ballast.store.plan_content import PublishedContent, Route
 from ballast.streaming.operators import Topology
-from ballast.streaming.plan_content import Assigned, PublishedContent, Route
 from ballast.streaming.routing import Placement, key_transfers_between, moves_between
 
 SHOWN_KEY = 40
@@ -44,8 +48,8 @@ def checked_placement(
         PlanRefused: the content is not what was published, or does not fit the job.
     """
     content.check_hash(head)
-    _check_key_groups(content.assignment, topology)
-    _check_nodes(content.assignment, policy, content.scaling)
+    check_key_groups(content.assignment, dict(zip(topology.ids, topology.key_groups, strict=True)))
+    check_nodes(content.assignment, policy, content.scaling)
     _check_routes(content.routes, topology)
     owner = {(operator, group): node for operator, group, node in content.assignment}
     placement = Placement(
@@ -73,46 +77,6 @@ def check_keeps_routes(placement: Placement, topology: Topology) -> None:
                 value=operator.id, allowed="state_by_key=True",
                 remedy="declare it again, or publish a plan without routes first",
             )  # fmt: skip
-
-
-def _check_key_groups(assignment: Sequence[Assigned], topology: Topology) -> None:
-    counted = Counter((operator, group) for operator, group, _ in assignment)
-    wanted = set(topology.all_key_groups)
-    twice = sorted(name for name, count in counted.items() if count > 1)
-    unknown = sorted(counted.keys() - wanted)
-    missing = sorted(wanted - counted.keys())
-    for problem, names in (("twice", twice), ("unknown to the job", unknown), ("not", missing)):
-        if names:
-            raise PlanRefused(
-                f"the plan places {_some(names)} {problem}; each key group of "
-                f"{', '.join(topology.ids)} must be placed exactly once"
-            )
-
-
-def _check_nodes(
-    assignment: Sequence[Assigned], policy: JobPolicy, scaling: Sequence[Scaled]
-) -> None:
-    known = [node.id for node in policy.nodes]
-    used = {name for name, action in node_actions(scaling).items() if action in IN_USE}
-    strange = sorted(used - set(known))
-    if strange:
-        raise PlanRefused(
-            f"the plan adds or keeps the unknown node {', '.join(strange)}; the job's policy has "
-            f"{', '.join(known)}: add the node to the policy and restart the job, or plan again"
-        )
-    placed = {node for _, _, node in assignment} & set(known)
-    unused = sorted(placed - nodes_in_use(policy, scaling).keys())
-    if unused:
-        raise PlanRefused(
-            f"the plan places key groups on node {', '.join(unused)}, which it does not use (a "
-            "spare node, or one it removes): plan again"
-        )
-    unknown = sorted({node for _, _, node in assignment} - set(known))
-    if unknown:
-        raise PlanRefused(
-            f"the plan uses the unknown node {', '.join(unknown)}; the job's policy has "
-            f"{', '.join(known)}: add the node to the policy and restart the job, or plan again"
-        )
 
 
 def _check_routes(routes: Sequence[Route], topology: Topology) -> None:
@@ -157,8 +121,8 @@ def _check_draining(
     ]
     if onto:
         raise PlanRefused(
-            f"the plan moves {_some(onto)} onto a draining node; draining nodes get nothing new: "
-            "plan again"
+            f"the plan moves {shown_key_groups(onto)} onto a draining node; draining nodes get "
+            "nothing new: plan again"
         )
     for routed in key_transfers_between(current, new, topology.ids):
         if routed.target in draining and routed.source != routed.target:
@@ -166,8 +130,3 @@ def _check_draining(
                 f"the plan routes key {routed.key[:SHOWN_KEY]!r} of {routed.operator_id} onto "
                 f"the draining node {routed.target}; draining nodes get nothing new: plan again"
             )
-
-
-def _some(names: list[tuple[str, int]]) -> str:
-    shown = ", ".join(f"{operator}/{group}" for operator, group in names[:3])
-    return shown + (f" and {len(names) - 3} more" if len(names) > 3 else "")

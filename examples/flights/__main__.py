@@ -14,8 +14,9 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from ballast.contracts.errors import BallastError, InvalidInput
+from ballast.contracts.errors import BallastError, InvalidInput, JobStalled
 from ballast.contracts.policy import JobPolicy, load_policy
+from ballast.contracts.process_exit import exit_now
 from ballast.contracts.settings import Settings, load_settings
 from ballast.contracts.spark import SHORT_LIVED_JVM, spark_conf
 from ballast.streaming import QueryOptions, RunningJob, stop_on_signals
@@ -152,6 +153,9 @@ def main(arguments: list[str] | None = None) -> int:
         run(parse(arguments))
     except BallastError as error:
         print(f"error: {error}", file=sys.stderr)
+        if isinstance(error, JobStalled):
+            # Spark's threads may hang with the batch.
+            exit_now(error.exit_code)
         return error.exit_code
     return 0
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from solvers.collocate import albic, cola, joint
+from solvers.collocate import albic, cola, component_placement, joint
 from solvers.model.method import RebalanceMethod, by_name
 
 METHODS: Mapping[str, RebalanceMethod] = by_name(joint.METHOD, albic.METHOD, cola.METHOD)
+PLACEMENTS: Mapping[str, RebalanceMethod] = by_name(cola.METHOD, component_placement.METHOD)
+"""Methods that place everything from scratch."""

@@ -55,7 +55,7 @@ def solve(problem: Problem, budget: Budget, stop: Stop, seed: int, params: ColaP
     reason = why_infeasible(problem, budget)
     if reason is not None:
         return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
-    assignment = place_from_scratch(problem, params.max_load_distance, seed)
+    assignment = place_from_scratch(problem, params.max_load_distance, seed, clock.is_over)
     repaired = repair_plan(problem, budget, assignment, is_joint=True)
     return make_result(
         problem,

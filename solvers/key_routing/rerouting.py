@@ -13,11 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ballast.contracts.identity import split_key_group_name
+from solvers.key_routing import METIS, STICKY
 from solvers.key_routing.key_graph import LEFT, RIGHT, KeyGraph
 from solvers.key_routing.key_map import KeyMap, KeyMove, KeyMoves, key_group_indices
 from solvers.key_routing.key_memory import KeyMemory
 from solvers.key_routing.key_shares import KeyShares
 from solvers.key_routing.keys_held_back_by_gate import held_back_keys
+from solvers.key_routing.metis_routes import match_labels, metis_routes
 from solvers.key_routing.stage_balance import StageBalance
 from solvers.key_routing.sticky_search import (
     IMBALANCE,
@@ -72,6 +74,7 @@ def reroute(
     *,
     imbalance: float = IMBALANCE,
     seed: int = 0,
+    method: str = STICKY,
 ) -> ReroutingResult:
     """Find the keys of an edge that gain by another key group.
 
@@ -81,6 +84,7 @@ def reroute(
         memory: Statistics of the edge over several periods; made from ``placed`` if None.
         imbalance: Most records of a node over the mean, for each stage.
         seed: Seed of the graph partitioning.
+        method: Name of the method.
 
     Returns:
         The keys with their moves, or the reason why no key can be routed.
@@ -96,25 +100,33 @@ def reroute(
     graph = memory.graph(lambda side, key: _state_bytes(shares, edge, side, key))
     # Every node stays (see rerouting_obstacle), so a server is a node.
     before = placed.assignment[key_group_indices(graph, keys, edge)]
-    plan = sticky_routes(
-        graph,
-        CurrentServers.all_known(before, problem.n_nodes),
-        StickyParams(imbalance, gate),
-        seed=seed,
-        views=memory.views(graph),
-    )
+    if method == METIS:
+        server = _by_metis(graph, before, problem.n_nodes, seed)
+    else:
+        server = sticky_routes(
+            graph,
+            CurrentServers.all_known(before, problem.n_nodes),
+            StickyParams(imbalance, gate),
+            seed=seed,
+            views=memory.views(graph),
+        ).server
     picker = _KeyGroupPicker(shares, placed.assignment)
     ends = (edge.left[0], edge.right[0])
-    held = held_back_keys(graph, plan.server, before, problem.n_nodes, gate, ends)
+    held = held_back_keys(graph, server, before, problem.n_nodes, gate, ends)
     moves = (
         picker.moves(
             edge.left if vertex < graph.n_left else edge.right,
             graph.keys[vertex].decode(),
-            int(plan.server[vertex]),
+            int(server[vertex]),
         )
-        for vertex in _moved_by_gain(graph, before, plan.server)
+        for vertex in _moved_by_gain(graph, before, server)
     )
     return ReroutingResult(tuple(of_key for of_key in moves if of_key), held=held)
+
+
+def _by_metis(graph: KeyGraph, before: IntArray, n_servers: int, seed: int) -> IntArray:
+    """[vertices]: the servers by METIS [MW16-LOCALITY, 3.3], with parts renamed to move less."""
+    return match_labels(graph, metis_routes(graph, n_servers, seed=seed), before, n_servers)
 
 
 def rerouting_obstacle(placed: PlacedEdge) -> str | None:

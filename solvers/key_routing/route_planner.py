@@ -83,8 +83,14 @@ class _EdgeRouter:
         if gate is None:
             return self.state
         placed = _placed_edge(plan, request, self.edge)
-        imbalance = request.options.imbalance
-        rerouting = reroute(placed, gate, self.memory, imbalance=imbalance, seed=request.seed)
+        rerouting = reroute(
+            placed,
+            gate,
+            self.memory,
+            imbalance=request.options.imbalance,
+            seed=request.seed,
+            method=request.options.method,
+        )
         state = replace(
             self.state, plan=replace(plan, held_back=(*plan.held_back, *rerouting.held))
         )

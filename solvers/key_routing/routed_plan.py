@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from solvers.key_routing import STICKY
 from solvers.key_routing.key_map import KeyMove
 from solvers.model.amortisation import HeldBack
 from solvers.model.budget import Budget
@@ -38,11 +39,13 @@ class RoutingOptions:
         edges: Edges whose keys are routed, in this order.
         max_routes: Most routes of one operator.
         imbalance: Most records of a node over the mean, for each stage.
+        method: Name of the method.
     """
 
     edges: tuple[RoutedEdge, ...] = ()
     max_routes: int = 100_000
     imbalance: float = 1.1
+    method: str = STICKY
 
 
 @dataclass(frozen=True, eq=False, slots=True)

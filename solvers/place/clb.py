@@ -13,17 +13,82 @@ best swap, until neither helps. See docs/papers.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 
-from solvers.model.problem import FloatArray, IntArray
+from ballast.contracts.methods import MethodLimit, MethodNeed
+from solvers.model.budget import Budget
+from solvers.model.method import Parameter, RebalanceMethod, check_parameters
+from solvers.model.problem import FloatArray, IntArray, Problem
+from solvers.model.result import Result, infeasible_result
+from solvers.model.stop import Stop
 from solvers.place.imbalance import as_assignment, as_series, instance_loads
+from solvers.place.instances import Instances
+from solvers.rebalance.start import why_infeasible
 
 TOLERANCE = 1e-12
 MAX_STEPS_PER_SUBSTREAM = 20
 
+NAME = "clb"
+MOST_KEY_GROUPS = 4000
+"""CLB compares every pair of key groups."""
+
 Step = list[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class ClbParams:
+    """Parameters of CLB."""
+
+    windows: Annotated[
+        int, Parameter("newest steps of the load series that are balanced (m)", at_least=1)
+    ] = 6
+    series: FloatArray | None = field(default=None, compare=False)
+    """[key groups, resources, steps]: the load series."""
+
+    def __post_init__(self) -> None:
+        check_parameters(NAME, self)
+
+
+def solve(
+    problem: Problem,
+    budget: Budget,
+    stop: Stop,
+    seed: int,  # noqa: ARG001 - every method has the same signature
+    params: ClbParams,
+) -> Result:
+    """Balance the newest windows with CLB, within the budget of bytes.
+
+    Arguments and result are described in ``RebalanceMethod``. CLB knows no budget of moves or
+    pause, so its plan is repaired. Without a series it balances the load of the period.
+    """
+    clock = stop.start()
+    reason = why_infeasible(problem, budget)
+    if reason is not None:
+        return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
+    instances = Instances.of(problem, budget, NAME)
+    if problem.n_key_groups > MOST_KEY_GROUPS:
+        note = (
+            f"CLB compares all pairs of {problem.n_key_groups:,} key groups, and is for at most "
+            f"{MOST_KEY_GROUPS:,}; only necessary moves are made"
+        )
+        return instances.result(instances.current, budget, NAME, clock.elapsed(), note)
+    series = problem.load[:, :, None] if params.series is None else params.series
+    loads = instances.newest(series, params.windows)
+    if not loads.any():
+        return instances.result(instances.current, budget, NAME, clock.elapsed())
+    assignment = clb(
+        loads,
+        instances.current,
+        len(instances.nodes),
+        state=problem.state_bytes,
+        max_state_moved=budget.bytes,
+        is_over=clock.is_over,
+    )
+    return instances.result(assignment, budget, NAME, clock.elapsed())
 
 
 def clb(
@@ -33,6 +98,7 @@ def clb(
     *,
     state: object = None,
     max_state_moved: float | None = None,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> IntArray:
     """Balance the load of several windows, starting from the current assignment.
 
@@ -42,6 +108,7 @@ def clb(
         instances: number of instances.
         state: [p], state of each substream; 1 each if None.
         max_state_moved: limit on the state of moved substreams; no limit if None.
+        is_over: says that the time is over; the search then ends with what it has.
 
     Returns:
         [p], the new instance of each substream.
@@ -57,7 +124,7 @@ def clb(
     for _ in range(MAX_STEPS_PER_SUBSTREAM * max(1, len(x))):
         left = limit - search.state_moved()
         step = search.best_relocation(left, floor) or search.best_swap(left, floor)
-        if step is None:
+        if step is None or is_over():
             break
         search.apply(step)
     return search.assignment
@@ -118,3 +185,17 @@ class _LocalSearch:
         gains = 2 * ((x**2).sum(axis=1)[:, None] + dots - own[:, None])
         gains[rows, self.assignment] = 0.0
         return np.asarray(gains)
+
+
+METHOD = RebalanceMethod(
+    name=NAME,
+    summary=(
+        "lowers the variance of the nodes' loads, summed over windows, by the best relocation or "
+        "swap"
+    ),
+    paper="AUTODASP17, CLB",
+    params=ClbParams,
+    needs=(MethodNeed.SERIES,),
+    cannot=(MethodLimit.BUDGET, MethodLimit.SEVERAL_RESOURCES, MethodLimit.UNEQUAL_NODES),
+    solve=solve,
+)

@@ -15,13 +15,68 @@ loaded).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
-from solvers.model.problem import FloatArray, IntArray
+from ballast.contracts.methods import MethodLimit
+from solvers.model.budget import Budget
+from solvers.model.method import Parameter, RebalanceMethod, check_parameters
+from solvers.model.problem import FloatArray, IntArray, Problem
+from solvers.model.result import Result, infeasible_result
+from solvers.model.stop import Stop
 from solvers.place.imbalance import as_assignment, as_series
+from solvers.place.instances import Instances
+from solvers.rebalance.start import why_infeasible
 from solvers.scale.from_load import parallelism
+
+NAME = "elb"
+
+
+@dataclass(frozen=True, slots=True)
+class ElbParams:
+    """Parameters of ELB."""
+
+    band: Annotated[
+        float,
+        Parameter(
+            "how far the bounds u and v of a node's load are from the mean load, as a share of it; "
+            "a key group larger than that stays where it is",
+            above=0,
+            at_most=1,
+        ),
+    ] = 0.2
+
+    def __post_init__(self) -> None:
+        check_parameters(NAME, self)
+
+
+def solve(
+    problem: Problem,
+    budget: Budget,
+    stop: Stop,
+    seed: int,  # noqa: ARG001 - every method has the same signature
+    params: ElbParams,
+) -> Result:
+    """Balance with phases 2 and 3 of ELB; the number of nodes is decided by ``scaling``.
+
+    Arguments and result are described in ``RebalanceMethod``. ELB knows no budget, so its plan is
+    repaired.
+    """
+    clock = stop.start()
+    reason = why_infeasible(problem, budget)
+    if reason is not None:
+        return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
+    instances = Instances.of(problem, budget, NAME)
+    count, load = len(instances.nodes), instances.load
+    if not load.any():
+        return instances.result(instances.current, budget, NAME, clock.elapsed())
+    # Half an instance more than the mean: 2w / (u + v) then rounds up to the instances there are.
+    middle = float(load.sum()) / (count - 0.5)
+    u, v = (1 + params.band) * middle, (1 - params.band) * middle
+    placed = elb(load, instances.current, count, u, v, max_instances=count)
+    return instances.result(placed.assignment, budget, NAME, clock.elapsed())
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -111,3 +166,16 @@ def _phase_3(
         loads[target] += float(y[k])
         if loads[target] >= average and target in underloaded:
             underloaded.remove(target)
+
+
+METHOD = RebalanceMethod(
+    name=NAME,
+    summary=(
+        "moves the largest key groups that fit from nodes above the mean to nodes below it, first "
+        "fit"
+    ),
+    paper="AUTODASP17, ELB",
+    params=ElbParams,
+    cannot=(MethodLimit.BUDGET, MethodLimit.SEVERAL_RESOURCES, MethodLimit.UNEQUAL_NODES),
+    solve=solve,
+)

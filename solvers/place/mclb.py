@@ -8,17 +8,90 @@ and as a reference.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 import numpy as np
 
 from ballast.contracts.errors import InvalidInput
-from solvers.model.problem import FloatArray, IntArray
+from ballast.contracts.methods import MethodLimit, MethodNeed
+from solvers.model.budget import Budget
+from solvers.model.method import Parameter, RebalanceMethod, check_parameters
+from solvers.model.problem import FloatArray, IntArray, Problem
+from solvers.model.result import Result, infeasible_result
+from solvers.model.stop import Stop
 from solvers.place.imbalance import as_assignment, as_series, spread, state_moved
+from solvers.place.instances import Instances
+from solvers.rebalance.start import why_infeasible
 
 TOLERANCE = 1e-7
 """Relative to the whole load: plans whose imbalance differs by less count as equal."""
+
+NAME = "mclb"
+MOST_TERMS = 60_000
+"""Key groups x nodes x windows of a model that is built."""
+STATE_UNITS = 100_000
+"""The state of all key groups in the model's units: a solver's tolerance of 1e-6 is a thousand
+bytes of a gigabyte, so bytes are counted in larger units, rounded up."""
+
+
+@dataclass(frozen=True, slots=True)
+class MclbParams:
+    """Parameters of MCLB."""
+
+    windows: Annotated[
+        int, Parameter("newest steps of the load series that are balanced", at_least=1)
+    ] = 6
+    series: FloatArray | None = field(default=None, compare=False)
+    """[key groups, resources, steps]: the load series."""
+
+    def __post_init__(self) -> None:
+        check_parameters(NAME, self)
+
+
+def solve(
+    problem: Problem,
+    budget: Budget,
+    stop: Stop,
+    seed: int,  # noqa: ARG001 - every method has the same signature
+    params: MclbParams,
+) -> Result:
+    """Solve the exact model over the newest windows, within the budget of bytes.
+
+    Arguments and result are described in ``RebalanceMethod``. The model has no budget of moves or
+    pause, so its plan is repaired. A model that is too large or not solved in time makes necessary
+    moves alone, and the reason says so.
+    """
+    clock = stop.start()
+    reason = why_infeasible(problem, budget)
+    if reason is not None:
+        return infeasible_result(problem, method=NAME, reason=reason, seconds=clock.elapsed())
+    instances = Instances.of(problem, budget, NAME)
+    series = problem.load[:, :, None] if params.series is None else params.series
+    loads = instances.newest(series, params.windows)
+    if not loads.any():
+        return instances.result(instances.current, budget, NAME, clock.elapsed())
+    terms = loads.size * len(instances.nodes)
+    if terms > MOST_TERMS:
+        note = (
+            f"the exact model would have {terms:,} terms, and {MOST_TERMS:,} are the most; only "
+            "necessary moves are made"
+        )
+        return instances.result(instances.current, budget, NAME, clock.elapsed(), note)
+    unit = max(1, int(problem.state_bytes.sum()) // STATE_UNITS)
+    try:
+        point = mclb(
+            loads,
+            -(-problem.state_bytes // unit),
+            instances.current,
+            len(instances.nodes),
+            max_state_moved=None if budget.bytes is None else budget.bytes // unit,
+            seconds=None if stop.seconds is None else stop.seconds / 2,
+        )
+    except InvalidInput as error:
+        note = f"{error}; only necessary moves are made"
+        return instances.result(instances.current, budget, NAME, clock.elapsed(), note)
+    return instances.result(point.assignment, budget, NAME, clock.elapsed())
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -139,3 +212,17 @@ class _MclbModel:
                 f"the exact model was not solved: {self.pulp.LpStatus[status]}",
                 remedy="give it more seconds, or use clb, which is for larger instances",
             )
+
+
+METHOD = RebalanceMethod(
+    name=NAME,
+    summary=(
+        "solves the exact model: the least difference of the fullest and the emptiest node over "
+        "all windows, then the least state moved"
+    ),
+    paper="AUTODASP17, MCLB",
+    params=MclbParams,
+    needs=(MethodNeed.SERIES,),
+    cannot=(MethodLimit.BUDGET, MethodLimit.SEVERAL_RESOURCES, MethodLimit.UNEQUAL_NODES),
+    solve=solve,
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ballast.contracts.errors import InvalidInput
@@ -24,8 +24,15 @@ from solvers.model.problem import Problem
 from solvers.model.result import Result, infeasible_result, with_bound_of
 from solvers.model.stop import Stop
 from solvers.planner.headroom_allocation import plan_with_headroom
-from solvers.planner.joint_check import within_objective
-from solvers.planner.registry import AUTO, BALANCE, JOINT, method_named
+from solvers.planner.objective_check import within_objective, without_higher_distance
+from solvers.planner.registry import (
+    AUTO,
+    BALANCE,
+    FIRST_PLACEMENT,
+    JOINT,
+    METHOD_NAMES,
+    method_named,
+)
 from solvers.rebalance.solve import solve, solve_by
 from solvers.rules.conflicts import why_rules_conflict
 from solvers.rules.narrowing import is_within_masks, narrowed
@@ -74,6 +81,8 @@ class AllocationOptions:
     is_first: bool = False
     """Whether this is the job's first plan, with a budget for it. A joint search may then place
     everything from scratch."""
+    first_placement: str | None = None
+    """The placement from scratch to use instead of the method; None for every other plan."""
     inputs: MethodInputs = field(default_factory=MethodInputs)
     """What some methods need beside the problem."""
     precision: str = MEASURED
@@ -196,9 +205,22 @@ def _allocate_by_masks(
     options: AllocationOptions,
 ) -> Allocation:
     """Allocate by the objective; the method keeps pins and allowed nodes."""
+    if options.first_placement is not None:
+        return _placed_first(objective, problem, budget, stop, options)
     if objective.is_joint:
         return _allocate_jointly(objective, problem, budget, stop, options)
     return Allocation(_balanced(problem, budget, stop, options))
+
+
+def _placed_first(
+    objective: Objective, problem: Problem, budget: Budget, stop: Stop, options: AllocationOptions
+) -> Allocation:
+    """The placement from scratch that the policy names for the first plan."""
+    name = options.first_placement or ""
+    method = method_named(FIRST_PLACEMENT, name, "first")
+    result = _solved(method, problem, budget, stop, replace(options, params={}))
+    check = within_objective if objective.is_joint else without_higher_distance
+    return Allocation(check(objective, problem, budget, result), options.memory)
 
 
 def _balanced(problem: Problem, budget: Budget, stop: Stop, options: AllocationOptions) -> Result:
@@ -206,7 +228,7 @@ def _balanced(problem: Problem, budget: Budget, stop: Stop, options: AllocationO
     method = method_named(BALANCE, options.method, BALANCE_KIND)
     params = dict(options.params or {})
     if options.method == AUTO:
-        params = {"precision": options.precision, **params}
+        params = {"precision": options.precision, **_known_to_auto(params)}
     return _solved(method, problem, budget, stop, replace(options, params=params))
 
 
@@ -237,8 +259,7 @@ def _allocate_jointly(
     _refuse_objective(own)
     joint_params = options_of(JointParams, joint.NAME, {"precision": options.precision, **own})
     if not _has_traffic(problem):
-        others = {name: of for name, of in params.items() if name != joint.NAME}
-        return _levelled(problem, budget, stop, options, others if method.name == AUTO else {})
+        return _levelled(problem, budget, stop, options, params if method.name == AUTO else {})
     found = joint.plan(
         problem,
         budget,
@@ -278,10 +299,16 @@ def _levelled(
     params: Mapping[str, Any],
 ) -> Allocation:
     """The plan for the load alone, by ``auto``."""
-    with_precision = {"precision": options.precision, **params}
+    with_precision = {"precision": options.precision, **_known_to_auto(params)}
     result = solve(problem, budget, stop, options.seed, AUTO, with_precision)
     reason = f"no traffic was measured, so only the load was levelled; {result.reason}"
     return Allocation(replace(result, reason=reason), options.memory)
+
+
+def _known_to_auto(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters without those of methods that ``auto`` does not run."""
+    run = {each.name for each in fields(BALANCE[AUTO].params)}
+    return {name: of for name, of in params.items() if name in run or name not in METHOD_NAMES}
 
 
 def _has_traffic(problem: Problem) -> bool:

@@ -25,7 +25,7 @@ from solvers.model.key_statistics import KeyStatistics, Routing
 from solvers.model.method import MethodInputs
 from solvers.model.objective import Objective
 from solvers.model.problem import IntArray, Problem
-from solvers.model.result import Result, SolverRun, infeasible_result, make_result
+from solvers.model.result import Result, SolverRun, Status, infeasible_result, make_result
 from solvers.model.stop import Stop
 from solvers.noise.gain_evidence import GainEvidence
 from solvers.planner.allocation import Allocation, AllocationOptions, allocate, route_keys
@@ -67,6 +67,8 @@ class PlanRequest:
     method: str = AUTO
     params: Mapping[str, Any] = field(default_factory=dict)
     """Parameters of the method, from the policy."""
+    first_placement: str | None = None
+    """A placement from scratch that is tried before the method, for a job's first plan."""
     inputs: MethodInputs = field(default_factory=MethodInputs)
     """What some methods need beside the problem."""
     precision: str = MEASURED
@@ -146,6 +148,21 @@ def plan(request: PlanRequest) -> Plan:
     Raises:
         InvalidInput: the method does not fit the objective.
     """
+    if request.first_placement is not None:
+        first = _planned(request)
+        if first.result.is_solved and first.result.status is not Status.UNCHANGED:
+            return first
+        found = _planned(replace(request, first_placement=None))
+        note = f"the first placement {request.first_placement!r} makes no plan"
+        reason = "; ".join(
+            part for part in (note, first.result.reason, found.result.reason) if part
+        )
+        return replace(found, result=replace(found.result, reason=reason))
+    return _planned(request)
+
+
+def _planned(request: PlanRequest) -> Plan:
+    """The plan of one round, without a second try."""
     nodes = None
     if request.scaling is None:
         reason = why_no_headroom(request.problem)
@@ -232,6 +249,7 @@ def _allocate(request: PlanRequest, problem: Problem, budget: Budget) -> Allocat
         request.seed,
         request.method,
         request.params,
+        first_placement=request.first_placement,
         inputs=request.inputs,
         memory=request.memory,
         is_first=request.is_first,
@@ -271,7 +289,8 @@ def _with_routes(
 
 def _precision(request: PlanRequest) -> str:
     """The precision that the method can keep: without noise every plan is exact."""
-    knows_noise = request.method in MEASURING_METHODS and fewest_moves.has_noise(request.problem)
+    is_measuring = request.first_placement is None and request.method in MEASURING_METHODS
+    knows_noise = is_measuring and fewest_moves.has_noise(request.problem)
     is_asked = request.precision == MEASURED or request.method == fewest_moves.NAME
     return MEASURED if is_asked and knows_noise else EXACT
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.methods import MethodEntry, PlanningProblem
-from solvers import collocate, key_routing, rebalance, scale, weights
+from solvers import collocate, key_routing, place, rebalance, scale, weights
 from solvers.collocate import joint
 from solvers.collocate.joint_params import JointParams
 from solvers.model.budget import Budget
@@ -38,7 +38,7 @@ def _solve_jointly(
     return joint.METHOD.solve(problem, budget, stop, seed, params.joint)
 
 
-BALANCE: Mapping[str, RebalanceMethod] = rebalance.METHODS
+BALANCE: Mapping[str, RebalanceMethod] = {**rebalance.METHODS, **place.METHODS}
 JOINT: Mapping[str, RebalanceMethod] = by_name(
     RebalanceMethod(
         name=AUTO,
@@ -48,11 +48,13 @@ JOINT: Mapping[str, RebalanceMethod] = by_name(
     ),
     *collocate.METHODS.values(),
 )
+FIRST_PLACEMENT: Mapping[str, RebalanceMethod] = {**place.PLACEMENTS, **collocate.PLACEMENTS}
 METHOD_NAMES = tuple(dict.fromkeys((*BALANCE, *JOINT)))
 """Names that ``solver.method`` may have; which of them fit depends on the objective."""
 REGISTRY: Mapping[PlanningProblem, Mapping[str, MethodFacts]] = {
     PlanningProblem.BALANCE: BALANCE,
     PlanningProblem.JOINT: JOINT,
+    PlanningProblem.FIRST_PLACEMENT: FIRST_PLACEMENT,
     PlanningProblem.KEY_ROUTING: key_routing.METHODS,
     PlanningProblem.SCALE: scale.METHODS,
     PlanningProblem.WEIGHTS: weights.METHODS,

@@ -37,7 +37,12 @@ class RepairedPlan:
 
 
 def repair_plan(
-    problem: Problem, budget: Budget, wanted: IntArray, *, is_joint: bool = False
+    problem: Problem,
+    budget: Budget,
+    wanted: IntArray,
+    *,
+    is_joint: bool = False,
+    may_be_worse: bool = False,
 ) -> RepairedPlan:
     """Return the plan with what breaks a rule undone.
 
@@ -47,6 +52,7 @@ def repair_plan(
         wanted: the node of each key group as the method has it.
         is_joint: whether moves are also worth the traffic that they keep within nodes. A joint
             plan may raise the load distance; whether it may is for its objective to say.
+        may_be_worse: whether the plan may raise the load distance, because it is a step of another.
     """
     base = place_must_moves(problem, budget)
     plan, notes = _permitted(problem, base, wanted)
@@ -56,7 +62,7 @@ def repair_plan(
     plan, undone = _affordable(problem, budget, base, plan, is_joint=is_joint)
     if undone:
         notes.append(f"{undone} moves that are worth least were undone to keep the budget")
-    if not is_joint and _is_worse(problem, base, plan):
+    if not (is_joint or may_be_worse) and _is_worse(problem, base, plan):
         distance = metrics.load_distance(problem, plan)
         notes.append(
             f"its plan is not used, because the load distance would be {distance:.4g} %, and is "

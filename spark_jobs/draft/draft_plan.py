@@ -30,6 +30,7 @@ from spark_jobs.draft.draft_tables import (
     target_in_force,
     write_draft,
 )
+from spark_jobs.draft.method_inputs import read_method_inputs
 from spark_jobs.draft.region_weights import plan_region
 from spark_jobs.draft.report import actor, drafted_event, promise_report, report
 from spark_jobs.draft.round import Round
@@ -153,6 +154,8 @@ def make_draft(
         seed=job_round.policy.solver.seed if options.seed is None else options.seed,
         method=options.method or job_round.policy.solver.method,
         params=options.params(job_round.policy),
+        first_placement=job_round.first_placement if options.method is None else None,
+        inputs=read_method_inputs(settings, job_round),
         precision=job_round.policy.solver.precision,
         memory=target_in_force(settings, snapshot),
         is_first=job_round.is_first,

@@ -109,6 +109,11 @@ class Round:
         return first is not None and self.snapshot.head_version == 0
 
     @property
+    def first_placement(self) -> str | None:
+        """The placement from scratch that this plan tries first; None for a later plan."""
+        return self.policy.solver.first_placement if self.snapshot.head_version == 0 else None
+
+    @property
     def scaling_rules(self) -> ScalingRules:
         """What the policy allows a plan to do with nodes, for the verifier."""
         policy, scaling = self.policy, self.policy.scaling
@@ -145,7 +150,7 @@ class Round:
             RoutedEdge(self.policy.followers(edge.source), self.policy.followers(edge.target))
             for edge in routing.edges
         )
-        return RoutingOptions(edges, routing.max_routes, routing.max_imbalance)
+        return RoutingOptions(edges, routing.max_routes, routing.max_imbalance, routing.method)
 
 
 @dataclass(frozen=True, kw_only=True)

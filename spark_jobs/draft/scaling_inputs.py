@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from ballast.contracts import scaling
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.policy import JobPolicy, NodePolicy, ScalingPolicy
-from ballast.contracts.problem_columns import RESOURCES, key_group_names
+from ballast.contracts.problem_columns import load_series
 from ballast.contracts.records import ScalingRow, SourceRate
 from solvers.model.node_set import NodeSpec
 from solvers.model.problem import DEAD, FloatArray, Problem
@@ -217,15 +217,9 @@ def series_of(problem: Problem, rows: pa.Table) -> tuple[FloatArray, float]:
 
     A key group without a series was on a dead node. Its last known load counts as constant.
     """
-    steps = pc.unique(rows["step"]).sort().to_pylist()
-    if not steps:
+    if not rows.num_rows:
         return problem.load[:, :, None], 1.0
-    series = np.repeat(problem.load[:, :, None], len(steps), axis=2)
-    names = key_group_names(rows["operator_id"], rows["key_group"])
-    group = pc.index_in(names, value_set=pa.array(problem.key_group_ids)).to_numpy()
-    step = pc.index_in(rows["step"], value_set=pa.array(steps)).to_numpy()
-    for r, resource in enumerate(problem.resources):
-        series[group, r, step] = rows[RESOURCES[resource].load].to_numpy()
+    series = load_series(problem, rows)
     by_step = rows.group_by("step").aggregate([("step_s", "max")])
     return series, float(pc.mean(by_step["step_s_max"]).as_py())
 

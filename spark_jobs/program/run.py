@@ -17,6 +17,7 @@ from ballast.contracts.errors import BallastError, InvalidInput
 from ballast.contracts.settings import Settings, load_settings
 from ballast.contracts.task_result import write_task_refusal
 from spark_jobs.program.arguments import add_settings_arguments, override
+from spark_jobs.program.core_wait import USUAL_LIMITS, WaitLimits, watched_cores
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,14 +74,27 @@ class _Parser(ArgumentParser):
 
 
 @contextmanager
-def spark_session(settings: Settings, app_name: str) -> Iterator[SparkSession]:
-    """A session that is stopped at the end of the block, also after an error."""
+def spark_session(
+    settings: Settings, app_name: str, limits: WaitLimits = USUAL_LIMITS
+) -> Iterator[SparkSession]:
+    """A session that is stopped at the end of the block, also after an error.
+
+    Args:
+        settings: where Spark runs.
+        app_name: name of the application.
+        limits: how long the program waits for cores of the cluster.
+
+    Raises:
+        SettingsError: the session cannot be built with these settings.
+        ClusterUnavailable: no executor came within the limit, or Spark ended the application.
+    """
     from spark_jobs.program.session import build_session
 
     spark = build_session(settings, app_name)
     progress.info("Spark session up")
     try:
-        yield spark
+        with watched_cores(spark, progress.info, limits):
+            yield spark
     finally:
         spark.stop()
 

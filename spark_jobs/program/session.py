@@ -6,14 +6,15 @@ from pyspark.sql import SparkSession
 
 from ballast.contracts.errors import SettingsError
 from ballast.contracts.settings import Settings
-from ballast.contracts.spark import JARS, spark_conf
+from ballast.contracts.spark import JARS, check_master, spark_conf
 
 
 def build_session(settings: Settings, app_name: str) -> SparkSession:
     """A session with Delta; under spark-submit it adds to the settings that were submitted.
 
     Raises:
-        SettingsError: Spark runs on this machine and Delta's jars are missing.
+        SettingsError: Spark runs on this machine and Delta's jars are missing, or this process
+            already has a session on another master than that of the settings.
     """
     missing = [jar for jar in JARS if not (settings.jars / jar).exists()]
     if missing and settings.is_local_spark():
@@ -26,5 +27,6 @@ def build_session(settings: Settings, app_name: str) -> SparkSession:
     for key, value in spark_conf(settings).items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
+    check_master(session.sparkContext.master, settings)
     session.sparkContext.setLogLevel("ERROR")
     return session

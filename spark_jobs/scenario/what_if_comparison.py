@@ -11,6 +11,7 @@ from ballast.contracts.records import Snapshot
 from ballast.contracts.settings import Settings
 from ballast.store.snapshots import newest_snapshot, snapshot_of
 from solvers.model.budget import Budget
+from solvers.model.method import MethodInputs
 from solvers.model.objective import Objective
 from solvers.model.problem import Problem
 from solvers.model.result import Result
@@ -26,6 +27,7 @@ from solvers.planner.what_if_problem import (
 )
 from solvers.verify.assignment import verify
 from spark_jobs.draft.draft_tables import read_round
+from spark_jobs.draft.method_inputs import read_method_inputs
 from spark_jobs.draft.round import Round
 from spark_jobs.program.run import progress
 from spark_jobs.scenario.request import WhatIfRequest
@@ -63,6 +65,7 @@ class _PlanOptions:
     stop: Stop
     method: str
     params: Mapping[str, Any]
+    inputs: MethodInputs
     precision: str
 
 
@@ -81,12 +84,12 @@ def compare_plans(settings: Settings, job: str, request: WhatIfRequest) -> PlanC
         earlier = read_round(settings, snapshot_of(settings, job, request.load_of))
         problem = with_load_of(problem, earlier.problem)
     problem = apply_question(problem, request.question)
-    options = _plan_options(today, request)
+    options = _plan_options(today, request, read_method_inputs(settings, today))
     held = None if request.hold_pct is None else nodes_that_hold(problem, request.hold_pct / 100)
     return PlanComparison(
         today.snapshot,
         today=_plan("today", today.problem, options),
-        asked=_plan("the question", problem, options),
+        asked=_plan("the question", problem, _asked_options(options, today.problem, problem)),
         held=held,
         hold_pct=request.hold_pct,
         frontier=_frontier(problem, options) if request.frontier else (),
@@ -98,7 +101,10 @@ def _plan(name: str, problem: Problem, options: _PlanOptions) -> ComparedPlan:
     progress.info("planning for %s: %d key groups on %d nodes, at most %g s", name,
                   problem.n_key_groups, problem.n_nodes, stop.seconds)  # fmt: skip
     how = AllocationOptions(
-        method=options.method, params=options.params, precision=options.precision
+        method=options.method,
+        params=options.params,
+        inputs=options.inputs,
+        precision=options.precision,
     )
     found = allocate(options.objective, problem, options.budget, stop, how)
     plan = ComparedPlan(problem, found.result)
@@ -123,7 +129,12 @@ def _newest_round(settings: Settings, job: str) -> Round:
     return read_round(settings, snapshot)
 
 
-def _plan_options(today: Round, request: WhatIfRequest) -> _PlanOptions:
+def _asked_options(options: _PlanOptions, today: Problem, asked: Problem) -> _PlanOptions:
+    """The options for the question: a load series is scaled as the loads are."""
+    return replace(options, inputs=options.inputs.with_load_of(today, asked))
+
+
+def _plan_options(today: Round, request: WhatIfRequest, inputs: MethodInputs) -> _PlanOptions:
     default = today.policy.budgets.of(today.snapshot.head_version)
     budget = Budget(
         moves=parse_limit("--moves", request.moves, default.moves, int),
@@ -134,7 +145,7 @@ def _plan_options(today: Round, request: WhatIfRequest) -> _PlanOptions:
     method = request.method or ("auto" if request.objective else today.policy.solver.method)
     own, stop = today.policy.solver, Stop(seconds=request.seconds)
     params = own.params if method == own.method and request.objective is None else {}
-    return _PlanOptions(objective, budget, stop, method, params, own.precision)
+    return _PlanOptions(objective, budget, stop, method, params, inputs, own.precision)
 
 
 def _check_promises(plan: ComparedPlan, options: _PlanOptions) -> None:

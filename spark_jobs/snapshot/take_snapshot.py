@@ -316,9 +316,9 @@ def _details(
     if CONNECTIONS in metrics.tables:
         details["snapshots.connections"] = _connections(run, metrics.good(CONNECTIONS))
     if SOURCES in metrics.tables:
-        good = metrics.good(SOURCES)
+        details["snapshots.sources"] = source_rates(metrics.good(SOURCES), windows, window_s)
+    if run.policy.has_load_series:
         details["snapshots.load_series"] = _load_series(run, groups)
-        details["snapshots.sources"] = source_rates(good, windows, window_s)
     return details
 
 
@@ -346,7 +346,7 @@ def _earlier_snapshot(run: SnapshotRun, windows: Sequence[datetime]) -> EarlierS
 
 
 def _load_series(run: SnapshotRun, groups: _ReportingKeyGroups) -> DataFrame:
-    """Loads of key groups back to the last round of scaling."""
+    """Loads of key groups back to the last round of scaling, or of the period without scaling."""
     period = run.context.period
     span = series_span(run.policy, period, run.context.previous)
     good = groups.good

@@ -372,11 +372,10 @@ def test_a_run_whose_supervisor_was_killed_is_cleared_away_by_the_next(
     killed.wait()
     orphans = marked_processes(str(home))
     assert orphans
-    said: list[str] = []
-    successor = EmbeddedAirflow(home, free_port(), dags=dags, progress=said.append)
+    # They were told to end; whatever is slow to do so is stopped by the next start.
+    successor = EmbeddedAirflow(home, free_port(), dags=dags)
     successor.prepare()
     assert marked_processes(str(home)) == []
-    assert any(f"stopping process {orphans[0].pid}" in line for line in said)
     successor.stop()
 
 

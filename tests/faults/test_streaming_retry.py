@@ -45,11 +45,12 @@ def run_job(home: Path) -> dict[str, int]:
     from ballast.streaming import Operator, QueryOptions, StreamingJob, read_states
     from tests.support.streaming_parts import JOB, OPERATORS, policy_of
 
-    settings = load_settings({"BALLAST_HOME": str(home)})
+    master = "local[2,4]"  # tasks of a local Spark are tried four times
+    settings = load_settings({"BALLAST_HOME": str(home), "BALLAST_SPARK_MASTER": master})
     settings = replace(settings, jars=ROOT / ".ballast" / "jars")
     ensure_tables(settings)
     builder = SparkSession.builder.config("spark.driver.extraJavaOptions", SHORT_LIVED_JVM)
-    for key, value in (spark_conf(settings) | {"spark.master": "local[2,4]"}).items():
+    for key, value in spark_conf(settings).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")

@@ -19,6 +19,8 @@ from ballast.streaming import Operator, QueryOptions, RunningJob, StreamingJob, 
 from tests.support.streaming_parts import JOB, policy_of
 
 POLICY = policy_of(3, window_s=1, statistics_period_s=10)
+# The limits are for a machine that is slow, not for one that hangs.
+FAST = QueryOptions(trigger_s=0.1, stop_limit_s=250.0, drain_limit_s=250.0)
 WORDS = [f"{letter}{number}" for letter in "abcdé" for number in range(30)]
 
 
@@ -41,9 +43,9 @@ class Bench:
         self.counted: Counter[str] = Counter()
         self.files = 0
 
-    def start(self, policy: JobPolicy = POLICY) -> RunningJob:
+    def start(self, policy: JobPolicy = POLICY, options: QueryOptions = FAST) -> RunningJob:
         stream = self.spark.readStream.text(str(self.input))
-        return self.job.start(stream, self.settings, policy, QueryOptions(trigger_s=0.1))
+        return self.job.start(stream, self.settings, policy, options)
 
     def feed(self, words: Sequence[str] = WORDS) -> None:
         self.feed_bytes("".join(f"{word}\n" for word in words).encode())

@@ -16,11 +16,11 @@ from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Head
 from ballast.contracts.regions import UNITS, RegionPolicy, Weighted, weights_of
 from ballast.contracts.settings import Settings
+from ballast.store.plan_content import read_published_content
 from ballast.store.plans import read_acks, read_head
 from ballast.store.table_schema import ensure_tables
 from ballast.streaming.acks import AckBook
 from ballast.streaming.job_state import job_folder
-from ballast.streaming.plan_content import read_published_content
 from ballast.streaming.region.measurement import RegionMeasurement
 from ballast.streaming.region.meter import Control
 from ballast.streaming.region.settings import RegionSettings

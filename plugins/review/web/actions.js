@@ -54,10 +54,14 @@ export function triggerButton(job) {
     class: "main",
     onclick: async () => {
       const yes = await ask("Reoptimize now?", `Starts a run of ${dag}: it measures, plans, and publishes if the policy allows it.`,
-        [{ name: "dry_run", title: "dry run: publish nothing", type: "checkbox" }], "Start");
+        [
+          { name: "method", title: "method of this plan (empty: the policy's)" },
+          { name: "dry_run", title: "dry run: publish nothing", type: "checkbox" },
+        ], "Start");
       if (!yes) return;
       let note = "";
-      await attempt(`Started a run of ${dag}.`, async () => { note = await start(dag, yes.dry_run ? { dry_run: true } : {}); });
+      const conf = { ...(yes.method && { method: yes.method }), ...(yes.dry_run && { dry_run: true }) };
+      await attempt(`Started a run of ${dag}.`, async () => { note = await start(dag, conf); });
       if (note) notify(`Started a run of ${dag}.${note}`);
     },
   }, "Reoptimize now");
@@ -74,12 +78,14 @@ export function whatIfButton(job) {
           { name: "add", title: "additional nodes", type: "number", min: 0 }, { name: "scale", title: "other load (*=1.3)" },
           { name: "load_of", title: "load up to a time, UTC (2026-11-14T18:00)" },
           { name: "hold_pct", title: "number of nodes for a load of, %", type: "number", min: 1 },
+          { name: "method", title: "method (empty: the policy's)" },
           { name: "frontier", title: "plan for each budget", type: "checkbox" },
         ], "Ask");
       if (!given) return;
       const number = (text) => (text === "" ? null : Number(text));
       const conf = { without: given.without, drain: given.drain, scale: given.scale, add: number(given.add) ?? 0,
-        load_of: given.load_of || null, hold_pct: number(given.hold_pct), frontier: given.frontier };
+        load_of: given.load_of || null, hold_pct: number(given.hold_pct), method: given.method || null,
+        frontier: given.frontier };
       let run = null;
       await attempt("Asked.", async () => { run = await airflow.trigger(dag, conf); });
       if (run) go({ dag, run: run.dag_run_id });

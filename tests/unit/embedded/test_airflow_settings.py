@@ -60,7 +60,7 @@ def test_a_broken_secrets_file_is_named_with_what_to_do(stack: EmbeddedAirflow) 
         ("local[2]", {"conn_type": "spark", "host": "local[2]"}),
         ("yarn", {"conn_type": "spark", "host": "yarn"}),
         ("spark://m:7078", {"conn_type": "spark", "host": "spark://m", "port": 7078}),
-        ("spark://m", {"conn_type": "spark", "host": "spark://m", "port": 7077}),
+        ("spark://a:1,b:2", {"conn_type": "spark", "host": "spark://a:1,b", "port": 2}),
     ],
 )
 def test_the_spark_connection_names_the_master(master: str, connection: dict[str, object]) -> None:

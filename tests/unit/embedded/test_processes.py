@@ -75,6 +75,31 @@ def test_a_started_child_is_recorded_for_its_owner_alone(mark: str, tmp_path: Pa
     assert child.record_file.stat().st_mode & 0o777 == 0o600
 
 
+SUPERVISOR = """
+import os, sys, time
+from pathlib import Path
+from embedded.processes import Child, marked_environment
+
+folder, mark = Path(sys.argv[1]), sys.argv[2]
+child = Child("worker", ["sleep", "600"], folder, folder / "log")
+child.start(os.environ | marked_environment(mark), cwd=folder)
+print(child.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_child_ends_when_its_supervisor_is_killed(mark: str, tmp_path: Path) -> None:
+    words = [sys.executable, "-c", SUPERVISOR, str(tmp_path), mark]
+    supervisor = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    assert supervisor.stdout is not None
+    child = psutil.Process(int(supervisor.stdout.readline()))
+    assert is_alive(child)
+    supervisor.kill()
+    supervisor.communicate()
+    psutil.wait_procs([child], timeout=60)
+    assert not is_alive(child)
+
+
 def test_a_recycled_pid_is_not_taken_for_ours(mark: str, tmp_path: Path) -> None:
     child = start(SLEEP, mark, tmp_path)
     record = ProcessRecord.load(child.record_file)

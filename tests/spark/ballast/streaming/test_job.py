@@ -5,17 +5,21 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
-from ballast.contracts.errors import BallastError, InvalidInput
+from ballast.contracts.errors import BallastError, InvalidInput, JobStalled, StateNotShared
 from ballast.store.plans import read_acks
 from ballast.streaming import Operator
+from ballast.streaming import job as job_module
 from ballast.streaming.job_state import job_folder, placement_in_force
-from tests.support.streaming_bench import POLICY, WORDS, Bench
+from tests.support.streaming_bench import FAST, POLICY, WORDS, Bench
 from tests.support.streaming_parts import JOB, OPERATORS, count, policy_of
 from tests.support.streaming_plans import publish
 
@@ -186,7 +190,7 @@ def test_a_head_that_cannot_be_read_does_not_stop_the_job(bench, monkeypatch, ca
     def broken(*_):
         raise OSError("storage is away")
 
-    monkeypatch.setattr("ballast.streaming.batch_runner.read_head", broken)
+    monkeypatch.setattr("ballast.streaming.head_reader.read_head", broken)
     with bench.start() as running:
         bench.feed()
         running.drain()
@@ -194,9 +198,89 @@ def test_a_head_that_cannot_be_read_does_not_stop_the_job(bench, monkeypatch, ca
     assert "storage is away" in caplog.text
 
 
+def test_a_store_that_hangs_does_not_hold_batches_up(bench, monkeypatch, caplog):
+    answers = threading.Event()
+
+    def hung(*_):
+        answers.wait(300)
+
+    monkeypatch.setattr("ballast.streaming.head_reader.read_head", hung)
+    try:
+        with bench.start() as running:
+            running.runtime.heads.read_now.wait_s = 0.1
+            for _ in range(2):
+                bench.feed()
+                running.drain()
+        check_counts(bench)
+    finally:
+        answers.set()
+    assert caplog.text.count("reading the head of the plan has not ended") == 1
+
+
 def test_a_second_instance_is_refused_while_the_first_runs(bench):
     with bench.start(), pytest.raises(InvalidInput, match="already runs in process"):
         bench.start()
+
+
+class HangWhile:
+    """Counts, but waits while a file exists; another file says that it waits."""
+
+    def __init__(self, flag, waits):
+        self.flag, self.waits = flag, waits
+
+    def __call__(self, state, key, record):
+        while os.path.exists(self.flag):
+            Path(self.waits).touch()
+            time.sleep(0.05)
+        return count(state, key, record)
+
+
+def eventually(is_so):
+    deadline = time.monotonic() + 120
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+
+
+def test_a_batch_that_hangs_is_cancelled_when_the_job_stops_and_repeated_exactly(bench, tmp_path):
+    flag, waits = tmp_path / "hangs", tmp_path / "waits"
+    flag.touch()
+    hanging = Operator("count", key=OPERATORS[1].key, process=HangWhile(str(flag), str(waits)))
+    bench.job = replace(bench.job, operators=[OPERATORS[0], hanging, OPERATORS[2]])
+    running = bench.start(options=replace(FAST, stop_limit_s=0.5))
+    bench.feed()
+    eventually(waits.exists)
+    with pytest.raises(JobStalled, match="was cancelled, and the next start of the job repeats it"):
+        running.stop()
+    assert not running.query.isActive
+    flag.unlink()
+    with bench.start() as running:
+        running.drain()
+    check_counts(bench)
+
+
+def test_a_job_without_executors_leaves_no_zeros_and_ends(bench, monkeypatch, caplog):
+    executors = [1]
+    monkeypatch.setattr(job_module, "executors_of", lambda context: executors[0])
+    running = bench.start(options=replace(FAST, end_without_executors_s=4))
+    bench.feed()
+    running.drain()
+    eventually(lambda: len(bench.rows("metrics.nodes")))
+    executors[0] = 0
+    running.wait(threading.Event())
+    with pytest.raises(JobStalled, match="has had no executor since"):
+        running.stop()
+    states = bench.rows("metrics.jobs")
+    lost = states[states.state == "no_executors"]
+    assert (lost.executors == 0).all()
+    since = lost.state_since_at.min()
+    windows = bench.rows("metrics.nodes").window_start_at
+    assert len(lost) >= 1
+    assert windows.max() <= since, "no window without executors has a row of a node"
+    assert (
+        bench.rows("metrics.nodes").records.sum() == bench.rows("metrics.key_groups").records.sum()
+    )
+    assert "its windows are missing in the tables, not zero" in caplog.text
 
 
 class FailOnce:
@@ -210,6 +294,35 @@ class FailOnce:
             Path(self.flag).touch()
             raise RuntimeError("struck by a test")
         return count(state, key, record)
+
+
+def run_with_private_state(bench, folder):
+    """A start whose tasks see, in place of the shared folder, one of their own."""
+    with bench.start() as running:
+        folder.rename(folder.with_name("aside"))
+        folder.mkdir()
+        bench.feed()
+        with suppress(StreamingQueryException):
+            running.drain()
+
+
+def test_tasks_that_do_not_see_the_state_folder_stop_the_job_before_any_sum(bench):
+    with bench.start() as running:
+        bench.feed()
+        running.drain()
+    folder = job_folder(bench.settings, JOB) / "state"
+    before = dict(bench.counted)
+    with pytest.raises(StateNotShared, match="nothing was processed"):
+        run_with_private_state(bench, folder)
+    assert not list(folder.glob("*/*/*/*")), "no task wrote state"
+    with pytest.raises(StateNotShared, match="is missing, or is not the one"):
+        bench.start()
+    folder.rmdir()
+    folder.with_name("aside").rename(folder)
+    assert bench.state("count") == before
+    with bench.start() as running:
+        running.drain()
+    check_counts(bench)
 
 
 def test_a_batch_that_failed_half_way_is_repeated_exactly(spark, settings, tmp_path):

@@ -19,7 +19,7 @@ from ballast.store.snapshots import read_noise, read_snapshot
 from ballast.store.tables import address, read_rows
 from expectations.run_suite import validate
 from solvers.noise.load_noise import noise_of_snapshot
-from solvers.noise.noise_estimate import estimate_loads
+from solvers.noise.noise_estimate import EarlierEstimate, estimate_loads
 from spark_jobs.snapshot.load_noise import KEY_GROUP_NOISE
 from spark_jobs.snapshot.snapshot_tables import record_frame
 from spark_jobs.snapshot.validate_and_reject import require_good_details
@@ -222,6 +222,52 @@ def test_after_a_snapshot_of_an_earlier_version_the_noise_is_that_of_this_period
     assert [level[name] for name in loads] == pytest.approx(wanted.mean)
     (found,) = [row for row in read_noise(settings, taken.snapshot) if row.resource == "cpu"]
     assert found.period_variance_ratio == pytest.approx(wanted.resource.period_variance_ratio)
+
+
+def test_after_another_snapshot_the_estimate_is_that_of_the_pure_functions(
+    settings: Settings, take: Condense
+) -> None:
+    """A key group moves between the periods, and the load of a node really rises."""
+    rng = np.random.default_rng(7)
+    mean = rng.uniform(20, 200, (2, GROUPS, 1))
+    periods = mean * rng.gamma(25.0, 0.04, (2, 2, GROUPS, WINDOWS))
+    periods[1, :, 1::3] *= 1.2
+
+    def usual(operator: str, group: int, window: int) -> float:
+        return float(periods[0, int(operator == "count"), group, window])
+
+    def risen(operator: str, group: int, window: int) -> float:
+        return float(periods[1, int(operator == "count"), group, window])
+
+    policy = policy_of()
+    taken = NoisySnapshot(settings, take, usual, policy)
+    first, second = loads_of(usual), loads_of(risen)
+    home = np.array([group % 3 for _, group in first])
+    now = home.copy()
+    now[0] = 2
+    placed = {name: f"node-{node}" for name, node in zip(first, now, strict=True)}
+    end = write_windows(
+        settings, policy, START + timedelta(seconds=5 * WINDOWS), WINDOWS, loads=risen,
+        nodes=placed,
+    )  # fmt: skip
+    taken.snapshot = take(settings, policy, "run-2", end)
+    before = EarlierEstimate(estimate_loads("cpu", np.array(list(first.values())), home, 3), home)
+    loads = np.array(list(second.values()))
+    wanted = estimate_loads("cpu", loads, now, 3, before)
+    for column, values in (
+        ("cpu_window_sd_cores", wanted.key_groups.window_sd),
+        ("cpu_level_cores", wanted.key_groups.level),
+        ("cpu_level_error_cores", wanted.key_groups.level_error),
+    ):
+        found = taken.column(column)
+        assert [found[name] for name in first] == pytest.approx(values), column
+    anew = np.isclose(wanted.key_groups.level, wanted.mean)
+    assert anew[0]
+    assert anew[now == 1].all()
+    assert not anew.all()
+    cpu = {row.resource: row for row in read_noise(settings, taken.snapshot)}["cpu"]
+    assert cpu.node_variance_ratio == pytest.approx(wanted.resource.node_variance_ratio)
+    assert cpu.period_variance_ratio == pytest.approx(wanted.resource.period_variance_ratio)
 
 
 def test_after_a_change_of_the_windows_the_noise_is_that_of_this_period_alone(

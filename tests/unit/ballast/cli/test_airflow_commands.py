@@ -59,7 +59,8 @@ def asks(script: Script, *plans: str, state: str = "awaiting_input", task: str =
 def test_a_run_is_triggered_with_the_params_that_were_named(
     script: Script, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["--dry-run", "--budget-moves", "20", "--budget-bytes", "none", "--json"]
+    arguments = ["--dry-run", "--budget-moves", "20", "--budget-bytes", "none"]
+    arguments += ["--method", "flux", "--json"]
     assert main(["trigger", "clicks", *arguments]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert (printed["dag_id"], printed["run_id"], printed["state"]) == (
@@ -70,7 +71,7 @@ def test_a_run_is_triggered_with_the_params_that_were_named(
     assert script.seen[-1] == (
         "POST /api/v2/dags/reoptimize__clicks/dagRuns", "Bearer mine",
         {"logical_date": None,
-         "conf": {"dry_run": True, "budget_moves": 20, "budget_bytes": None}},
+         "conf": {"dry_run": True, "method": "flux", "budget_moves": 20, "budget_bytes": None}},
     )  # fmt: skip
 
 

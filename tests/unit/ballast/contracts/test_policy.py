@@ -163,6 +163,48 @@ def test_a_method_or_parameter_that_is_not_there_is_refused_with_what_is(
     assert caught.value.field == field
 
 
+@pytest.mark.parametrize(
+    ("changes", "field", "message"),
+    [
+        (
+            {"solver": {"method": "static_mapping"}},
+            "solver.method",
+            "maps operators to clusters of nodes, and there are 1",
+        ),
+        (
+            {"solver": {"first_placement": "magic"}},
+            "solver.first_placement",
+            "is no first placement; allowed: hash, ring, static_mapping, cola, ",
+        ),
+        (
+            {"solver": {"first_placement": "cola"}, "edges": []},
+            "solver.first_placement",
+            "needs traffic between operators, and there is none",
+        ),
+        (
+            {
+                "solver": {"method": "elb"},
+                "nodes": [{"id": "a"}, {"id": "b", "capacity": {"cpu_cores": 2.0}}],
+            },
+            "solver.method",
+            "assumes nodes of the same capacity",
+        ),
+    ],
+)
+def test_a_method_that_does_not_fit_the_job_is_refused_with_the_reason(
+    changes: dict[str, Any], field: str, message: str
+) -> None:
+    with pytest.raises(PolicyError, match=message) as caught:
+        parse_policy({**smallest(), **changes}, "clicks.yaml")
+    assert caught.value.field == field
+
+
+def test_snapshots_have_a_load_series_for_scaling_or_where_the_method_needs_it() -> None:
+    assert not parse_policy(smallest(), "clicks.yaml").has_load_series
+    for changes in ({"solver": {"method": "clb"}}, {"scaling": {}}):
+        assert parse_policy({**smallest(), **changes}, "clicks.yaml").has_load_series
+
+
 def test_parameters_of_a_method_are_kept() -> None:
     solver = {"method": "auto", "params": {"flux": {"patience": 3}, "milp": {"threads": 2}}}
     policy = parse_policy(changed(["solver"], solver), "clicks.yaml")

@@ -15,6 +15,7 @@ TYPES = {
     "string": "str",
     "long": "int",
     "double": "float",
+    "date": "date",
     "timestamp": "datetime",
     "array<string>": "tuple[str, ...]",
 }

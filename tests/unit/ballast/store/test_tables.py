@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ from ballast.contracts.derived_schemas import arrow_schema, check_constraints
 from ballast.contracts.errors import InvalidInput, NotFound
 from ballast.contracts.settings import Settings, load_settings
 from ballast.contracts.tables import TABLES
+from ballast.store import tables
 from ballast.store.plans import read_routes
 from ballast.store.table_schema import ensure_tables
 from ballast.store.tables import address, append, append_once, open_table, read_rows
@@ -34,6 +36,26 @@ def head(job: str = "clicks", **changes: Any) -> dict[str, Any]:
     row = {"job": job, "version": 1, "plan_id": "p", "content_hash": "c", "run_id": "r",
            "published_at": NOW}  # fmt: skip
     return row | changes
+
+
+def test_a_store_that_does_not_answer_is_an_error_within_its_limits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limits = {"connect_timeout": "1s", "timeout": "1s", "max_retries": "0", "retry_timeout": "1s"}
+    assert tables.STORE_OPTIONS.keys() == limits.keys()
+    monkeypatch.setattr(tables, "STORE_OPTIONS", limits)
+    with socket.create_server(("127.0.0.1", 0)) as hung:  # it accepts, and never answers
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{hung.getsockname()[1]}")
+        monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+            monkeypatch.setenv(name, "us-east-1")
+        away = load_settings({"BALLAST_WAREHOUSE": "s3a://bucket/w"})
+        with pytest.raises(OSError, match="error sending request"):
+            open_table(away, "plans.heads")
+
+
+def test_a_folder_has_no_limits_of_a_store(settings: Settings) -> None:
+    assert tables.store_options(settings) is None
 
 
 def test_every_table_is_created_with_its_constraints(settings: Settings) -> None:

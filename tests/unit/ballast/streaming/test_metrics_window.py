@@ -107,6 +107,7 @@ def test_time_before_the_first_batch_and_time_down_are_gaps(life):
     again.record(measured(1))
     again.flush()
     life.clock.now = 152 * W
+    again.saw_idle(life.clock.now)
     again.flush()
     assert life.seen() == [(110, [0]), (150, [1]), (151, [])]
 
@@ -164,8 +165,65 @@ def test_tables_that_cannot_be_reached_do_not_stop_the_job(life):
     life.clock.now += W
     assert not flusher.flush()
     life.broken = False
+    ledger.saw_idle(life.clock.now)
     assert flusher.finish()
     assert life.seen() == [(100, [0]), (101, [])]
+
+
+def test_windows_of_a_batch_that_runs_are_written_when_it_ends(life):
+    ledger = life.begin()
+    ledger.record(measured(0))
+    life.clock.now = 103 * W
+    ledger.flush()
+    assert life.seen() == [(100, [0])], "nothing is known of the batch that runs"
+    ledger.record(measured(1))
+    life.clock.now = 104 * W
+    ledger.flush()
+    assert life.seen() == [(100, [0]), (101, []), (102, []), (103, [1])]
+
+
+def test_time_in_which_a_job_was_not_measured_is_missing_and_not_zero(life):
+    ledger = life.begin()
+    ledger.record(measured(0))
+    ledger.lose()
+    for window in (102, 103):
+        life.clock.now = window * W
+        ledger.flush()
+    ledger.record(measured(1))
+    life.clock.now = 104 * W
+    ledger.saw_idle(life.clock.now)
+    ledger.flush()
+    assert life.seen() == [(100, [0]), (103, [1])]
+
+
+def test_a_gap_stays_a_gap_for_the_next_process(life):
+    ledger = life.begin()
+    ledger.record(measured(0))
+    ledger.lose()
+    life.clock.now = 103 * W
+    ledger.record(measured(1))
+    again = life.begin()  # the process died before it wrote a window
+    life.clock.now = 104 * W
+    again.flush()
+    assert life.seen() == [(100, [0]), (103, [1])]
+
+
+def test_idle_time_is_zero_up_to_where_it_was_seen(life):
+    ledger = life.begin()
+    ledger.record(measured(0))
+    ledger.saw_idle(102 * W)
+    life.clock.now = 105 * W
+    ledger.flush()
+    assert life.seen() == [(100, [0]), (101, [])]
+
+
+def test_the_state_of_the_job_is_reported_when_tables_cannot_be_reached(life):
+    ledger, reports = life.begin(), []
+    flusher = Flusher(ledger, lambda window: None, lambda: reports.append("report"))
+    ledger.record(measured(0))
+    life.broken = True
+    assert not flusher.finish()
+    assert reports == ["report"]
 
 
 def test_figures_survive_the_disk():
@@ -187,6 +245,7 @@ def test_rows_of_key_pairs_are_the_sums_of_the_window_with_their_bounds(life):
     ledger.record(measured(0))
     ledger.record(measured(1))
     life.clock.now += 2 * W
+    ledger.saw_idle(life.clock.now)
     busy, idle = ledger.flush()
     rows = key_pair_rows("diamond", busy, datetime.now(UTC)).to_pylist()
     shown = {
@@ -224,6 +283,7 @@ def test_rows_have_every_key_group_and_the_state_at_the_end(life):
     ledger.record(measured(0))
     ledger.record(measured(1, version=4, node="node-2"))
     life.clock.now += 2 * W
+    ledger.saw_idle(life.clock.now)
     busy, idle = ledger.flush()
     at = datetime.now(UTC)
     first, second = key_group_rows("diamond", busy, at)

@@ -10,8 +10,8 @@ import pytest
 from ballast.contracts.errors import InvalidInput, PlanRefused
 from ballast.contracts.identity import content_hash
 from ballast.contracts.records import Head
+from ballast.store.plan_content import PublishedContent
 from ballast.streaming.plan_check import check_keeps_routes, checked_placement
-from ballast.streaming.plan_content import PublishedContent
 from ballast.streaming.routing import Placement, first_placement, key_group_of
 from tests.support.streaming_parts import JOB, policy_of, topology_by_key, topology_of
 

@@ -110,6 +110,14 @@ def test_parameters_of_a_joint_method_reach_it() -> None:
         allocate(JOINT, pairs(), Budget(), Stop(steps=1), how)
 
 
+def test_auto_ignores_parameters_of_methods_that_it_does_not_run() -> None:
+    how = AllocationOptions(0, "auto", {"clb": {"windows": 3}, "joint": {"passes": 3}})
+    assert allocate(Objective(), pairs(), Budget(), Stop(steps=1), how).result.is_solved
+    how = AllocationOptions(0, "auto", {"nonsense": {}})
+    with pytest.raises(InvalidInput, match="nonsense"):
+        allocate(Objective(), pairs(), Budget(), Stop(steps=1), how)
+
+
 def test_a_method_without_a_word_on_traffic_is_refused() -> None:
     with pytest.raises(InvalidInput, match="there is no method 'milp' for joint plans"):
         allocate(JOINT, pairs(), Budget(), Stop(steps=1), AllocationOptions(method="milp"))

@@ -78,3 +78,18 @@ def test_loads_that_moved_are_named_by_a_plan_that_is_made():
     found = planned(dataclasses.replace(NOISY, noise=trend))
     assert found.result.moves > 0
     assert "loads moved during the period (cpu: loads rose by 9 %)" in found.result.reason
+
+
+def test_a_first_placement_makes_the_plan_where_it_is_worth_its_moves():
+    found = planned(NOISY, first_placement="ring", precision="exact")
+    assert found.result.method == "ring"
+    assert found.precision == "exact"
+    assert found.result.load_distance < found.result.load_distance_before
+
+
+def test_a_first_placement_that_makes_no_plan_leaves_it_to_the_method_and_says_so():
+    found = planned(NOISY, first_placement="hash", budget=Budget(moves=0))
+    assert found.result.status is Status.UNCHANGED
+    ordinary = planned(NOISY, first_placement="hash", budget=Budget(moves=1))
+    assert ordinary.result.moves <= 1
+    assert "the first placement 'hash' makes no plan" in found.result.reason

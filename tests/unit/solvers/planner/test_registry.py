@@ -10,7 +10,7 @@ import pytest
 from ballast.contracts import methods
 from ballast.contracts.methods import PlanningProblem
 from ballast.contracts.methods_page import NEEDS, TITLES, limits_text, methods_markdown
-from ballast.contracts.policy import ScalingMethod
+from ballast.contracts.policy import RoutingPolicy, ScalingMethod
 from ballast.contracts.regions import RegionPolicy
 from solvers.model.method import parameter_specs
 from solvers.planner.registry import REGISTRY, catalogue_json, entries
@@ -46,7 +46,9 @@ def test_every_default_is_within_its_own_range(entry: methods.MethodEntry) -> No
         assert spec.text
 
 
-def test_policies_may_name_every_method_for_scaling_and_for_weights() -> None:
+def test_policies_may_name_every_method_for_scaling_routing_and_weights() -> None:
+    by_keys = RoutingPolicy.model_fields["method"].annotation
+    assert set(get_args(by_keys)) == set(REGISTRY[PlanningProblem.KEY_ROUTING])
     assert set(get_args(ScalingMethod)) == set(REGISTRY[PlanningProblem.SCALE])
     by_region = RegionPolicy.model_fields["method"].annotation
     assert set(get_args(by_region)) == set(REGISTRY[PlanningProblem.WEIGHTS])

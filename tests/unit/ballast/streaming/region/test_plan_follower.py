@@ -167,7 +167,7 @@ def test_tables_that_cannot_be_read_leave_the_weights(
         raise OSError("storage is gone")
 
     with monkeypatch.context() as gone:
-        gone.setattr("ballast.streaming.plan_content.read_assignment", broken)
+        gone.setattr("ballast.store.plan_content.read_assignment", broken)
         follower.check(region)
     assert region.given == []
     assert "storage is gone" in caplog.text

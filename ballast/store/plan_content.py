@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 from ballast.contracts.errors import PlanRefused
 from ballast.contracts.identity import Scaled, content_hash
+from ballast.contracts.placement_check import Assigned
 from ballast.contracts.records import Head
 from ballast.contracts.regions import Weighted, weighted
 from ballast.contracts.scaling import scaled
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_assignment, read_routes, read_scaling, read_weights
 
-Assigned = tuple[str, int, str]
-"""Operator, key group, node."""
 Route = tuple[str, str, int]
 """Operator, key, key group."""
 

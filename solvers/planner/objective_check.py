@@ -1,8 +1,8 @@
-"""Checks the plan of a joint method that knows nothing of the objective's bound and costs.
+"""Checks the plan of a method that does not know the objective.
 
-The joint search keeps both itself. The plan of another method, such as ALBIC, is used only if it
-keeps what the objective promises; otherwise only the necessary moves are made, and the reason says
-so.
+The joint search keeps the bound and the costs of a joint objective itself. The plan of another
+method, such as ALBIC, is used only if it keeps what the objective promises; otherwise only the
+necessary moves are made, and the reason says so.
 """
 
 from __future__ import annotations
@@ -41,6 +41,25 @@ def within_objective(
     if obstacle is None:
         return plan.result(result, result.reason)
     reason = f"the plan of {result.method} is not used, because {obstacle}"
+    return necessary.result(result, "; ".join(part for part in (result.reason, reason) if part))
+
+
+def without_higher_distance(
+    objective: Objective, problem: Problem, budget: Budget, result: Result
+) -> Result:
+    """Return the result, or the necessary moves alone if those have a smaller load distance.
+
+    The arguments are those of ``within_objective``, for an objective of balance.
+    """
+    if not result.is_solved:
+        return result
+    necessary = _UnderPlan.of(objective, problem, place_must_moves(problem, budget))
+    if result.load_distance <= necessary.distance * (1 + ROUNDING):
+        return result
+    reason = (
+        f"the plan of {result.method} is not used, because the load distance would be "
+        f"{result.load_distance:.4g} %, and is {necessary.distance:.4g} % without"
+    )
     return necessary.result(result, "; ".join(part for part in (result.reason, reason) if part))
 
 
