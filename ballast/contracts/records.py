@@ -144,6 +144,7 @@ class SnapshotNoise(Record):
     node_variance_ratio: float
     period_variance_ratio: float
     trend_pct: float | None = None
+    change_ratio: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -509,6 +509,10 @@ SNAPSHOTS_NOISE = Table(
                 "independent windows; above 1 if windows resemble the one before", "ratio"),
         _figure("trend_pct", "Change of the nodes' loads within the period, as a load distance; "
                 "NULL if it is within the noise", "% of mean", nullable=True),
+        Column("change_ratio", "double", "Variance of the change of true loads from period to "
+               "period, over the squared errors of the means of a period; about 0 or below if "
+               "loads stand still; NULL in older rows", "ratio", True, minimum=-1,
+               maximum=LARGEST_LOAD),
     ),
     key=("job", "snapshot_id", "resource"),
 )  # fmt: skip

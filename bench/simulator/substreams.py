@@ -34,7 +34,7 @@ minute."""
 
 
 @dataclass(frozen=True)
-class Arrivals:
+class SubstreamArrivals:
     """The records of one window in the order of arrival."""
 
     at_s: FloatArray
@@ -60,14 +60,14 @@ class Substreams:
         self._phase = self._rng.uniform(0, 2 * np.pi, WAVES)
         self._window = 0
 
-    def next_window(self) -> Arrivals:
+    def next_window(self) -> SubstreamArrivals:
         """A Poisson number of records at uniform times, each of a substream by its share now."""
         share = self._shares_now()
         start = self._window * WINDOW_S
         self._window += 1
         count = int(self._rng.poisson(RATE_PER_S * WINDOW_S))
         at_s = start + np.sort(self._rng.uniform(0.0, WINDOW_S, count))
-        return Arrivals(at_s, self._rng.choice(self.substreams, size=count, p=share))
+        return SubstreamArrivals(at_s, self._rng.choice(self.substreams, size=count, p=share))
 
     def _shares_now(self) -> FloatArray:
         fresh = np.sqrt(1 - WANDER_KEEPS**2) * WANDER

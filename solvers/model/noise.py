@@ -13,7 +13,8 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 _NOT_NEGATIVE = (
-    "mean_error", "period_sd", "traffic_error", "traffic_period_sd", "common_period_sd",
+    "mean_error", "period_sd", "traffic_error", "traffic_period_sd", "change_variance",
+    "common_period_sd",
 )  # fmt: skip
 
 
@@ -38,6 +39,9 @@ class LoadNoise:
     traffic_error: FloatArray | None = None  # [E], >= 0
     """Standard error of the mean rate of each edge."""
     traffic_period_sd: FloatArray | None = None  # [E], >= 0
+    change_variance: FloatArray | None = None  # [G, R], >= 0
+    """Variance of the change of the true mean load from period to period, where loads are known to
+    change; None counts as 0."""
     common_period_sd: FloatArray | None = None  # [R], >= 0
     """Relative standard deviation of the total load from this period to the next: what all key
     groups have in common."""
@@ -64,14 +68,32 @@ class LoadNoise:
         variance = (self.mean_error**2 + self.period_sd**2) * self.node_variance_ratio
         return np.asarray(variance)
 
+    @property
+    def true_change_variance(self) -> FloatArray:
+        """[G, R]: variance of the change of the true means from period to period."""
+        if self.change_variance is None:
+            return np.zeros_like(self.mean_error)
+        return np.asarray(self.change_variance * self.node_variance_ratio)
+
     def of_scaled_loads(self, factors: FloatArray) -> LoadNoise:
         """The noise if the load of each key group is multiplied by its factor."""
-        by_row = factors.reshape(-1, 1)
-        return replace(self, mean_error=self.mean_error * by_row, period_sd=self.period_sd * by_row)
+        by_row, change = factors.reshape(-1, 1), self.change_variance
+        return replace(
+            self,
+            mean_error=self.mean_error * by_row,
+            period_sd=self.period_sd * by_row,
+            change_variance=None if change is None else change * by_row**2,
+        )
 
     def of_key_groups(self, rows: IntArray) -> LoadNoise:
         """The noise of these key groups, in this order, without that of the traffic."""
-        chosen = replace(self, mean_error=self.mean_error[rows], period_sd=self.period_sd[rows])
+        change = self.change_variance
+        chosen = replace(
+            self,
+            mean_error=self.mean_error[rows],
+            period_sd=self.period_sd[rows],
+            change_variance=None if change is None else change[rows],
+        )
         return chosen.without_traffic()
 
     def without_traffic(self) -> LoadNoise:

@@ -23,7 +23,10 @@ FREEDOM = 10
 heavier tails than the normal distribution."""
 OUTSIDE_EACH_SIDE = 0.05
 """Share of outcomes that a 90 % interval leaves outside at each end."""
-PSEUDO_OBSERVATIONS = 40
+PSEUDO_OBSERVATIONS = 25
+PSEUDO_WIDTH = 1.2
+"""Width of the intervals without outcomes, over that of the noise model: of recorded and generated
+loads the model alone leaves more outside than it should."""
 OUTCOMES_USED = 100
 """The newest measurements that count."""
 NARROWEST, WIDEST = 0.25, 4.0
@@ -73,7 +76,7 @@ def interval_factors(outcomes: Sequence[PastOutcome]) -> IntervalFactors:
     known = [(each.score, each.weight) for each in _newest(outcomes)]
     scores = np.array([score for score, _ in known if score is not None])
     if not len(scores):
-        return IntervalFactors()
+        return IntervalFactors(PSEUDO_WIDTH, PSEUDO_WIDTH)
     weights = np.array([weight for score, weight in known if score is not None])
     pooled = np.concatenate((_pseudo_scores(), scores))
     pooled_weights = np.concatenate((np.ones(PSEUDO_OBSERVATIONS), weights))
@@ -93,7 +96,7 @@ def _pseudo_scores() -> FloatArray:
     """Scores of outcomes with a correct noise model."""
     at = (np.arange(PSEUDO_OBSERVATIONS) + 0.5) / PSEUDO_OBSERVATIONS
     end = student.ppf(1 - OUTSIDE_EACH_SIDE, FREEDOM)
-    return np.asarray(student.ppf(at, FREEDOM) / end)
+    return np.asarray(PSEUDO_WIDTH * student.ppf(at, FREEDOM) / end)
 
 
 def _factor(scores: FloatArray, weights: FloatArray) -> float:

@@ -6,11 +6,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr, ndtri  # type: ignore[import-untyped]
 from scipy.stats import t as student  # type: ignore[import-untyped]
 
 from solvers.model import metrics
 from solvers.model.noise import LoadNoise
-from solvers.model.problem import IntArray, Problem
+from solvers.model.problem import FloatArray, IntArray, Problem
 from solvers.noise.load_distance_distribution import (
     LoadDistanceDistribution,
     deciding_nodes,
@@ -41,6 +42,8 @@ class GainEvidence:
     """Further windows in the period after which this gain would be beyond the noise; 0 if it is,
     None if no number of windows would do."""
     text: str
+    loads_change: bool = False
+    """True loads are known to change from period to period, and the gain is real because of it."""
 
 
 def gain_evidence(
@@ -68,12 +71,17 @@ def gain_evidence(
     count = len(now.deviation)
     if not count:
         return GainEvidence(0.0, 0.0, 0.0, False, None, "no node has a load to level")
-    gain, sd = _strongest(now, metrics.load_distance(after or problem, assignment))
-    limit = _limit(count, min_chance)
-    is_real = gain > 0 and gain >= limit * sd
-    needed = 0 if is_real else further_windows(gain, limit * sd, noise.windows)
-    text = _text(gain, limit * sd, noise.windows, needed, is_real=is_real)
-    return GainEvidence(gain, limit * sd, _chance(gain, sd, count), is_real, needed, text)
+    planned = metrics.load_distance(after or problem, assignment)
+    gain, sd = _strongest(now, planned)
+    by_noise, chance = _limit(count, min_chance) * sd, _chance(gain, sd, count)
+    changed = _strongest_of_change(problem, noise, now, planned, min_chance)
+    loads_change = gain < by_noise and changed.gain >= changed.limit
+    if loads_change:
+        gain, by_noise, chance = changed.gain, changed.limit, changed.chance
+    is_real = gain > 0 and gain >= by_noise
+    needed = 0 if is_real else further_windows(gain, by_noise, noise.windows)
+    text = _text(gain, by_noise, noise.windows, needed, is_real=is_real)
+    return GainEvidence(gain, by_noise, chance, is_real, needed, text, loads_change)
 
 
 def _strongest(now: LoadDistanceDistribution, planned: float) -> tuple[float, float]:
@@ -83,6 +91,40 @@ def _strongest(now: LoadDistanceDistribution, planned: float) -> tuple[float, fl
         scores = np.where(sd > 0, gains / sd, np.where(gains > 0, np.inf, -np.inf))
     best = int(np.argmax(scores))
     return float(gains[best]), float(sd[best])
+
+
+@dataclass(frozen=True, slots=True)
+class _ChangedNode:
+    """The node with the most evidence that its load moved away."""
+
+    gain: float
+    limit: float
+    """The gain from which on it is real."""
+    chance: float
+
+
+def _strongest_of_change(
+    problem: Problem,
+    noise: LoadNoise,
+    now: LoadDistanceDistribution,
+    planned: float,
+    min_chance: float,
+) -> _ChangedNode:
+    """The evidence where true loads are known to change from period to period.
+
+    Then a deviation is no surprise. The levels already weigh what is expected of loads against
+    what was measured, and every look sees other loads: neither the choice among nodes nor repeated
+    looks are allowed for, only that a node may be off in two directions.
+    """
+    changes = _change_of_deviations(problem, noise) > 0
+    if not changes.any():
+        return _ChangedNode(0.0, math.inf, 0.0)
+    size = np.abs(now.deviation) - planned
+    limit = float(ndtri(0.5 + 0.5 * min_chance)) * now.sd
+    best = int(np.argmax(np.where(changes, size - limit, -np.inf)))
+    sd = float(now.sd[best])
+    within = 2.0 * float(ndtr(-size[best] / sd)) if sd > 0 else 0.0
+    return _ChangedNode(float(size[best]), float(limit[best]), max(0.0, 1.0 - within))
 
 
 def further_windows(gain: float, limit: float, windows: int) -> int | None:
@@ -121,14 +163,27 @@ def _chance(gain: float, sd: float, count: int) -> float:
 
 def _true_load_distance(problem: Problem, noise: LoadNoise) -> LoadDistanceDistribution:
     """The true load distance of the placement in force, given the estimated loads."""
-    mean, used = metrics.mean_load(problem), deciding_nodes(problem, problem.current)
-    variance = variance_of_nodes(problem, problem.current, noise.error_variance)
+    used = deciding_nodes(problem, problem.current)
     deviation = 100.0 * metrics.weighted_deviation(problem, problem.current)
-    sd = np.zeros_like(deviation)
+    variance = _deviation_variance(problem, noise.error_variance)
+    return LoadDistanceDistribution(deviation[used], np.sqrt(variance[used]))
+
+
+def _change_of_deviations(problem: Problem, noise: LoadNoise) -> FloatArray:
+    """Variances of the change of nodes' true deviations in a period, in the order of the nodes of
+    ``_true_load_distance``."""
+    used = deciding_nodes(problem, problem.current)
+    return _deviation_variance(problem, noise.true_change_variance)[used]
+
+
+def _deviation_variance(problem: Problem, variance: FloatArray) -> FloatArray:
+    """[N, R]: variance of the deviations of nodes, in percent of the mean, from that of loads."""
+    mean, found = metrics.mean_load(problem), np.zeros((problem.n_nodes, problem.n_resources))
+    of_nodes = variance_of_nodes(problem, problem.current, variance)
     for r in np.flatnonzero(mean > 0):
         unit = problem.capacity[:, r] * mean[r] / problem.weights[r]
-        sd[:, r] = 100.0 * np.sqrt(variance[:, r]) / unit
-    return LoadDistanceDistribution(deviation[used], sd[used])
+        found[:, r] = of_nodes[:, r] * (100.0 / unit) ** 2
+    return found
 
 
 def _text(gain: float, noise: float, windows: int, needed: int | None, *, is_real: bool) -> str:

@@ -10,8 +10,12 @@ import numpy as np
 
 from ballast.contracts.records import SnapshotNoise
 from solvers.model.noise import LoadNoise
-from solvers.model.problem import FloatArray
+from solvers.model.problem import BoolArray, FloatArray
 from solvers.noise.noise_estimate import TREND, ResourceNoise, rows_by_resource
+
+UNCERTAIN_CHANGE, UNCERTAIN_CHANGE_OF_ONE = 0.2, 2.5
+"""Ratios of the change of true loads to the noise of a period up to which loads may stand still.
+The second is that of a single key group; it falls with the square root of their number."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -92,6 +96,7 @@ def load_noise(
     windows = min(row.windows for row in known)
     ratio = np.array([1.0 if row is None else row.node_variance_ratio for row in found])
     period = np.array([1.0 if row is None else row.period_variance_ratio for row in found])
+    change = np.array([0.0 if row is None else row.change_ratio for row in found])
     has_traffic = traffic is not None and bool(
         np.isfinite(traffic.window_sd).all() and np.isfinite(traffic.mean_error).all()
     )
@@ -106,8 +111,22 @@ def load_noise(
         traffic_period_sd=(
             traffic.window_sd / np.sqrt(windows) if traffic is not None and has_traffic else None
         ),
+        change_variance=np.where(is_certain_change(change, mean_error), change, 0.0)
+        * mean_error**2,
         common_period_sd=common * np.sqrt(2.0 / windows),
     )
+
+
+def is_certain_change(ratio: FloatArray, mean_error: FloatArray) -> BoolArray:
+    """[R]: the change ratio is above what estimates of loads that stand still reach.
+
+    Args:
+        ratio: [R], the change ratios.
+        mean_error: [G, R]; key groups without an error do not count.
+    """
+    count = np.maximum(1, np.count_nonzero(mean_error, axis=0))
+    least = np.maximum(UNCERTAIN_CHANGE, UNCERTAIN_CHANGE_OF_ONE / np.sqrt(count))
+    return np.asarray(ratio > least)
 
 
 def _period_sd(window_sd: FloatArray, mean_error: FloatArray, ratio: FloatArray) -> FloatArray:
@@ -132,6 +151,7 @@ def resource_noise_of(row: SnapshotNoise) -> ResourceNoise:
         node_variance_ratio=row.node_variance_ratio,
         period_variance_ratio=row.period_variance_ratio,
         trend_pct=row.trend_pct,
+        change_ratio=row.change_ratio or 0.0,
     )
 
 
@@ -149,4 +169,5 @@ def snapshot_noise_row(noise: ResourceNoise, job: str, snapshot_id: str) -> Snap
         node_variance_ratio=noise.node_variance_ratio,
         period_variance_ratio=noise.period_variance_ratio,
         trend_pct=noise.trend_pct,
+        change_ratio=noise.change_ratio,
     )

@@ -34,9 +34,9 @@ NEWEST_SHARE = 0.25
 over about seven periods."""
 MOST_TRUSTED = 0.97
 """Largest weight of a key group's own variance; the power law has at least the rest."""
-LEAST_DRIFT = 0.05
+LEAST_DRIFT = 0.1
 """Least drift from period to period, as a share of the variance of a mean. It limits the number of
-periods that contribute to a level to about nine."""
+periods that contribute to a level to about six."""
 LARGEST_JUMP = 4.0
 """A load that is further from its level than this many standard deviations has changed for other
 reasons than noise."""
@@ -84,6 +84,10 @@ class NoiseModel:
     """Squared change of means from period to period, divided by that of independent windows. Each
     of the two periods has half of the change."""
     prior: VariancePrior
+    change_ratio: float = 0.0
+    """Variance of the change of true loads from period to period, over the squared errors of the
+    means of a period; below 0 where loads changed by less than noise, so that the mean over many
+    snapshots of loads that stand still is about 0."""
     earlier: ResourceNoise | None = None
     """The estimate of the snapshot before."""
 
@@ -95,9 +99,10 @@ class NoiseModel:
     @property
     def drift_ratio(self) -> float:
         """Variance of the change of true loads from period to period, over the variance of a
-        window."""
-        beyond = max(0.0, self.period_variance_ratio - self.mean_variance_ratio)
-        return 2.0 * beyond / max(1, self.windows)
+        window: by the periods next to each other, or by the distances from levels."""
+        beyond = 2.0 * (self.period_variance_ratio - self.mean_variance_ratio)
+        by_distance = self.change_ratio * self.mean_variance_ratio
+        return max(0.0, beyond, by_distance) / max(1, self.windows)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -127,6 +132,8 @@ class ResourceNoise:
     node_variance_ratio: float
     period_variance_ratio: float
     trend_pct: float | None = None
+    change_ratio: float = 0.0
+    """As in ``NoiseModel``."""
 
     @property
     def is_known(self) -> bool:
@@ -145,12 +152,14 @@ def noise_model(
         earlier: the estimate of the snapshot before; None if there is none.
     """
     within = _within_ratio(sums)
-    between = _between_ratio(sums, within)
+    between, change = _between_ratio(sums, within), _change_ratio(sums, within)
     if earlier is not None and earlier.is_known:
         between = _smoothed(between, earlier.period_variance_ratio)
+        change = _smoothed(change, earlier.change_ratio)
     return NoiseModel(
-        windows.windows, windows.busy_windows, within, between, _prior(sums, windows), earlier
-    )
+        windows.windows, windows.busy_windows, within, between, _prior(sums, windows),
+        change, earlier,
+    )  # fmt: skip
 
 
 def _within_ratio(sums: MomentSums) -> float:
@@ -167,6 +176,14 @@ def _between_ratio(sums: MomentSums, within: float) -> float:
     if sums.change_variance <= 0:
         return within
     return _shrunk_to(within, sums.change / sums.change_variance, _effective_groups(sums))
+
+
+def _change_ratio(sums: MomentSums, within: float) -> float:
+    """Squared distances from the levels beyond the noise of the period, over this noise."""
+    if sums.distance_variance <= 0:
+        return 0.0
+    ratio = sums.distance / sums.distance_variance / within
+    return min(max(ratio, LOWEST_RATIO), HIGHEST_RATIO) - 1.0
 
 
 def _effective_groups(sums: MomentSums) -> float:
@@ -312,6 +329,7 @@ def resource_noise(
         ratio,
         model.period_variance_ratio,
         trend if is_trend else None,
+        model.change_ratio,
     )
 
 

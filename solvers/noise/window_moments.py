@@ -205,6 +205,10 @@ CHANGE_LIMIT = 9.0
 """Limit on the change of a key group from period to period, in multiples of its variance: a load
 that changed by more did not change by noise."""
 
+WEIGHT_POWER = -0.75
+"""Power of its noise by which a key group weighs in the distances from levels. With 0 a few heavy
+key groups would decide, with -1 those with hardly any noise."""
+
 
 @dataclass(frozen=True, slots=True)
 class MomentSums:
@@ -217,6 +221,11 @@ class MomentSums:
     """Sum of squared changes since the period before, divided by the change of a variance of 1."""
     change_variance: float = 0.0
     """Sum of the variances of the same key groups."""
+    distance: float = 0.0
+    """Weighted sum of squared distances from the levels of the snapshot before, less the squared
+    errors of these levels, in units of the variance of a window."""
+    distance_variance: float = 0.0
+    """Sum of the variances of the same key groups, with the same weights."""
     noisy: float = 0.0
     """Number of key groups with a mean and variances above zero. The next sums are of logarithms of
     these: of the mean, and of the variance within each half of the period."""
@@ -243,6 +252,7 @@ class MomentSums:
 def moment_sums(moments: KeyGroupMoments) -> MomentSums:
     """The sums of one chunk."""
     change, change_variance = _changes(moments)
+    distance, distance_variance = _distances(moments)
     noisy = (moments.mean > 0) & (moments.half_variance > 0).all(axis=1)
     x = np.log(moments.mean[noisy])
     y, z = np.log(moments.half_variance[noisy]).T
@@ -252,6 +262,8 @@ def moment_sums(moments: KeyGroupMoments) -> MomentSums:
         slow_variance=float(moments.slow_variance.sum()),
         change=change,
         change_variance=change_variance,
+        distance=distance,
+        distance_variance=distance_variance,
         noisy=float(np.count_nonzero(noisy)),
         mean=float(x.sum()),
         mean_mean=float(x @ x),
@@ -275,3 +287,23 @@ def _changes(moments: KeyGroupMoments) -> tuple[float, float]:
     squared = (moments.mean - earlier.mean)[known] ** 2
     squared /= 1 / moments.windows + 1 / earlier.windows
     return float(np.minimum(squared, CHANGE_LIMIT * variance).sum()), float(variance.sum())
+
+
+def _distances(moments: KeyGroupMoments) -> tuple[float, float]:
+    """(squared distances from the levels before beyond their errors, variances), both weighted.
+
+    The level is known better than the mean of one period, and loads that go on moving the same way
+    leave it behind. So this shows changes that are too slow for two periods next to each other.
+    """
+    earlier = moments.earlier
+    if earlier is None:
+        return 0.0, 0.0
+    known = np.isfinite(earlier.level) & np.isfinite(earlier.level_error)
+    known &= np.isfinite(earlier.window_sd)
+    variance = 0.5 * (moments.variance + earlier.window_sd**2)[known]
+    error = earlier.level_error[known] ** 2
+    by_noise = error + variance / moments.windows
+    squared = np.minimum((moments.mean - earlier.level)[known] ** 2, CHANGE_LIMIT * by_noise)
+    weight = np.zeros_like(by_noise)
+    np.power(by_noise, WEIGHT_POWER, out=weight, where=by_noise > 0)
+    return float(weight @ (squared - error)) * moments.windows, float(weight @ variance)

@@ -144,6 +144,10 @@ def _reason_balance(
         )
     if evidence is not None and not evidence.is_real:
         return with_trend(problem, evidence.text)
+    if evidence is not None and evidence.loads_change:
+        # The change until the next period is in the figure to be measured, and no plan lowers it.
+        figure, before = "load distance", result.load_distance_before
+        behind = metrics.load_distance(after or problem, result.assignment)
     if before - behind < thresholds.min_improvement_pct:
         return (
             f"the best plan lowers the {figure} by {before - behind:.2f} points of percent, from "

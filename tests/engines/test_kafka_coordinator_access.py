@@ -10,7 +10,7 @@ from kafka import __version__ as installed
 from kafka.admin import KafkaAdminClient
 
 from ballast.contracts.errors import InvalidInput
-from ballast.engines.kafka.assignment import Placement
+from ballast.engines.kafka.assignment import PlannedPartitions
 from ballast.engines.kafka.assignor import PlanAssignor
 from ballast.engines.kafka.coordinator_access import KNOWN_VERSION, CoordinatorAccess
 from embedded.kafka_broker import KafkaBroker
@@ -26,7 +26,7 @@ def consumer(broker: KafkaBroker, request: pytest.FixtureRequest) -> Iterator[Ka
     admin.close()
     made = KafkaConsumer(
         topic, bootstrap_servers=[broker.address], group_id=request.node.name[:60],
-        partition_assignment_strategy=[PlanAssignor("node-0", Placement)],
+        partition_assignment_strategy=[PlanAssignor("node-0", PlannedPartitions)],
         enable_auto_commit=False,
     )  # fmt: skip
     yield made

@@ -29,7 +29,7 @@ class GroupMemberState:
 
 
 @dataclass(frozen=True)
-class Placement:
+class PlannedPartitions:
     """A plan as the leader of the group knows it; version 0 is none."""
 
     version: int = 0
@@ -37,7 +37,7 @@ class Placement:
 
 
 @dataclass(frozen=True)
-class Target:
+class TargetAssignment:
     """The owner that every partition shall have in the end."""
 
     version: int
@@ -66,8 +66,8 @@ def present_owners(members: Sequence[GroupMemberState]) -> dict[Partition, str]:
 
 
 def target_of(
-    partitions: Collection[Partition], members: Sequence[GroupMemberState], plan: Placement
-) -> Target:
+    partitions: Collection[Partition], members: Sequence[GroupMemberState], plan: PlannedPartitions
+) -> TargetAssignment:
     """The owner that each partition shall have.
 
     Without a plan the members get equally many partitions, and keep what they have where they can.
@@ -82,10 +82,10 @@ def target_of(
     newest_known = max(member.known_version for member in members)
     if newest_known > plan.version:
         kept = {p: owners[p] for p in partitions if p in owners}
-        return Target(plan.version, _completed(kept, partitions, members))
+        return TargetAssignment(plan.version, _completed(kept, partitions, members))
     if plan.version == 0 or not plan.nodes:
         kept = _kept_within_quota(partitions, members, owners)
-        return Target(0, _completed(kept, partitions, members))
+        return TargetAssignment(0, _completed(kept, partitions, members))
     return _planned(partitions, members, owners, plan)
 
 
@@ -93,8 +93,8 @@ def _planned(
     partitions: Collection[Partition],
     members: Sequence[GroupMemberState],
     owners: Mapping[Partition, str],
-    plan: Placement,
-) -> Target:
+    plan: PlannedPartitions,
+) -> TargetAssignment:
     nodes = plan.nodes or {}
     member_of = _member_of_node(members, owners, nodes)
     topics = {member.member_id: member.topics for member in members}
@@ -104,7 +104,7 @@ def _planned(
     for partition in displaced:
         if partition in owners:
             placed[partition] = owners[partition]
-    return Target(plan.version, _completed(placed, partitions, members), displaced)
+    return TargetAssignment(plan.version, _completed(placed, partitions, members), displaced)
 
 
 def _member_of_node(
@@ -163,7 +163,7 @@ def _completed(
 
 
 def this_round(
-    target: Target, members: Sequence[GroupMemberState]
+    target: TargetAssignment, members: Sequence[GroupMemberState]
 ) -> dict[str, dict[str, list[int]]]:
     """What each member gets in this round of a cooperative rebalance, by topic.
 

@@ -21,8 +21,8 @@ from kafka.protocol.consumer.metadata import (
 from ballast.engines.kafka.assignment import (
     GroupMemberState,
     Partition,
-    Placement,
-    Target,
+    PlannedPartitions,
+    TargetAssignment,
     target_of,
     this_round,
 )
@@ -46,7 +46,7 @@ class PlanAssignor(AbstractPartitionAssignor):
 
     name = NAME
 
-    def __init__(self, node_id: str, read_plan: Callable[[], Placement]) -> None:
+    def __init__(self, node_id: str, read_plan: Callable[[], PlannedPartitions]) -> None:
         self.node_id, self._read_plan = node_id, read_plan
         self.version = 0
         """The plan version that the present partitions were assigned under."""
@@ -108,7 +108,7 @@ def member_data(node_id: str, generation: int, known_version: int) -> bytes:
     ).encode()
 
 
-def assignment_data(target: Target) -> bytes:
+def assignment_data(target: TargetAssignment) -> bytes:
     """What the leader adds to each assignment."""
     return json.dumps({"version": target.version, "displaced": len(target.displaced)}).encode()
 

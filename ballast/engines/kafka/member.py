@@ -24,7 +24,7 @@ from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from ballast.contracts.settings import check_job_name
-from ballast.engines.kafka.assignment import Placement
+from ballast.engines.kafka.assignment import PlannedPartitions
 from ballast.engines.kafka.assignor import PlanAssignor
 from ballast.engines.kafka.connection import ConnectionSettings
 from ballast.engines.kafka.control_channel import ControlChannel
@@ -35,7 +35,7 @@ from ballast.engines.kafka.meter import BatchUse, WindowMeter
 log = logging.getLogger("ballast.engines")
 PLAN_WAIT_S = 10.0
 COMMIT_LIMIT_S = 5.0
-NO_PLAN = Placement()
+NO_PLAN = PlannedPartitions()
 
 
 class GroupMember:
@@ -165,9 +165,9 @@ class GroupMember:
             raise RuntimeError("subscribe() was not called")
         return self._consumer, self._access
 
-    def _placement(self) -> Placement:
+    def _placement(self) -> PlannedPartitions:
         plan = self._channel.plan
-        return Placement(plan.version, plan.node_by_partition) if plan else NO_PLAN
+        return PlannedPartitions(plan.version, plan.node_by_partition) if plan else NO_PLAN
 
     def _follow_plan(self, access: CoordinatorAccess) -> None:
         """Asks for a rebalance once for each version, as every member does.

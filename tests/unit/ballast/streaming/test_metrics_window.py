@@ -30,7 +30,7 @@ from tests.support.streaming_parts import policy_of
 W = 5000
 
 
-class Clock:
+class SettableClock:
     now = 100 * W
 
     def __call__(self):
@@ -53,7 +53,7 @@ def life(tmp_path):
     """Starts processes of one ledger; written windows and their numbers are kept across them."""
 
     class Lives:
-        clock = Clock()
+        clock = SettableClock()
         broken = False
 
         def __init__(self):

@@ -10,6 +10,7 @@ import pytest
 from solvers.noise.calibration import (
     NARROWEST,
     OUTCOMES_USED,
+    PSEUDO_WIDTH,
     WIDEST,
     IntervalFactors,
     PastOutcome,
@@ -40,8 +41,8 @@ def inside(outcomes: list[PastOutcome]) -> float:
     return float(np.mean([each.low <= each.measured <= each.high for each in outcomes]))
 
 
-def test_without_outcomes_the_noise_model_alone_decides() -> None:
-    assert interval_factors([]) == IntervalFactors(1.0, 1.0)
+def test_without_outcomes_intervals_are_a_little_wider_than_the_noise_model_says() -> None:
+    assert interval_factors([]) == IntervalFactors(PSEUDO_WIDTH, PSEUDO_WIDTH)
 
 
 @pytest.mark.parametrize("spread", [0.7, 1.0, 2.0])
@@ -74,7 +75,7 @@ def test_outcomes_as_expected_never_make_a_point() -> None:
 def test_an_outcome_without_noise_has_no_score() -> None:
     point = PastOutcome(EXPECTED, EXPECTED, EXPECTED, 1.0, 1.0, 2 * EXPECTED)
     assert point.score is None
-    assert interval_factors([point] * 5) == IntervalFactors(1.0, 1.0)
+    assert interval_factors([point] * 5) == IntervalFactors(PSEUDO_WIDTH, PSEUDO_WIDTH)
 
 
 def test_only_the_newest_measurements_count() -> None:

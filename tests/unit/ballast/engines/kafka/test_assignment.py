@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from ballast.engines.kafka.assignment import (
     GroupMemberState,
     Partition,
-    Placement,
-    Target,
+    PlannedPartitions,
+    TargetAssignment,
     present_owners,
     target_of,
     this_round,
@@ -29,11 +29,13 @@ def member(
     return GroupMemberState(name, node or f"node-{name}", TOPICS, held, generation, known)
 
 
-def plan(version: int, *nodes: str) -> Placement:
-    return Placement(version, {("orders", number): node for number, node in enumerate(nodes)})
+def plan(version: int, *nodes: str) -> PlannedPartitions:
+    return PlannedPartitions(
+        version, {("orders", number): node for number, node in enumerate(nodes)}
+    )
 
 
-def settled(members: list[GroupMemberState], placement: Placement) -> dict[Partition, str]:
+def settled(members: list[GroupMemberState], placement: PlannedPartitions) -> dict[Partition, str]:
     """The owners after as many rounds as a cooperative rebalance needs."""
     for _ in range(4):
         target = target_of(PARTITIONS, members, placement)
@@ -50,13 +52,13 @@ def settled(members: list[GroupMemberState], placement: Placement) -> dict[Parti
 
 
 def test_without_a_plan_members_have_equally_many_partitions() -> None:
-    owners = settled([member("a"), member("b"), member("c")], Placement())
+    owners = settled([member("a"), member("b"), member("c")], PlannedPartitions())
     assert sorted(Counter(owners.values()).values()) == [4, 4, 4]
 
 
 def test_a_member_that_joins_without_a_plan_gets_its_share_and_others_keep_theirs() -> None:
     before = [member("a", *range(6)), member("b", *range(6, 12)), member("c", generation=-1)]
-    owners = settled(before, Placement())
+    owners = settled(before, PlannedPartitions())
     assert sorted(Counter(owners.values()).values()) == [4, 4, 4]
     kept = [p for p in PARTITIONS if p in before[0].owned and owners[p] == "a"]
     assert len(kept) == 4
@@ -71,7 +73,7 @@ def test_a_plan_decides_the_owner_of_every_partition() -> None:
 
 def test_a_partition_that_moves_goes_to_nobody_until_its_owner_gave_it_up() -> None:
     members = [member("a", *range(12)), member("b")]
-    target = Target(1, {p: "a" if p[1] else "b" for p in PARTITIONS})
+    target = TargetAssignment(1, {p: "a" if p[1] else "b" for p in PARTITIONS})
     given_out = this_round(target, members)
     assert given_out["b"] == {}
     assert given_out["a"]["orders"] == list(range(1, 12))
@@ -111,7 +113,7 @@ def test_of_two_claims_the_newer_generation_owns_a_partition_and_equal_ones_do_n
     }
     both = [member("a", 1), member("b", 1)]
     assert present_owners(both) == {}
-    assert this_round(Target(0, {("orders", 1): "a"}), both) == {"a": {}, "b": {}}
+    assert this_round(TargetAssignment(0, {("orders", 1): "a"}), both) == {"a": {}, "b": {}}
 
 
 def test_of_two_members_of_a_node_the_one_that_has_its_partitions_keeps_them() -> None:
@@ -130,7 +132,7 @@ def test_a_partition_goes_only_to_members_that_read_its_topic() -> None:
 
 
 @st.composite
-def groups(draw: st.DrawFn) -> tuple[list[GroupMemberState], Placement]:
+def groups(draw: st.DrawFn) -> tuple[list[GroupMemberState], PlannedPartitions]:
     names = draw(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=5, unique=True))
     members = [
         member(
@@ -149,7 +151,7 @@ def groups(draw: st.DrawFn) -> tuple[list[GroupMemberState], Placement]:
 @settings(max_examples=200, deadline=None)
 @given(groups())
 def test_whatever_members_claim_every_partition_has_one_owner_in_the_end(
-    group: tuple[list[GroupMemberState], Placement],
+    group: tuple[list[GroupMemberState], PlannedPartitions],
 ) -> None:
     members, placement = group
     owners = settled(members, placement)
@@ -161,6 +163,6 @@ def test_whatever_members_claim_every_partition_has_one_owner_in_the_end(
 
 @pytest.mark.parametrize("size", [1, 2, 5, 7, 12, 13])
 def test_balanced_shares_differ_by_at_most_one(size: int) -> None:
-    owners = settled([member(f"m{number}") for number in range(size)], Placement())
+    owners = settled([member(f"m{number}") for number in range(size)], PlannedPartitions())
     counts = Counter({f"m{number}": 0 for number in range(size)}) + Counter(owners.values())
     assert max(counts.values()) - min([counts[f"m{n}"] for n in range(size)]) <= 1

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
-from ballast.engines.kafka.assignment import Placement
+from ballast.engines.kafka.assignment import PlannedPartitions
 from ballast.engines.kafka.assignor import PlanAssignor, member_state, version_of
 
-PLAN = Placement(4, {("orders", number): f"node-{number % 2}" for number in range(4)})
+PLAN = PlannedPartitions(4, {("orders", number): f"node-{number % 2}" for number in range(4)})
 
 
 @dataclass
@@ -60,7 +60,7 @@ def test_a_member_that_lost_its_partitions_claims_none() -> None:
     "data", [b"", b"\xff\xfe", b"[]", b'{"node": null, "version": "x", "generation": {}}']
 )
 def test_unreadable_data_of_a_member_fails_no_assignment(data: bytes) -> None:
-    assignor = PlanAssignor("node-0", Placement)
+    assignor = PlanAssignor("node-0", PlannedPartitions)
     strange = ConsumerProtocolSubscription(
         version=1, topics=["orders"], owned_partitions=[], user_data=data
     )
