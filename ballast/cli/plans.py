@@ -42,6 +42,7 @@ PLAN_FIGURES = (
     "collocation_bound_pct",
     "precision", "gain_chance_pct",
     "levelled_operator_id", "operator_skew_before_pct", "operator_skew_pct", "levelling_limit_pct",
+    "rules", "restored_rules", "headroom_limit_pct", "headroom_before_pct", "headroom_pct",
     "moves", "bytes",
     "forced_moves", "forced_bytes", "pause_s", "routes", "rerouted_keys", "route_bytes",
     "collocation_factor_before_pct", "collocation_factor_pct",
@@ -245,6 +246,7 @@ def _sentences(detail: PlanDetail) -> list[str]:
         f"This plan is {detail.quality}; {solved}.",
         *([f"Best load distance while it ran: {steps}."] if steps else []),
         *(f"Held back: {line}." for line in detail.held_back),
+        *(f"Rule {line}." for line in (plan.rules_text or "").splitlines()),
         # Advice on the partitioning of operators: only a change of the job can follow it.
         *(f"Advice: {line}." for line in (plan.advice or "").splitlines()),
     ]

@@ -71,6 +71,8 @@ def plan_reason(plan: DraftSummary, load_distance: Promise | None = None) -> str
         reasons.append(f"{plan.forced_moves:,} key groups have to leave dead nodes")
     if plan.due_moves:
         reasons.append(f"{plan.due_moves:,} have to leave draining nodes in this round")
+    if plan.restored_rules:
+        reasons.append(f"rules that are broken now are kept: {plan.restored_rules}")
     before, after = plan.load_distance_before_pct, plan.load_distance_pct
     if after < before:
         promise = load_distance

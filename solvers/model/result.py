@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -140,6 +140,22 @@ def make_result(
         _status(any_move=any_move, is_optimal=is_optimal), proven, 0.0 if is_optimal else gap
     )
     return _result(problem, assignment, after, proof, run)
+
+
+def with_bound_of(result: Result, other: Result) -> Result:
+    """Return a result with the bound of another one, and the gap and status that follow from it.
+
+    Args:
+        result: A result of a problem whose plans are some of those of the other problem, so that
+            its own bound may be too high for the other problem.
+        other: The result of the other problem.
+    """
+    bound = min(other.bound or 0.0, result.load_distance)
+    gap = result.load_distance - bound
+    is_optimal = gap <= PROOF_TOLERANCE
+    is_any_move = result.status is not Status.UNCHANGED
+    status = _status(any_move=is_any_move, is_optimal=is_optimal)
+    return replace(result, bound=bound, gap=0.0 if is_optimal else gap, status=status)
 
 
 def infeasible_result(problem: Problem, *, method: str, reason: str, seconds: float) -> Result:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from solvers.verify.headroom import check_headroom
 from solvers.verify.improvement import check_improvement
 from solvers.verify.operator_skew import check_levelled_operator, levels_operator
 from solvers.verify.placement_rules import (
@@ -22,6 +23,7 @@ from solvers.verify.placement_rules import (
     check_pins_and_allowed_nodes,
 )
 from solvers.verify.plan_figures import Floats, PlanFigures
+from solvers.verify.rules import check_rules
 from solvers.verify.tolerance import is_close, is_number
 from solvers.verify.violation import Violation, first_names
 
@@ -71,6 +73,8 @@ def verify(
     return [
         *check_node_states(problem, figures),
         *check_pins_and_allowed_nodes(problem, figures),
+        *check_rules(problem, figures.plan, promises),
+        *check_headroom(problem, figures.plan, promises),
         *check_caps(problem, figures),
         *check_budget(budget, figures),
         *check_figures(promises, figures),

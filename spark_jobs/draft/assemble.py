@@ -16,6 +16,7 @@ from solvers.collocate.component_advice import advice_from_traffic
 from solvers.model.amortisation import shortened
 from solvers.model.budget import Budget
 from solvers.planner.plan import Plan
+from solvers.rules.rule_text import rule_report
 from solvers.verify.violation import Violation
 from spark_jobs.draft.content import PlanContent, assignment_rows, content_hash_of, routes_of
 from spark_jobs.draft.figures import (
@@ -92,6 +93,7 @@ def draft_record(request: DraftRequest, plan_id: str, content_hash: str) -> Draf
     job_round, plan, budget = request.round, request.plan, request.budget
     snapshot, result, objective = job_round.snapshot, plan.result, job_round.objective
     is_joint = objective.is_joint
+    rules = rule_report(plan.problem, plan.result.assignment)
     held_back = json.dumps([asdict(held) for held in shortened(plan.held_back)])
     rerouted = None if plan.rerouted is plan.problem else plan.rerouted
     return Draft(
@@ -142,6 +144,12 @@ def draft_record(request: DraftRequest, plan_id: str, content_hash: str) -> Draf
         weights_reason=reason_of_regions(request.regions),
         **levelling_figures(objective, plan),
         skew_reason=None if plan.skew is None else plan.skew.reason or None,
+        rules=rules.names,
+        restored_rules=rules.restored,
+        rules_text=rules.text,
+        headroom_limit_pct=rules.headroom_limit_pct,
+        headroom_before_pct=rules.headroom_before_pct,
+        headroom_pct=rules.headroom_pct,
         created_at=request.created_at,
     )
 

@@ -39,6 +39,7 @@ def report(draft: Draft) -> list[str]:
             *_scaling(draft),
             *_weights(draft),
             *_skew(draft),
+            *_rules(draft),
             *_held_back(draft),
             *_advice(draft),
         ]
@@ -54,6 +55,7 @@ def report(draft: Draft) -> list[str]:
         *_scaling(draft),
         *_weights(draft),
         *_skew(draft),
+        *_rules(draft),
         *_path(draft),
         *_held_back(draft),
         *_advice(draft),
@@ -91,6 +93,11 @@ def _skew(draft: Draft) -> list[str]:
     """Operators and edges that the load of the whole job hides, and what the plan makes of them."""
     reason = draft.skew_reason
     return [f"skew: {reason}"] if reason else []
+
+
+def _rules(draft: Draft) -> list[str]:
+    """What each rule of the policy says about the plan."""
+    return [f"rule {line}" for line in (draft.rules_text or "").splitlines()]
 
 
 def _traffic(draft: Draft) -> str:

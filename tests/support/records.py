@@ -12,6 +12,8 @@ NULL_FIGURES = (
     "weights_reason", "trade", "traffic_saved_pct", "traffic_saved_before_pct", "skew_reason",
     "levelled_operator_id", "operator_skew_before_pct", "operator_skew_pct", "levelling_limit_pct",
     "collocation_bound_pct",
+    "rules", "restored_rules", "rules_text", "headroom_limit_pct", "headroom_before_pct",
+    "headroom_pct",
 )  # fmt: skip
 
 

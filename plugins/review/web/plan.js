@@ -9,6 +9,7 @@ import { go, label, link } from "./main.js";
 import { movesSection } from "./moves.js";
 import { nodeCount, scalingSection, stateTag } from "./nodes.js";
 import { before, laterMeasured, measured, promised, promisedOf, withoutInterval } from "./promises.js";
+import { rulesSection } from "./rules.js";
 import { trafficSection } from "./traffic.js";
 import { explain } from "./trouble.js";
 import { weightsSection } from "./weights.js";
@@ -53,6 +54,7 @@ export async function planPage(job, name) {
     scalingSection(detail.scaling),
     nodes.node,
     weightsSection(detail),
+    rulesSection(plan),
     h("h2", {}, "Promise against outcome"), outcomeTable(detail),
     movesSection(title.toLowerCase(), moved, (values) => ballast.plan(job, name, "moves", values)),
     traffic.node,
