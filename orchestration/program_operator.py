@@ -15,7 +15,7 @@ from typing import Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
-from ballast.contracts.log_events import PLANNING_STOPPED
+from ballast.contracts.log_events import FROZEN, PLANNING_STOPPED
 from ballast.contracts.settings import Settings
 from ballast.contracts.spark import submit_conf, submit_jars
 from ballast.contracts.task_result import (
@@ -35,7 +35,7 @@ REFUSAL = "refusal"
 # A time limit for programs that hang, longer than any solver may take.
 TASK_TIMEOUT = timedelta(hours=2)
 # Outcomes without a change: the task is skipped.
-NOTHING_DONE = ("rejected", "timed_out", PLANNING_STOPPED)
+NOTHING_DONE = ("rejected", "timed_out", PLANNING_STOPPED, FROZEN)
 
 
 class ProgramOperator(SparkSubmitOperator):

@@ -39,8 +39,10 @@ PLAN_FIGURES = (
     "load_distance_before_pct", "load_distance_pct",
     "max_load_distance_pct", "trade", "traffic_weight", "load_weight",
     "traffic_saved_before_pct", "traffic_saved_pct", "bound_pct", "gap_pct",
+    "collocation_bound_pct",
     "precision", "gain_chance_pct",
     "levelled_operator_id", "operator_skew_before_pct", "operator_skew_pct", "levelling_limit_pct",
+    "rules", "restored_rules", "headroom_limit_pct", "headroom_before_pct", "headroom_pct",
     "moves", "bytes",
     "forced_moves", "forced_bytes", "pause_s", "routes", "rerouted_keys", "route_bytes",
     "collocation_factor_before_pct", "collocation_factor_pct",
@@ -244,6 +246,7 @@ def _sentences(detail: PlanDetail) -> list[str]:
         f"This plan is {detail.quality}; {solved}.",
         *([f"Best load distance while it ran: {steps}."] if steps else []),
         *(f"Held back: {line}." for line in detail.held_back),
+        *(f"Rule {line}." for line in (plan.rules_text or "").splitlines()),
         # Advice on the partitioning of operators: only a change of the job can follow it.
         *(f"Advice: {line}." for line in (plan.advice or "").splitlines()),
     ]

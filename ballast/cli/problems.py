@@ -157,7 +157,9 @@ def _traffic(result: Result) -> str:
     before, after = result.collocation_factor_before, result.collocation_factor
     if before is None or after is None:
         return ""
-    return f"traffic within nodes {before:.2f} % -> {after:.2f} %\n"
+    most = result.collocation_bound
+    bound = "" if most is None else f", no plan within the budget has more than {most:.2f} %"
+    return f"traffic within nodes {before:.2f} % -> {after:.2f} %{bound}\n"
 
 
 def _summary(result: Result, out: str) -> str:

@@ -79,6 +79,8 @@ def _of_job(job: str, load_of: str | None) -> Target:
     from solvers.model.method import MethodInputs
     from solvers.model.objective import objective_of_policy
     from solvers.model.problem import Problem
+    from solvers.model.rule_masks import with_rules
+    from solvers.model.rules import rules_of_policy
     from solvers.noise.load_noise import noise_of_snapshot
 
     settings = load_settings()
@@ -96,7 +98,7 @@ def _of_job(job: str, load_of: str | None) -> Target:
     limits = policy.budgets.of(snapshot.head_version)
     noise = noise_of_snapshot(found.problem.resources, found.noise)
     return Target(
-        Problem(**vars(found.problem), noise=noise),
+        with_rules(Problem(**vars(found.problem), noise=noise), rules_of_policy(policy)),
         Budget(limits.moves, limits.bytes, limits.pause_s),
         objective_of_policy(policy.objective),
         policy.solver.method,

@@ -248,6 +248,7 @@ def _text(answer: WhatIfComparison) -> str:
 
 def _plan_text(problem: Problem, result: Result) -> list[str]:
     from solvers.planner.what_if_figures import planned_moves, planned_nodes
+    from solvers.rules.rule_text import rule_report
 
     tables = (
         (("node", "state", "load now, %", "with the plan, %"), planned_nodes(problem, result),
@@ -256,6 +257,9 @@ def _plan_text(problem: Problem, result: Result) -> list[str]:
          MOVES_SHOWN, "moves"),
     )  # fmt: skip
     parts = []
+    rules = rule_report(problem, result.assignment).text
+    if rules is not None:
+        parts.append("Rules of the policy\n\n" + "\n".join(f"  {r}" for r in rules.splitlines()))
     for headers, rows, most, what in tables:
         if rows:
             parts.append(text_table(headers, [list(astuple(row)) for row in rows[:most]]))

@@ -115,6 +115,10 @@ class PlanStale(PublishConflict):
     """The job changed too much while a plan waited for a person."""
 
 
+class PlanFrozen(PublishConflict):
+    """The job's policy has a freeze, in which no plan is published."""
+
+
 class PlanRefused(BallastError):
     """A streaming job cannot apply a plan and keeps the plan that it has."""
 

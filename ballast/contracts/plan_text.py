@@ -46,6 +46,17 @@ def quality_text(bound_pct: float, gap_pct: float) -> str:
     )
 
 
+def plan_quality_text(plan: DraftSummary) -> str:
+    """How close a plan is to the best possible: its load, and of a joint plan its traffic."""
+    load = quality_text(plan.bound_pct, plan.gap_pct)
+    if plan.collocation_bound_pct is None:
+        return load
+    return (
+        f"{load}; no plan within the budget has more than {plan.collocation_bound_pct:.1f} % of "
+        "the traffic within nodes (each bound is of its figure alone)"
+    )
+
+
 def plan_reason(plan: DraftSummary, load_distance: Promise | None = None) -> str:
     """Why a plan does what it does, in one sentence.
 
@@ -60,6 +71,8 @@ def plan_reason(plan: DraftSummary, load_distance: Promise | None = None) -> str
         reasons.append(f"{plan.forced_moves:,} key groups have to leave dead nodes")
     if plan.due_moves:
         reasons.append(f"{plan.due_moves:,} have to leave draining nodes in this round")
+    if plan.restored_rules:
+        reasons.append(f"rules that are broken now are kept: {plan.restored_rules}")
     before, after = plan.load_distance_before_pct, plan.load_distance_pct
     if after < before:
         promise = load_distance

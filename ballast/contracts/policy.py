@@ -18,10 +18,12 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from ballast.contracts.engine import EnginePolicy, SparkEngine, check_engine
 from ballast.contracts.errors import PolicyError
+from ballast.contracts.freeze import FreezePolicy
 from ballast.contracts.method_rules import method_misfit
 from ballast.contracts.methods import MethodNeed, PlanningProblem, methods_of
 from ballast.contracts.regions import RegionPolicy, check_regions
 from ballast.contracts.review import ReviewPolicy
+from ballast.contracts.rules import LabelledNode, RulesPolicy, check_rules
 from ballast.contracts.settings import JOB_NAME_PATTERN
 from ballast.contracts.strict_model import StrictModel
 
@@ -99,6 +101,8 @@ class NodePolicy(StrictModel):
     id: Name
     cluster: Name = "main"
     rack: Name = "rack-1"
+    labels: tuple[Name, ...] = ()
+    """What rules may ask of a node, such as ``ssd``."""
     capacity: CapacityPolicy = CapacityPolicy()
     draining: Annotated[bool, Field(strict=True)] = False
     spare: Annotated[bool, Field(strict=True)] = False
@@ -364,6 +368,10 @@ class JobPolicy(StrictModel):
     """How the number of nodes is decided; null: it does not change."""
     regions: tuple[RegionPolicy, ...] = ()
     """Stateless ordered regions of the job; plans set the weights of their workers."""
+    rules: RulesPolicy = RulesPolicy()
+    """What no plan may do."""
+    freezes: tuple[FreezePolicy, ...] = ()
+    """Times in which plans are drafted and not published."""
 
     @model_validator(mode="after")
     def _check_consistency(self) -> JobPolicy:
@@ -381,6 +389,12 @@ class JobPolicy(StrictModel):
         if self.scaling is not None:
             _check_scaling(self, self.scaling)
         check_regions(self.regions, [operator.id for operator in self.operators])
+        _check_unique("freezes", [freeze.name for freeze in self.freezes])
+        check_rules(
+            self.rules,
+            [LabelledNode(node.id, node.labels, node.draining, node.rack) for node in self.nodes],
+            {operator.id: operator.key_groups for operator in self.operators},
+        )
         check_engine(self)
         return self
 

@@ -224,6 +224,7 @@ class DraftSummary(Record):
     load_distance_points: float
     bound_pct: float
     gap_pct: float
+    collocation_bound_pct: float | None = None
     precision: str | None = None
     gain_chance_pct: float | None = None
     moves: int
@@ -262,6 +263,12 @@ class DraftSummary(Record):
     operator_skew_pct: float | None = None
     levelling_limit_pct: float | None = None
     skew_reason: str | None = None
+    rules: str | None = None
+    restored_rules: str | None = None
+    rules_text: str | None = None
+    headroom_limit_pct: float | None = None
+    headroom_before_pct: float | None = None
+    headroom_pct: float | None = None
     created_at: datetime
 
 

@@ -613,6 +613,9 @@ PLANS_PLANS = Table(
         _figure("load_distance_points", "The same in points of load", "points"),
         _figure("bound_pct", "No plan within the budget has a smaller load distance", "% of mean"),
         _figure("gap_pct", "Load distance promised minus bound", "% of mean"),
+        _figure("collocation_bound_pct", "No plan within the budget has more traffic within nodes; "
+                "NULL for balance plans and in plans of earlier versions", "%", nullable=True,
+                maximum=100.000001),
         Column("precision", "string", "measured: the plan stops where an improvement cannot be "
                "measured any more; exact: at the smallest load distance; NULL in plans of earlier "
                "versions", nullable=True, allowed=PRECISIONS),
@@ -683,6 +686,17 @@ PLANS_PLANS = Table(
         Column("skew_reason", "string", "Operators, edges, racks and key groups that are skewed "
                "or not known, and what the plan does about them; NULL if there are none",
                nullable=True),
+        Column("rules", "string", "Names of the rules of the policy that the plan keeps, separated "
+               "by commas; NULL without rules", nullable=True),
+        Column("restored_rules", "string", "Those of them that are broken without the plan; NULL "
+               "if there are none", nullable=True),
+        Column("rules_text", "string", "What each rule says about the plan, a line each; NULL "
+               "without rules", nullable=True),
+        _figure("headroom_limit_pct", "Most load of a node after the loss of a node or rack; NULL "
+                "without a rule for headroom", "% of capacity", nullable=True),
+        _figure("headroom_before_pct", "Load of the fullest node after the worst loss, without the "
+                "plan; NULL if a key group would have no node", "% of capacity", nullable=True),
+        _figure("headroom_pct", "The same with the plan", "% of capacity", nullable=True),
         Column("created_at", "timestamp", "When it was drafted"),
     ),
     key=("job", "run_id", "snapshot_id"),
@@ -692,7 +706,8 @@ PLANS_PLANS = Table(
         "bytes_within_budget": "budget_bytes IS NULL OR bytes <= budget_bytes",
         "routes_within_budget": "budget_bytes IS NULL OR route_bytes IS NULL "
         "OR bytes + route_bytes <= budget_bytes",
-        "not_worse_without_need": "forced_moves > 0 OR coalesce(due_moves, 0) > 0 "
+        "not_worse_without_cause": "forced_moves > 0 OR coalesce(due_moves, 0) > 0 "
+        "OR restored_rules IS NOT NULL "
         f"OR method = '{ROLLBACK}' "
         f"OR (coalesce(trade, '{LEXICOGRAPHIC}') <> '{WEIGHTED}' "
         "AND (load_distance_pct <= load_distance_before_pct + 0.000001 "
@@ -712,7 +727,7 @@ PLANS_PLANS = Table(
         "AND coalesce(operator_skew_pct, 0) < coalesce(operator_skew_before_pct, 0) "
         "AND load_distance_pct <= coalesce(levelling_limit_pct, 0) + 0.000001)",
     },
-    retired_checks=("never_worse",),
+    retired_checks=("never_worse", "not_worse_without_need"),
 )  # fmt: skip
 
 PLANS_ASSIGNMENTS = Table(

@@ -232,7 +232,7 @@ class PlanDetail:
     @property
     def quality(self) -> str:
         """How close the plan is to the best possible."""
-        return plan_text.quality_text(self.plan.bound_pct, self.plan.gap_pct)
+        return plan_text.plan_quality_text(self.plan)
 
     @property
     def progress(self) -> str:

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 
 from ballast.contracts.records import JobWindow
 from ballast.contracts.settings import Settings
+from ballast.store.metric_windows import utc_time
 from ballast.store.tables import append_once
 from ballast.streaming.job_health import JobHealth, window_state
-from ballast.streaming.metrics_rows import utc_time
 from ballast.streaming.metrics_window import window_start
 
 log = logging.getLogger("ballast.streaming")

@@ -20,9 +20,11 @@ from solvers.model.problem import IntArray, Problem
 from solvers.model.stop import Stop
 
 OURS, ALBIC_M, ALBIC, COLA = "ours", "albic-m", "albic", "cola"
-METHODS = (OURS, ALBIC_M, ALBIC, COLA)
+UNLEVELLED = "ours-unlevelled"
+METHODS = (OURS, UNLEVELLED, ALBIC_M, ALBIC, COLA)
 WORDS = {
     OURS: "ours",
+    UNLEVELLED: "ours, load not levelled",
     ALBIC_M: "ALBIC, M pairs a round",
     ALBIC: "ALBIC",
     COLA: "COLA",
@@ -46,19 +48,19 @@ class CollocationSetting:
 
 def step_of(method: str, setting: CollocationSetting) -> Step:
     """Return a new method without state from another run."""
-    if method == OURS:
-        return _ours(setting)
+    if method in (OURS, UNLEVELLED):
+        return _ours(setting, setting.bound if method == UNLEVELLED else JointParams().level_to)
     if method == COLA:
         return _cola(setting)
     return _albic(setting, setting.moves if method == ALBIC_M else 1)
 
 
-def _ours(setting: CollocationSetting) -> Step:
+def _ours(setting: CollocationSetting, level_to: float) -> Step:
     target: TargetMemory | None = None
 
     def step(problem: Problem, seed: int) -> IntArray:
         nonlocal target
-        params = JointParams(max_load_distance=setting.bound, target=target)
+        params = JointParams(max_load_distance=setting.bound, target=target, level_to=level_to)
         made = joint.plan(problem, Budget(moves=setting.moves), Stop(), seed, params)
         target = made.target
         return made.result.assignment.copy()

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.collocation.methods import ALBIC, ALBIC_M, COLA, METHODS, OURS, WORDS
+from bench.collocation.methods import ALBIC, ALBIC_M, COLA, METHODS, OURS, UNLEVELLED, WORDS
 from bench.collocation.rounds import CollocationRound, CollocationRun
 from bench.common.drawing import svg_pyplot
 
-COLOURS = {OURS: "#0b6e4f", ALBIC_M: "#1f77b4", ALBIC: "#7570b3", COLA: "#d95f02"}
+COLOURS = {
+    OURS: "#0b6e4f", UNLEVELLED: "#8fc7a3", ALBIC_M: "#1f77b4", ALBIC: "#7570b3", COLA: "#d95f02",
+}  # fmt: skip
 DRAWN = ("pairs", "chains", "pairs-skewed", "chains-skewed")
 FIGURES = ("collocation", "load_distance", "moves")
 LABELS = {

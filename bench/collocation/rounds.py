@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from statistics import fmean
 from typing import Any
 
 from bench.collocation.methods import CollocationSetting, Step
 from bench.simulator.traffic import TrafficSimulation
+from solvers.collocate.joint_bound import collocation_bound, load_distance_bound
 from solvers.collocate.lower_bound import fewest_rounds
 from solvers.model import metrics
+from solvers.model.budget import Budget
+from solvers.model.problem import Problem
+from solvers.model.traffic_costs import TrafficCosts
 
 SHARE_WANTED = 0.9
 """Share of the obtainable collocation; the benchmark compares the rounds until it is reached."""
@@ -24,22 +29,28 @@ SLACK = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class CollocationRound:
-    """Collocation factor and load distance (percent) after a round, and the moves it took."""
+    """Collocation factor and load distance (percent) after a round, and the moves it took.
+
+    The bounds hold for every plan of the round within its budget, also where none was computed.
+    """
 
     collocation: float
     load_distance: float
     moves: int
+    collocation_bound: float = 100.0
+    load_bound: float = 0.0
 
 
 History = Sequence[CollocationRound]
 
 
 def simulate(
-    step: Step, setting: CollocationSetting, seed: int, rounds: int
+    step: Step, setting: CollocationSetting, seed: int, rounds: int, *, with_bounds: bool = False
 ) -> list[CollocationRound]:
     """Run at most this many rounds; stop early if all is collocated or nothing improves any more.
 
-    Figures are recomputed from the assignment; those of the solver are not used.
+    Figures are recomputed from the assignment; those of the solver are not used. Bounds take time,
+    so they are computed where they are asked for.
     """
     world = TrafficSimulation(setting.scenario, seed)
     history: list[CollocationRound] = []
@@ -48,10 +59,28 @@ def simulate(
         assignment = step(problem, seed + number)
         collocation = metrics.collocation_factor(problem, assignment) or 0.0
         distance = metrics.load_distance(problem, assignment)
-        history.append(CollocationRound(collocation, distance, world.follow(assignment).moves))
+        bounds = _bounds(problem, setting) if with_bounds else ()
+        moves = world.follow(assignment).moves
+        history.append(CollocationRound(collocation, distance, moves, *bounds))
         if is_held(history) or is_stuck(history):
             break
     return history
+
+
+def _bounds(problem: Problem, setting: CollocationSetting) -> tuple[float, float]:
+    """Return the bounds of the collocation and of the load distance of a round, in percent."""
+    budget = Budget(moves=setting.moves)
+    traffic = collocation_bound(problem, budget)
+    load = load_distance_bound(problem, budget, TrafficCosts())
+    return 100.0 if traffic is None else traffic, load
+
+
+def at_the_end(history: History) -> CollocationRound:
+    """Return the means over the last rounds."""
+    last = history[-HELD:]
+    means = (fmean(getattr(r, name.name) for r in last) for name in fields(CollocationRound))
+    collocation, distance, moves, traffic, load = means
+    return CollocationRound(collocation, distance, round(moves), traffic, load)
 
 
 def is_held(history: History) -> bool:

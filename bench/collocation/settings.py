@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.collocation.methods import ALBIC, ALBIC_M, COLA, OURS, CollocationSetting
+from bench.collocation.methods import (
+    ALBIC,
+    ALBIC_M,
+    COLA,
+    OURS,
+    UNLEVELLED,
+    CollocationSetting,
+)
 from bench.simulator.traffic import CHAINS, FULL, MERGE, ONE_TO_ONE, PAIRS, PARTIAL, Scenario
 
 SIZES = (20, 40, 60)
@@ -34,7 +41,7 @@ ONE_SIZE = {
 }  # fmt: skip
 """Shapes that run at one size by default: Figure 10 has 40 nodes."""
 
-ROUNDS = {OURS: 70, ALBIC_M: 120, ALBIC: 400, COLA: 3}
+ROUNDS = {OURS: 70, UNLEVELLED: 70, ALBIC_M: 120, ALBIC: 400, COLA: 3}
 """Most rounds; a method without progress ends earlier (rounds.PATIENCE)."""
 
 

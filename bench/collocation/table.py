@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.collocation.methods import METHODS, OURS, WORDS
-from bench.collocation.rounds import CollocationRun, History, best_within
+from bench.collocation.methods import METHODS, OURS, UNLEVELLED, WORDS
+from bench.collocation.rounds import CollocationRun, History, at_the_end, best_within
 from bench.collocation.verdicts import WorstCaseVerdict
 from bench.common.markdown import line
 
@@ -26,6 +26,29 @@ def rounds_table(runs: Sequence[CollocationRun]) -> str:
             *(" / ".join(reached(run, method) for run in mine) for method in METHODS),
         ]
         lines.append(line(cells))
+    return "\n".join(lines)
+
+
+def end_table(runs: Sequence[CollocationRun]) -> str:
+    """Collocation and load distance of the last rounds with their bounds; a row a setting."""
+    heads = [
+        "setting", "collocation", "its bound", "not levelled", "load distance", "its bound",
+        "not levelled",
+    ]  # fmt: skip
+    lines = [line(heads), line(["---"] * len(heads))]
+    for name in dict.fromkeys(run.setting.name for run in runs):
+        mine = [run for run in runs if run.setting.name == name]
+        ours = [at_the_end(run.histories[OURS]) for run in mine]
+        without = [at_the_end(run.histories[UNLEVELLED]) for run in mine]
+        columns = (
+            [r.collocation for r in ours],
+            [r.collocation_bound for r in ours],
+            [r.collocation for r in without],
+            [r.load_distance for r in ours],
+            [r.load_bound for r in ours],
+            [r.load_distance for r in without],
+        )
+        lines.append(line([name, *(" / ".join(f"{x:.1f}" for x in c) for c in columns)]))
     return "\n".join(lines)
 
 

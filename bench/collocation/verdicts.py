@@ -5,14 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bench.collocation.methods import ALBIC_M, OURS
-from bench.collocation.rounds import SLACK, CollocationRun, best_within, over_bound, over_budget
+from bench.collocation.methods import ALBIC_M, OURS, UNLEVELLED
+from bench.collocation.rounds import (
+    SLACK,
+    TOGETHER,
+    CollocationRun,
+    at_the_end,
+    best_within,
+    over_bound,
+    over_budget,
+)
 from bench.simulator.traffic import CHAINS, ONE_TO_ONE, PAIRS, Scenario
 
 LATER_AT_MOST = 1
 """Rounds that Ballast may need in addition to those of ALBIC with M pairs a round."""
 TIMES_THE_BOUND = {PAIRS: 1.1, CHAINS: 1.3}
 """Multiple of the proven lower bound, for level load and traffic that all flows one to one."""
+
+
+OF_UNLEVELLED = 0.5
+"""Load distance at the end, as a share of what it is without levelling at the same collocation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +75,17 @@ def verdicts(runs: Sequence[CollocationRun]) -> list[WorstCaseVerdict]:
                     lambda x, most=times: x <= most + SLACK,  # type: ignore[misc]
                 )
             )
+    pairs = [run for run in runs if is_together(run) and run.setting.scenario.shape == PAIRS]
+    if pairs:
+        found.append(
+            _worst(
+                "load distance at the end of pairs that are together, as a share of not levelled",
+                pairs,
+                share_of_unlevelled,
+                f"at most {OF_UNLEVELLED:g}",
+                lambda x: x <= OF_UNLEVELLED,
+            )
+        )
     found.append(_worst("rounds over the budget", runs, _over_budget, "0", lambda x: x == 0))
     found.append(_worst("rounds over the load bound", runs, _over_bound, "0", lambda x: x == 0))
     return found
@@ -96,6 +119,22 @@ def points_below(run: CollocationRun) -> float:
     ours, theirs = run.histories[OURS], run.histories[ALBIC_M]
     bound = run.setting.bound
     return max(0.0, best_within(theirs, bound) - best_within(ours, bound))
+
+
+def is_together(run: CollocationRun) -> bool:
+    """Return whether both ways of Ballast end with all traffic within nodes.
+
+    Only pairs are compared: a chain has half of the moves of a round or more, so that two chains
+    cannot change places.
+    """
+    ends = (at_the_end(run.histories[method]) for method in (OURS, UNLEVELLED))
+    return all(end.collocation >= TOGETHER for end in ends)
+
+
+def share_of_unlevelled(run: CollocationRun) -> float:
+    """Return the load distance at the end as a share of the one without levelling."""
+    ours, without = (at_the_end(run.histories[method]) for method in (OURS, UNLEVELLED))
+    return ours.load_distance / max(without.load_distance, SLACK)
 
 
 def has_a_limit(scenario: Scenario, shape: str) -> bool:

@@ -51,6 +51,7 @@ class Peer:
     cores: int = 1
     at_any_size: bool = True
     is_any_time: bool = True  # is also run with a second, longer limit
+    root: Path = ROOT  # the checkout that its program is from
 
     def command(
         self, instance: Path, folder: Path, limits: Sequence[float], seed: int
@@ -189,11 +190,11 @@ class _PeerRun:
             # A group of its own: PuLP's CBC is a child of the child.
             self.process = subprocess.Popen(
                 peer.command(instance, self.folder, limits, task.seed),
-                cwd=ROOT,
+                cwd=self.peer.root,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                env={**os.environ, "PYTHONPATH": str(self.peer.root)},
             )
 
     def is_running(self) -> bool:

@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ballast.contracts.tables import MEASURED
-from solvers.collocate.candidate_choice import best_lexicographic, best_weighted
+from solvers.collocate.candidate_choice import ROUNDING, best_lexicographic, best_weighted
 from solvers.collocate.candidate_search import CandidateSearch
 from solvers.collocate.cluster_packing import ClusterTarget
 from solvers.collocate.cluster_target import TargetParams, propose_target
+from solvers.collocate.joint_bound import collocation_bound, load_distance_bound
 from solvers.collocate.joint_params import JointParams
 from solvers.collocate.joint_round import Candidate, JointRound
+from solvers.collocate.load_levelling import level_load
 from solvers.collocate.move_elimination import without_idle_moves
 from solvers.collocate.move_objective import make_move_objective
 from solvers.collocate.placement_state import TINY
@@ -28,7 +30,6 @@ from solvers.model.method import RebalanceMethod
 from solvers.model.problem import Problem
 from solvers.model.result import Result, SolverRun, infeasible_result, make_result
 from solvers.model.stop import Stop
-from solvers.rebalance.bound import counting_bound
 from solvers.rebalance.fewest_moves import has_noise
 from solvers.rebalance.start import why_infeasible
 
@@ -93,10 +94,14 @@ def plan(problem: Problem, budget: Budget, stop: Stop, seed: int, params: JointP
         best, held_plan = hold_back_plan(round_, best, nothing)
         held = (*held, *held_plan)
     held = (*held, *held_back_key_groups(round_, best, held))
+    levelled = _levelled(round_, search, best, nothing, target)
+    if memory is not None:
+        memory = memory.moved(problem, best.assignment, levelled.assignment)
+        memory = memory.after(levelled.saved, round_.graph.total_rate)
     return JointPlan(
-        _result(round_, search, best),
-        None if memory is None else memory.after(best.saved, round_.graph.total_rate),
-        best.saved - nothing.saved,
+        _result(round_, search, best, levelled),
+        memory,
+        levelled.saved - nothing.saved,
         held,
         best.name,
     )
@@ -149,31 +154,59 @@ def _propose(round_: JointRound, proposals: int) -> ClusterTarget | None:
     )
 
 
-def _result(round_: JointRound, search: CandidateSearch, best: Candidate) -> Result:
+def _levelled(
+    round_: JointRound,
+    search: CandidateSearch,
+    best: Candidate,
+    nothing: Candidate,
+    target: ClusterTarget | None,
+) -> Candidate:
+    """Return the plan with its load levelled by the moves left, where it keeps within the bound.
+
+    A weighted search has weighed load against traffic already. A plan beyond the load bound used
+    its budget on that. ``best`` itself if nothing got more level.
+    """
+    if round_.is_weighted or best.distance > round_.bound + TINY:
+        return best
+    assignment, exchanges = level_load(round_, best.assignment, target)
+    if not exchanges or round_.over_cap(assignment).any():
+        return best
+    found = search.rated(best.name, assignment, round_.bound)
+    if round_.params.precision == MEASURED and has_noise(round_.problem):
+        found = without_idle_moves(round_, search, found, nothing)
+    is_better = found.distance < best.distance and found.saved >= best.saved * (1.0 - ROUNDING)
+    return found if is_better else best
+
+
+def _result(
+    round_: JointRound, search: CandidateSearch, best: Candidate, levelled: Candidate
+) -> Result:
+    problem, budget = round_.problem, round_.budget
     return make_result(
-        round_.problem,
-        best.assignment.copy(),
+        problem,
+        levelled.assignment.copy(),
         SolverRun(
             method=NAME,
-            bound=_load_bound(round_),
+            bound=load_distance_bound(problem, budget, round_.params.costs),
             seconds=round_.clock.elapsed(),
             trace=tuple(search.trace),
-            reason=_reason(round_, search, best),
+            reason=_reason(round_, search, best, levelled),
+            collocation_bound=collocation_bound(problem, budget),
         ),
-        after=replace(round_.problem, load=round_.load_under(best.assignment)),
+        after=replace(problem, load=round_.load_under(levelled.assignment)),
     )
 
 
-def _load_bound(round_: JointRound) -> float:
-    """Return a lower bound of the load distance; 0 where the load depends on the placement."""
-    costs = round_.params.costs
-    if any(costs.send) or any(costs.receive):
-        return 0.0
-    return counting_bound(round_.problem, round_.budget)
-
-
-def _reason(round_: JointRound, search: CandidateSearch, best: Candidate) -> str:
+def _reason(
+    round_: JointRound, search: CandidateSearch, best: Candidate, levelled: Candidate
+) -> str:
     won = f"the {best.name} plan won"
+    if levelled is not best:
+        more = round_.moves(levelled) - round_.moves(best)
+        won += (
+            f", and {more} more moves without loss of traffic level the load from "
+            f"{100 * best.distance:.2f} to {100 * levelled.distance:.2f} %"
+        )
     if not round_.params.from_scratch:
         return won
     tried = "was a candidate" if search.scratch_fits else "is over the budget"

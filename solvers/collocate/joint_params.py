@@ -59,6 +59,14 @@ class JointParams:
         int,
         Parameter("how often some moves are undone and the budget is filled again", at_least=0),
     ] = 12
+    level_to: Annotated[
+        float,
+        Parameter(
+            "load distance in percent to which moves left in the budget level the load, where that "
+            "loses no traffic",
+            at_least=0,
+        ),
+    ] = 1.0
     target: TargetMemory | None = None
     from_scratch: bool = False
     precision: str = EXACT

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from solvers.collocate.cluster_packing import NOWHERE, ClusterTarget
-from solvers.model.problem import Problem
+from solvers.model.problem import IntArray, Problem
 
 STALLED_AFTER = 2
 """Rounds without more saved traffic after which a new target replaces this one."""
@@ -88,6 +88,18 @@ class TargetMemory:
         if known < (1.0 - STALE_SHARE) * len(self.node_of):
             return None
         return ClusterTarget(node_of, cluster_of, self.excess)
+
+    def moved(self, problem: Problem, before: IntArray, after: IntArray) -> TargetMemory:
+        """Return the memory with the nodes of key groups that moved on from ``before``.
+
+        Whole clusters that were together move on to level the load, and should not be moved back.
+        """
+        node_of = dict(self.node_of)
+        for k in np.flatnonzero(before != after).tolist():
+            name = problem.key_group_ids[k]
+            if name in node_of:
+                node_of[name] = problem.node_ids[int(after[k])]
+        return replace(self, node_of=node_of)
 
     def after(self, saved: float, total_rate: float) -> TargetMemory:
         """Return the memory after a round that saved this much traffic."""

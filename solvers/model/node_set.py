@@ -10,6 +10,7 @@ import numpy as np
 
 from ballast.contracts.errors import InvalidInput
 from solvers.model.problem import ALIVE, AllowedNodes, BoolArray, IntArray, Problem
+from solvers.model.rule_masks import with_masks_of_rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +55,18 @@ def without_nodes(problem: Problem, leaving: Collection[str]) -> Problem:
 def with_nodes(problem: Problem, added: Sequence[NodeSpec]) -> Problem:
     """Return the problem with these nodes, alive and empty.
 
-    Key groups with a list of allowed nodes keep their list.
+    Key groups with a list of allowed nodes keep their list; a rule may list the nodes too.
     """
     if not added:
         return problem
-    return dataclasses.replace(
+    more = dataclasses.replace(
         problem,
         node_ids=(*problem.node_ids, *(n.node_id for n in added)),
         capacity=np.vstack([problem.capacity, [n.capacity for n in added]]),
         node_state=(*problem.node_state, *(ALIVE for _ in added)),
         rack=(*problem.rack, *(n.rack for n in added)),
     )
+    return with_masks_of_rules(more)
 
 
 def with_states(problem: Problem, states: Mapping[str, str]) -> Problem:
@@ -75,7 +77,7 @@ def with_states(problem: Problem, states: Mapping[str, str]) -> Problem:
         states.get(name, state)
         for name, state in zip(problem.node_ids, problem.node_state, strict=True)
     )
-    return dataclasses.replace(problem, node_state=new)
+    return with_masks_of_rules(dataclasses.replace(problem, node_state=new))
 
 
 def that_must_move(problem: Problem, key_groups: IntArray) -> Problem:

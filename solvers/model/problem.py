@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ballast.contracts.errors import InvalidInput
 from solvers.model.noise import LoadNoise
+from solvers.model.rules import PlacementRules
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -110,6 +111,7 @@ class Problem:
     weight: FloatArray | None = None  # [R], > 0; None: every resource counts the same
     balanced: BoolArray | None = None  # [R]; False: the resource is a cap; None: all are balanced
     noise: LoadNoise | None = None  # None: only the means of the loads are known
+    rules: PlacementRules | None = None  # set by rule_masks.with_rules, with their masks
 
     def __post_init__(self) -> None:
         self._check_names()

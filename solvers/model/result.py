@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -33,7 +33,9 @@ class Result:
     """The result of a solver. Load distances are in percent of the mean, or in points if named so.
 
     ``bound`` is a proven lower bound on the load distance of every assignment within the budget;
-    ``gap`` = load_distance - bound in percentage points, 0 if optimality is proven. ``moves`` and
+    ``gap`` = load_distance - bound in percentage points, 0 if optimality is proven.
+    ``collocation_bound`` is a proven upper bound on the collocation factor of every assignment
+    within the budget; None for methods that do not look at traffic. ``moves`` and
     ``bytes`` are limited by the budget; forced moves are counted separately. ``pause_s`` is the
     pause of the whole plan, of which ``forced_pause_s`` is due to forced moves. ``load_index`` is
     the total load under the plan in percent of the total now, for the resource that it lowers
@@ -60,6 +62,7 @@ class Result:
     collocation_factor_before: float | None
     collocation_factor: float | None
     load_index: float
+    collocation_bound: float | None
     seconds: float
     trace: tuple[TraceStep, ...] = ()
     reason: str = ""
@@ -90,6 +93,7 @@ class Result:
             "collocation_factor_before": self.collocation_factor_before,
             "collocation_factor": self.collocation_factor,
             "load_index": self.load_index,
+            "collocation_bound": self.collocation_bound,
             "seconds": round(self.seconds, 3),
             "trace": [[round(s, 3), step, objective] for s, step, objective in self.trace],
         }
@@ -105,6 +109,8 @@ class SolverRun:
     seconds: float
     trace: tuple[TraceStep, ...] = ()
     reason: str = ""
+    collocation_bound: float | None = None
+    """An upper bound on the collocation factor in percent; None if none is claimed."""
 
 
 def make_result(
@@ -134,6 +140,22 @@ def make_result(
         _status(any_move=any_move, is_optimal=is_optimal), proven, 0.0 if is_optimal else gap
     )
     return _result(problem, assignment, after, proof, run)
+
+
+def with_bound_of(result: Result, other: Result) -> Result:
+    """Return a result with the bound of another one, and the gap and status that follow from it.
+
+    Args:
+        result: A result of a problem whose plans are some of those of the other problem, so that
+            its own bound may be too high for the other problem.
+        other: The result of the other problem.
+    """
+    bound = min(other.bound or 0.0, result.load_distance)
+    gap = result.load_distance - bound
+    is_optimal = gap <= PROOF_TOLERANCE
+    is_any_move = result.status is not Status.UNCHANGED
+    status = _status(any_move=is_any_move, is_optimal=is_optimal)
+    return replace(result, bound=bound, gap=0.0 if is_optimal else gap, status=status)
 
 
 def infeasible_result(problem: Problem, *, method: str, reason: str, seconds: float) -> Result:
@@ -193,6 +215,7 @@ def _result(
         collocation_factor_before=metrics.collocation_factor(problem, current),
         collocation_factor=metrics.collocation_factor(after, assignment),
         load_index=metrics.load_index(problem.load, after.load),
+        collocation_bound=run.collocation_bound,
         seconds=run.seconds if math.isfinite(run.seconds) else 0.0,
         trace=run.trace,
         reason=run.reason,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ballast.contracts.errors import InvalidInput
-from ballast.contracts.tables import MEASURED
+from ballast.contracts.tables import EXACT, MEASURED
 from solvers.collocate import joint
 from solvers.collocate.joint_params import JointParams
 from solvers.collocate.target_memory import TargetMemory
@@ -21,8 +21,9 @@ from solvers.model.method import MethodInputs, RebalanceMethod, with_inputs
 from solvers.model.objective import LEXICOGRAPHIC, WEIGHTED, Objective
 from solvers.model.parameter_checks import options_of
 from solvers.model.problem import Problem
-from solvers.model.result import Result
+from solvers.model.result import Result, infeasible_result, with_bound_of
 from solvers.model.stop import Stop
+from solvers.planner.headroom_allocation import plan_with_headroom
 from solvers.planner.objective_check import within_objective, without_higher_distance
 from solvers.planner.registry import (
     AUTO,
@@ -33,7 +34,12 @@ from solvers.planner.registry import (
     method_named,
 )
 from solvers.rebalance.solve import solve, solve_by
+from solvers.rules.conflicts import why_rules_conflict
+from solvers.rules.narrowing import is_within_masks, narrowed
 
+GUIDE_SHARE = 0.4
+"""Share of the time for a plan without the rules for several key groups, where there are any."""
+SHORTEST_S = 1e-3
 BALANCE_KIND, JOINT_KIND = "balance", "joint"
 JOINT_SEARCH = (AUTO, joint.NAME)
 """Names of the search that knows the objective."""
@@ -56,6 +62,9 @@ class Allocation:
     """Keys that do not go by hash under this plan."""
     route_moves: tuple[KeyMove, ...] = ()
     """Keys that the plan moves to another key group."""
+    narrowed: Problem | None = None
+    """The problem with narrower masks, within which every assignment keeps the rules for several
+    key groups; None if there are none. Later steps of the plan have to stay within them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +114,97 @@ def allocate(
             unknown or is set by the objective.
     """
     options = options or AllocationOptions()
+    conflict = why_rules_conflict(problem)
+    if conflict is not None:
+        return _refused(problem, options, conflict)
+    if problem.rules is None or problem.rules.headroom is None:
+        return _allocate_by_rules(objective, problem, budget, stop, options)
+    return _allocate_with_headroom(objective, problem, budget, stop, options)
+
+
+def _allocate_with_headroom(
+    objective: Objective,
+    problem: Problem,
+    budget: Budget,
+    stop: Stop,
+    options: AllocationOptions,
+) -> Allocation:
+    """Allocate until a plan keeps the headroom that a rule asks for, as far as one is found."""
+    first: list[Allocation] = []
+
+    def solve(shaped: Problem, part: Stop, is_exact: bool) -> Result:
+        how = replace(options, precision=EXACT) if is_exact else options
+        if not first:
+            first.append(_allocate_by_rules(objective, problem, budget, part, how))
+            return first[0].result
+        narrow = first[0].narrowed
+        if narrow is not None:
+            shaped = replace(shaped, allowed=narrow.allowed, pinned=narrow.pinned)
+        return _allocate_by_masks(objective, shaped, budget, part, how).result
+
+    found = plan_with_headroom(objective, problem, stop, solve)
+    return first[0] if found.is_first else replace(first[0], result=found.result)
+
+
+def _allocate_by_rules(
+    objective: Objective,
+    problem: Problem,
+    budget: Budget,
+    stop: Stop,
+    options: AllocationOptions,
+) -> Allocation:
+    """Allocate by the objective; the plan keeps all rules but that for headroom."""
+    if problem.rules is None or not problem.rules.are_of_several:
+        return _allocate_by_masks(objective, problem, budget, stop, options)
+    return _allocate_narrowed(objective, problem, budget, stop, options)
+
+
+def _refused(problem: Problem, options: AllocationOptions, reason: str) -> Allocation:
+    result = infeasible_result(problem, method=options.method, reason=reason, seconds=0.0)
+    return Allocation(result, options.memory)
+
+
+def _allocate_narrowed(
+    objective: Objective,
+    problem: Problem,
+    budget: Budget,
+    stop: Stop,
+    options: AllocationOptions,
+) -> Allocation:
+    """Allocate with rules for several key groups, which no method knows.
+
+    A first search without them is the guide that decides how the masks are narrowed. If its plan
+    keeps the rules, it is the plan. The bound is that of the first search: fewer masks permit more
+    plans, so it holds for all of them.
+    """
+    clock = stop.start()
+    part = stop if stop.seconds is None else Stop(GUIDE_SHARE * stop.seconds, stop.steps)
+    guide = _allocate_by_masks(objective, problem, budget, part, options)
+    if not guide.result.is_solved:
+        return guide
+    narrow = narrowed(problem, guide.result.assignment, options.seed)
+    if narrow.reason is not None:
+        return _refused(problem, options, narrow.reason)
+    if is_within_masks(narrow.problem, guide.result.assignment):
+        return replace(guide, narrowed=narrow.problem)
+    remaining = clock.remaining()
+    rest = stop if remaining is None else Stop(max(remaining, SHORTEST_S), stop.steps)
+    found = _allocate_by_masks(objective, narrow.problem, budget, rest, options)
+    if not found.result.is_solved:
+        names = ", ".join(problem.rules.names) if problem.rules else ""
+        return _refused(problem, options, f"{found.result.reason} (with the rules {names})")
+    result = with_bound_of(found.result, guide.result)
+    return replace(found, result=result, narrowed=narrow.problem)
+
+
+def _allocate_by_masks(
+    objective: Objective,
+    problem: Problem,
+    budget: Budget,
+    stop: Stop,
+    options: AllocationOptions,
+) -> Allocation:
+    """Allocate by the objective; the method keeps pins and allowed nodes."""
     if options.first_placement is not None:
         return _placed_first(objective, problem, budget, stop, options)
     if objective.is_joint:

@@ -43,12 +43,12 @@ def result_or_unchanged(
         after: the problem with the loads as the plan changes them; ``problem`` if it does not.
 
     Returns:
-        ``result`` itself, or the current assignment with the reason. A balance plan that frees a
-        node keeps the moves for that, and other moves only if their gain is real.
+        ``result`` itself, or the current assignment with the reason. A balance plan with necessary
+        moves keeps them, and other moves only if their gain is real.
     """
     reason = reason_unchanged(problem, result, policy, rerouted, after)
     if reason is None:
-        if policy.objective.kind == JOINT or not frees_a_node(problem, result):
+        if policy.objective.kind == JOINT or not has_necessary_moves(problem, result):
             return result
         return without_unproven_moves(problem, result, policy.thresholds.min_gain_chance)
     return make_result(
@@ -60,6 +60,7 @@ def result_or_unchanged(
             seconds=result.seconds,
             trace=result.trace,
             reason=reason,
+            collocation_bound=result.collocation_bound,
         ),
     )
 
@@ -73,13 +74,14 @@ def reason_unchanged(
 ) -> str | None:
     """Why the plan is not worth its moves; None if it is. Arguments as above.
 
-    Moves from a dead or a draining node are always worth it. The last key group of a draining
+    Moves from a dead or a draining node, or off a node that a rule forbids, are always worth it.
+    The last key group of a draining
     node often has little load, so a threshold would keep the node for ever.
     """
     if result.status is Status.UNCHANGED:
         better = "better" if problem.noise is None else "measurably better"
         return f"no plan within the budget is {better} than leaving everything where it is"
-    if frees_a_node(problem, result):
+    if has_necessary_moves(problem, result):
         return None
     if policy.objective.kind != JOINT:
         return _reason_balance(problem, result, policy, after)
@@ -98,9 +100,9 @@ def evidence_of(
 ) -> GainEvidence | None:
     """The evidence that decides about a plan; of a joint plan the stronger of load and traffic.
 
-    None if the noise of the loads is not known, if nothing moves, or if a node has to be left.
+    None if the noise of the loads is not known, if nothing moves, or if moves are necessary.
     """
-    if result.status is Status.UNCHANGED or frees_a_node(problem, result):
+    if result.status is Status.UNCHANGED or has_necessary_moves(problem, result):
         return None
     chance = policy.thresholds.min_gain_chance
     load = load_evidence(problem, result, chance, after)
@@ -117,11 +119,12 @@ def as_change(result: Result) -> Result:
     return replace(result, status=Status.FEASIBLE if result.gap else Status.OPTIMAL)
 
 
-def frees_a_node(problem: Problem, result: Result) -> bool:
-    """Whether the plan takes key groups off dead or draining nodes."""
+def has_necessary_moves(problem: Problem, result: Result) -> bool:
+    """Whether the plan takes key groups off nodes that are dead, drain or are not allowed."""
     before = int(np.count_nonzero(problem.draining[problem.current]))
     after = int(np.count_nonzero(problem.draining[result.assignment]))
-    return result.forced_moves > 0 or after < before
+    misplaced = ~problem.permits(np.arange(problem.n_key_groups), problem.current)
+    return result.forced_moves > 0 or after < before or bool(misplaced.any())
 
 
 def _reason_balance(
@@ -218,12 +221,18 @@ def _traffic_gain(
 
 
 def _reason_joint(result: Result, policy: JobPolicy, gain: _JointGain) -> str | None:
-    """A joint plan must level a load above the bound, or save enough traffic."""
+    """A joint plan must level a load above the bound, or save enough traffic, or level for free.
+
+    Where it loses no traffic, the rule of balance plans holds for the load.
+    """
     allowed, thresholds = policy.objective.max_load_distance_pct, policy.thresholds
     before = result.load_distance_before
     if before > allowed and gain.lowered >= thresholds.min_improvement_pct:
         return None
     if gain.traffic >= thresholds.min_collocation_gain_pct:
+        return None
+    is_level = before <= thresholds.good_enough_pct
+    if not is_level and gain.traffic >= 0 and gain.lowered >= thresholds.min_improvement_pct:
         return None
     prices = policy.traffic
     saves = f"brings {gain.traffic:.2f} percent more of the traffic within nodes"
@@ -235,7 +244,8 @@ def _reason_joint(result: Result, policy: JobPolicy, gain: _JointGain) -> str | 
         f"the best plan {saves} "
         f"(min_collocation_gain_pct is {thresholds.min_collocation_gain_pct:g}) and the load "
         f"distance from {before:.2f} % to {result.load_distance:.2f} % (max_load_distance_pct is "
-        f"{allowed:g})"
+        f"{allowed:g}, good_enough_pct {thresholds.good_enough_pct:g}, min_improvement_pct "
+        f"{thresholds.min_improvement_pct:g})"
     )
 
 

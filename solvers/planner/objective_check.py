@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from solvers.collocate.joint_bound import collocation_bound, load_distance_bound
 from solvers.key_routing.routing_effect import problem_under_plan
 from solvers.model import metrics
 from solvers.model.budget import Budget
@@ -39,9 +40,10 @@ def within_objective(
     plan = _UnderPlan.of(objective, problem, result.assignment)
     obstacle = _obstacle(plan, necessary)
     if obstacle is None:
-        return plan.result(result, result.reason)
+        return plan.result(result, budget, result.reason)
     reason = f"the plan of {result.method} is not used, because {obstacle}"
-    return necessary.result(result, "; ".join(part for part in (result.reason, reason) if part))
+    both = "; ".join(part for part in (result.reason, reason) if part)
+    return necessary.result(result, budget, both)
 
 
 def without_higher_distance(
@@ -60,7 +62,8 @@ def without_higher_distance(
         f"the plan of {result.method} is not used, because the load distance would be "
         f"{result.load_distance:.4g} %, and is {necessary.distance:.4g} % without"
     )
-    return necessary.result(result, "; ".join(part for part in (result.reason, reason) if part))
+    both = "; ".join(part for part in (result.reason, reason) if part)
+    return necessary.result(result, budget, both)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,16 +97,19 @@ class _UnderPlan:
         )
         return 0.0 if weights is None else weights.score(saved or 0.0, self.distance)
 
-    def result(self, made: Result, reason: str) -> Result:
-        """The result of this assignment; a bound holds only while loads do not depend on it."""
-        costs = self.objective.costs
-        depends = any(costs.send) or any(costs.receive)
+    def result(self, made: Result, budget: Budget, reason: str) -> Result:
+        """The result of this assignment, with the bounds that the objective has."""
+        bound, most = made.bound or 0.0, None
+        if self.objective.is_joint:
+            bound = load_distance_bound(self.problem, budget, self.objective.costs)
+            most = collocation_bound(self.problem, budget)
         run = SolverRun(
             method=made.method,
-            bound=0.0 if depends else made.bound or 0.0,
+            bound=bound,
             seconds=made.seconds,
             trace=made.trace,
             reason=reason,
+            collocation_bound=most,
         )
         return make_result(self.problem, self.assignment.copy(), run, after=self.after)
 

@@ -25,7 +25,7 @@ from solvers.model.key_statistics import KeyStatistics, Routing
 from solvers.model.method import MethodInputs
 from solvers.model.objective import Objective
 from solvers.model.problem import IntArray, Problem
-from solvers.model.result import Result, SolverRun, Status, make_result
+from solvers.model.result import Result, SolverRun, Status, infeasible_result, make_result
 from solvers.model.stop import Stop
 from solvers.noise.gain_evidence import GainEvidence
 from solvers.planner.allocation import Allocation, AllocationOptions, allocate, route_keys
@@ -35,6 +35,7 @@ from solvers.planner.registry import AUTO
 from solvers.planner.round import RoundPlan, ScalingRequest, plan_round
 from solvers.planner.skew_check import SkewCheck, SkewCheckRequest, check_local_skew
 from solvers.rebalance import fewest_moves
+from solvers.rules.headroom import breaks_headroom, restores_headroom, why_no_headroom
 
 MEASURING_METHODS = (AUTO, joint.NAME, fewest_moves.NAME)
 """Methods that use the noise of the loads."""
@@ -91,7 +92,8 @@ class Plan:
     """The plan of one round."""
 
     problem: Problem
-    """The problem that was solved, with the nodes that the plan makes."""
+    """The problem that was solved, with the nodes that the plan makes. With rules for several key
+    groups its masks are narrowed, so that all assignments within them keep these rules."""
     rerouted: Problem
     """``problem`` with loads and traffic moved by the plan's routes, before serialisation costs."""
     result: Result
@@ -163,7 +165,11 @@ def _planned(request: PlanRequest) -> Plan:
     """The plan of one round, without a second try."""
     nodes = None
     if request.scaling is None:
-        problem, allocation = request.problem, _allocate(request, request.problem, request.budget)
+        reason = why_no_headroom(request.problem)
+        if reason is not None:
+            return _refused(request, request.problem, reason)
+        allocation = _allocate(request, request.problem, request.budget)
+        problem = allocation.narrowed or request.problem
     else:
         nodes = plan_round(
             request.problem,
@@ -173,7 +179,30 @@ def _planned(request: PlanRequest) -> Plan:
         )
         problem, allocation = nodes.problem, nodes.allocation
     found = _with_routes(request, problem, allocation, nodes)
-    return _checked(request, _decided(request, found)) if found.result.is_solved else found
+    if not found.result.is_solved:
+        return found
+    if nodes is not None and not nodes.added:
+        reason = why_no_headroom(problem)
+        if reason is not None:
+            return replace(_refused(request, problem, reason), nodes=nodes)
+    decided = _decided(request, found)
+    if _loses_headroom(found, decided):
+        decided = replace(found, result=as_change(found.result))
+    return _checked(request, decided)
+
+
+def _refused(request: PlanRequest, problem: Problem, reason: str) -> Plan:
+    """The plan of a round without a placement that keeps every rule."""
+    result = infeasible_result(problem, method=request.method, reason=reason, seconds=0.0)
+    return Plan(problem=problem, rerouted=problem, result=result)
+
+
+def _loses_headroom(found: Plan, decided: Plan) -> bool:
+    """Whether a plan with a part of the moves fills a node more after a loss than the whole one."""
+    part = decided.result.assignment
+    if np.array_equal(part, found.problem.current):
+        return False
+    return breaks_headroom(found.problem, found.result.assignment, part)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -208,7 +237,13 @@ def plan_with_content(
     result = make_result(
         problem,
         content.assignment,
-        SolverRun(method=content.method, bound=0.0, seconds=0.0, reason=content.reason),
+        SolverRun(
+            method=content.method,
+            bound=0.0,
+            seconds=0.0,
+            reason=content.reason,
+            collocation_bound=100.0 if objective.is_joint else None,
+        ),
         after=after,
         is_changed=True,
     )
@@ -273,6 +308,8 @@ def _decided(request: PlanRequest, found: Plan) -> Plan:
     drained nodes, but it need not move key groups.
     """
     nodes, policy = found.nodes, request.policy
+    if restores_headroom(found.problem, found.result.assignment):
+        return replace(found, result=as_change(found.result))
     if nodes is not None and (nodes.added or nodes.marked or nodes.revived):
         result = found.result
         if not request.objective.is_joint:
@@ -312,6 +349,9 @@ def _checked(request: PlanRequest, found: Plan) -> Plan:
             unmeasured=request.unmeasured,
         )
     )
+    if breaks_headroom(found.problem, found.result.assignment, check.result.assignment):
+        reason = f"{check.reason}; a plan that levels it would break the headroom of the policy"
+        check = replace(check, result=found.result, levelled=None, reason=reason)
     return replace(found, result=check.result, skew=check)
 
 

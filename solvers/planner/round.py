@@ -34,6 +34,7 @@ from solvers.planner.node_changes import (
     change_of,
     hot_node,
 )
+from solvers.rules.narrowing import within_move_limits
 from solvers.scale import (
     HotNode,
     Observation,
@@ -122,7 +123,7 @@ def plan_round(
     pool = NodePool(request.spares, request.clusters, request.rules)
     change = change_of(problem, decision, budget, pool)
     plan = RoundPlan(
-        solved,
+        potential.narrowed or solved,
         potential,
         potential.result,
         as_carried_out(decision, change),
@@ -203,7 +204,7 @@ def _scaled(
         )
     return dataclasses.replace(
         plan,
-        problem=problem,
+        problem=allocation.narrowed or problem,
         allocation=allocation,
         added=tuple(n.node_id for n in change.added),
         marked=change.marked,
@@ -216,7 +217,8 @@ def _with_deadlines(
     problem: Problem, budget: Budget, drains: Mapping[str, int], rules: NodeChangeRules
 ) -> Problem:
     """The problem in which key groups that are due must leave their draining nodes."""
-    return that_must_move(problem, due_now(problem, budget, drains, rules.max_drain_rounds))
+    due = due_now(problem, budget, drains, rules.max_drain_rounds)
+    return that_must_move(problem, within_move_limits(problem, due))
 
 
 def _next_drains(problem: Problem, drains: Mapping[str, int]) -> dict[str, int]:

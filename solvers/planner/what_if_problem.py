@@ -126,7 +126,7 @@ def nodes_that_hold(problem: Problem, utilisation: float) -> NodesThatHold:
     """
     if not (is_finite(utilisation) and utilisation > 0):
         raise InvalidInput(f"utilisation is {utilisation!r}", allowed="a finite number > 0")
-    free = dataclasses.replace(problem, allowed=None, pinned=None)
+    free = dataclasses.replace(problem, allowed=None, pinned=None, rules=None)
     most = free.n_nodes + free.n_key_groups
     low, high = 0, 1
     while (reached := levelled(_of_size(free, high))) > utilisation:

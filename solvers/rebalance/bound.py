@@ -19,7 +19,7 @@ only be too low.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -48,6 +48,25 @@ def counting_bound(problem: Problem, budget: Budget) -> float:
     if budget not in known:
         known[budget] = _counting_bound(problem, budget)
     return known[budget]
+
+
+def overload_bound(problem: Problem, budget: Budget, r: int) -> float:
+    """Return by which part of the mean the fullest node is above it in every plan; 0 if unknown.
+
+    Nodes with little load are not counted, so it also holds where their load rises by itself.
+
+    Args:
+        problem: The problem.
+        budget: Limits on the moves that are not forced.
+        r: The resource.
+    """
+    mean = metrics.mean_load(problem)
+    if not mean[r] > 0:
+        return 0.0
+    alone = _indivisible(problem, r, float(mean[r]))
+    counting = _Counting(problem, budget, [r], mean, is_two_sided=False)
+    weight = float(problem.weights[r])
+    return counting.largest_impossible(alone * weight) / weight
 
 
 def _counting_bound(problem: Problem, budget: Budget) -> float:
@@ -112,11 +131,16 @@ class _Resource:
     free_volume: float
     """Load of forced moves, which cost no budget."""
     column: ResourceColumn
+    is_two_sided: bool
+    """Whether a node may also have too little load."""
 
     def band(self, distance: float) -> tuple[FloatArray, FloatArray]:
         """Return the lowest and highest load of each node, rounded in favour of "possible"."""
         width = distance / self.weight
-        return self.fair * (1 - width) - self.slack, self.fair * (1 + width) + self.slack
+        lowest = self.fair * (1 - width) - self.slack
+        if not self.is_two_sided:
+            lowest = np.full_like(self.fair, -1.0)
+        return lowest, self.fair * (1 + width) + self.slack
 
     def lacking(self, lowest: FloatArray) -> float:
         """Return the load that nodes need to reach the lower end of the band.
@@ -140,13 +164,24 @@ class _Counting:
     """The sorted loads, arranged so that a test of one d is a single pass."""
 
     def __init__(
-        self, problem: Problem, budget: Budget, counted: list[int], mean: FloatArray
+        self,
+        problem: Problem,
+        budget: Budget,
+        counted: list[int],
+        mean: FloatArray,
+        *,
+        is_two_sided: bool = True,
     ) -> None:
         self.moves = most_moves(problem, budget)
         forced = metrics.forced_mask(problem)
         self.forced = int(forced.sum())
         voluntary = movable_mask(problem, budget) & ~forced
-        self.resources = [_resource(problem, r, float(mean[r]), voluntary, forced) for r in counted]
+        self.resources = [
+            replace(
+                _resource(problem, r, float(mean[r]), voluntary, forced), is_two_sided=is_two_sided
+            )
+            for r in counted
+        ]
         self.units = [
             _LimitedUnit(resource, limit, _prices(problem, r, voluntary, price))
             for resource, r in zip(self.resources, counted, strict=True)
@@ -219,6 +254,7 @@ def _resource(
         fair=problem.capacity[problem.staying, r] * mean,
         free_volume=float(load[forced].sum()),
         column=_column(problem, load, voluntary, forced),
+        is_two_sided=True,
     )
 
 

@@ -52,6 +52,7 @@ def _run_once(problem: Problem, budget: Budget) -> list[Any]:
     from solvers.rebalance.kernels.distance_bound import count_events, largest_volume, least_cost
     from solvers.rebalance.kernels.finishing import drain, undo_moves
     from solvers.rebalance.kernels.polishing import PolishingPass, polish
+    from solvers.rebalance.kernels.regrouping import regroup
 
     counting_bound(problem, budget)
     layout = Layout.of(problem, budget)
@@ -61,12 +62,13 @@ def _run_once(problem: Problem, budget: Budget) -> list[Any]:
     polish(PolishingPass(1, 0.0, 1, True), np.zeros(2, dtype=bool), random, fixed, plan)
     schedule = AnnealingSchedule(1, ALL_KINDS, 1.0, 0.1)
     anneal(schedule, SearchRule(0.1, True), random, fixed, plan, best)
+    regroup(schedule, SearchRule(0.1, True), random, fixed, plan, best)
     construct(0.5, fixed, plan)
     none = np.zeros(0, dtype=np.int64)
     undo_moves(0.0, none, fixed, plan)
     drain(0.0, none, fixed, plan)
     return [
-        worst_node, polish, anneal, undo_moves, drain, construct,
+        worst_node, polish, anneal, regroup, undo_moves, drain, construct,
         count_events, largest_volume, least_cost,
     ]  # fmt: skip
 

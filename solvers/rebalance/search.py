@@ -2,9 +2,10 @@
 
 Every intermediate plan is valid. *Polish* repairs the worst node by the best exchange with a node
 of opposite deviation. *Anneal* accepts exchanges that lower the excess over a target below the
-best so far, and some that do not. It is used up to ANNEALED key groups, by two threads with one
-plan each. At the end, moves that the result does not need are undone, and the rest of the budget
-is used to empty draining nodes. The loops are compiled (docs/adr/0014).
+best so far, and some that do not; *regroup* divides the key groups that moved to two nodes between
+them anew (ADR 71). Both are used up to ANNEALED key groups, by two threads with one plan each. At
+the end, moves that the result does not need are undone, and the rest of the budget is used to empty
+draining nodes. The loops are compiled (ADR 14).
 """
 
 from __future__ import annotations
@@ -52,6 +53,14 @@ are better for many small loads, long ones for few large loads."""
 REPAIRS = 200
 FEW_REPAIRS = 10
 """Repairs between two checks of the clock; fewer if items are not sorted by size."""
+REGROUPED_STEPS = 2
+"""With one resource and a budget of moves only: steps that regroup, after each step that anneals.
+Regrouping finds better plans wherever it was tried; annealing gets out of plans that it cannot
+improve."""
+REGROUPINGS = 40_000
+"""Proposals of a step that regroups: 20 to 30 ms."""
+REGROUPING_COOLINGS = ((1.0, 0.05), (4.0, 0.2))
+"""Temperatures of a step that regroups, as ``COOLINGS``."""
 FALL = 0.8
 """Target of the next annealing run, as a share of the distance between the bound and the best
 plan."""
@@ -65,6 +74,10 @@ COOLING_OF_COSTS = (0.5, 0.005)
 """Temperatures if bytes or pauses are limited: the exchanges of few key groups matter."""
 IDLE_RUNS = 200
 """Without any limit the search ends after this many runs without a better plan."""
+CLOSE = 2e-6
+"""Distance to the bound, as a share of the mean, that is too small to be measured."""
+CLOSE_IDLE_RUNS = 10
+"""Steps without a better plan after which a search that is this close to the bound ends."""
 CHAINS = len(COOLINGS)
 """Plans annealed in parallel. It is a constant, so that a seed and a number of steps give the same
 plan on every machine."""
@@ -236,12 +249,19 @@ class _PlanSearch:
             self.steps += 1
             self._trace_step(f"step {self.steps}", before)
             idle = 0 if self.best < before else idle + 1
-            if self._has_no_limit() and idle >= IDLE_RUNS:
+            if idle >= self._patience():
                 return
 
     def _step(self, chain: _AnnealingChain, target: float) -> None:
-        self._anneal(chain, target)
+        if self._regroups():
+            self._regroup(chain, target)
+        else:
+            self._anneal(chain, target)
         self._polish(chain)
+
+    def _regroups(self) -> bool:
+        """Return whether this step regroups; else it anneals."""
+        return self.by_size and self.steps % (REGROUPED_STEPS + 1) > 0
 
     def _keep_best_of(self, chains: Sequence[_AnnealingChain]) -> None:
         """Keep the best plan of these chains; the first of equal ones."""
@@ -257,8 +277,12 @@ class _PlanSearch:
             self.stop.steps is not None and self.steps >= self.stop.steps
         )
 
-    def _has_no_limit(self) -> bool:
-        return self.stop.steps is None and self.stop.seconds is None
+    def _patience(self) -> float:
+        """Return how many steps without a better plan end the search."""
+        if self.best <= self.floor + CLOSE:
+            return CLOSE_IDLE_RUNS
+        has_no_limit = self.stop.steps is None and self.stop.seconds is None
+        return IDLE_RUNS if has_no_limit else np.inf
 
     def _distance(self, plan: PlanArrays) -> float:
         from solvers.rebalance.kernels.deviation import worst_node
@@ -271,12 +295,22 @@ class _PlanSearch:
 
         unit = max(target, 1e-12)
         hot, cold = self._cooling(chain)
-        proposals = PROPOSALS[self.steps % len(PROPOSALS)]
+        annealed = self.steps // (REGROUPED_STEPS + 1) if self.by_size else self.steps
+        proposals = PROPOSALS[annealed % len(PROPOSALS)]
         schedule = AnnealingSchedule(
             proposals, self._kinds(proposals), (hot * unit) ** 2, (cold * unit) ** 2
         )
         rule = SearchRule(target, self.by_size)
         anneal(schedule, rule, chain.random, self.fixed, chain.plan, chain.best)
+
+    def _regroup(self, chain: _AnnealingChain, target: float) -> None:
+        from solvers.rebalance.kernels.regrouping import regroup
+
+        unit = max(target, 1e-12)
+        hot, cold = REGROUPING_COOLINGS[chain.number]
+        schedule = AnnealingSchedule(REGROUPINGS, ALL_KINDS, (hot * unit) ** 2, (cold * unit) ** 2)
+        rule = SearchRule(target, self.by_size)
+        regroup(schedule, rule, chain.random, self.fixed, chain.plan, chain.best)
 
     def _cooling(self, chain: _AnnealingChain) -> tuple[float, float]:
         if self.by_size:

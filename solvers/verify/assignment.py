@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from solvers.verify.headroom import check_headroom
 from solvers.verify.improvement import check_improvement
 from solvers.verify.operator_skew import check_levelled_operator, levels_operator
 from solvers.verify.placement_rules import (
@@ -22,6 +23,7 @@ from solvers.verify.placement_rules import (
     check_pins_and_allowed_nodes,
 )
 from solvers.verify.plan_figures import Floats, PlanFigures
+from solvers.verify.rules import check_rules
 from solvers.verify.tolerance import is_close, is_number
 from solvers.verify.violation import Violation, first_names
 
@@ -71,10 +73,13 @@ def verify(
     return [
         *check_node_states(problem, figures),
         *check_pins_and_allowed_nodes(problem, figures),
+        *check_rules(problem, figures.plan, promises),
+        *check_headroom(problem, figures.plan, promises),
         *check_caps(problem, figures),
         *check_budget(budget, figures),
         *check_figures(promises, figures),
         *check_bound(promises, figures),
+        *check_collocation_bound(promises, figures),
         *check_status(promises, figures, is_rerouted=after is not None),
         *check_levelled_operator(problem, figures, promises),
         *check_improvement(
@@ -170,6 +175,21 @@ def check_bound(promises: Mapping[str, Any], figures: PlanFigures) -> Iterator[V
         not is_number(gap) or abs(gap - max(0.0, distance - bound)) > OPTIMAL_GAP
     ):
         yield Violation("gap", f"promised {gap!r}, is {max(0.0, distance - bound):.9g}")
+
+
+def check_collocation_bound(
+    promises: Mapping[str, Any], figures: PlanFigures
+) -> Iterator[Violation]:
+    """The bound of the traffic within nodes is not below what the plan has."""
+    bound, collocated = promises.get("collocation_bound"), figures.values["collocation_factor"]
+    if bound is None:
+        return
+    if not is_number(bound) or collocated is None:
+        yield Violation("collocation_bound", f"promised {bound!r}, traffic is {collocated!r}")
+    elif bound < collocated and not is_close(bound, collocated):
+        yield Violation(
+            "collocation_bound", f"{bound:.9g} is below the collocation factor {collocated:.9g}"
+        )
 
 
 def check_status(

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from solvers.verify.rules import is_permitted
+
 if TYPE_CHECKING:
     from solvers.model.objective import Objective
     from solvers.model.problem import Problem
@@ -268,11 +270,11 @@ def cap_limits(problem: Problem, sums_before: Floats) -> Floats:
 
 
 def is_on_allowed_node(problem: Problem, plan: Ints) -> Bools:
-    """[G]: the key group is on a node of its list, or has no list."""
+    """[G]: the key group is on a node of its list, or has no list, and no rule forbids the node."""
     allowed = problem.allowed
     if allowed is None:
-        return np.ones(len(plan), dtype=bool)
+        return is_permitted(problem, plan)
     owner = np.repeat(np.arange(len(plan)), np.diff(allowed.indptr))
     listed = ~allowed.restricted
     listed[owner[allowed.nodes == plan[owner]]] = True
-    return listed
+    return listed & is_permitted(problem, plan)

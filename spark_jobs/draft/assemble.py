@@ -16,6 +16,7 @@ from solvers.collocate.component_advice import advice_from_traffic
 from solvers.model.amortisation import shortened
 from solvers.model.budget import Budget
 from solvers.planner.plan import Plan
+from solvers.rules.rule_text import rule_report
 from solvers.verify.violation import Violation
 from spark_jobs.draft.content import PlanContent, assignment_rows, content_hash_of, routes_of
 from spark_jobs.draft.figures import (
@@ -92,6 +93,7 @@ def draft_record(request: DraftRequest, plan_id: str, content_hash: str) -> Draf
     job_round, plan, budget = request.round, request.plan, request.budget
     snapshot, result, objective = job_round.snapshot, plan.result, job_round.objective
     is_joint = objective.is_joint
+    rules = rule_report(plan.problem, plan.result.assignment)
     held_back = json.dumps([asdict(held) for held in shortened(plan.held_back)])
     rerouted = None if plan.rerouted is plan.problem else plan.rerouted
     return Draft(
@@ -112,6 +114,7 @@ def draft_record(request: DraftRequest, plan_id: str, content_hash: str) -> Draf
         load_distance_points=result.load_distance_points_after,
         bound_pct=result.bound or 0.0,
         gap_pct=result.gap or 0.0,
+        collocation_bound_pct=_collocation_bound(plan) if is_joint else None,
         precision=plan.precision,
         gain_chance_pct=None if plan.gain is None else 100.0 * plan.gain.chance,
         moves=result.moves,
@@ -141,8 +144,22 @@ def draft_record(request: DraftRequest, plan_id: str, content_hash: str) -> Draf
         weights_reason=reason_of_regions(request.regions),
         **levelling_figures(objective, plan),
         skew_reason=None if plan.skew is None else plan.skew.reason or None,
+        rules=rules.names,
+        restored_rules=rules.restored,
+        rules_text=rules.text,
+        headroom_limit_pct=rules.headroom_limit_pct,
+        headroom_before_pct=rules.headroom_before_pct,
+        headroom_pct=rules.headroom_pct,
         created_at=request.created_at,
     )
+
+
+def _collocation_bound(plan: Plan) -> float | None:
+    """The proven bound of the traffic within nodes; all of it where a method proves none."""
+    result = plan.result
+    if result.collocation_factor is None:
+        return None
+    return 100.0 if result.collocation_bound is None else result.collocation_bound
 
 
 def _node_of(plan: Plan) -> dict[str, str]:

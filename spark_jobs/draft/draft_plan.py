@@ -5,15 +5,21 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from ballast.contracts.errors import Infeasible, VerificationFailed
+from ballast.contracts.freeze import active_freeze, freeze_text
 from ballast.contracts.log_events import PLANNING_STOPPED
+from ballast.contracts.policy import policy_from_json
 from ballast.contracts.records import Draft, Snapshot
 from ballast.contracts.settings import Settings
 from ballast.contracts.task_result import write_task_result
 from ballast.store.planning import read_planning_state
 from ballast.store.plans import read_promises
+from ballast.store.policies import current_policy
 from solvers.model.budget import Budget
+from solvers.model.problem import Problem
 from solvers.planner.plan import Plan, PlanRequest, plan
 from solvers.planner.round import ScalingRequest
+from solvers.rules.narrowing import narrowed
+from solvers.rules.rule_text import must_move_by_rules
 from spark_jobs.draft.assemble import AssembledDraft, DraftRequest, assemble_draft
 from spark_jobs.draft.draft_tables import (
     find_draft,
@@ -35,22 +41,25 @@ from spark_jobs.draft.solve_arguments import SolveOptions
 from spark_jobs.program.run import progress
 from spark_jobs.warehouse.plan_log import Event, append_event
 
-NOTHING = Budget(moves=0, bytes=0)
-"""The budget of a plan that moves only what must leave dead nodes."""
-
 
 def draft_unless_stopped(
-    settings: Settings, job: str, run_id: str, options: SolveOptions
+    settings: Settings,
+    job: str,
+    run_id: str,
+    options: SolveOptions,
+    now: datetime | None = None,
 ) -> Draft | None:
     """Make the draft of a run; none if the job has stopped planning by itself (ADR 60).
 
-    Key groups of dead nodes get new nodes even then: the draft moves them and nothing else.
+    Key groups of dead nodes get new nodes even then: the draft moves them and nothing else. So it
+    does in a freeze of the policy, because such a draft is published in a freeze (ADR 67).
 
     Args:
         settings: where the tables are.
         job: the job.
         run_id: the run, whose snapshot is solved.
         options: what the command line sets instead of the policy.
+        now: the time that freezes are compared with; the current time if None.
 
     Returns:
         The draft as it is stored; None if the run ends without one.
@@ -60,8 +69,11 @@ def draft_unless_stopped(
     """
     snapshot = find_snapshot(settings, job, run_id)
     state = read_planning_state(settings, job)
-    if not state.is_stopped or find_draft(settings, snapshot) is not None:
+    if find_draft(settings, snapshot) is not None:
         return draft_plan(settings, job, run_id, options)
+    if not state.is_stopped:
+        frozen = _is_evacuated_in_freeze(settings, snapshot, now or datetime.now(UTC))
+        return draft_plan(settings, job, run_id, options, only_forced=frozen)
     if has_forced_moves(settings, snapshot):
         progress.info("planning is stopped: only key groups of dead nodes move")
         return draft_plan(settings, job, run_id, options, only_forced=True)
@@ -69,6 +81,16 @@ def draft_unless_stopped(
     progress.info("no plan is made, %s", text)
     write_task_result(outcome=PLANNING_STOPPED, text=text)
     return None
+
+
+def _is_evacuated_in_freeze(settings: Settings, snapshot: Snapshot, now: datetime) -> bool:
+    """Whether the policy has a freeze now, and key groups have to leave dead nodes."""
+    policy = current_policy(settings, policy_from_json(snapshot.policy_json))
+    freeze = active_freeze(policy.freezes, now)
+    if freeze is None or not has_forced_moves(settings, snapshot):
+        return False
+    progress.info("%s: only key groups of dead nodes move", freeze_text(freeze))
+    return True
 
 
 def draft_plan(
@@ -125,7 +147,9 @@ def make_draft(
         problem=job_round.problem,
         objective=job_round.objective,
         policy=job_round.policy,
-        budget=NOTHING if only_forced else options.budget(job_round.policy, snapshot.head_version),
+        budget=_least_budget(job_round.problem)
+        if only_forced
+        else options.budget(job_round.policy, snapshot.head_version),
         stop=options.stop(job_round.policy),
         seed=job_round.policy.solver.seed if options.seed is None else options.seed,
         method=options.method or job_round.policy.solver.method,
@@ -157,6 +181,15 @@ def make_draft(
     )
     _require_verified(settings, snapshot, made)
     return made
+
+
+def _least_budget(problem: Problem) -> Budget:
+    """The budget of a plan that moves only what must leave dead nodes, or nodes by the rules.
+
+    A plan without the latter would break the rules.
+    """
+    forbidden = must_move_by_rules(narrowed(problem, problem.current).problem)
+    return Budget(moves=int(forbidden.sum()), bytes=int(problem.state_bytes[forbidden].sum()))
 
 
 def _scaling_request(

@@ -30,7 +30,7 @@ def report(draft: Draft) -> list[str]:
     """What the draft promises and what it costs, one line for each fact."""
     head = f"plan {draft.plan_id} against version {draft.parent_version}"
     before = f"{draft.load_distance_before_pct:.2f} %"
-    quality = plan_text.quality_text(draft.bound_pct, draft.gap_pct)
+    quality = plan_text.plan_quality_text(draft)
     solved = f"solved by {draft.method} in {draft.solver_seconds:.1f} s"
     if draft.status == Status.UNCHANGED.value:
         return [
@@ -39,6 +39,7 @@ def report(draft: Draft) -> list[str]:
             *_scaling(draft),
             *_weights(draft),
             *_skew(draft),
+            *_rules(draft),
             *_held_back(draft),
             *_advice(draft),
         ]
@@ -54,6 +55,7 @@ def report(draft: Draft) -> list[str]:
         *_scaling(draft),
         *_weights(draft),
         *_skew(draft),
+        *_rules(draft),
         *_path(draft),
         *_held_back(draft),
         *_advice(draft),
@@ -91,6 +93,11 @@ def _skew(draft: Draft) -> list[str]:
     """Operators and edges that the load of the whole job hides, and what the plan makes of them."""
     reason = draft.skew_reason
     return [f"skew: {reason}"] if reason else []
+
+
+def _rules(draft: Draft) -> list[str]:
+    """What each rule of the policy says about the plan."""
+    return [f"rule {line}" for line in (draft.rules_text or "").splitlines()]
 
 
 def _traffic(draft: Draft) -> str:

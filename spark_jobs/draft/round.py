@@ -25,6 +25,8 @@ from solvers.model.amortisation import AmortisationGate
 from solvers.model.key_statistics import KeyStatistics, RoutedEdge, Routing
 from solvers.model.objective import Objective, objective_of_policy
 from solvers.model.problem import Problem
+from solvers.model.rule_masks import with_rules
+from solvers.model.rules import rules_of_policy
 from solvers.model.traffic_costs import TrafficCosts
 from solvers.noise.calibration import PastOutcome
 from solvers.noise.load_noise import noise_of_snapshot
@@ -216,7 +218,8 @@ def build_problem(
     """
     columns = problem_columns(policy, key_groups, nodes, traffic)
     stored = noise_columns(policy, key_groups, traffic, noise)
-    return Problem(**vars(columns), noise=noise_of_snapshot(columns.resources, stored))
+    problem = Problem(**vars(columns), noise=noise_of_snapshot(columns.resources, stored))
+    return with_rules(problem, rules_of_policy(policy))
 
 
 def _statistics(inputs: RoundInputs) -> KeyStatistics:

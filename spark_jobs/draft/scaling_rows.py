@@ -28,10 +28,11 @@ CPU = "cpu"
 def due_of(problem: Problem) -> dict[str, list[str]]:
     """Key groups that must leave in this round, by their node (solvers/planner/drain.py)."""
     due: dict[str, list[str]] = {}
-    if problem.allowed is not None:
-        for k in np.flatnonzero(problem.allowed.restricted).tolist():
-            node = problem.node_ids[problem.current[k]]
-            due.setdefault(node, []).append(problem.key_group_ids[k])
+    every = np.arange(problem.n_key_groups)
+    must_leave = problem.draining[problem.current] & ~problem.permits(every, problem.current)
+    for k in np.flatnonzero(must_leave).tolist():
+        node = problem.node_ids[problem.current[k]]
+        due.setdefault(node, []).append(problem.key_group_ids[k])
     return due
 
 

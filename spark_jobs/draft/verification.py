@@ -39,6 +39,7 @@ PROMISES: dict[str, str] = {
     "load_distance_points": "load_distance_points_after",
     "bound_pct": "bound",
     "gap_pct": "gap",
+    "collocation_bound_pct": "collocation_bound",
     "moves": "moves",
     "bytes": "bytes",
     "forced_moves": "forced_moves",
@@ -50,6 +51,11 @@ PROMISES: dict[str, str] = {
     "levelled_operator_id": "levelled_operator",
     "operator_skew_before_pct": "operator_skew_before",
     "operator_skew_pct": "operator_skew",
+    "rules": "rules",
+    "restored_rules": "restored_rules",
+    "headroom_limit_pct": "headroom_limit",
+    "headroom_before_pct": "headroom_before",
+    "headroom_pct": "headroom",
 }
 WEIGHTED_PROMISES: dict[str, str] = {
     "traffic_saved_before_pct": "traffic_saved_before",

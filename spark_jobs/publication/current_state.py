@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 
 import pyarrow as pa
 
-from ballast.contracts.errors import PolicyError
-from ballast.contracts.policy import JobPolicy, load_policy
+from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Head, Snapshot, SnapshotNode
 from ballast.contracts.regions import DEAD
 from ballast.contracts.scaling import nodes_in_use, scaled
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_head, read_scaling
+from ballast.store.policies import current_policy
 from ballast.store.snapshots import newest_snapshot
 from ballast.store.tables import read_rows, table_exists
 
@@ -96,14 +96,6 @@ def read_node_state(settings: Settings, policy: JobPolicy, snapshot: Snapshot) -
         watched_since=begin,
         last_seen=_last_seen(settings, policy.job, begin),
     )
-
-
-def current_policy(settings: Settings, otherwise: JobPolicy) -> JobPolicy:
-    """The job's policy today; ``otherwise`` if its file cannot be read."""
-    try:
-        return load_policy(settings.policies / f"{otherwise.job}.yaml")
-    except PolicyError:
-        return otherwise
 
 
 def dead_workers(settings: Settings, job: str, since: datetime) -> DeadWorkers:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from ballast.contracts.errors import InvalidInput, PlanStale, PublishConflict, VerificationFailed
+from ballast.contracts.errors import (
+    InvalidInput,
+    PlanFrozen,
+    PlanStale,
+    PublishConflict,
+    VerificationFailed,
+)
+from ballast.contracts.freeze import freeze_text
+from ballast.contracts.log_events import FROZEN
 from ballast.contracts.policy import policy_from_json
 from ballast.contracts.records import Draft, Head, Snapshot
 from ballast.contracts.settings import Settings
@@ -14,6 +22,7 @@ from spark_jobs.draft.draft_tables import read_content, read_round
 from spark_jobs.draft.verification import violations_of
 from spark_jobs.program.run import progress
 from spark_jobs.publication.current_state import read_current_state
+from spark_jobs.publication.frozen import freeze_of_draft
 from spark_jobs.publication.heads import current_version, head_of
 from spark_jobs.publication.plan_events import log_plan_event, log_published, superseded_entry
 from spark_jobs.publication.review_answer import ReviewAnswer
@@ -70,6 +79,20 @@ def check_approved_content(settings: Settings, draft: Draft, answer: ReviewAnswe
     raise VerificationFailed(
         f"{message}; nothing was published; to fix it: find out who changed the draft, then start "
         "a new run"
+    )
+
+
+def check_not_frozen(settings: Settings, snapshot: Snapshot, draft: Draft, now: datetime) -> None:
+    """Raise PlanFrozen if the job's policy has a freeze at ``now``."""
+    freeze = freeze_of_draft(settings, snapshot, draft, now)
+    if freeze is None:
+        return
+    text = freeze_text(freeze)
+    log_plan_event(settings, FROZEN, head_of(draft, now), f"approved and not published: {text}")
+    raise PlanFrozen(
+        f"plan {draft.plan_id} of job {draft.job} is approved and not published: {text}; to fix "
+        "it: run this task again after that, or let the next run make a new plan; if it cannot "
+        "wait, take the freeze out of the policy"
     )
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from ballast.contracts.fault_points import fault_point
-from ballast.contracts.log_events import PLANNING_STOPPED
+from ballast.contracts.freeze import freeze_text
+from ballast.contracts.log_events import FROZEN, PLANNING_STOPPED
 from ballast.contracts.policy import policy_from_json
 from ballast.contracts.records import Draft, Head, LogEntry, Snapshot
 from ballast.contracts.review import ReviewVerdict, review_verdict
@@ -23,12 +24,14 @@ from spark_jobs.program.run import progress
 from spark_jobs.publication.draft_checks import (
     check_approved_content,
     check_changes_something,
+    check_not_frozen,
     check_not_stale,
     check_not_superseded,
     check_parent,
     check_promises,
     conflict,
 )
+from spark_jobs.publication.frozen import freeze_of_draft
 from spark_jobs.publication.heads import compare_and_set, head_of, is_same, when_in_force
 from spark_jobs.publication.plan_events import (
     log_answer,
@@ -52,7 +55,8 @@ def publish_plan(
     """Publish a run's draft.
 
     A plan that a review rejected, or that nobody answered for in time, is not published again
-    without a new approval. A job that has stopped planning by itself publishes forced moves alone.
+    without a new approval. A job that has stopped planning by itself publishes forced moves alone,
+    and so does a job in a freeze.
 
     Args:
         dry_run: check the draft and log the result, but leave the head.
@@ -83,7 +87,7 @@ def publish_plan(
     if answered is not None:
         _report_answered(answered)
         return None
-    if _is_stopped(settings, draft):
+    if _is_stopped(settings, draft) or _is_frozen(settings, snapshot, draft, wanted):
         return None
     check_promises(settings, snapshot, draft)
     check_parent(settings, wanted)
@@ -110,6 +114,7 @@ def publish_reviewed(
     Raises:
         VerificationFailed: the draft is not the approved content, or breaks its promises.
         InvalidInput: the draft changes nothing.
+        PlanFrozen: the job's policy has a freeze now.
         PlanStale, PublishConflict: the draft no longer fits the job, or another head is in force.
     """
     snapshot = find_snapshot(settings, job, run_id)
@@ -125,6 +130,7 @@ def publish_reviewed(
         _report_published(wanted)
         return wanted
     check_changes_something(settings, draft)
+    check_not_frozen(settings, snapshot, draft, answer.at)
     check_not_superseded(settings, draft)
     check_not_stale(settings, snapshot, draft)
     check_promises(settings, snapshot, draft)
@@ -202,6 +208,18 @@ def _is_stopped(settings: Settings, draft: Draft) -> bool:
     text = f"planning has stopped since plan {draft.plan_id} was made: {state.reason}"
     progress.info("not published, %s", text)
     write_task_result(outcome=PLANNING_STOPPED, plan_id=draft.plan_id, text=text)
+    return True
+
+
+def _is_frozen(settings: Settings, snapshot: Snapshot, draft: Draft, wanted: Head) -> bool:
+    """Log that the draft is not published because of a freeze, and report it; False without one."""
+    freeze = freeze_of_draft(settings, snapshot, draft, wanted.published_at)
+    if freeze is None:
+        return False
+    text = f"not published: {freeze_text(freeze)}; a run after it makes a new plan"
+    log_plan_event(settings, FROZEN, wanted, text)
+    progress.info("plan %s is %s", draft.plan_id, text)
+    write_task_result(outcome=FROZEN, plan_id=draft.plan_id, text=text)
     return True
 
 

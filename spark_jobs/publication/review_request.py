@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ballast.contracts.errors import NotFound
-from ballast.contracts.records import ScalingRow
+from ballast.contracts.freeze import freeze_text
+from ballast.contracts.records import Draft, ScalingRow, Snapshot
 from ballast.contracts.settings import Settings
 from ballast.store.planning import read_planning_state
 from ballast.store.plans import read_promises
@@ -21,6 +22,7 @@ from spark_jobs.publication.draft_checks import (
     check_not_superseded,
     check_promises,
 )
+from spark_jobs.publication.frozen import freeze_of_draft
 from spark_jobs.publication.heads import head_of
 from spark_jobs.publication.plan_events import first_waiting_reason, log_plan_event
 from spark_jobs.publication.review_text import (
@@ -76,8 +78,18 @@ def prepare_review(
     details = DraftDetails(
         loads_of_nodes(problem, assignment), moves_of(assignment), scaling, promises
     )
-    reasons = [*_planning_reasons(settings, job), *first_waiting_reason(settings, draft)]
+    reasons = [
+        *_planning_reasons(settings, job),
+        *_freeze_reasons(settings, snapshot, draft),
+        *first_waiting_reason(settings, draft),
+    ]
     return ReviewRequest(subject(draft), review_body(draft, details, reasons, page))
+
+
+def _freeze_reasons(settings: Settings, snapshot: Snapshot, draft: Draft) -> list[str]:
+    """That an approval does not publish the plan before a freeze ends; empty without a freeze."""
+    freeze = freeze_of_draft(settings, snapshot, draft, datetime.now(UTC))
+    return [f"nothing is published before the end of {freeze_text(freeze)}"] if freeze else []
 
 
 def _planning_reasons(settings: Settings, job: str) -> list[str]:

@@ -94,6 +94,7 @@ def review_body(plan: Draft, details: DraftDetails, reasons: Sequence[str], page
             "### Promised for the next period\n\n" + _promises(details.promises),
             _scaling(plan, details.scaling),
             _weights(plan),
+            _rules(plan),
             "### Load of nodes, in percent of capacity\n\n" + _nodes(details.nodes),
             f"### Moves ({len(details.moves):,})\n\n" + _moves(details.moves),
             _held_back(plan),
@@ -109,6 +110,14 @@ def _weights(plan: Draft) -> str:
     """The new weights of ordered regions, and why they change."""
     reason = plan.weights_reason
     return f"### Weights of ordered regions\n\n{escaped(reason)}" if reason else ""
+
+
+def _rules(plan: Draft) -> str:
+    """What each rule of the policy says about the plan."""
+    found = (plan.rules_text or "").splitlines()
+    if not found:
+        return ""
+    return "### Rules of the policy\n\n" + "\n".join(f"- {escaped(line)}" for line in found)
 
 
 def _what_approval_does(plan: Draft) -> str:
@@ -153,7 +162,7 @@ def _figures(plan: Draft) -> str:
         ["pause, s", plan.pause_s, plan.budget_pause_s],
         ["keys with a new route", plan.rerouted_keys, None],
     ]
-    quality = plan_text.quality_text(plan.bound_pct, plan.gap_pct)
+    quality = plan_text.plan_quality_text(plan)
     proof = (
         f"Bound {plan.bound_pct:.2f} %, gap {plan.gap_pct:.2f}: {quality}. Solved by "
         f"{escaped(plan.method)} in {plan.solver_seconds:.1f} s."

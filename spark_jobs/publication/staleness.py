@@ -10,6 +10,7 @@ import pyarrow as pa
 from ballast.contracts.problem_columns import RESOURCES, key_group_names
 from ballast.contracts.records import Draft, Head, ScalingRow, WorkerWeight
 from ballast.contracts.scaling import ALIVE, DRAINING, KEEP, node_actions, scaled
+from solvers.model.rules import rules_of_policy
 from spark_jobs.publication.current_state import CurrentState, NodeState
 from spark_jobs.publication.region_workers import weight_conflicts
 
@@ -45,6 +46,7 @@ def stale_reasons(draft: Draft, content: ComparedContent, state: CurrentState) -
         *_other_head(draft, state.head),
         *_unusable_nodes_in_use(content.assignment["node_id"].to_pylist(), unusable),
         *_moved_load(state),
+        *_changed_rules(state.nodes),
         *weight_conflicts(state.nodes.policy, content.weights, state.dead_workers),
     ]
 
@@ -151,6 +153,13 @@ def _moved_load(state: CurrentState) -> list[str]:
     return [
         f"the load has moved by {moved:.1f} % by {at} (review.stale.load_moved_pct is {limit:g})"
     ]
+
+
+def _changed_rules(nodes: NodeState) -> list[str]:
+    """The plan was made and verified with the rules of its snapshot."""
+    if rules_of_policy(nodes.policy) == rules_of_policy(nodes.policy_then):
+        return []
+    return ["the rules of the policy, or the labels of nodes that they ask for, have changed"]
 
 
 def _moved_pct(before: Mapping[str, float], after: Mapping[str, float]) -> float:

@@ -19,11 +19,12 @@ from ballast.contracts.policy import JobPolicy, policy_from_json
 from ballast.contracts.records import Head, Snapshot
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_acks, read_assignment
+from ballast.store.policies import current_policy
 from ballast.store.snapshots import snapshot_of_run
 from ballast.store.table_schema import ensure_tables
 from ballast.store.tables import append_once, read_rows
 from spark_jobs.program.run import progress
-from spark_jobs.publication.current_state import current_policy, read_node_state
+from spark_jobs.publication.current_state import read_node_state
 from spark_jobs.publication.staleness import UnusableNode, unusable_nodes
 from spark_jobs.restore.lookup import source_snapshot
 

@@ -16,10 +16,11 @@ from ballast.store.plans import (
     read_weights,
     versions_of,
 )
+from ballast.store.policies import current_policy
 from ballast.store.snapshots import newest_snapshot
 from ballast.store.tables import read_rows
 from spark_jobs.draft.draft_tables import read_connections
-from spark_jobs.publication.current_state import current_policy, dead_workers
+from spark_jobs.publication.current_state import dead_workers
 from spark_jobs.publication.region_workers import weight_conflicts
 from spark_jobs.restore.earlier_version import RollbackContext, StoredVersion
 

@@ -17,7 +17,9 @@ from ballast.contracts.task_result import Notice, write_task_notices, write_task
 from ballast.store.snapshots import snapshot_of_run
 from solvers.model.budget import Budget
 from solvers.planner.plan import ChosenContent, Plan, plan_with_content
+from solvers.verify.headroom import HEADROOM
 from solvers.verify.routes import BALANCE
+from solvers.verify.rules import MOVE_LIMITS
 from spark_jobs.draft.assemble import AssembledDraft, DraftRequest, assemble_draft
 from spark_jobs.draft.content import routing_of
 from spark_jobs.draft.draft_tables import find_draft, read_round, required_draft, write_draft
@@ -41,7 +43,7 @@ from spark_jobs.warehouse.plan_log import Event, append_event
 # A person chose the content for reasons that no figure has. It may be worse than the head.
 ACCEPTED_VIOLATIONS = (
     "better_than_nothing", "max_load_distance", BALANCE, "weights.change", "weights.floor",
-    "weights.unmeasured", "weights.complete",
+    "weights.unmeasured", "weights.complete", MOVE_LIMITS, HEADROOM,
 )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from solvers.planner.frontier import FrontierPoint
 from solvers.planner.what_if_figures import planned_moves, planned_nodes, result_figures
+from solvers.rules.rule_text import rule_report
 from spark_jobs.program.markdown import escaped, table
 from spark_jobs.scenario.what_if_comparison import ComparedPlan, PlanComparison
 
@@ -67,7 +68,7 @@ def report(comparison: PlanComparison) -> str:
         "### Today and the question\n\n" + _figures(comparison),
     ]
     if asked.result.is_solved:
-        parts += [_nodes(asked), _moves(asked)]
+        parts += [*_rules(asked), _nodes(asked), _moves(asked)]
     else:
         parts.append(f"**The question has no plan:** {escaped(asked.result.reason)}")
     parts += [*_hold(comparison), *_frontier(comparison.frontier)]
@@ -82,6 +83,15 @@ def _figures(comparison: PlanComparison) -> str:
     )
     rows = [[name.replace("_", " "), now[name], then[name]] for name in now]
     return table(("figure", "today", "asked"), rows)
+
+
+def _rules(plan: ComparedPlan) -> list[str]:
+    """What each rule of the policy says about the plan."""
+    text = rule_report(plan.problem, plan.result.assignment).text
+    if text is None:
+        return []
+    listed = "\n".join(f"- {escaped(line)}" for line in text.splitlines())
+    return [f"### Rules of the policy\n\n{listed}"]
 
 
 def _nodes(plan: ComparedPlan) -> str:

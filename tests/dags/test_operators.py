@@ -98,7 +98,7 @@ def test_a_program_that_died_without_a_word_keeps_its_trace(
         task.execute({"ti": RecordedTask()})
 
 
-@pytest.mark.parametrize("outcome", ["rejected", "timed_out", "planning_stopped"])
+@pytest.mark.parametrize("outcome", ["rejected", "timed_out", "planning_stopped", "frozen"])
 def test_a_program_that_had_nothing_to_do_shows_as_skipped(
     monkeypatch: pytest.MonkeyPatch, outcome: str
 ) -> None:

@@ -11,6 +11,9 @@ NULL_FIGURES = (
     "due_moves", "collocation_factor_before_pct", "collocation_factor_pct", "scaling_reason",
     "weights_reason", "trade", "traffic_saved_pct", "traffic_saved_before_pct", "skew_reason",
     "levelled_operator_id", "operator_skew_before_pct", "operator_skew_pct", "levelling_limit_pct",
+    "collocation_bound_pct",
+    "rules", "restored_rules", "rules_text", "headroom_limit_pct", "headroom_before_pct",
+    "headroom_pct",
 )  # fmt: skip
 
 

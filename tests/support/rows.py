@@ -18,4 +18,7 @@ def row_of(table: str, **values: Any) -> dict[str, Any]:
     if table == "plans.acks":
         # An acknowledgement of the job's operators, not of a region.
         row["region_id"] = None
+    if table == "plans.plans":
+        # A plan of a policy without rules.
+        row |= dict.fromkeys(("rules", "restored_rules", "rules_text"))
     return row | values

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Modules of the model that hold types and no computed figure: the verifier may import them.
 TYPES_OF_THE_MODEL = {
     "amortisation", "budget", "key_statistics", "method", "noise", "objective", "parameter_checks",
-    "problem", "stop", "traffic_costs",
+    "problem", "rules", "stop", "traffic_costs",
 }  # fmt: skip
 
 

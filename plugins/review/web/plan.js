@@ -9,6 +9,7 @@ import { go, label, link } from "./main.js";
 import { movesSection } from "./moves.js";
 import { nodeCount, scalingSection, stateTag } from "./nodes.js";
 import { before, laterMeasured, measured, promised, promisedOf, withoutInterval } from "./promises.js";
+import { rulesSection } from "./rules.js";
 import { trafficSection } from "./traffic.js";
 import { explain } from "./trouble.js";
 import { weightsSection } from "./weights.js";
@@ -53,6 +54,7 @@ export async function planPage(job, name) {
     scalingSection(detail.scaling),
     nodes.node,
     weightsSection(detail),
+    rulesSection(plan),
     h("h2", {}, "Promise against outcome"), outcomeTable(detail),
     movesSection(title.toLowerCase(), moved, (values) => ballast.plan(job, name, "moves", values)),
     traffic.node,
@@ -139,7 +141,8 @@ function details(detail) {
     ["plan id", plan.plan_id], ["content hash", plan.content_hash], ["run", plan.run_id],
     ["snapshot", plan.snapshot_id], ["made against", plan.parent_version ? link({ job: detail.job, plan: plan.parent_version }, label(String(plan.parent_version))) : "the placement by hash"],
     ["objective", objective(plan)], ["report of the solvers", plan.reason], ["solver", `${plan.method}, ${plan.status}, ${round(plan.solver_seconds)} s`],
-    ["precision", plan.precision], ["bound", percent(plan.bound_pct)], ["gap", percent(plan.gap_pct)], ["on the way", detail.progress],
+    ["precision", plan.precision], ["bound", percent(plan.bound_pct)], ["gap", percent(plan.gap_pct)],
+    ["bound of the traffic within nodes", percent(plan.collocation_bound_pct)], ["on the way", detail.progress],
     ["collocation factor", plan.collocation_factor_pct === null ? null : `${percent(plan.collocation_factor_before_pct)} to ${promisedOf(detail, "collocation_factor_pct", percent(plan.collocation_factor_pct))}`],
     ["bytes between nodes", plan.wire_bytes_per_s === null ? null : `${bytes(plan.wire_bytes_before_per_s)}/s to ${promisedOf(detail, "wire_bytes_per_s", `${bytes(plan.wire_bytes_per_s)}/s`)}`],
     ["keys with a route", plan.routes ? count(plan.routes) : null],

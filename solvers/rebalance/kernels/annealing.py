@@ -59,14 +59,8 @@ def anneal(schedule, rule, random, fixed, plan, best):  # type: ignore[no-untype
             continue
         apply(proposal, fixed, plan)
         energy += proposal.delta
-        # Below this energy no node can be above the best deviation. The running energy drifts, so
-        # the deviations themselves decide.
-        if proposal.delta < 0.0 and energy < (best.deviation[0] - rule.target) ** 2:
-            now, _ = worst_node(fixed, plan)
-            if now < best.deviation[0] * (1.0 - 1e-3) or now <= rule.target:
-                keep(now, plan, best)
-                if now <= rule.target:
-                    return step + 1
+        if proposal.delta < 0.0 and met_target(energy, rule.target, fixed, plan, best):
+            return step + 1
     now, _ = worst_node(fixed, plan)
     if now < best.deviation[0]:
         keep(now, plan, best)
@@ -78,6 +72,21 @@ def keep(deviation, plan, best):  # type: ignore[no-untyped-def]
     """Overwrite the best plan by the current plan."""
     best.deviation[0] = deviation
     copy(plan.place, best.place)
+
+
+@inlined
+def met_target(energy, target, fixed, plan, best):  # type: ignore[no-untyped-def]
+    """Keep the plan if it is clearly better than the best one; return whether it meets the target.
+
+    The energy is the sum over all nodes. Below the energy of one node at the best deviation, no
+    node can be above it. The running energy drifts, so the deviations themselves decide.
+    """
+    if energy >= (best.deviation[0] - target) ** 2:
+        return False
+    now, _ = worst_node(fixed, plan)
+    if now < best.deviation[0] * (1.0 - 1e-3) or now <= target:
+        keep(now, plan, best)
+    return now <= target
 
 
 @inlined

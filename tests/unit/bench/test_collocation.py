@@ -14,6 +14,7 @@ from bench.collocation.methods import (
     COLA,
     METHODS,
     OURS,
+    UNLEVELLED,
     CollocationSetting,
     step_of,
 )
@@ -47,12 +48,35 @@ def climb(*collocation: float, distance: float = 5.0, moves: int = 10) -> list[C
 def run(
     ours: History, albic_m: History, *, shape: str = "pairs", wanted: float = 80.0, fewest: int = 3
 ) -> CollocationRun:
-    histories = {OURS: ours, ALBIC_M: albic_m, ALBIC: climb(1.0), COLA: climb(90.0, moves=300)}
+    histories = {
+        OURS: ours,
+        UNLEVELLED: ours,
+        ALBIC_M: albic_m,
+        ALBIC: climb(1.0),
+        COLA: climb(90.0, moves=300),
+    }
     return CollocationRun(setting_of(20, shape), 7, 0, wanted, fewest, histories)
 
 
 def verdict_on(what: str, runs: list[CollocationRun]) -> bool:
     return next(v.holds for v in verdicts(runs) if v.what.startswith(what))
+
+
+def test_levelling_is_judged_where_both_ways_end_with_everything_together() -> None:
+    together = run(climb(*[100.0] * 12, distance=2.0), climb(1.0))
+    claim = "load distance at the end of pairs"
+    for without, holds in ((8.0, True), (3.0, False)):
+        histories = {**together.histories, UNLEVELLED: climb(*[100.0] * 12, distance=without)}
+        one = CollocationRun(together.setting, 7, 0, 80.0, 3, histories)
+        assert verdict_on(claim, [one]) is holds
+    apart = run(climb(*[60.0] * 12), climb(1.0))
+    assert not any(v.what.startswith(claim) for v in verdicts([apart]))
+
+
+def test_the_table_of_the_end_has_means_of_the_last_rounds_and_their_bounds() -> None:
+    history = [*climb(*[50.0] * 5), *[CollocationRound(99.0, 3.0, 4, 100.0, 1.0)] * HELD]
+    text = table.end_table([run(history, climb(1.0))])
+    assert text.splitlines()[-1] == ("| 20 nodes, pairs | 99.0 | 100.0 | 99.0 | 3.0 | 1.0 | 3.0 |")
 
 
 # ------------------------------------------------------------------ rounds
@@ -155,7 +179,7 @@ def test_the_table_has_a_line_a_setting_and_a_figure_a_seed() -> None:
     runs = [run(climb(10, 85), climb(10)), run(climb(85), climb(85))]
     line = table.rounds_table(runs).splitlines()[-1]
     assert line.startswith(
-        "| 20 nodes, pairs | 80.0 / 80.0 | 3 / 3 | 2 / 1 | not in 1 (10 %) / 1 |"
+        "| 20 nodes, pairs | 80.0 / 80.0 | 3 / 3 | 2 / 1 | 2 / 1 | not in 1 (10 %) / 1 |"
     )
     assert "| 1 | 10.0 / 5.0 / 10 |" in table.progress_table(runs[0])
 

@@ -29,6 +29,14 @@ PLAN = draft_summary(
 )  # fmt: skip
 
 
+def test_a_joint_plan_has_a_bound_of_its_traffic_beside_that_of_its_load() -> None:
+    bounds = replace(PLAN, bound_pct=1.5, gap_pct=1.5)
+    load = plan_text.quality_text(1.5, 1.5)
+    assert plan_text.plan_quality_text(bounds) == load
+    said = plan_text.plan_quality_text(replace(bounds, collocation_bound_pct=61.25))
+    assert said.startswith(f"{load}; no plan within the budget has more than 61.2 % of the traffic")
+
+
 def test_why_a_plan_moves_is_told_by_what_was_wrong() -> None:
     assert plan_text.plan_reason(PLAN) == (
         "The load of the node farthest from the mean is off by 40.00 % of it, and by 3.00 % with "

@@ -216,7 +216,7 @@ def test_a_process_that_has_read_a_table_ends_cleanly(settings: Settings) -> Non
 def test_a_table_made_before_weights_comes_to_check_by_them(settings: Settings) -> None:
     ensure_tables(settings, ["plans.plans"])
     old = open_table(settings, "plans.plans")
-    name = "not_worse_without_need"
+    name = "not_worse_without_cause"
     old.alter.drop_constraint(name)
     old.alter.add_constraint({name: "method = 'rollback' OR load_distance_pct <= 1"})
     ensure_tables(settings, ["plans.plans"])

@@ -129,7 +129,7 @@ def test_rounds_reach_all_pairs_in_as_many_moves_as_there_are_pairs() -> None:
     problem = pairs_apart(12, 4)
     target, moves = None, 0
     for seed in range(4):
-        options = JointParams(max_load_distance=40, target=target)
+        options = JointParams(max_load_distance=40, target=target, level_to=40)
         made = plan(problem, Budget(moves=4), Stop(), seed, options)
         moves += made.result.moves
         target = made.target

@@ -111,6 +111,23 @@ def test_a_joint_plan_is_worth_it_for_the_load_it_levels():
     assert small_gain.status is Status.UNCHANGED
 
 
+def test_a_joint_plan_that_only_levels_is_made_where_a_balance_plan_would_be():
+    together = replace(TALKING, current=np.array([0, 0, 0, 0]))
+    result = make_result(
+        together, np.array([0, 1, 0, 1]), SolverRun(method="joint", bound=0.0, seconds=0.1)
+    )
+    objective = {"kind": "joint", "max_load_distance_pct": 150}
+    for thresholds, moves in (
+        ({}, 2),
+        ({"good_enough_pct": 100}, 0),
+        ({"min_improvement_pct": 100.5}, 0),
+    ):
+        policy = small_policy(objective=objective, thresholds=thresholds)
+        assert result_or_unchanged(together, result, policy).moves == moves
+    loses = replace(together, traffic_to=np.array([1, 2]))
+    assert result_or_unchanged(loses, result, small_policy(objective=objective)).moves == 0
+
+
 RACKED = Problem(
     node_ids=("a", "b", "c", "d"),
     resources=("cpu",),

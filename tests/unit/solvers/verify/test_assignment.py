@@ -117,6 +117,14 @@ def test_a_bound_above_the_load_distance_is_named(problem: Problem) -> None:
     assert "gap" in promises_of(plan, bound=0, gap=0)
 
 
+def test_a_bound_of_the_traffic_below_what_the_plan_has_is_named(problem: Problem) -> None:
+    plan = (problem, [0, 0, 1, 2, 1])  # All traffic is within a node.
+    assert "collocation_bound" in promises_of(plan, collocation_bound=99.9)
+    assert "collocation_bound" in promises_of(plan, collocation_bound="all")
+    assert "collocation_bound" not in promises_of(plan, collocation_bound=100.0)
+    assert "collocation_bound" not in promises_of(plan, collocation_bound=None)
+
+
 def test_rows_that_are_missing_doubled_or_unknown_are_named() -> None:
     problem = make([1, 1], [0, 1])
     cases = {
