@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ballast.contracts.derived_schemas import column_limits
+from ballast.contracts.table_schemas import column_limits
 from ballast.contracts.tables import Column
 from expectations.row_rules import CheckedTable
 

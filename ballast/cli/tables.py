@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from ballast.contracts.derived_schemas import ddl, tables_markdown
 from ballast.contracts.errors import NotFound
 from ballast.contracts.settings import load_settings
+from ballast.contracts.table_schemas import ddl, tables_markdown
 from ballast.contracts.tables import TABLES
 
 EXAMPLES = {

@@ -19,10 +19,10 @@ from deltalake.exceptions import DeltaError
 from pyarrow.dataset import FileSystemDataset
 from pyarrow.parquet import filters_to_expression
 
-from ballast.contracts.derived_schemas import arrow_schema
 from ballast.contracts.errors import BrokenTable, NotFound
 from ballast.contracts.records import Record, field_names
 from ballast.contracts.settings import Settings
+from ballast.contracts.table_schemas import arrow_schema
 from ballast.contracts.tables import TABLES
 from ballast.store.tables import Filter, dataset_of, open_table, rows_of
 

@@ -9,9 +9,9 @@ from functools import partial
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
 
-from ballast.contracts.derived_schemas import arrow_schema, check_constraints, table_properties
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.settings import Settings
+from ballast.contracts.table_schemas import arrow_schema, check_constraints, table_properties
 from ballast.contracts.tables import TABLES, Table
 from ballast.store.tables import (
     address,

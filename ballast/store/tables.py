@@ -20,9 +20,9 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 from pyarrow.parquet import filters_to_expression
 
-from ballast.contracts.derived_schemas import arrow_schema
 from ballast.contracts.errors import NotFound
 from ballast.contracts.settings import Settings, check_job_name
+from ballast.contracts.table_schemas import arrow_schema
 from ballast.contracts.tables import TABLES
 
 ATTEMPTS = 20

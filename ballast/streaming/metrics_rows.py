@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from ballast.contracts.derived_schemas import arrow_schema
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.scaling import ALIVE, nodes_in_use
 from ballast.contracts.settings import Settings
+from ballast.contracts.table_schemas import arrow_schema
 from ballast.contracts.tables import KEY_PAIR_COLUMNS, METRICS_KEY_PAIRS
 from ballast.store.metric_windows import (
     append_windows,

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from ballast.contracts.derived_schemas import arrow_schema
+from ballast.contracts.table_schemas import arrow_schema
 from ballast.contracts.tables import METRICS_KEY_GROUPS, METRICS_NODES, PLANS_ACKS
 from bench.simulator.cluster import Migration, SimulatedCluster
 from solvers.model.problem import FloatArray, IntArray

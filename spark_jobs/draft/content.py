@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from ballast.contracts import identity
-from ballast.contracts.derived_schemas import arrow_schema
 from ballast.contracts.records import ScalingRow, WorkerWeight
 from ballast.contracts.regions import weighted
 from ballast.contracts.scaling import scaled
+from ballast.contracts.table_schemas import arrow_schema
 from ballast.contracts.tables import TABLES
 from solvers.model.key_statistics import Routing
 from solvers.model.problem import IntArray, Problem

@@ -10,9 +10,9 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from ballast.contracts.derived_schemas import SQL_TYPES
 from ballast.contracts.fault_points import fault_point
 from ballast.contracts.records import Record, Snapshot, SnapshotNode, SnapshotNoise
+from ballast.contracts.table_schemas import SQL_TYPES
 from ballast.contracts.tables import TABLES
 from ballast.store import tables as store
 from expectations.row_rules import CheckedTable, checked_table

@@ -18,9 +18,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ballast.contracts.derived_schemas import arrow_schema
 from ballast.contracts.records import Head, Snapshot
 from ballast.contracts.settings import Settings, load_settings
+from ballast.contracts.table_schemas import arrow_schema
 from ballast.contracts.tables import TABLES
 from ballast.store.plans import read_head
 from ballast.store.table_schema import ensure_tables

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from ballast.contracts.derived_schemas import arrow_schema
+from ballast.contracts.table_schemas import arrow_schema
 from ballast.contracts.tables import METRICS_KEY_GROUPS, METRICS_NODES, PLANS_ACKS
 from bench.simulator import rows, scale_in
 from bench.simulator.cluster import Migration, PauseModel, SimulatedCluster

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ballast.contracts.derived_schemas import (
+from ballast.contracts.table_schemas import (
     arrow_schema,
     check_constraints,
     column_limits,

@@ -15,9 +15,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from ballast.contracts.derived_schemas import arrow_schema, check_constraints
 from ballast.contracts.errors import InvalidInput, NotFound
 from ballast.contracts.settings import Settings, load_settings
+from ballast.contracts.table_schemas import arrow_schema, check_constraints
 from ballast.contracts.tables import TABLES
 from ballast.store import tables
 from ballast.store.plans import read_routes

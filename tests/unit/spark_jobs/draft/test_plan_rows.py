@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from ballast.contracts.derived_schemas import arrow_schema
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Outcome, Snapshot
+from ballast.contracts.table_schemas import arrow_schema
 from ballast.contracts.tables import TABLES
 from solvers.model import metrics
 from solvers.model.amortisation import MOST_EXAMPLES, MOST_NAMES
