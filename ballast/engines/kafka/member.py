@@ -97,7 +97,7 @@ class GroupMember:
         self._channel.start()
         if not self._channel.has_read_plan.wait(PLAN_WAIT_S):
             log.warning("the plan of job %s was not read within %.0f s", self._job, PLAN_WAIT_S)
-        consumer.subscribe(list(topics), listener=_Listener(self, listener))
+        consumer.subscribe(list(topics), listener=MemberListener(self, listener))
 
     def batches(
         self, timeout_ms: int = 200, max_records: int | None = None
@@ -224,15 +224,21 @@ class GroupMember:
         self.assignor.forget()
 
 
-class _Listener(AsyncConsumerRebalanceListener):
-    """Calls the user's listener, then the member."""
+class MemberListener(AsyncConsumerRebalanceListener):
+    """Calls the user's listener and the member, also if the user's listener fails.
+
+    Offsets of a partition that was given up must not stay with the member: committed later, they
+    would set back those of the new owner.
+    """
 
     def __init__(self, member: GroupMember, user: Any) -> None:
         self._member, self._user = member, user
 
     async def on_partitions_revoked(self, revoked: Any) -> None:
-        await self._call("on_partitions_revoked", revoked)
-        await self._member.give_up(list(revoked))
+        try:
+            await self._call("on_partitions_revoked", revoked)
+        finally:
+            await self._member.give_up(list(revoked))
 
     async def on_partitions_assigned(self, assigned: Any) -> None:
         self._member.take(list(assigned))
