@@ -204,7 +204,7 @@ def test_a_joint_folder_is_solved_and_verified_as_one(
     assert figures["method"] == "joint"
     assert figures["collocation_factor"] > figures["collocation_factor_before"]
     assert ballast("verify", folder, out) == 0
-    with pytest.raises(InvalidInput, match="knows nothing of traffic"):
+    with pytest.raises(InvalidInput, match="there is no method 'flux' for joint plans"):
         ballast("solve", folder, "--method", "flux", "--out", tmp_path / "other")
 
 

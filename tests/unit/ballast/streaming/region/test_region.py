@@ -142,18 +142,20 @@ def test_a_local_loop_sets_the_weights_of_the_next_period() -> None:
 
     settings = RegionSettings(control_s=0.05)
     with OrderedRegion(works.who, 2, settings=settings, control=loop) as region:
-        results = list(region.run(_until(lambda: len(asked) >= 2)))
+        results = list(region.run(_until(lambda: len(asked) >= 2, then=50)))
         assert region.weights == [100, 900]
     assert workers_of(results)["worker-1"] > workers_of(results)["worker-0"]
     assert asked[0].weights.tolist() == [500, 500]
     assert asked[1].weights.tolist() == [100, 900]
 
 
-def _until(is_over: object) -> Iterator[bytes]:
+def _until(is_over: object, then: int = 0) -> Iterator[bytes]:
+    """Records until something is over, and so many after it."""
     deadline = time.monotonic() + limit_s(5)
     while not is_over():  # type: ignore[operator]
         assert time.monotonic() < deadline
         yield b"x"
+    yield from [b"x"] * then
 
 
 @pytest.mark.parametrize("answer", [[1, 2], [1000], [1500, -500]])
