@@ -115,13 +115,12 @@ def test_a_kept_promise_is_measured_from_the_windows_after_the_plan(settings, se
     ("distance_of", "side", "events"),
     [
         (lambda load: load.expected, "inside", []),
-        (lambda load: 0.0, "below", []),
         (lambda load: 0.5 * (load.high + load.highest), "above", []),
         (lambda load: 1.2 * load.highest, "above", ["promise_broken"]),
     ],
-    ids=["inside", "below", "above", "broken"],
+    ids=["inside", "above", "broken"],
 )
-def test_windows_after_the_take_up_are_inside_below_or_above_the_interval(
+def test_windows_after_the_take_up_are_inside_or_above_the_interval(
     settings, sessions, distance_of, side, events, caplog
 ):
     """Windows from before the take-up have other loads, are in the period, and do not count."""
@@ -181,7 +180,17 @@ def test_a_key_group_with_load_in_one_window_counts_with_its_mean(settings, sess
     rows = {row.figure: row for row in measure(settings, sessions, end)}
     assert rows["load_distance_pct"].windows == 5
     assert rows["load_distance_pct"].measured == pytest.approx(0.0, abs=1e-9)
-    assert rows["load_distance_pct"].side == "below"
+
+
+def test_nodes_with_a_fifth_of_the_promised_load_are_below_the_interval(settings, sessions):
+    draft = in_force(settings, POLICY, noise_pct=20.0)
+    ack(settings, draft)
+    end = write(settings, draft, 8, loads=100.0)
+    rows = {row.figure: row for row in measure(settings, sessions, end)}
+    sides = {name: row.side for name, row in rows.items() if name.startswith("cpu_load_cores/")}
+    assert set(sides.values()) == {"below"}
+    # Of two nodes one decides, and the load distance of level nodes is not below any interval.
+    assert (rows["load_distance_pct"].low, rows["load_distance_pct"].side) == (0.0, "inside")
 
 
 def test_a_plan_of_an_earlier_version_is_measured_as_before(settings, sessions, draft):
