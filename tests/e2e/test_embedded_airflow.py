@@ -370,9 +370,7 @@ def test_a_run_whose_supervisor_was_killed_is_cleared_away_by_the_next(
     assert wait_for(lambda: len(marked_processes(str(home))) >= 3, 30)
     killed.kill()
     killed.wait()
-    orphans = marked_processes(str(home))
-    assert orphans
-    # They were told to end; whatever is slow to do so is stopped by the next start.
+    # Its children are told to end when it dies; the next start stops those that are slow to do so.
     successor = EmbeddedAirflow(home, free_port(), dags=dags)
     successor.prepare()
     assert marked_processes(str(home)) == []
