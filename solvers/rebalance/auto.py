@@ -38,6 +38,8 @@ LONG_SEARCH_SHARE = 0.5
 the MILP may close the gap."""
 BEST_SHARE = 0.6
 """Share of the time for the best plan, where the fewest moves within its noise are looked for."""
+LEAST_SHARE = 0.2
+"""Least share of the time for the fewest moves, if the methods before it end late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def solve(problem: Problem, budget: Budget, stop: Stop, seed: int, params: AutoP
     if not best.is_solved:
         return best
     rest = replace(params.fewest_moves, start=best.assignment)
-    results.append(fewest_moves.solve(problem, budget, _share(stop, clock, 1.0), seed, rest))
+    results.append(fewest_moves.solve(problem, budget, _rest(stop, clock), seed, rest))
     return _combine(problem, results, results[-1], clock)
 
 
@@ -124,6 +126,18 @@ def _is_proven(problem: Problem, results: list[Result]) -> bool:
     """
     best = results[_winner(problem, results)]
     return _is_settled(results) or (best.gap == 0 and best.draining_load == 0)
+
+
+def _rest(stop: Stop, clock: SolverClock) -> Stop:
+    """Return what is left for the fewest moves, and at least ``LEAST_SHARE`` of all.
+
+    On a busy machine the methods before it may end late. Without time for it the plan would be
+    the best one with all its moves, most of which bring nothing that can be measured.
+    """
+    rest = _share(stop, clock, 1.0)
+    if stop.seconds is None or rest.seconds is None:
+        return rest
+    return Stop(max(rest.seconds, LEAST_SHARE * stop.seconds), rest.steps)
 
 
 def _share(stop: Stop, clock: SolverClock, share: float) -> Stop:
