@@ -3,7 +3,7 @@
 The score of an outcome is its distance from the expected value, divided by the distance between the
 expected value and the end of the interval by the noise model alone. The factor of a side is the
 quantile of the scores with which the right share of outcomes would have been outside [split
-conformal prediction]. Pseudo-observations, with the scores of a correct noise model, are added to
+conformal prediction]. Pseudo-observations, a fifth wider than the noise model says, are added to
 the outcomes, so that few outcomes change little. Outcomes of one measurement, such as the loads of
 all nodes, are correlated, so that together they count as one.
 """
