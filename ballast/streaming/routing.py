@@ -28,6 +28,9 @@ Routes = Mapping[str, int]
 """Key group of each key that has a route, of one operator."""
 NO_ROUTES: Routes = {}
 
+PlacementName = tuple[int, int | None]
+"""A version, and the step of its take-up that was made last; None: all of them."""
+
 
 def key_group_of(key: str, key_groups: int) -> int:
     """The key group of a key by its hash; Spark's ``crc32`` over its bytes gives the same."""
@@ -64,6 +67,13 @@ class Placement:
     """Actions on nodes; empty if the plan leaves the nodes to the policy."""
     weights: tuple[Weighted, ...] = ()
     """Weights of the workers of ordered regions, which the regions take up themselves."""
+    step: int | None = None
+    """The number of the step after which the key groups are there; None: after the last one."""
+
+    @property
+    def name(self) -> PlacementName:
+        """What the files of the placement are named by."""
+        return (self.version, self.step)
 
     def __post_init__(self) -> None:
         if self.version < FIRST_VERSION:
