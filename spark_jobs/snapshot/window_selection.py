@@ -151,13 +151,13 @@ def _mixed_windows(
     start of the period is not: otherwise a renumbered job would lose one window of every period.
     """
     newest = max(window.last_batch_id or 0 for window in under)
-    if applied_batch_id is None or newest < applied_batch_id or under[0].first_batch_id is None:
+    if applied_batch_id is None or newest < applied_batch_id:
         return int(is_after_others)
-    first_ids = [window.first_batch_id for window in under]
-    before = [
-        n for n, first in enumerate(first_ids) if first is not None and first < applied_batch_id
-    ]
-    return before[-1] + 1 if before else 0
+    mixed = int(is_after_others and under[0].first_batch_id is None)
+    for number, window in enumerate(under, start=1):
+        if window.first_batch_id is not None and window.first_batch_id < applied_batch_id:
+            mixed = number
+    return mixed
 
 
 def windows_needed(policy: JobPolicy, share: float) -> int:
