@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,8 +70,9 @@ class CrashedJob:
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> CrashedJob:
     home = tmp_path_factory.mktemp("crash")
-    settings = load_settings({"BALLAST_HOME": str(home)})
-    policy = load_policy(ROOT / "policies" / "flights.yaml")
+    policies = ROOT / "policies"
+    settings = load_settings({"BALLAST_HOME": str(home), "BALLAST_POLICIES": str(policies)})
+    policy = load_policy(policies / "flights.yaml")
     ensure_tables(settings)
     write_chunks(FlightsFolder(job_folder(settings, JOB)).chunks)
     run_life(settings, *FEW)
@@ -130,7 +132,7 @@ def environment(settings: Settings, fault: str | None = None) -> dict[str, str]:
     changes = {
         "BALLAST_HOME": str(settings.home),
         "BALLAST_JARS": str(ROOT / ".ballast" / "jars"),
-        "BALLAST_POLICIES": str(ROOT / "policies"),
+        "BALLAST_POLICIES": str(settings.policies),
         "PYSPARK_PYTHON": sys.executable,
     }
     kept = {k: v for k, v in os.environ.items() if k not in (VARIABLE, "BALLAST_WAREHOUSE")}
@@ -156,9 +158,16 @@ def run_life(settings: Settings, *arguments: str, fault: str | None = None) -> i
     return done.returncode
 
 
-def run_until_term(settings: Settings) -> tuple[int, str]:
-    """Run without a limit until some new batches are done, then send SIGTERM."""
+def run_until_term(
+    settings: Settings, is_done: Callable[[], bool] = lambda: True
+) -> tuple[int, str]:
+    """Run without a limit until some new batches and what else is asked are done, then send
+    SIGTERM."""
     start = newest_decision(settings)["batch_id"]
+
+    def is_over() -> bool:
+        return newest_decision(settings)["batch_id"] >= start + 3 and is_done()
+
     process = subprocess.Popen(
         command("--rate", "3000", "--trigger", "0.2"),
         env=environment(settings),
@@ -167,7 +176,7 @@ def run_until_term(settings: Settings) -> tuple[int, str]:
         text=True,
     )
     deadline = time.monotonic() + 120
-    while newest_decision(settings)["batch_id"] < start + 3 and time.monotonic() < deadline:
+    while not is_over() and time.monotonic() < deadline:
         time.sleep(0.1)
     process.send_signal(signal.SIGTERM)
     _, output = process.communicate(timeout=120)
