@@ -51,7 +51,7 @@ MOST_OF_AT_ONCE = 0.5
 
 
 @dataclass(frozen=True)
-class Size:
+class MovedSize:
     """How much is moved."""
 
     moves: int
@@ -86,7 +86,7 @@ class TakeUpTimes:
         return max(0.0, self.longest_batch_s - self.quiet_s)
 
 
-def policy_of(size: Size, *, in_steps: bool) -> JobPolicy:
+def policy_of(size: MovedSize, *, in_steps: bool) -> JobPolicy:
     return parse_policy(
         {
             "job": JOB,
@@ -106,10 +106,10 @@ def count(state: dict[str, int], key: str, _record: object) -> None:
     state[key] = state.get(key, 0) + 1
 
 
-class Job:
+class SteppedJob:
     """The job with its input, run by several processes' worth of starts."""
 
-    def __init__(self, spark: SparkSession, settings: Settings, size: Size) -> None:
+    def __init__(self, spark: SparkSession, settings: Settings, size: MovedSize) -> None:
         self.spark, self.settings, self.size = spark, settings, size
         self.input = settings.home / "input"
         self.input.mkdir(parents=True)
@@ -180,7 +180,7 @@ class Job:
         return found == dict.fromkeys(self.words, self.files) and blobs == self.size.moves
 
 
-def take_up(job: Job, first_node: int, *, in_steps: bool) -> TakeUpTimes:
+def take_up(job: SteppedJob, first_node: int, *, in_steps: bool) -> TakeUpTimes:
     """Take one plan up and measure every batch until it is applied."""
     with job.running(in_steps=in_steps) as running:
         job.batch(running)  # the first batch of a query compiles and reads sizes
@@ -221,12 +221,12 @@ def report(at_once: Sequence[TakeUpTimes], in_steps: Sequence[TakeUpTimes]) -> s
     )  # fmt: skip
 
 
-def measure(size: Size, rounds: int, folder: Path) -> int:
+def measure(size: MovedSize, rounds: int, folder: Path) -> int:
     """Run the job and print the report; returns the exit code."""
     settings = replace(load_settings(), home=folder, warehouse=str(folder / "warehouse"))
     ensure_tables(settings)
     spark = SparkSession.builder.master("local[2]").config(map=spark_conf(settings)).getOrCreate()
-    job = Job(spark, settings, size)
+    job = SteppedJob(spark, settings, size)
     try:
         job.publish(0)
         with job.running(in_steps=False) as running:
@@ -256,7 +256,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--moves-per-batch", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=2)
     args = parser.parse_args(arguments)
-    size = Size(args.moves, args.megabytes, args.moves_per_batch)
+    size = MovedSize(args.moves, args.megabytes, args.moves_per_batch)
     with tempfile.TemporaryDirectory(prefix="ballast-steps-") as folder:
         return measure(size, args.rounds, Path(folder))
 

@@ -16,7 +16,7 @@ from tests.support.streaming_parts import JOB, topology_by_key
 from tests.support.streaming_plans import publish
 
 
-class Job:
+class JobInSteps:
     """A job without Spark that runs batch after batch, and may be started again."""
 
     def __init__(self, settings):
@@ -54,7 +54,7 @@ def job(tmp_path, monkeypatch):
     monkeypatch.setattr(batch_runner, "SentRoutes", FakeRoutes)
     settings = load_settings({"BALLAST_HOME": str(tmp_path)})
     ensure_tables(settings)
-    job = Job(settings)
+    job = JobInSteps(settings)
     publish(settings, POLICY, 1, shifted(0))
     job.run(14)
     assert job.statuses(1)[-1] == "applied"
