@@ -33,17 +33,19 @@ NOTHING_MOVED = MoveFigures(0, 0, 0.0)
 
 
 @dataclass(frozen=True)
-class StepCount:
-    """How far a take-up is.
+class StepReport:
+    """How far a take-up is, and what it moved.
 
     Attributes:
         step: steps made so far.
         steps: steps of the take-up.
+        figures: what was moved: in this step, or in all of them if no other follows.
         moved: names of the key groups that this step moved; only for a step that is not the last.
     """
 
     step: int
     steps: int
+    figures: MoveFigures = NOTHING_MOVED
     moved: tuple[str, ...] | None = None
 
 
@@ -80,8 +82,7 @@ class AckBook:
         batch_id: int,
         *,
         reason: str = "",
-        figures: MoveFigures = NOTHING_MOVED,
-        count: StepCount | None = None,
+        report: StepReport | None = None,
     ) -> None:
         """Makes an acknowledgement durable and sends all that wait.
 
@@ -90,9 +91,10 @@ class AckBook:
         """
         if version <= FIRST_VERSION or status not in ACK_STATUSES:
             raise ValueError(f"version {version} cannot be acknowledged as {status!r}")
-        step = f"-{count.step:09d}" if count and status == ACK_PROGRESS else ""
+        step = f"-{report.step:09d}" if report and status == ACK_PROGRESS else ""
         path = self.folder / f"ack-{version:012d}-{ACK_STATUSES.index(status)}{step}.json"
         if not path.exists():
+            figures = report.figures if report else NOTHING_MOVED
             row = {
                 "job": self.job,
                 "version": version,
@@ -104,7 +106,7 @@ class AckBook:
                 "moved_key_groups": figures.moved_key_groups,
                 "bytes_moved": figures.bytes_moved,
                 "pause_ms": figures.pause_ms,
-                **_step_columns(count, figures),
+                **_step_columns(report),
                 "acked_at": datetime.now(UTC).isoformat(),
             }
             write_json(path, row)
@@ -151,10 +153,13 @@ class AckBook:
         )
 
 
-def _step_columns(count: StepCount | None, figures: MoveFigures) -> dict[str, Any]:
-    """Columns of a take-up; without a count they are NULL."""
-    if count is None:
+def _step_columns(report: StepReport | None) -> dict[str, Any]:
+    """Columns of a take-up; without a report they are NULL."""
+    if report is None:
         return {}
-    moved = None if count.moved is None else list(count.moved)
-    longest = figures.longest_pause_ms
-    return {"step": count.step, "steps": count.steps, "longest_pause_ms": longest, "moved": moved}
+    return {
+        "step": report.step,
+        "steps": report.steps,
+        "longest_pause_ms": report.figures.longest_pause_ms,
+        "moved": None if report.moved is None else list(report.moved),
+    }

@@ -28,7 +28,7 @@ from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Head
 from ballast.contracts.scaling import nodes_in_use
 from ballast.contracts.settings import Settings
-from ballast.streaming.acks import NOTHING_MOVED, AckBook, StepCount
+from ballast.streaming.acks import NOTHING_MOVED, AckBook, StepReport
 from ballast.streaming.batch_figures import BatchFigures, KeyGroup, figures_of_batch
 from ballast.streaming.batch_versions import DecisionLog, MoveFigures, VersionDecision
 from ballast.streaming.bounded_call import WAIT_S
@@ -248,7 +248,7 @@ class JobRuntime:
             self._supersede(decision, old)
             self.acks.record(
                 decision.version, placement.plan_id, ACK_ACCEPTED, decision.batch_id,
-                count=StepCount(0, decision.steps),
+                report=StepReport(0, decision.steps),
             )  # fmt: skip
         transfers = transfers_between(old, placement, self.topology.ids)
         if self.decisions.moved(decision.placement) is None:
@@ -277,7 +277,7 @@ class JobRuntime:
             old.version, old.plan_id, ACK_SUPERSEDED, decision.batch_id,
             reason=f"version {decision.version} was accepted after step {old.step} of "
             f"{len(steps)}; the other steps are not made",
-            figures=self.decisions.moved_so_far(last), count=StepCount(old.step, len(steps)),
+            report=StepReport(old.step, len(steps), self.decisions.moved_so_far(last)),
         )  # fmt: skip
 
     def _carry_over(self, decision: VersionDecision, transfers: Sequence[Transfer]) -> MoveFigures:
@@ -298,19 +298,17 @@ class JobRuntime:
         fault_point("before_ack", decision.fault_label)
         steps = self.decisions.steps(decision.version) if decision.steps > 1 else []
         reason = steps[decision.number - 1].exceeds if steps else ""
-        count = StepCount(decision.number, decision.steps)
         if decision.step is None:
-            status, figures = ACK_APPLIED, self.decisions.moved_so_far(decision)
+            status, moved = ACK_APPLIED, None
+            figures = self.decisions.moved_so_far(decision)
         else:
-            status, figures = (
-                ACK_PROGRESS,
-                self.decisions.moved(decision.placement) or NOTHING_MOVED,
-            )
-            names = (key_group_name(*name) for name in steps[decision.step - 1].key_groups)
-            count = replace(count, moved=tuple(names))
+            status = ACK_PROGRESS
+            moved = tuple(key_group_name(*name) for name in steps[decision.step - 1].key_groups)
+            figures = self.decisions.moved(decision.placement) or NOTHING_MOVED
+        report = StepReport(decision.number, decision.steps, figures, moved)
         self.acks.record(
             decision.version, placement.plan_id, status, decision.batch_id,
-            reason=reason, figures=figures, count=count,
+            reason=reason, report=report,
         )  # fmt: skip
         fault_point("after_ack", decision.fault_label)
         kept = (decision.placement, (decision.version, None))
