@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -155,7 +156,9 @@ class SteppedJob:
             for group, node in enumerate(nodes)
         ])  # fmt: skip
         hashed = content_hash(("count", group, node) for group, node in enumerate(nodes))
-        head = {"version": self.version, "plan_id": plan_id, "content_hash": hashed}
+        head: dict[str, Any] = {
+            "version": self.version, "plan_id": plan_id, "content_hash": hashed,
+        }  # fmt: skip
         if read_head(self.settings, JOB) is None:
             about = {"job": JOB, "run_id": "bench", "published_at": datetime.now(UTC)}
             append(self.settings, "plans.heads", [about | head])

@@ -27,7 +27,7 @@ from tests.faults.test_streaming_crash import (
     FEW,
     JOB,
     ROOT,
-    run_life,
+    run_process,
     run_until_term,
     write_chunks,
 )
@@ -60,11 +60,11 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> KilledInSteps:
     policy = load_policy(path)
     ensure_tables(settings)
     write_chunks(FlightsFolder(job_folder(settings, JOB)).chunks)
-    run_life(settings, *FEW)
+    run_process(settings, *FEW)
     before = placement_in_force(settings, JOB)
     following = {node.id: policy.nodes[n - 1].id for n, node in enumerate(policy.nodes)}
     publish(settings, policy, 1, lambda o, g: following[before.node_of(o, g)])
-    codes = {point: run_life(settings, *FEW, fault=point) for point in KILLS}
+    codes = {point: run_process(settings, *FEW, fault=point) for point in KILLS}
     code, _ = run_until_term(settings, lambda: is_applied(settings))
     return KilledInSteps(settings, codes, code, check_sums(settings), read_acks(settings, JOB, 1))
 
