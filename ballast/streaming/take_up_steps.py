@@ -18,8 +18,10 @@ from ballast.contracts.problem_columns import RESOURCES
 from ballast.contracts.scaling import ALIVE, DRAIN, NODE, nodes_in_use
 from ballast.store.metric_windows import capacity_columns
 from ballast.store.plan_loads import PlanLoads
-from ballast.streaming.batch_figures import KeyGroup
 from ballast.streaming.routing import Move, Placement, key_transfers_between, moves_between
+
+OwnedGroup = tuple[str, int]
+"""An operator, and the number of one of its key groups."""
 
 log = logging.getLogger("ballast.streaming")
 
@@ -30,7 +32,7 @@ KEYS_AT_ONCE = "keys that change their key group move in a step of their own, wi
 class ScheduledStep:
     """The key groups that one step moves to their nodes under the plan."""
 
-    key_groups: tuple[KeyGroup, ...]
+    key_groups: tuple[OwnedGroup, ...]
     exceeds: str = ""
     """Why the step is beyond the limits of the policy; empty if it is within them."""
 
@@ -41,7 +43,7 @@ class TakeUpState:
 
     policy: JobPolicy
     operators: Sequence[str]
-    state_bytes: Mapping[KeyGroup, int]
+    state_bytes: Mapping[OwnedGroup, int]
     loads: PlanLoads | None
     """Loads of the plan's snapshot; without them every key group counts the same."""
 
