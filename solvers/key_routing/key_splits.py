@@ -21,6 +21,7 @@ from solvers.model.problem import FloatArray, Problem
 
 FEWEST_PARTS = 2
 SHOWN_KEY = 40
+TINY = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +210,7 @@ class _KeySizes:
     def choose_parts(
         self, hot: HotKey, old: tuple[int, ...], options: SplitOptions
     ) -> tuple[int, ...] | None:
-        """As few parts as suffice: no part is above the limit, with all else of its key group.
+        """As few parts as suffice: the nodes have room for them, with all else of a key group.
 
         If no number of parts suffices, it is the largest that is allowed. None with one key group.
         """
@@ -221,9 +222,17 @@ class _KeySizes:
         fewest = max(FEWEST_PARTS, len(old), math.ceil(size / limit))
         for count in range(min(fewest, most), most + 1):
             parts = self._spread(hot, count)
-            if count == most or self._fullest(hot, parts) <= limit:
+            is_level = self._have_room(hot, count, limit) and self._fullest(hot, parts) <= limit
+            if count == most or is_level:
                 return parts
         return None
+
+    def _have_room(self, hot: HotKey, count: int, limit: float) -> bool:
+        """Whether the nodes that stay have room for this number of parts, alone on them."""
+        part = self.measured.load(hot.operator, hot.key)[self.counts] / count
+        room = self.problem.capacity[self.problem.staying][:, self.counts]
+        fitting = np.floor(limit * room * self.mean[self.counts] / np.maximum(part, TINY))
+        return int(fitting.min(axis=1).sum()) >= count
 
     def _spread(self, hot: HotKey, count: int) -> tuple[int, ...]:
         """The key's own key group, and others with little load on nodes with little load."""
