@@ -240,7 +240,8 @@ class _KeySizes:
         home = measured.home(hot.operator, hot.key)
         alone = problem_after_splits(measured, _joined(measured.splits, hot))
         load = _size(alone, self)
-        on_node = np.bincount(problem.current, weights=load, minlength=problem.n_nodes)
+        on_node: FloatArray = np.zeros(problem.n_nodes)
+        np.add.at(on_node, problem.current, load)
         part = self.relative(hot.operator, hot.key) / count
         chosen = [home]
         home_node = problem.current[measured.row(hot.operator, home)]
