@@ -282,7 +282,7 @@ def test_status_says_why_the_newest_run_changed_nothing(
     draft = row_of(
         "plans.plans", job="clicks", plan_id="p4", run_id="r4", status="unchanged", reason=said,
         moves=0, forced_moves=0, bytes=0, forced_bytes=0, created_at=NOW + timedelta(hours=1),
-        trace_json="[]", held_back_json=None, skew_reason=None,
+        trace_json="[]", held_back_json=None, skew_reason=None, splits_reason=None,
     )  # fmt: skip
     append(warehouse, "plans.plans", [draft])
     assert run_json(capsys, "status", "clicks")["no_change"] == f"T{said[1:]}."
