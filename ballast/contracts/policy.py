@@ -707,6 +707,11 @@ def _check_splits(policy: JobPolicy) -> None:
             f"splits.operators are given and objective.kind is {policy.objective.kind!r}; keys are "
             "split where it is 'balance'"
         )
+    if policy.split_operators and policy.rules.headroom is not None:
+        raise ValueError(
+            "splits.operators are given and so is rules.headroom, which counts the loads that were "
+            "measured, with the key on one node; leave one of the two out"
+        )
     if policy.split_operators and policy.scaling is not None:
         raise ValueError(
             "splits.operators are given and so is scaling; keys are split where the nodes stay: "

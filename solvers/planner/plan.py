@@ -170,19 +170,20 @@ def plan(request: PlanRequest) -> Plan:
         InvalidInput: the method does not fit the objective.
     """
     keys = request.keys
-    decision = SplitDecision(keys.splits)
+    reasons: tuple[str, ...] = ()
     if keys.split_options is not None:
         decision = decide_splits(keys.measured(request.problem), keys.split_options)
-    if request.scaling is None and changed_keys(keys.splits, decision.splits):
-        found = _with_other_splits(request, decision)
-        if isinstance(found, Plan):
-            return found
-        decision = SplitDecision(keys.splits, (found,))
+        reasons = decision.reasons
+        if changed_keys(keys.splits, decision.splits):
+            found = _with_other_splits(request, decision)
+            if isinstance(found, Plan):
+                return found
+            reasons = (found,)
     return replace(
         _with_splits_in_force(request),
         splits=keys.splits,
         split_bound_pct=split_bound(keys.measured(request.problem), keys.splits),
-        split_reasons=decision.reasons,
+        split_reasons=reasons,
     )
 
 
@@ -192,24 +193,22 @@ def _with_other_splits(request: PlanRequest, decision: SplitDecision) -> Plan | 
     Key groups are placed by the loads that they have with the new parts. A key that is joined may
     not make the load less level, because nothing else asks for the join.
     """
-    problem, keys, objective = request.problem, request.keys, request.objective
+    if request.scaling is not None or request.objective.is_joint:
+        return "splits stay as they are: they change where the objective is balance and nodes stay"
+    problem, keys = request.problem, request.keys
     split = problem_after_splits(keys.measured(problem), decision.splits)
     allocation = _allocate(replace(request, first_placement=None), split, request.budget)
     if not allocation.result.is_solved:
         return f"splits stay as they are: with other splits, {allocation.result.reason}"
     solved = allocation.result
-    after = split
-    if objective.is_joint:
-        after = problem_under_plan(objective, problem, solved.assignment, split)
     run = SolverRun(
         method=solved.method,
-        bound=0.0 if objective.is_joint else solved.bound or 0.0,
+        bound=solved.bound or 0.0,
         seconds=solved.seconds,
         trace=solved.trace,
         reason=solved.reason,
-        collocation_bound=solved.collocation_bound,
     )
-    result = make_result(problem, solved.assignment.copy(), run, after=after, is_changed=True)
+    result = make_result(problem, solved.assignment.copy(), run, after=split, is_changed=True)
     least = request.policy.thresholds.min_improvement_pct if _adds_parts(keys, decision) else 0.0
     if result.load_distance > result.load_distance_before - least and not result.forced_moves:
         return (
@@ -221,7 +220,6 @@ def _with_other_splits(request: PlanRequest, decision: SplitDecision) -> Plan | 
         rerouted=split,
         result=result,
         routing=keys.routing,
-        memory=allocation.memory,
         precision=_precision(request),
         splits=decision.splits,
         split_bound_pct=split_bound(keys.measured(problem), decision.splits),

@@ -341,6 +341,13 @@ def test_the_schema_refuses_what_the_policy_refuses() -> None:
             "keys are split where it is 'balance'",
         ),
         ({"splits": {"operators": ["count"]}, "scaling": {}}, "leave one of the two out"),
+        (
+            {
+                "splits": {"operators": ["count"]},
+                "rules": {"headroom": {"max_utilisation_pct": 90.0}},
+            },
+            "so is rules.headroom",
+        ),
     ],
 )
 def test_splits_that_no_plan_could_make_are_refused(changes, message):
