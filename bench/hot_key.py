@@ -90,7 +90,7 @@ def policy() -> JobPolicy:
 
 
 @dataclass
-class Stream:
+class WordStream:
     """The input of the job: files of words, and how often each word was written."""
 
     folder: Path
@@ -113,14 +113,14 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Bench:
+class HotKeyJob:
     """A running job, its input and the tables that the pipeline uses."""
 
     spark: SparkSession
     settings: Settings
     policy: JobPolicy
     running: RunningJob
-    stream: Stream
+    stream: WordStream
 
     def run_for(self, seconds: float) -> None:
         """Feed the job for some time; every batch is processed before the next one is written."""
@@ -155,14 +155,14 @@ class Bench:
 
 
 @contextmanager
-def started(folder: Path, records: int, share: float) -> Iterator[Bench]:
+def started(folder: Path, records: int, share: float) -> Iterator[HotKeyJob]:
     """A job with its session, input and tables in a folder."""
     settings = load_settings({"BALLAST_HOME": str(folder / "home")})
     settings = replace(settings, jars=ROOT / ".ballast" / "jars", policies=folder / "policies")
     ensure_tables(settings)
     spark = SparkSession.builder.config(map=spark_conf(settings)).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    stream = Stream(folder / "input", records, share)
+    stream = WordStream(folder / "input", records, share)
     stream.folder.mkdir()
     found = policy()
     job = StreamingJob(JOB, source_key="value", operators=[operator()])
@@ -170,7 +170,7 @@ def started(folder: Path, records: int, share: float) -> Iterator[Bench]:
     options = QueryOptions(trigger_s=0.2, drain_limit_s=300.0)
     try:
         with job.start(frame, settings, found, options) as running:
-            yield Bench(spark, settings, found, running, stream)
+            yield HotKeyJob(spark, settings, found, running, stream)
     finally:
         spark.stop()
 
@@ -214,7 +214,7 @@ def report(folder: Path, records: int, share: float) -> int:
     return EXIT_HOLDS if all(verdict.holds for verdict in verdicts) else EXIT_DOES_NOT_HOLD
 
 
-def sums_that_differ(settings: Settings, stream: Stream) -> int:
+def sums_that_differ(settings: Settings, stream: WordStream) -> int:
     """Words whose count is not that of the input."""
     found = read_key_states(settings, JOB, operator())
     return sum(found.get(word) != times for word, times in stream.written.items()) + len(
