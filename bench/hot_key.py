@@ -12,6 +12,7 @@ or the key is not joined. About three minutes.
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import time
@@ -160,6 +161,8 @@ def started(folder: Path, records: int, share: float) -> Iterator[HotKeyJob]:
     settings = load_settings({"BALLAST_HOME": str(folder / "home")})
     settings = replace(settings, jars=ROOT / ".ballast" / "jars", policies=folder / "policies")
     ensure_tables(settings)
+    # Workers import the library from the environment of this process.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = SparkSession.builder.config(map=spark_conf(settings)).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     stream = WordStream(folder / "input", records, share)
