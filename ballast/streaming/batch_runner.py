@@ -41,7 +41,11 @@ from ballast.streaming.metrics_rows import MetricsWriter
 from ballast.streaming.metrics_window import MetricsWindow
 from ballast.streaming.node_task import BatchWork, NodeReport, no_routes
 from ballast.streaming.operators import Topology
-from ballast.streaming.plan_check import check_keeps_routes, checked_placement
+from ballast.streaming.plan_check import (
+    check_keeps_merges,
+    check_keeps_routes,
+    checked_placement,
+)
 from ballast.streaming.routing import (
     FIRST_VERSION,
     Placement,
@@ -288,7 +292,9 @@ class JobRuntime:
                 fault_point("during_move", decision.fault_label)
 
         started = time.perf_counter()
-        carried = carry_over(self.state, transfers, decision.batch_id, fail_half_way)
+        carried = carry_over(
+            self.state, transfers, decision.batch_id, fail_half_way, self.topology.operators
+        )
         pause_ms = (time.perf_counter() - started) * 1000
         moved = sum(transfer.moves for transfer in transfers)
         return MoveFigures(moved, carried.bytes, pause_ms, carried.keys, pause_ms)
@@ -343,6 +349,7 @@ class JobRuntime:
             str(self.state.root),
             sent.on_worker() if sent else no_routes,
             token=self.token,
+            splits=placement.splits,
         )
 
     def _measured(
@@ -414,3 +421,4 @@ class JobRuntime:
             self.placed = placement = self._placement(latest.placement)
             node_indexes(placement, self.topology, self._nodes(placement))
             check_keeps_routes(placement, self.topology)
+            check_keeps_merges(placement, self.topology)
