@@ -14,7 +14,7 @@ BENCH ?=
 
 export PYTHON
 
-.PHONY: help setup run demo demo-busy demo-joint demo-routes demo-scale test test-engines kafka-jars lint bench bench-rebalance \
+.PHONY: help setup run demo demo-busy demo-joint demo-routes demo-scale demo-kafka test test-engines kafka-jars lint bench bench-rebalance \
 	bench-rebalance-full bench-icde17 bench-collocation bench-routing bench-real-jobs bench-scaling \
 	bench-weights bench-review-page clean lock
 
@@ -41,6 +41,9 @@ demo-scale: setup ## Double the reference job's load and halve it again: a node 
 
 demo-routes: setup ## make demo-joint with plans that also route single keys
 	@$(VENV)/python -m embedded.demo --objective routes
+
+demo-kafka: kafka-jars ## Three Kafka consumers under range, sticky and a plan, on a real broker (needs network once)
+	@$(VENV)/python -m embedded.demo_kafka
 
 test: setup ## Run every kind of test (KIND="unit spark" for some, DIR=tests/unit/tools for one folder)
 	@$(VENV)/python -m tools.run_tests $(or $(DIR),$(KIND))

@@ -19,6 +19,7 @@ from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings
 from ballast.engines.kafka.connection import ConnectionSettings
 from ballast.engines.kafka.group_view import Broker, GroupView
+from embedded.processes import end_with
 from examples.orders.check import Exactness, exactness, processed_orders
 from tests.support.limits import limit_s
 from tests.support.policies import small_policy
@@ -161,6 +162,8 @@ class OrdersGroup:
             return subprocess.Popen(
                 [sys.executable, "-m", module, *arguments], stdout=log, stderr=log,
                 env={**self._environment, **(environment or {})},
+                # A test that runs out of time ends pytest at once, without any clean-up.
+                preexec_fn=end_with(os.getpid()),
             )  # fmt: skip
 
 

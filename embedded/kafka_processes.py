@@ -1,0 +1,151 @@
+"""The processes of ``make demo-kafka``: consumers, feed, engine service, pipeline programs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ballast.contracts.settings import Settings
+from ballast.contracts.spark import SHORT_LIVED_JVM, submit_jars
+from embedded.airflow import ROOT
+from embedded.errors import EmbeddedError
+from embedded.processes import Child, stop_all, tail
+
+STOP_LIMIT_S = 60.0
+PROGRAM_LIMIT_S = 900.0
+GATE_FAILED = 4
+"""Exit code of a program whose metrics are missing or broken."""
+JOB, TOPIC = "orders", "orders"
+PLAN = "plan"
+"""The assignor of Ballast, as the consumers of the example name it."""
+
+
+@dataclass(frozen=True)
+class OrdersLoad:
+    """What the demonstration's consumers have to do."""
+
+    partitions: int = 12
+    rate: float = 500.0
+    """Orders a second."""
+    cost_us: int = 300
+    """CPU time of an order."""
+
+
+class KafkaProcesses:
+    """Starts processes against one broker, and stops all of them.
+
+    Args:
+        settings: where tables and policies are; logs go into ``home``.
+        address: the broker.
+        load: what is fed.
+    """
+
+    def __init__(self, settings: Settings, address: str, load: OrdersLoad) -> None:
+        self._settings, self._load = settings, load
+        self.environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "PYSPARK_PYTHON": sys.executable,
+            "BALLAST_HOME": str(settings.home),
+            "BALLAST_WAREHOUSE": settings.warehouse,
+            "BALLAST_POLICIES": str(settings.policies),
+            "BALLAST_JARS": str(settings.jars),
+            "BALLAST_SPARK_MASTER": "local[1]",
+            "BALLAST_KAFKA_BOOTSTRAP_SERVERS": address,
+        }
+        self._children: list[Child] = []
+
+    def folder_of(self, assignor: str) -> Path:
+        """The folder with the lines of the consumers of an assignor."""
+        return self._settings.home / "out" / assignor
+
+    def start_member(self, assignor: str, node: str) -> Child:
+        """Start a consumer; each assignor has a group of its own, the plan's is the job's."""
+        folder = self.folder_of(assignor)
+        folder.mkdir(parents=True, exist_ok=True)
+        group = JOB if assignor == PLAN else f"{JOB}-{assignor}"
+        # Groups that are compared start at the end; the plan's must have processed every order.
+        first = "earliest" if assignor == PLAN else "latest"
+        return self._start(
+            f"{assignor}-{node}", "examples.orders.consumer", "--job", JOB, "--topic", TOPIC,
+            "--group", group, "--assignor", assignor, "--node", node, "--out", str(folder),
+            "--cost-us", str(self._load.cost_us), "--first", first, "--poll-ms", "100",
+        )  # fmt: skip
+
+    def start_feed(self) -> Child:
+        """Start the feed; stopped, it writes what it fed."""
+        folder = self.folder_of(PLAN)
+        folder.mkdir(parents=True, exist_ok=True)
+        return self._start(
+            "feed", "examples.orders.feed", "--topic", TOPIC, "--rate", str(self._load.rate),
+            "--partitions", str(self._load.partitions), "--out", str(folder),
+        )  # fmt: skip
+
+    def start_service(self) -> Child:
+        """Start ``ballast engine run``."""
+        return self._start("service", "ballast.cli.main", "engine", "run", JOB)
+
+    def run_program(self, name: str, run_id: str) -> int:
+        """Run a program of the pipeline as its task does; 0, or 4 if the gate fails.
+
+        Raises:
+            EmbeddedError: it failed; the error has the end of its log.
+        """
+        log = self._settings.home / "logs" / f"{name}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as output:
+            answer = subprocess.run(
+                [
+                    str(Path(sys.executable).parent / "spark-submit"),
+                    "--jars", submit_jars(self._settings),
+                    "--driver-java-options", SHORT_LIVED_JVM,
+                    "--driver-memory", self._settings.driver_memory,
+                    "--conf", "spark.ui.enabled=false",
+                    str(ROOT / "spark_jobs" / f"{name}.py"), "--job", JOB, "--run-id", run_id,
+                ],
+                env=self.environment, cwd=self._settings.home, stdout=output,
+                stderr=subprocess.STDOUT, timeout=PROGRAM_LIMIT_S, check=False,
+            )  # fmt: skip
+        if answer.returncode not in (0, GATE_FAILED):
+            raise EmbeddedError(
+                f"{name} ended with {answer.returncode}; the end of {log}:\n{tail(log)}"
+            )
+        return answer.returncode
+
+    def stop(self, children: Sequence[Child]) -> None:
+        """End processes by SIGTERM, and wait until they have ended."""
+        stop_all(lambda: [p for child in children for p in child.processes()], STOP_LIMIT_S)
+        for child in children:
+            child.forget()
+        self._children = [child for child in self._children if child not in children]
+
+    def stop_all(self) -> None:
+        """End every process that still runs."""
+        self.stop(self._children)
+
+    def check(self) -> None:
+        """Raise if a process ended by itself."""
+        for child in self._children:
+            child.check_alive()
+
+    def kill(self, child: Child) -> None:
+        """End a process without any clean-up; it is not checked any more."""
+        for process in child.processes():
+            process.send_signal(signal.SIGKILL)
+        self.stop([child])
+
+    def _start(
+        self, name: str, module: str, *arguments: str, extra: Mapping[str, str] | None = None
+    ) -> Child:
+        child = Child(
+            name, [sys.executable, "-m", module, *arguments],
+            self._settings.home / "run", self._settings.home / "logs" / f"{name}.log",
+        )  # fmt: skip
+        child.start({**self.environment, **(extra or {})}, cwd=ROOT)
+        self._children.append(child)
+        return child
