@@ -16,6 +16,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TypeVar
 
+import yaml
 from kafka.admin import KafkaAdminClient
 
 from ballast.contracts.errors import BallastError
@@ -31,7 +32,17 @@ from embedded import checks
 from embedded.airflow import ROOT
 from embedded.errors import EmbeddedError
 from embedded.kafka_broker import KafkaBroker
-from embedded.kafka_processes import GATE_FAILED, JOB, PLAN, TOPIC, KafkaProcesses, OrdersLoad
+from embedded.kafka_processes import (
+    GATE_FAILED,
+    JAVA,
+    JOB,
+    KAFKA_JARS,
+    PLAN,
+    PYTHON,
+    TOPIC,
+    KafkaProcesses,
+    OrdersLoad,
+)
 from embedded.kafka_report import KafkaFindings, kafka_report_lines, kafka_shortcomings
 from embedded.machine_speed import wait_while_progressing
 from embedded.processes import Stopped, ending_signals_raise
@@ -66,10 +77,11 @@ class KafkaDemo:
     Args:
         settings: where tables and policy are.
         processes: starts and stops consumers, feed, service and programs.
+        client: what the consumers are written in.
     """
 
-    def __init__(self, settings: Settings, processes: KafkaProcesses) -> None:
-        self._settings, self._processes = settings, processes
+    def __init__(self, settings: Settings, processes: KafkaProcesses, client: str) -> None:
+        self._settings, self._processes, self._client = settings, processes, client
         self._policy: JobPolicy = load_policy(settings.policies / f"{JOB}.yaml")
         self._nodes = tuple(node.id for node in self._policy.nodes)
         self._peak_memory_bytes = 0
@@ -86,7 +98,9 @@ class KafkaDemo:
         by_assignor = self._measure_assignors()
         members = [self._processes.start_member(PLAN, node) for node in self._nodes]
         service = self._processes.start_service()
-        print_progress("three consumers with Ballast's lines started, and `ballast engine run`")
+        print_progress(
+            f"three {self._client} consumers that follow plans started, and `ballast engine run`"
+        )
         self._wait_for_windows(self._policy.windows_per_period + WARM_UP_WINDOWS)
         head = self._plan()
         ack = self._wait_for_take_up(head)
@@ -101,7 +115,8 @@ class KafkaDemo:
         measured = Span(outcome.period_start_at.timestamp(), outcome.period_end_at.timestamp())
         take_up, control = gaps_of_take_up(orders, head, ack)
         return KafkaFindings(
-            client="Python", by_assignor=by_assignor, promise=promise, outcome=outcome,
+            client=self._client.capitalize(), by_assignor=by_assignor,
+            promise=promise, outcome=outcome,
             consumers_pct=load_distance_pct(orders, self._nodes, measured), ack=ack,
             take_up=take_up, control=control, peak_memory_bytes=self._peak_memory_bytes,
             # After all have ended: an order that was processed twice is seen.
@@ -250,7 +265,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(arguments)
     try:
         with ending_signals_raise(), spinning_processes(args.spin):
-            return _run()
+            return _run(args.client)
     except Stopped as stopped:
         print_progress("stopped")
         return stopped.signal_number + 128
@@ -259,21 +274,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
 
 
-def _run() -> int:
+def _run(client: str) -> int:
     checks.check_java()
     began, settings = time.monotonic(), demo_settings(load_settings())
-    load = OrdersLoad()
+    load = OrdersLoad(client=client)
     with ExitStack() as stack:
         stack.enter_context(JobLock(settings.home.with_suffix(".lock"), JOB))
-        _start_afresh(settings)
-        broker = KafkaBroker(ROOT / ".ballast" / "kafka-jars", settings.home / "broker")
+        _start_afresh(settings, client)
+        broker = KafkaBroker(KAFKA_JARS, settings.home / "broker")
         stack.callback(broker.stop)
         broker.start()
         print_progress(f"broker started at {broker.address}")
         _make_topic(broker.address, load.partitions)
         processes = KafkaProcesses(settings, broker.address, load)
         stack.callback(processes.stop_all)
-        found = KafkaDemo(settings, processes).show()
+        found = KafkaDemo(settings, processes, client).show()
     print("\n" + "\n".join(kafka_report_lines(found)) + "\n", flush=True)
     problems = kafka_shortcomings(found)
     for problem in problems:
@@ -294,11 +309,15 @@ def demo_settings(settings: Settings) -> Settings:
     )
 
 
-def _start_afresh(settings: Settings) -> None:
+def _start_afresh(settings: Settings, client: str) -> None:
     """Removes what an earlier demonstration left, and makes its folders and tables."""
     shutil.rmtree(settings.home, ignore_errors=True)
     settings.policies.mkdir(parents=True)
-    shutil.copy(ROOT / "examples" / "orders" / f"{JOB}.yaml", settings.policies)
+    source = ROOT / "examples" / "orders" / f"{JOB}.yaml"
+    policy = yaml.safe_load(source.read_text(encoding="utf-8"))
+    policy["engine"]["clients"] = client
+    text = yaml.safe_dump(policy, sort_keys=False)
+    (settings.policies / source.name).write_text(text, encoding="utf-8")
     ensure_tables(settings)
 
 
@@ -312,6 +331,9 @@ def _make_topic(address: str, partitions: int) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="demo-kafka", description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--client", choices=(PYTHON, JAVA), default=PYTHON, help="what the consumers are written in"
+    )
     parser.add_argument(
         "--spin", type=int, choices=range(9), default=0, metavar="N",
         help="also start N processes, 0 to 8, that keep processors busy until the end",

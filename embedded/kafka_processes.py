@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from ballast.contracts.settings import Settings
 from ballast.contracts.spark import SHORT_LIVED_JVM, submit_jars
 from embedded.airflow import ROOT
 from embedded.errors import EmbeddedError
+from embedded.java_consumer import JavaConsumer
 from embedded.processes import Child, stop_all, tail
 
 STOP_LIMIT_S = 60.0
@@ -21,6 +21,8 @@ PROGRAM_LIMIT_S = 900.0
 GATE_FAILED = 4
 """Exit code of a program whose metrics are missing or broken."""
 JOB, TOPIC = "orders", "orders"
+KAFKA_JARS = ROOT / ".ballast" / "kafka-jars"
+PYTHON, JAVA = "python", "java"
 PLAN = "plan"
 """The assignor of Ballast, as the consumers of the example name it."""
 
@@ -34,6 +36,8 @@ class OrdersLoad:
     """Orders a second."""
     cost_us: int = 300
     """CPU time of an order."""
+    client: str = PYTHON
+    """What the consumers are written in: ``python`` or ``java``."""
 
 
 class KafkaProcesses:
@@ -46,7 +50,8 @@ class KafkaProcesses:
     """
 
     def __init__(self, settings: Settings, address: str, load: OrdersLoad) -> None:
-        self._settings, self._load = settings, load
+        self._settings, self._address, self._load = settings, address, load
+        self._started = 0
         self.environment = {
             **os.environ,
             "PYTHONPATH": str(ROOT),
@@ -71,8 +76,15 @@ class KafkaProcesses:
         group = JOB if assignor == PLAN else f"{JOB}-{assignor}"
         # Groups that are compared start at the end; the plan's must have processed every order.
         first = "earliest" if assignor == PLAN else "latest"
-        return self._start(
-            f"{assignor}-{node}", "examples.orders.consumer", "--job", JOB, "--topic", TOPIC,
+        name = f"{assignor}-{node}"
+        if self._load.client == JAVA:
+            consumer = JavaConsumer(node, group, TOPIC, assignor, self._load.cost_us, first)
+            self._started += 1
+            log = folder / f"{node}-{self._started}.log"
+            command = consumer.command(KAFKA_JARS, self._address, self._settings.home, log)
+            return self._start(name, command)
+        return self._start_module(
+            name, "examples.orders.consumer", "--job", JOB, "--topic", TOPIC,
             "--group", group, "--assignor", assignor, "--node", node, "--out", str(folder),
             "--cost-us", str(self._load.cost_us), "--first", first, "--poll-ms", "100",
         )  # fmt: skip
@@ -81,14 +93,14 @@ class KafkaProcesses:
         """Start the feed; stopped, it writes what it fed."""
         folder = self.folder_of(PLAN)
         folder.mkdir(parents=True, exist_ok=True)
-        return self._start(
+        return self._start_module(
             "feed", "examples.orders.feed", "--topic", TOPIC, "--rate", str(self._load.rate),
             "--partitions", str(self._load.partitions), "--out", str(folder),
         )  # fmt: skip
 
     def start_service(self) -> Child:
         """Start ``ballast engine run``."""
-        return self._start("service", "ballast.cli.main", "engine", "run", JOB)
+        return self._start_module("service", "ballast.cli.main", "engine", "run", JOB)
 
     def run_program(self, name: str, run_id: str) -> int:
         """Run a program of the pipeline as its task does; 0, or 4 if the gate fails.
@@ -133,19 +145,12 @@ class KafkaProcesses:
         for child in self._children:
             child.check_alive()
 
-    def kill(self, child: Child) -> None:
-        """End a process without any clean-up; it is not checked any more."""
-        for process in child.processes():
-            process.send_signal(signal.SIGKILL)
-        self.stop([child])
+    def _start_module(self, name: str, module: str, *arguments: str) -> Child:
+        return self._start(name, [sys.executable, "-m", module, *arguments])
 
-    def _start(
-        self, name: str, module: str, *arguments: str, extra: Mapping[str, str] | None = None
-    ) -> Child:
-        child = Child(
-            name, [sys.executable, "-m", module, *arguments],
-            self._settings.home / "run", self._settings.home / "logs" / f"{name}.log",
-        )  # fmt: skip
-        child.start({**self.environment, **(extra or {})}, cwd=ROOT)
+    def _start(self, name: str, command: Sequence[str]) -> Child:
+        home = self._settings.home
+        child = Child(name, command, home / "run", home / "logs" / f"{name}.log")
+        child.start(self.environment, cwd=ROOT)
         self._children.append(child)
         return child
