@@ -50,7 +50,7 @@ class JavaConsumer:
             "group.id": self.group,
             "client.id": self.node,
             "auto.offset.reset": self.first,
-            "auto.commit.interval.ms": "1000",
+            "enable.auto.commit": "false",
             "heartbeat.interval.ms": "500",
             "session.timeout.ms": str(self.session_ms),
             "fetch.max.wait.ms": "100",

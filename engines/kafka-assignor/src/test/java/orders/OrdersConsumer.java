@@ -1,6 +1,7 @@
 package orders;
 
 import java.io.FileInputStream;
+import java.io.IOException;
 import java.io.InputStream;
 import java.io.Writer;
 import java.lang.management.ManagementFactory;
@@ -9,14 +10,19 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.atomic.AtomicBoolean;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.RebalanceInProgressException;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
@@ -25,13 +31,29 @@ import org.apache.kafka.common.serialization.StringDeserializer;
  *
  * <p>{@code OrdersConsumer PROPERTIES TOPIC LOG COST_US}. It knows nothing of Ballast: the assignor and the
  * interceptor are in its properties.
+ *
+ * <p>It commits by itself before it gives a partition up. A consumer that has its offsets committed
+ * automatically does so when a cooperative rebalance begins, and goes on processing until it
+ * knows what it has to give up: those records are processed again.
  */
-public final class OrdersConsumer {
+public final class OrdersConsumer implements ConsumerRebalanceListener {
   private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
+  private static final long COMMIT_EVERY_NS = 1_000_000_000L;
 
-  private OrdersConsumer() {}
+  private final KafkaConsumer<String, String> consumer;
+  private final Writer log;
+  private final long costNs;
+  private final Map<String, Integer> counts = new HashMap<>();
+  private final Map<TopicPartition, OffsetAndMetadata> done = new HashMap<>();
+  private long committedNs = System.nanoTime();
 
-  public static void main(String[] arguments) throws Exception {
+  private OrdersConsumer(KafkaConsumer<String, String> consumer, Writer log, long costNs) {
+    this.consumer = consumer;
+    this.log = log;
+    this.costNs = costNs;
+  }
+
+  public static void main(String[] arguments) throws IOException {
     Properties properties = new Properties();
     try (InputStream file = new FileInputStream(arguments[0])) {
       properties.load(file);
@@ -54,39 +76,58 @@ public final class OrdersConsumer {
                   }
                 }));
     try (Writer log = Files.newBufferedWriter(Path.of(arguments[2]), StandardCharsets.UTF_8)) {
-      consume(consumer, arguments[1], log, costNs, isStopping);
+      new OrdersConsumer(consumer, log, costNs).run(arguments[1], isStopping);
     }
   }
 
-  private static void consume(
-      KafkaConsumer<String, String> consumer,
-      String topic,
-      Writer log,
-      long costNs,
-      AtomicBoolean isStopping)
-      throws Exception {
-    Map<String, Integer> counts = new HashMap<>();
-    consumer.subscribe(List.of(topic));
+  private void run(String topic, AtomicBoolean isStopping) throws IOException {
+    consumer.subscribe(List.of(topic), this);
     try {
       while (!isStopping.get()) {
         for (ConsumerRecord<String, String> order : consumer.poll(Duration.ofMillis(100))) {
-          process(order, counts, log, costNs);
+          process(order);
         }
         // Before the offsets are committed, so that a killed process has reported what it committed.
         log.flush();
+        if (System.nanoTime() - committedNs > COMMIT_EVERY_NS) {
+          commit();
+        }
       }
     } catch (WakeupException error) {
       // Asked to stop.
     } finally {
-      // Offsets of the last batch are committed when the consumer closes, and not before its lines.
+      // The listener commits the rest.
       log.flush();
       consumer.close();
     }
   }
 
-  private static void process(
-      ConsumerRecord<String, String> order, Map<String, Integer> counts, Writer log, long costNs)
-      throws Exception {
+  private void commit() {
+    committedNs = System.nanoTime();
+    try {
+      consumer.commitSync(done);
+    } catch (RebalanceInProgressException error) {
+      // The listener commits what is given up; the rest is committed next time.
+    }
+  }
+
+  @Override
+  public void onPartitionsAssigned(Collection<TopicPartition> partitions) {}
+
+  @Override
+  public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+    Map<TopicPartition, OffsetAndMetadata> last = new HashMap<>(done);
+    last.keySet().retainAll(partitions);
+    done.keySet().removeAll(partitions);
+    consumer.commitSync(last);
+  }
+
+  @Override
+  public void onPartitionsLost(Collection<TopicPartition> partitions) {
+    done.keySet().removeAll(partitions);
+  }
+
+  private void process(ConsumerRecord<String, String> order) throws IOException {
     long began = THREADS.getCurrentThreadCpuTime();
     String[] fields = order.value().split(" ");
     counts.merge(fields[1], 1, Integer::sum);
@@ -103,5 +144,8 @@ public final class OrdersConsumer {
             fields[0],
             System.currentTimeMillis() / 1e3,
             used / 1e6));
+    done.put(
+        new TopicPartition(order.topic(), order.partition()),
+        new OffsetAndMetadata(order.offset() + 1));
   }
 }
