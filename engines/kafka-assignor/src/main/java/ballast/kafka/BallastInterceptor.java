@@ -63,6 +63,7 @@ public final class BallastInterceptor<K, V> implements ConsumerInterceptor<K, V>
     if (reporter != null) {
       endBatch();
       reporter.close();
+      state.closed();
     }
   }
 

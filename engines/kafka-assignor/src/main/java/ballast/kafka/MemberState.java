@@ -78,6 +78,14 @@ final class MemberState {
     joinBeganNs = 0;
   }
 
+  /** Notes that the consumer is closed; one that is made in its place knows the plan and holds nothing. */
+  synchronized void closed() {
+    meter.release(held);
+    held = Set.of();
+    generation = -1;
+    joinBeganNs = 0;
+  }
+
   /** The take-ups since the last call. */
   synchronized List<TakeUp> takeUps() {
     List<TakeUp> found = List.copyOf(takeUps);
