@@ -30,6 +30,7 @@ from ballast.store.tables import read_rows
 from ballast.streaming.job_lock import JobLock
 from embedded import checks
 from embedded.airflow import ROOT
+from embedded.busy_processes import spinning_processes
 from embedded.errors import EmbeddedError
 from embedded.kafka_broker import KafkaBroker
 from embedded.kafka_processes import (
@@ -47,7 +48,6 @@ from embedded.kafka_report import KafkaFindings, kafka_report_lines, kafka_short
 from embedded.machine_speed import wait_while_progressing
 from embedded.processes import Stopped, ending_signals_raise
 from embedded.progress import print_progress
-from embedded.spin import spinning_processes
 from embedded.stack import MEMORY_EVERY_S, memory_in_use
 from examples.orders.check import Exactness, ProcessedOrder, exactness, processed_orders
 from examples.orders.load import (

@@ -20,12 +20,12 @@ PLAN = PlanMessage(
 
 
 @dataclass
-class Joined:
+class JoinedConsumer:
     member_id: str
     metadata: Any
 
 
-class Cluster:
+class OrdersCluster:
     def partitions_for_topic(self, _: str) -> set[int]:
         return {0, 1, 2, 3}
 
@@ -38,17 +38,17 @@ def consumer(node: str) -> PlanAssignor:
     return PlanAssignor(node, PlannedPartitions)
 
 
-def group() -> list[Joined]:
+def group() -> list[JoinedConsumer]:
     return [
-        Joined("a", wire(consumer("node-0"))),
-        Joined("b", wire(consumer("node-1"))),
-        Joined("t", wire(TriggerAssignor(PLAN))),
+        JoinedConsumer("a", wire(consumer("node-0"))),
+        JoinedConsumer("b", wire(consumer("node-1"))),
+        JoinedConsumer("t", wire(TriggerAssignor(PLAN))),
     ]
 
 
 @pytest.mark.parametrize("leader", [consumer("node-0"), TriggerAssignor(PLAN)])
 def test_the_plan_that_it_brings_is_followed_and_handed_on(leader: PlanAssignor) -> None:
-    given = leader.assign(Cluster(), group())
+    given = leader.assign(OrdersCluster(), group())
     sizes = {member: len(each.partitions()) for member, each in given.items()}
     assert sizes == {"a": 1, "b": 3, "t": 0}
     data = json.loads(bytes(given["a"].user_data))
@@ -64,8 +64,8 @@ def test_a_plan_that_a_consumer_carries_is_as_good() -> None:
         version=1, topics=["orders"], owned_partitions=[], user_data=json.dumps(data).encode()
     )
     received = ConsumerProtocolSubscription.decode(java.encode())
-    members = [Joined("a", received), Joined("b", wire(consumer("node-1")))]
-    given = consumer("node-1").assign(Cluster(), members)
+    members = [JoinedConsumer("a", received), JoinedConsumer("b", wire(consumer("node-1")))]
+    given = consumer("node-1").assign(OrdersCluster(), members)
     assert {m: len(each.partitions()) for m, each in given.items()} == {"a": 1, "b": 3}
 
 
@@ -76,13 +76,15 @@ def test_a_carried_plan_that_cannot_be_read_is_left_out(plan: object) -> None:
         user_data=json.dumps({"node": "node-0", "plan": plan}).encode(),
     )  # fmt: skip
     received = ConsumerProtocolSubscription.decode(strange.encode())
-    given = consumer("x").assign(Cluster(), [Joined("a", received), Joined("b", received)])
+    given = consumer("x").assign(
+        OrdersCluster(), [JoinedConsumer("a", received), JoinedConsumer("b", received)]
+    )
     assert sorted(len(each.partitions()) for each in given.values()) == [2, 2]
 
 
 def test_a_group_of_it_alone_assigns_nothing() -> None:
     trigger = TriggerAssignor(PLAN)
-    given = trigger.assign(Cluster(), [Joined("t", wire(trigger))])
+    given = trigger.assign(OrdersCluster(), [JoinedConsumer("t", wire(trigger))])
     assert [len(each.partitions()) for each in given.values()] == [0]
 
 
