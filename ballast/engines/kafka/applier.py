@@ -36,8 +36,6 @@ PAUSE_WAIT_S = 10.0
 
 Pauses = Callable[[int], Mapping[str, float]]
 """Pause of each process for a version, as far as it is known."""
-HandOver = Callable[[PlanMessage], None]
-"""Gives a plan to members that do not read the plan topic."""
 
 
 @dataclass
@@ -60,7 +58,6 @@ class KafkaApplier:
         plans: the job's plan topic.
         pauses: gives the pauses that were measured.
         on_applied: called with each version that was acknowledged.
-        hand_over: called with each plan that is in the plan topic.
     """
 
     def __init__(
@@ -71,11 +68,10 @@ class KafkaApplier:
         plans: PlanStore,
         pauses: Pauses,
         on_applied: Callable[[int], None],
-        hand_over: HandOver = lambda _: None,
     ) -> None:
         self._settings, self._policy = settings, policy
         self._broker, self._plans = broker, plans
-        self._pauses, self._on_applied, self._hand_over = pauses, on_applied, hand_over
+        self._pauses, self._on_applied = pauses, on_applied
         self._acks = AckWriter(settings, policy.job)
         self._window_ms = round(1000 * policy.window_s)
         self._sent: PlanMessage | None = None
@@ -102,8 +98,6 @@ class KafkaApplier:
         """The plan that members read; before the first one it has the length of windows alone."""
         if self._sent is None:
             self._sent = self._plans.read()
-            if self._sent is not None:
-                self._hand_over(self._sent)
         if self._sent is None:
             self._send(PlanMessage(self._policy.job, 0, self._window_ms))
         elif self._sent.window_ms != self._window_ms:
@@ -232,7 +226,6 @@ class KafkaApplier:
     def _send(self, plan: PlanMessage) -> None:
         self._plans.send(plan)
         self._sent = plan
-        self._hand_over(plan)
 
     def _window_now(self) -> int:
         return wall_ms() // self._window_ms

@@ -39,18 +39,17 @@ class KafkaSession:
             broker = Broker(connection)
             stack.callback(broker.close)
             broker.ensure_own_topics(policy.job)
-            plans = PlanStore(policy.job, connection)
+            trigger = _trigger(policy, connection)
+            if trigger is not None:
+                stack.callback(trigger.close)
+            plans = PlanStore(policy.job, connection, trigger.follow if trigger else None)
             stack.callback(plans.close)
             self._reports = ReportLog(policy.job, connection)
             stack.callback(self._reports.close)
             self.collector = KafkaCollector(settings, policy, broker, self._reports.done_until)
-            trigger = _trigger(policy, connection)
-            if trigger is not None:
-                stack.callback(trigger.close)
             self.applier = KafkaApplier(
                 settings, policy, broker, plans,
                 self.collector.pauses_ms, self.collector.forget_take_ups,
-                *([trigger.follow] if trigger else []),
             )  # fmt: skip
             self._stack = stack.pop_all()
 

@@ -32,13 +32,13 @@ import org.apache.kafka.common.serialization.StringDeserializer;
  * <p>{@code OrdersConsumer PROPERTIES TOPIC LOG COST_US}. It knows nothing of Ballast: the assignor and the
  * interceptor are in its properties.
  *
- * <p>It commits by itself before it gives a partition up. A consumer that has its offsets committed
- * automatically does so when a cooperative rebalance begins, and goes on processing until it
- * knows what it has to give up: those records are processed again.
+ * <p>It commits before it gives a partition up, and before it ends: a consumer cannot commit while its
+ * group rebalances, and what it has not committed is processed again.
  */
 public final class OrdersConsumer implements ConsumerRebalanceListener {
   private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
   private static final long COMMIT_EVERY_NS = 1_000_000_000L;
+  private static final long STOP_LIMIT_NS = 15_000_000_000L;
 
   private final KafkaConsumer<String, String> consumer;
   private final Writer log;
@@ -96,9 +96,34 @@ public final class OrdersConsumer implements ConsumerRebalanceListener {
     } catch (WakeupException error) {
       // Asked to stop.
     } finally {
-      // The listener commits the rest.
       log.flush();
+      commitLast();
       consumer.close();
+    }
+  }
+
+  /** Commits what was processed; while the group rebalances that has to wait until it is over. */
+  private void commitLast() {
+    long end = System.nanoTime() + STOP_LIMIT_NS;
+    while (System.nanoTime() < end) {
+      try {
+        consumer.commitSync(done);
+        return;
+      } catch (RebalanceInProgressException error) {
+        finishRebalance();
+      } catch (WakeupException error) {
+        // Asked to stop while nothing waited.
+      }
+    }
+  }
+
+  private void finishRebalance() {
+    try {
+      consumer.pause(consumer.assignment());
+      // Records of partitions that are new are not processed, and so not committed.
+      consumer.poll(Duration.ofMillis(100));
+    } catch (WakeupException error) {
+      // As above.
     }
   }
 
@@ -119,7 +144,9 @@ public final class OrdersConsumer implements ConsumerRebalanceListener {
     Map<TopicPartition, OffsetAndMetadata> last = new HashMap<>(done);
     last.keySet().retainAll(partitions);
     done.keySet().removeAll(partitions);
-    consumer.commitSync(last);
+    if (!last.isEmpty()) {
+      consumer.commitSync(last);
+    }
   }
 
   @Override
