@@ -97,8 +97,11 @@ public final class OrdersConsumer implements ConsumerRebalanceListener {
       // Asked to stop.
     } finally {
       log.flush();
-      commitLast();
-      consumer.close();
+      try {
+        commitLast();
+      } finally {
+        consumer.close();
+      }
     }
   }
 
