@@ -132,11 +132,7 @@ class KafkaDemo:
         ]
         print_progress(f"measuring groups under {', '.join(ASSIGNORS)}")
         for assignor in ASSIGNORS:
-            self._wait(
-                f"every consumer under {assignor} processes orders",
-                lambda name=assignor: len(self._busy_nodes(name)) == len(self._nodes) or None,
-                lambda name=assignor: self._busy_nodes(name),
-            )  # fmt: skip
+            self._wait_until_busy(assignor)
         span = self._next_windows(COMPARED_WINDOWS)
         self._wait("the windows have passed", lambda: time.time() >= span.end or None, time.time)
         self._processes.stop(members)
@@ -150,8 +146,14 @@ class KafkaDemo:
     def _orders(self, assignor: str) -> list[ProcessedOrder]:
         return processed_orders(self._processes.folder_of(assignor))
 
-    def _busy_nodes(self, assignor: str) -> set[str]:
-        return {order.node for order in self._orders(assignor)}
+    def _wait_until_busy(self, assignor: str) -> None:
+        def busy() -> set[str]:
+            return {order.node for order in self._orders(assignor)}
+
+        self._wait(
+            f"every consumer under {assignor} processes orders",
+            lambda: len(busy()) == len(self._nodes) or None, busy,
+        )  # fmt: skip
 
     def _next_windows(self, count: int) -> Span:
         """The next windows by the clock, after one of grace."""
