@@ -25,7 +25,7 @@ from ballast.cli import (
     trigger,
     what_if,
 )
-from ballast.contracts.errors import BallastError
+from ballast.contracts.errors import BallastError, InvalidInput
 from ballast.contracts.process_exit import exit_now
 
 COMMAND_MODULES = (
@@ -35,6 +35,10 @@ COMMAND_MODULES = (
 
 
 EXIT_INTERRUPTED = 130
+WITHOUT_RICH = (
+    "rich is not installed, which prints for people; to fix it: install ballast[cli]; --json works "
+    "without it"
+)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -66,6 +70,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BallastError as error:
         print(f"ballast: {error}", file=sys.stderr)
         return error.exit_code
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("rich"):
+            raise
+        print(f"ballast: {WITHOUT_RICH}", file=sys.stderr)
+        return InvalidInput.exit_code
     except BrokenPipeError:
         # The reader (`| head`) has closed the pipe. Without this, the interpreter prints an error
         # when it flushes at exit.

@@ -108,9 +108,9 @@ def moves_sentence(page: PlanPage) -> str:
         return f"No key group moves. {_solved(plan)}."
     size = figure_text.value_text(plan.bytes, figure_text.BYTES)
     forced = f", {plan.forced_moves:,} of them off dead nodes" if plan.forced_moves else ""
-    groups = "key group moves" if plan.moves == 1 else "key groups move"
+    move = "moves" if plan.moves == 1 else "move"
     return (
-        f"{plan.moves:,} of {len(page.assignment):,} {groups}{forced}: {size} of state, "
+        f"{plan.moves:,} of {len(page.assignment):,} key groups {move}{forced}: {size} of state, "
         f"a predicted pause of {plan.pause_s:.3g} s. {_solved(plan)}."
     )
 

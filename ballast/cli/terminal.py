@@ -13,8 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
-from ballast.contracts.errors import InvalidInput
-
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
@@ -70,18 +68,9 @@ def output_terminal() -> Terminal:
 
 
 def make_console(terminal: Terminal, stream: TextIO) -> Console:
-    """A console of rich for a stream. Text is printed as it is: brackets are no markup.
+    """A console of rich for a stream. Text is printed as it is: brackets are no markup."""
+    from rich.console import Console
 
-    Raises:
-        InvalidInput: rich is not installed.
-    """
-    try:
-        from rich.console import Console
-    except ImportError as error:
-        raise InvalidInput(
-            "rich is not installed, which prints for people",
-            remedy="install ballast[cli]; --json works without it",
-        ) from error
     return Console(
         file=stream,
         width=terminal.columns,
