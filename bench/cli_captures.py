@@ -11,10 +11,10 @@ import io
 import os
 import pty
 import re
+import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import termios
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,19 +29,23 @@ from bench.review_page.warehouse import SampleJob, job_policy, write_job
 ROOT = Path(__file__).resolve().parents[1]
 JOB = "clicks"
 COLUMNS, ROWS = 100, 60
+HOME = Path("/tmp/ballast")  # noqa: S108 - a short path that is the same on every machine
 
 
 @dataclass(frozen=True)
 class Capture:
-    """A command, and the name of its picture."""
+    """A command, the name of its picture, and the exit code that it has here."""
 
     name: str
     arguments: tuple[str, ...]
+    code: int = 0
 
 
 CAPTURES = (
     Capture("cli-plans-show", ("plans", "show", JOB, "3")),
     Capture("cli-plans-list", ("plans", "list", JOB)),
+    # The folder of policies is not there.
+    Capture("cli-doctor", ("doctor",), code=1),
 )
 
 
@@ -50,7 +54,10 @@ def main() -> int:
     parser = short_parser(__doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as home:
+    if HOME.exists():
+        raise SystemExit(f"{HOME} exists: the pictures show this path; remove or rename it")
+    home = str(HOME)
+    try:
         env = os.environ | {
             "BALLAST_HOME": home, "BALLAST_POLICIES": f"{home}/policies",
             "BALLAST_WAREHOUSE": f"{home}/warehouse", "TERM": "xterm-256color",
@@ -58,10 +65,13 @@ def main() -> int:
         env.pop("NO_COLOR", None)
         sample = SampleJob(job_policy(JOB, 3, 20, 5), per_version=6, has_promises=True)
         write_job(load_settings(env), sample, 4)
+        (HOME / "jars").symlink_to(load_settings({}).jars)
         for capture in CAPTURES:
             path = args.out / f"{capture.name}.svg"
             path.write_text(picture(capture, printed(capture, env)), encoding="utf-8")
             print(path)
+    finally:
+        shutil.rmtree(HOME, ignore_errors=True)
     return 0
 
 
@@ -70,7 +80,10 @@ def printed(capture: Capture, env: dict[str, str]) -> str:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     command = [sys.executable, "-m", "ballast.cli.main", *capture.arguments]
-    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env)
+    # Progress is not part of the picture.
+    process = subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL, env=env
+    )
     os.close(theirs)
     parts = []
     while True:
@@ -82,7 +95,7 @@ def printed(capture: Capture, env: dict[str, str]) -> str:
             break
         parts.append(part)
     os.close(ours)
-    if process.wait() != 0:
+    if process.wait() != capture.code:
         raise SystemExit(f"{' '.join(command)} failed: {b''.join(parts).decode()}")
     return b"".join(parts).decode().replace("\r\n", "\n")
 

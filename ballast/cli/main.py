@@ -12,6 +12,7 @@ from ballast import __version__
 from ballast.cli import (
     approve,
     compare,
+    doctor,
     engine,
     frontier,
     methods,
@@ -30,7 +31,7 @@ from ballast.contracts.process_exit import exit_now
 
 COMMAND_MODULES = (
     plans, status, trigger, approve, rollback, resume, what_if, frontier, compare, problems,
-    policy, methods, tables, engine,
+    policy, methods, tables, engine, doctor,
 )  # fmt: skip
 
 
