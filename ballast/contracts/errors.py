@@ -100,12 +100,15 @@ class ContractMismatch(BallastError):
 
     def __init__(self, table: str, found: str, known: int) -> None:
         self.table, self.found, self.known = table, found, known
-        super().__init__(
+        self.problem = (
             f"table {table} has contract version {found}, and this version of Ballast understands "
-            f"0 to {known}: a later version has written to the warehouse; to fix it: install that "
-            "version here too (job, pipeline and command line), or set BALLAST_WAREHOUSE to the "
-            "warehouse of this version"
+            f"0 to {known}: a later version has written to the warehouse"
         )
+        self.remedy = (
+            "install that version here too (job, pipeline and command line), or set "
+            "BALLAST_WAREHOUSE to the warehouse of this version"
+        )
+        super().__init__(f"{self.problem}; to fix it: {self.remedy}")
 
 
 class Infeasible(BallastError):

@@ -47,7 +47,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     store: Store
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, *_args: object) -> None:
         """Print nothing."""
 
     @property
@@ -71,7 +71,8 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.send_object()
 
-    do_HEAD = do_GET
+    def do_HEAD(self) -> None:
+        self.do_GET()
 
     def do_DELETE(self) -> None:
         self.store.objects.pop(self.key, None)
