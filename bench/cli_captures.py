@@ -28,7 +28,7 @@ from bench.review_page.warehouse import SampleJob, job_policy, write_job
 
 ROOT = Path(__file__).resolve().parents[1]
 JOB = "clicks"
-COLUMNS, ROWS = 100, 60
+COLUMNS, ROWS = 108, 60
 HOME = Path("/tmp/ballast")  # noqa: S108 - a short path that is the same on every machine
 
 

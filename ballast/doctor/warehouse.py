@@ -165,7 +165,7 @@ def _race(uri: str, options: dict[str, str] | None) -> RaceRound:
 def _skew(uri: str, options: dict[str, str] | None, before: float, after: float) -> float | None:
     """How far the time of a file that was written in between is outside of the two times."""
     info = DeltaStorageHandler(uri, options).get_file_info([FIRST_COMMIT])[0]
-    written = info.mtime_ns
+    written: int | None = info.mtime_ns
     if written is None or written < 0:
         return None
     at = written / 1e9

@@ -5,18 +5,25 @@ It speaks as much of the protocol as delta-rs uses for a table, and checks no si
 
 from __future__ import annotations
 
+import argparse
 import hashlib
+import re
+import subprocess
+import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 BUCKET = "bucket"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass
@@ -65,7 +72,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         query = parse_qs(urlsplit(self.path).query)
         if "list-type" in query:
-            self.answer(200, self.listing(query.get("prefix", [""])[0], "delimiter" in query))
+            prefix, after = (query.get(name, [""])[0] for name in ("prefix", "start-after"))
+            self.answer(200, self.listing(prefix, after, has_delimiter="delimiter" in query))
         elif self.key not in self.store.objects:
             self.error(404, "NoSuchKey")
         else:
@@ -100,9 +108,10 @@ class Handler(BaseHTTPRequestHandler):
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{len(body)}"
         self.answer(206, body[start:end], headers)
 
-    def listing(self, prefix: str, has_delimiter: bool) -> bytes:
+    def listing(self, prefix: str, after: str, *, has_delimiter: bool) -> bytes:
         with self.store.lock:
-            found = {k: v for k, v in sorted(self.store.objects.items()) if k.startswith(prefix)}
+            every = sorted(self.store.objects.items())
+        found = {key: value for key, value in every if key.startswith(prefix) and key > after}
         rows, folders = [], set()
         for key, (body, at) in found.items():
             below = key[len(prefix) :]
@@ -137,24 +146,53 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def s3_server(store: Store) -> Iterator[dict[str, str]]:
-    """Serve the store on the loopback interface; gives the variables of a client."""
-    handler = type("StoreHandler", (Handler,), {"store": store})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
+def s3_server(*, has_conditional_put: bool = True, ahead_s: float = 0.0) -> Iterator[str]:
+    """Start a server in a process of its own, and give its address.
+
+    It is a process because delta-rs holds the interpreter's lock in some of its calls: a thread of
+    the client could not answer.
+    """
+    options = [] if has_conditional_put else ["--no-conditional-put"]
+    command = [sys.executable, "-m", "tests.support.s3_server", "--ahead", str(ahead_s), *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     try:
-        yield {
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
-            "AWS_ALLOW_HTTP": "true", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b",
-            "AWS_REGION": "us-east-1", "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "false",
-        }  # fmt: skip
+        assert process.stdout is not None
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
     finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+        process.kill()
+        process.communicate()
+
+
+def client_variables(url: str) -> dict[str, str]:
+    """The variables of a client of the server."""
+    return {
+        "AWS_ENDPOINT_URL": url, "AWS_ALLOW_HTTP": "true", "AWS_ACCESS_KEY_ID": "a",
+        "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "us-east-1",
+        "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "false",
+    }  # fmt: skip
+
+
+def stored_keys(url: str) -> list[str]:
+    """The keys of all objects."""
+    with urllib.request.urlopen(f"{url}/{BUCKET}?list-type=2") as answer:
+        return re.findall("<Key>(.*?)</Key>", answer.read().decode())
+
+
+def main() -> None:
+    """Print the port and serve until killed."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--no-conditional-put", action="store_true")
+    parser.add_argument("--ahead", type=float, default=0.0)
+    args = parser.parse_args()
+    Handler.store = Store(not args.no_conditional_put, args.ahead)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    print(server.server_port, flush=True)
+    server.serve_forever()
 
 
 def _etag(body: bytes) -> str:
     return f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'
+
+
+if __name__ == "__main__":
+    main()

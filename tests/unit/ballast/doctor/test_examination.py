@@ -28,7 +28,7 @@ from ballast.store.tables import address, append
 from ballast.streaming.state_token import StateTokens
 from tests.support.policies import small_policy, write_policy
 from tests.support.rows import row_of
-from tests.support.s3_server import BUCKET, Store, s3_server
+from tests.support.s3_server import BUCKET, client_variables, s3_server, stored_keys
 
 OK, WARNING, FAILED, SKIPPED = (
     CheckStatus.OK, CheckStatus.WARNING, CheckStatus.FAILED, CheckStatus.NOT_CHECKED,
@@ -219,21 +219,6 @@ def test_a_race_has_one_winner_in_each_round(
     assert (finding.status, seen in finding.seen) == (status, True)
 
 
-def test_a_store_that_does_not_answer(environment: dict[str, str]) -> None:
-    """No server listens on the port, so that every call is refused at once."""
-    variables = {
-        "AWS_ENDPOINT_URL": "http://127.0.0.1:9", "AWS_ALLOW_HTTP": "true",
-        "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "us-east-1",
-    }  # fmt: skip
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in variables.items():
-            patch.setenv(name, value)
-        findings = examine(environment | {"BALLAST_WAREHOUSE": "s3a://bucket/warehouse"})
-    warehouse = found(findings, "warehouse")
-    assert (warehouse.status, bool(warehouse.remedy)) == (FAILED, True)
-    assert found(findings, "tables").status is SKIPPED
-
-
 def test_the_command_prints_findings_and_its_exit_code_is_for_scripts(
     environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -252,32 +237,38 @@ def test_the_command_prints_findings_and_its_exit_code_is_for_scripts(
 
 
 @contextmanager
-def warehouse_on(store: Store) -> Iterator[dict[str, str]]:
+def warehouse_at(url: str) -> Iterator[dict[str, str]]:
     """Variables of a deployment whose warehouse is on an S3 server."""
-    with s3_server(store) as variables, pytest.MonkeyPatch.context() as patch:
-        for name, value in variables.items():
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in client_variables(url).items():
             patch.setenv(name, value)
         yield {"BALLAST_WAREHOUSE": f"s3a://{BUCKET}/warehouse"}
 
 
 def test_an_object_store_with_conditional_put(environment: dict[str, str]) -> None:
-    store = Store()
-    with warehouse_on(store) as own:
+    with s3_server() as url, warehouse_at(url) as own:
         findings = examine(environment | own)
+        assert stored_keys(url) == []
     for check in ("warehouse", "atomic commit", "clock of the store"):
         assert found(findings, check).status is OK, check
     assert found(findings, "tables").status is SKIPPED
-    assert store.objects == {}
 
 
-def test_an_object_store_without_conditional_put(environment: dict[str, str]) -> None:
-    with warehouse_on(Store(has_conditional_put=False)) as own:
-        race = found(examine(environment | own), "atomic commit")
+def test_an_object_store_without_conditional_put_and_with_a_wrong_clock(
+    environment: dict[str, str],
+) -> None:
+    with s3_server(has_conditional_put=False, ahead_s=1800.0) as url, warehouse_at(url) as own:
+        findings = examine(environment | own)
+    race, clock = found(findings, "atomic commit"), found(findings, "clock of the store")
     assert (race.status, "more than one writer made the same commit" in race.seen) == (FAILED, True)
     assert "conditional put" in race.remedy
-
-
-def test_an_object_store_with_a_wrong_clock(environment: dict[str, str]) -> None:
-    with warehouse_on(Store(ahead_s=1800.0)) as own:
-        clock = found(examine(environment | own), "clock of the store")
     assert (clock.status, "ahead of this host" in clock.seen) == (FAILED, True)
+
+
+def test_an_object_store_that_does_not_answer(environment: dict[str, str]) -> None:
+    # No server listens on the port: every call is refused at once.
+    with warehouse_at("http://127.0.0.1:9") as own:
+        findings = examine(environment | own)
+    warehouse = found(findings, "warehouse")
+    assert (warehouse.status, bool(warehouse.remedy)) == (FAILED, True)
+    assert found(findings, "tables").status is SKIPPED
