@@ -15,6 +15,7 @@ from ballast.cli import (
     doctor,
     engine,
     frontier,
+    gauges,
     methods,
     plans,
     policy,
@@ -31,7 +32,7 @@ from ballast.contracts.process_exit import exit_now
 
 COMMAND_MODULES = (
     plans, status, trigger, approve, rollback, resume, what_if, frontier, compare, problems,
-    policy, methods, tables, engine, doctor,
+    policy, methods, tables, engine, doctor, gauges,
 )  # fmt: skip
 
 
