@@ -30,7 +30,7 @@ COMMIT, RACE, CLOCK = "warehouse", "atomic commit", "clock of the store"
 
 
 @dataclass(frozen=True)
-class RaceRound:
+class CommitRace:
     """What writers saw that all tried to make the same commit."""
 
     won: int
@@ -46,7 +46,7 @@ class WarehouseProbe:
     place: str
     error: str = ""
     """Why the table could not be made, read or removed; empty if it could."""
-    rounds: tuple[RaceRound, ...] = ()
+    rounds: tuple[CommitRace, ...] = ()
     skew_s: float | None = None
     """How far the store's clock is ahead of this host's; None if the store does not tell."""
 
@@ -73,7 +73,7 @@ def probe_warehouse(settings: Settings, clock: Callable[[], float] = time.time) 
     """Make a scratch table, race writers on it, and remove it."""
     name = f"doctor.scratch_{uuid.uuid4().hex}"
     uri, options = address(settings, name), store_options(settings)
-    rounds: list[RaceRound] = []
+    rounds: list[CommitRace] = []
     error, skew = "", None
     try:
         before = clock()
@@ -94,7 +94,7 @@ def judge(probe: WarehouseProbe) -> list[Finding]:
     return [_judge_rights(probe), judge_race(probe.rounds), _judge_clock(probe)]
 
 
-def judge_race(rounds: Sequence[RaceRound]) -> Finding:
+def judge_race(rounds: Sequence[CommitRace]) -> Finding:
     """Every round must have one winner; the others must be told that they lost."""
     if not rounds:
         return not_checked(RACE, "no scratch table could be made")
@@ -132,7 +132,7 @@ def _judge_clock(probe: WarehouseProbe) -> Finding:
     return check_skew(CLOCK, "the store", probe.skew_s)
 
 
-def _race(uri: str, options: dict[str, str] | None) -> RaceRound:
+def _race(uri: str, options: dict[str, str] | None) -> CommitRace:
     """Let writers that opened the same version commit at the same time."""
     start = threading.Barrier(WRITERS)
     results: list[str] = []
@@ -159,7 +159,7 @@ def _race(uri: str, options: dict[str, str] | None) -> RaceRound:
     for thread in threads:
         thread.join()
     errors = tuple(result for result in results if result not in ("won", "lost"))
-    return RaceRound(results.count("won"), results.count("lost"), errors)
+    return CommitRace(results.count("won"), results.count("lost"), errors)
 
 
 def _skew(uri: str, options: dict[str, str] | None, before: float, after: float) -> float | None:

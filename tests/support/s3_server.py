@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass
-class Store:
+class ObjectStore:
     """The objects by their keys, and how the server behaves."""
 
     has_conditional_put: bool = True
@@ -37,7 +37,7 @@ class Store:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def put(self, key: str, body: bytes, *, only_if_new: bool) -> bool:
-        """Store an object; with conditional put, not over another one."""
+        """ObjectStore an object; with conditional put, not over another one."""
         if only_if_new and not self.has_conditional_put:
             # Another writer may have looked as well before this one writes.
             time.sleep(0.05)
@@ -48,11 +48,11 @@ class Store:
             return True
 
 
-class Handler(BaseHTTPRequestHandler):
+class ObjectHandler(BaseHTTPRequestHandler):
     """Answers requests for one bucket, by path: /bucket/key."""
 
     protocol_version = "HTTP/1.1"
-    store: Store
+    store: ObjectStore
 
     def log_message(self, *_args: object) -> None:
         """Print nothing."""
@@ -184,8 +184,8 @@ def main() -> None:
     parser.add_argument("--no-conditional-put", action="store_true")
     parser.add_argument("--ahead", type=float, default=0.0)
     args = parser.parse_args()
-    Handler.store = Store(not args.no_conditional_put, args.ahead)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    ObjectHandler.store = ObjectStore(not args.no_conditional_put, args.ahead)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), ObjectHandler)
     print(server.server_port, flush=True)
     server.serve_forever()
 

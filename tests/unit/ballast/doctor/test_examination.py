@@ -22,7 +22,7 @@ from ballast.contracts.spark import JARS
 from ballast.doctor.examination import examine, is_usable
 from ballast.doctor.finding import CheckStatus, Finding
 from ballast.doctor.folders import check_home, check_shared_home
-from ballast.doctor.warehouse import RaceRound, check_warehouse, judge_race
+from ballast.doctor.warehouse import CommitRace, check_warehouse, judge_race
 from ballast.store.table_schema import ensure_tables
 from ballast.store.tables import address, append
 from ballast.streaming.state_token import StateTokens
@@ -204,16 +204,16 @@ def test_a_table_that_cannot_be_read(environment: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("rounds", "status", "seen"),
     [
-        ([RaceRound(1, 3)] * 5, OK, "one winner each"),
-        ([RaceRound(1, 3), RaceRound(2, 2)], FAILED, "in 1 of them more than one writer"),
-        ([RaceRound(0, 3, ("NotImplemented",))], FAILED, "NotImplemented"),
-        ([RaceRound(1, 2, ("timed out",))], FAILED, "timed out"),
-        ([RaceRound(0, 4)], FAILED, "no writer made the commit"),
+        ([CommitRace(1, 3)] * 5, OK, "one winner each"),
+        ([CommitRace(1, 3), CommitRace(2, 2)], FAILED, "in 1 of them more than one writer"),
+        ([CommitRace(0, 3, ("NotImplemented",))], FAILED, "NotImplemented"),
+        ([CommitRace(1, 2, ("timed out",))], FAILED, "timed out"),
+        ([CommitRace(0, 4)], FAILED, "no writer made the commit"),
         ([], SKIPPED, "no scratch table"),
     ],
 )
 def test_a_race_has_one_winner_in_each_round(
-    rounds: list[RaceRound], status: CheckStatus, seen: str
+    rounds: list[CommitRace], status: CheckStatus, seen: str
 ) -> None:
     finding = judge_race(rounds)
     assert (finding.status, seen in finding.seen) == (status, True)
