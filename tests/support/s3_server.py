@@ -37,7 +37,7 @@ class ObjectStore:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def put(self, key: str, body: bytes, *, only_if_new: bool) -> bool:
-        """ObjectStore an object; with conditional put, not over another one."""
+        """Store an object; with conditional put, not over another one."""
         if only_if_new and not self.has_conditional_put:
             # Another writer may have looked as well before this one writes.
             time.sleep(0.05)
