@@ -29,6 +29,7 @@ from ballast.readmodel.changes import (
     node_difference,
     node_plan,
     route_difference,
+    split_difference,
     weight_difference,
     weight_rows,
 )
@@ -47,6 +48,7 @@ from ballast.store.plans import read_assignment
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+SPLIT_TITLE = "keys that are split otherwise, by the key groups of their parts (- is one key group)"
 ROUTES_SHOWN = 100
 ROUTES_IN_TEXT = 20
 
@@ -235,10 +237,11 @@ def _diff(args: argparse.Namespace) -> int:
     cluster = node_difference(history, old, new)
     routes = route_difference(history, old, new, ROUTES_SHOWN)
     weights = weight_difference(history, old, new)
+    splits = split_difference(history, old, new)
     if args.json:
         rerouted = {"rerouted_keys": routes.total, "routes": routes.rows}
-        parts = {"key_groups": groups, **json_value(cluster), **rerouted, "weights": weights}
-        print_json(parts)
+        parts = {"key_groups": groups, **json_value(cluster), **rerouted}
+        print_json(parts | {"weights": weights, "splits": splits})
         return 0
     before, after = cluster.nodes_in_use
     # Nodes first: they explain why many key groups differ.
@@ -246,6 +249,7 @@ def _diff(args: argparse.Namespace) -> int:
         f"nodes in use: {before} and {after}; in another state: {len(cluster.nodes)}",
         *(record_table(rows) for rows in (cluster.nodes, cluster.operators) if rows),
         *_route_parts(routes),
+        *_titled(SPLIT_TITLE, splits),
         *_titled("workers of ordered regions with another weight, in units of 0.1 %", weights),
         *(_titled(f"{len(groups):,} key groups differ", groups) or ["no key group differs"]),
     )

@@ -56,6 +56,8 @@ class Capabilities:
     """The number of nodes may change."""
     routes: bool
     """Single keys may be routed to other key groups."""
+    splits: bool
+    """Single keys may be split over several key groups."""
     weights: bool
     """Workers of ordered regions have weights."""
     traffic: bool
@@ -68,11 +70,12 @@ class Capabilities:
 
 CAPABILITIES: Mapping[str, Capabilities] = {
     SPARK: Capabilities(
-        placement=True, parallelism=True, routes=True, weights=True, traffic=True,
+        placement=True, parallelism=True, routes=True, splits=True, weights=True, traffic=True,
         resources=("cpu", "memory", "network"), runs_beside_job=False,
     ),
     KAFKA: Capabilities(
-        placement=True, parallelism=False, routes=False, weights=False, traffic=False,
+        placement=True, parallelism=False, routes=False, splits=False, weights=False,
+        traffic=False,
         resources=("cpu", "network"), runs_beside_job=True,
     ),
 }  # fmt: skip
@@ -99,6 +102,8 @@ def _beyond(policy: JobPolicy, able: Capabilities) -> Iterator[tuple[str, str, s
         yield "objective.kind", "cannot collocate key groups", "use 'balance'"
     if not able.routes and policy.routing.edges:
         yield "routing.edges", "cannot route single keys", "leave routing out"
+    if not able.splits and policy.splits is not None:
+        yield "splits", "cannot split single keys", "leave splits out"
     if not able.parallelism and policy.scaling is not None:
         yield "scaling", "cannot start or stop nodes in this version", "leave scaling out"
     if not able.weights and policy.regions:

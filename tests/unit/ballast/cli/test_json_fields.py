@@ -46,7 +46,16 @@ STATUS = [
     "last_trouble_over_since",
 ]  # fmt: skip
 PROMISES = ["figure", "promised_inside_pct", "inside", "below", "above", "versions"]
-DIFF = ["key_groups", "nodes", "nodes_in_use", "operators", "rerouted_keys", "routes", "weights"]
+DIFF = [
+    "key_groups",
+    "nodes",
+    "nodes_in_use",
+    "operators",
+    "rerouted_keys",
+    "routes",
+    "splits",
+    "weights",
+]
 
 
 @pytest.fixture(scope="module")
