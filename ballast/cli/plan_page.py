@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 NODES_SHOWN = 24
 """Nodes with a bar; all of them with --details."""
 NO_FIGURES = frozenset({
-    "job", "plan_id", "reason", "skew_reason", "splits_reason", "rules_text", "advice", "trace_json",
-    "target_json", "held_back_json", "seed",
+    "job", "plan_id", "reason", "skew_reason", "splits_reason", "rules_text", "advice",
+    "trace_json", "target_json", "held_back_json", "seed",
 })  # fmt: skip
 """Fields of a plan that are said elsewhere, or are for programs."""
 
