@@ -125,8 +125,12 @@ def take_up_sentence(detail: PlanDetail) -> str:
     when = f"at {cell_text(ack.acked_at)} UTC, batch {ack.batch_id}"
     if ack.status == "refused":
         return f"The job refused it {when}: {ack.reason}."
-    verb = {"applied": "took it up", "accepted": "accepted it and is moving state"}
-    return f"The job {verb.get(ack.status, ack.status)} {when}."
+    if ack.status == "superseded":
+        return f"The job left it for a newer version {when}: {ack.reason}."
+    if ack.status == "applied":
+        return f"The job took it up {when}."
+    made = f", {ack.progress_text} made" if ack.progress_text else ""
+    return f"The job accepted it and is moving state{made} ({when})."
 
 
 def figure_table(detail: PlanDetail) -> RenderableType:
@@ -251,8 +255,8 @@ def _weight_parts(weights: Sequence[WorkerWeight]) -> list[RenderableType]:
 
 
 def _event_parts(detail: PlanDetail) -> list[RenderableType]:
-    acks = ("status", "batch_id", "moved_key_groups", "bytes_moved", "pause_ms", "acked_at",
-            "reason")  # fmt: skip
+    acks = ("status", "batch_id", "step", "steps", "moved_key_groups", "bytes_moved", "pause_ms",
+            "longest_pause_ms", "acked_at", "reason")  # fmt: skip
     parts = [section("Take-up", record_table(detail.acks, acks) if detail.acks else None)]
     if detail.region_acks:
         columns = ("region_id", "status", "acked_at", "reason")

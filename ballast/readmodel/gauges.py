@@ -32,7 +32,7 @@ MEASURED = Gauge("ballast_load_distance_measured_percent", "Newest measurement u
 MOVES = Gauge("ballast_plan_moves", "Key groups that the plan in force moved.")
 MOVED = Gauge("ballast_plan_moved_bytes", "State that the plan in force moved.")
 PAUSE_PREDICTED = Gauge("ballast_plan_pause_predicted_seconds", "Pause that the plan predicts.")
-PAUSE = Gauge("ballast_plan_pause_measured_seconds", "Pause of the micro-batch that took it up.")
+PAUSE = Gauge("ballast_plan_pause_measured_seconds", "Pause of its take-up, all steps together.")
 TAKE_UP = Gauge(
     "ballast_take_up_lag_seconds", "From publication until the job took the plan up, or until now."
 )

@@ -366,3 +366,22 @@ def test_an_empty_warehouse_has_no_plans_and_says_what_to_do(
 def test_ddl_of_a_table_is_printed(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tables", "ddl", "plans.heads"]) == 0
     assert f"{settings.warehouse}/plans/heads" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ("refused", "The job refused it at 2026-01-02 03:09:05 UTC, batch 20: too large."),
+        ("superseded", "The job left it for a newer version at 2026-01-02 03:09:05 UTC"),
+        ("progress", "is moving state, 2 of 5 steps made (at 2026-01-02 03:09:05 UTC, batch 20)."),
+        ("applied", "The job took it up at 2026-01-02 03:09:05 UTC, batch 20."),
+    ],
+)
+def test_show_says_what_the_job_did_with_the_version(
+    warehouse: Settings, capsys: pytest.CaptureFixture[str], status: str, said: str
+) -> None:
+    append(warehouse, "plans.acks", [row_of(
+        "plans.acks", job="clicks", version=2, plan_id="p2", status=status, batch_id=20,
+        reason="too large", step=2, steps=5, acked_at=NOW + timedelta(minutes=5))])  # fmt: skip
+    assert main(["plans", "show", "clicks"]) == 0
+    assert said in capsys.readouterr().out
