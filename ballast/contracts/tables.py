@@ -912,7 +912,8 @@ PLANS_ACKS = Table(
                "operators", nullable=True),
         _count("batch_id", "Batch at whose start it was decided or applied; 0 for a region, which "
                "has no batches", "batch"),
-        Column("reason", "string", "Reason of a refusal; empty otherwise"),
+        Column("reason", "string", "Reason of a refusal; of a take-up, what the engine says of it, "
+               "or empty"),
         _count("moved_key_groups", "Key groups whose state was moved", "key groups"),
         _count("bytes_moved", "Bytes copied, as counted while copying", "bytes"),
         _figure("pause_ms", "Wall time of the moves in the batch", "ms", maximum=LARGEST_MS),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ballast.contracts.identity import content_hash
+from ballast.contracts.identity import Scaled, content_hash
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.regions import Weighted
 from ballast.contracts.settings import Settings
@@ -23,8 +23,11 @@ def publish(
     nodes: Mapping[str, str] | None = None,
     weights: Sequence[Weighted] = (),
     hash_of_weights: Sequence[Weighted] | None = None,
+    sizes: Mapping[str, int] | None = None,
 ) -> str:
     """Write the content of a plan and then the head; ``nodes`` are the actions on nodes.
+
+    ``sizes``: instances of each operator.
 
     ``hash_of_weights``: the weights that the hash in the head is computed from, if not those of the
     rows.
@@ -56,7 +59,10 @@ def publish(
             "plans.routes",
             [common | dict(zip(names, route, strict=True)) for route in routes],
         )
-    scaling = [("node", name, action, None) for name, action in (nodes or {}).items()]
+    scaling: list[Scaled] = [
+        *(("node", name, action, None) for name, action in (nodes or {}).items()),
+        *(("operator", name, "size", size) for name, size in (sizes or {}).items()),
+    ]
     if scaling:
         append(settings, "plans.scaling", [_scaling_row(policy.job, plan_id, *s) for s in scaling])
     if weights:
