@@ -253,8 +253,9 @@ def test_a_job_that_is_submitted_again_after_the_job_manager_died_is_brought_und
 ) -> None:
     running.give(1, {SOURCE: 1, COUNT: 3})
     ack(running, 1, "applied")
-    first, checkpoint = running.job_id, cluster.newest_checkpoint(running.job_id)
+    first = running.job_id
     cluster.stop_job_manager()
+    checkpoint = cluster.newest_checkpoint(first)
     cluster.start_job_manager()
     cluster.wait_for_slots(TASK_MANAGERS * SLOTS)
     running.submit(savepoint=checkpoint)
