@@ -302,8 +302,9 @@ class FlinkDemo:
         self._cluster.call("POST", f"/jobs/{self._job_id}/stop", {"drain": True})
         self._wait(
             "the job is finished",
-            lambda: self._cluster.call("GET", f"/jobs/{self._job_id}")["state"] == "FINISHED"
-            or None,
+            lambda: (
+                self._cluster.call("GET", f"/jobs/{self._job_id}")["state"] == "FINISHED" or None
+            ),
         )
         return visit_counts(self._out)
 

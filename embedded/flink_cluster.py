@@ -1,6 +1,6 @@
-"""A Flink cluster on loopback, one JobManager and some TaskManagers, for tests and the demonstration.
+"""A Flink cluster on loopback: JobManager and TaskManagers, for tests and the demonstration.
 
-It needs Java, its compiler, and the jars of ``tools/flink.lock``, and no network once they are there.
+It needs Java, its compiler and the jars of ``tools/flink.lock``, and no network once it has them.
 """
 
 from __future__ import annotations
@@ -296,15 +296,16 @@ class FlinkCluster:
         return Path(str(answer["filename"])).name
 
     def _send(self, method: str, path: str, data: bytes | None, kind: str) -> Any:
-        request = urllib.request.Request(
+        request = urllib.request.Request(  # noqa: S310 - loopback
             self.url + path, data=data, method=method, headers={"Content-Type": kind}
         )
         try:
-            with urllib.request.urlopen(request, timeout=REST_TIMEOUT_S) as answer:
+            with urllib.request.urlopen(request, timeout=REST_TIMEOUT_S) as answer:  # noqa: S310
                 text = answer.read().decode()
         except urllib.error.HTTPError as error:
             reason = error.read().decode(errors="replace")[:2000]
-            raise EmbeddedError(f"{method} {path} is answered with {error.code}: {reason}") from error
+            message = f"{method} {path} is answered with {error.code}: {reason}"
+            raise EmbeddedError(message) from error
         return json.loads(text) if text.strip() else {}
 
 

@@ -56,10 +56,14 @@ def report_lines(run: FlinkRun) -> list[str]:
         *("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
           for row in rows),
         *(f"version {each.version}: {each.take_up}" for each in run.versions),
-        f"backlog: {run.backlog_before:,} visits before the first plan, {run.backlog_after:,} "
-        "at the end",
-        f"counts: {counts.visits:,} visits, lost {counts.lost}, doubled {counts.doubled}; "
-        f"{counts.repeated:,} were processed again after rescales, and counted once",
+        (
+            f"backlog: {run.backlog_before:,} visits before the first plan, "
+            f"{run.backlog_after:,} at the end"
+        ),
+        (
+            f"counts: {counts.visits:,} visits, lost {counts.lost}, doubled {counts.doubled}; "
+            f"{counts.repeated:,} were processed again after rescales, and counted once"
+        ),
     ]  # fmt: skip
 
 

@@ -28,6 +28,11 @@ class SizesHistory:
     needed: Sequence[Mapping[str, int]] = ()
     changed_at_s: float | None = None
 
+    def past_needs(self, operator: str, rounds: int) -> list[int]:
+        """What an operator needed in the newest rounds, at most so many."""
+        found = [each[operator] for each in self.needed if operator in each]
+        return found[len(found) - rounds :] if len(found) > rounds else found
+
 
 @dataclass(frozen=True, slots=True)
 class OperatorSize:
@@ -122,55 +127,67 @@ def _held(before: Mapping[str, int], missing: Sequence[str]) -> SizesDecision:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Present:
+    """An operator as it is, from which verdicts on its size are made."""
+
+    demand: Demand
+    before: int
+    needed: int
+    utilisation: float
+
+    def with_size(self, size: int, why: str, would_change: str) -> OperatorSize:
+        return OperatorSize(
+            self.demand.operator_id, self.before, size, self.needed, self.utilisation,
+            f"it is at {percent(self.utilisation)}, {why}", would_change,
+        )  # fmt: skip
+
+    def kept(self, why: str, would_change: str) -> OperatorSize:
+        return self.with_size(self.before, why, would_change)
+
+
 def _sized(demand: Demand, before: int, rules: _Rules) -> OperatorSize:
     bounds = rules.policy.boundaries
-    needed = _needed(demand, rules.policy)
-    utilisation = _utilisation(demand, before)
-    at = f"it is at {percent(utilisation)}"
-    between = f"below {percent(bounds.lower)} or above {percent(bounds.upper)}"
-
-    def verdict(size: int, why: str, would_change: str) -> OperatorSize:
-        return OperatorSize(
-            demand.operator_id, before, size, needed, utilisation, f"{at}, {why}", would_change
-        )
-
-    most = demand.max_parallelism
-    if utilisation > bounds.upper:
-        above = f"above {percent(bounds.upper)}"
-        if most is not None and before >= most:
-            return verdict(before, f"{above}, and {most} is the most", "more key groups")
-        largest = before + max(1, math.floor(rules.policy.max_step_out * before))
-        size = min(max(needed, before + 1), largest, most or largest)
-        limited = f", of {needed} needed" if size < needed else ""
-        return verdict(size, f"{above}{limited}", f"at or below {percent(bounds.upper)}")
-    if utilisation >= bounds.lower or before == 1:
-        return verdict(before, "within its boundaries", between)
-    return _shrunk(verdict, before, needed, demand.operator_id, rules)
+    now = _Present(demand, before, _needed(demand, rules.policy), _utilisation(demand, before))
+    if now.utilisation > bounds.upper:
+        return _grown(now, rules.policy)
+    if now.utilisation >= bounds.lower or before == 1:
+        between = f"below {percent(bounds.lower)} or above {percent(bounds.upper)}"
+        return now.kept("within its boundaries", between)
+    return _shrunk(now, rules)
 
 
-def _shrunk(verdict, before: int, needed: int, operator: str, rules: _Rules) -> OperatorSize:  # type: ignore[no-untyped-def]
+def _grown(now: _Present, policy: Policy) -> OperatorSize:
+    """More instances, within one step and the most that there may be."""
+    upper, most = percent(policy.boundaries.upper), now.demand.max_parallelism
+    if most is not None and now.before >= most:
+        return now.kept(f"above {upper}, and {most} is the most", "more key groups")
+    largest = now.before + max(1, math.floor(policy.max_step_out * now.before))
+    size = min(max(now.needed, now.before + 1), largest, most or largest)
+    limited = f", of {now.needed} needed" if size < now.needed else ""
+    return now.with_size(size, f"above {upper}{limited}", f"at or below {upper}")
+
+
+def _shrunk(now: _Present, rules: _Rules) -> OperatorSize:
     """Fewer instances, if nothing speaks against it."""
-    policy = rules.policy
-    below = f"below {percent(policy.boundaries.lower)}"
+    policy, before = rules.policy, now.before
+    lower = percent(policy.boundaries.lower)
     if rules.is_behind:
-        return verdict(before, f"{below}, but a backlog is being worked off", "no backlog")
+        return now.kept(f"below {lower}, but a backlog is being worked off", "no backlog")
     if rules.cooling_s > 0:
-        return verdict(
-            before, f"{below}, but the last change was too recent",
-            f"{rules.cooling_s:.0f} s more of cool-down",
-        )  # fmt: skip
+        left = f"{rules.cooling_s:.0f} s more of cool-down"
+        return now.kept(f"below {lower}, but the last change was too recent", left)
     rounds = policy.stabilisation_rounds - 1
-    past = [each[operator] for each in rules.history.needed if operator in each][-rounds or None :]
-    if rounds and len(past) < rounds:
-        return verdict(
-            before, f"{below}, but in fewer than {rounds + 1} rounds so far", "more such rounds"
-        )
-    wanted = max([needed, *(past if rounds else [])])
+    past = rules.history.past_needs(now.demand.operator_id, rounds)
+    if len(past) < rounds:
+        why = f"below {lower}, but in fewer than {rounds + 1} rounds so far"
+        return now.kept(why, "more such rounds")
+    wanted = max([now.needed, *past])
     least = before - max(1, math.floor(policy.max_step_in * before))
     size = max(wanted, least, 1)
-    if (before - size) / before < policy.min_benefit or size >= before:
-        return verdict(before, f"{below}, but it needs {wanted} of {before}", "a smaller load")
-    return verdict(size, below, f"at or above {percent(policy.boundaries.lower)}")
+    if size >= before or (before - size) / before < policy.min_benefit:
+        return now.kept(f"below {lower}, but it needs {wanted} of {before}", "a smaller load")
+    return now.with_size(size, f"below {lower}", f"at or above {lower}")
 
 
 def _needed(demand: Demand, policy: Policy) -> int:
@@ -215,7 +232,8 @@ def _why_no_gain(
     found: Sequence[OperatorSize], demands: Sequence[Demand], policy: Policy
 ) -> str | None:
     """Why more instances do not pay: the backlog alone asks for them, and would last longer."""
-    if any(d.steady > policy.boundaries.upper * o.before for d, o in zip(demands, found, strict=True)):
+    upper = policy.boundaries.upper
+    if any(d.steady > upper * o.before for d, o in zip(demands, found, strict=True)):
         return None
     now = drain_s(demands, {o.operator_id: o.before for o in found}, policy, restart_s=0.0)
     then = drain_s(

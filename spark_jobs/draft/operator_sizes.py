@@ -180,9 +180,7 @@ def restart_s(policy: JobPolicy, pauses: Sequence[Ack]) -> float:
     return statistics.median(measured) if measured else section.restart_s if section else 0.0
 
 
-def sizes_history(
-    inputs: ScalingInputs, before: Mapping[str, int], at: datetime
-) -> SizesHistory:
+def sizes_history(inputs: ScalingInputs, before: Mapping[str, int], at: datetime) -> SizesHistory:
     """What earlier rounds needed, and when the sizes last changed."""
     rows = [row for row in inputs.earlier if row.subject == scaling.OPERATOR]
     needed: dict[datetime, dict[str, int]] = {}

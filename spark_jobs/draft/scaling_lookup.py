@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ballast.contracts.log_events import ACK_APPLIED
 from ballast.contracts.policy import ScalingPolicy, policy_from_json
 from ballast.contracts.problem_columns import RESOURCES
 from ballast.contracts.records import Snapshot
-from ballast.contracts.log_events import ACK_APPLIED
 from ballast.contracts.scaling import CLUSTER, NODE, OPERATOR
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_acks, read_scaling

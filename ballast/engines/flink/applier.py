@@ -3,9 +3,9 @@
 A version is decided once. It is refused before the cluster hears of it if the job cannot follow it.
 Otherwise it is accepted, the cluster is asked for it right after a completed checkpoint, and it is
 applied as soon as the job runs with its subtasks. That the cluster takes the request does not mean
-that it has the slots: if the subtasks are not seen in time, the cluster is asked for those of before
-and the version is refused. Every step can be repeated, by this process or by another one: the
-cluster and ``plans.acks`` say how far it is.
+that it has the slots: if the subtasks are not seen in time, the cluster is asked for those of
+before and the version is refused. Every step can be repeated, by this process or by another one:
+the cluster and ``plans.acks`` say how far it is.
 """
 
 from __future__ import annotations
@@ -338,9 +338,9 @@ class FlinkApplier:
     def _check_job(self, sizes: Mapping[str, int], view: JobView) -> None:
         if view.scheduler != ADAPTIVE:
             raise PlanRefused(
-                f"the job runs under the scheduler {view.scheduler!r}, which cannot rescale it: set "
-                "jobmanager.scheduler to adaptive on the cluster, submit the job again, and plan "
-                "again"
+                f"the job runs under the scheduler {view.scheduler!r}, which cannot rescale it: "
+                "set jobmanager.scheduler to adaptive on the cluster, submit the job again, and "
+                "plan again"
             )
         for name, size in sizes.items():
             most = view.vertices[name].most

@@ -32,4 +32,6 @@ def followed_plan(settings: Settings, policy: JobPolicy, engine: FlinkEngine) ->
     if newest is None:
         return FollowedPlan(0, first)
     sizes = operator_sizes(scaled(read_scaling(settings, policy.job, newest.plan_id)))
-    return FollowedPlan(newest.version, {name: sizes.get(name, size) for name, size in first.items()})
+    return FollowedPlan(
+        newest.version, {name: sizes.get(name, size) for name, size in first.items()}
+    )

@@ -178,7 +178,7 @@ class FlinkJob:
         """Records that wait at a source; None if it does not say."""
         vertex = view.vertices[operator]
         path = f"/jobs/{view.job_id}/vertices/{vertex.vertex_id}/subtasks/metrics"
-        name = self._pending_name(view, operator, path)
+        name = self._pending_name(operator, path)
         if name is None:
             return None
         found = self._client.get(f"{path}?get={quote(name)}&agg=sum")
@@ -187,7 +187,7 @@ class FlinkJob:
             return None
         return round(values[0])
 
-    def _pending_name(self, view: JobView, operator: str, path: str) -> str | None:
+    def _pending_name(self, operator: str, path: str) -> str | None:
         if operator not in self._pending_names:
             listed = self._client.get(path)
             names = [str(each.get("id")) for each in listed if isinstance(each, dict)]
@@ -208,8 +208,8 @@ class FlinkJob:
         if not isinstance(found, dict):
             return None
         try:
-            number = _int(found, "id")
-            return _checkpoint(_dict(self._client.get(f"/jobs/{job_id}/checkpoints/details/{number}")))
+            path = f"/jobs/{job_id}/checkpoints/details/{_int(found, 'id')}"
+            return _checkpoint(_dict(self._client.get(path)))
         except FlinkRefusal:
             return None
 
@@ -243,8 +243,11 @@ class FlinkJob:
             raise _gone(error) from error
         if not isinstance(found, dict):
             raise FlinkUnavailable("the cluster answers with no resource requirements")
-        bounds = {str(vertex): _dict(_dict(each).get("parallelism")) for vertex, each in found.items()}
-        return {v: (_int(b, "lowerBound"), _int(b, "upperBound")) for v, b in bounds.items()}
+        bounds = {}
+        for vertex, each in found.items():
+            parallelism = _dict(_dict(each).get("parallelism"))
+            bounds[str(vertex)] = _int(parallelism, "lowerBound"), _int(parallelism, "upperBound")
+        return bounds
 
     def require(self, job_id: str, bounds: Mapping[str, tuple[int, int]]) -> None:
         """Ask for a number of subtasks; the cluster accepts it, which does not mean that it has it.

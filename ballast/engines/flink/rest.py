@@ -43,7 +43,9 @@ class RestClient:
 
     def __init__(self, connection: FlinkConnection) -> None:
         self._connection = connection
-        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({}), _NoRedirect()]
+        # Without proxies of the environment: the address is that of the cluster or of its proxy.
+        no_proxy = urllib.request.ProxyHandler({})
+        handlers: list[urllib.request.BaseHandler] = [no_proxy, _NoRedirect()]
         if connection.url.startswith("https:"):
             handlers.append(urllib.request.HTTPSHandler(context=_context(connection)))
         self._opener = urllib.request.build_opener(*handlers)
@@ -73,7 +75,8 @@ class RestClient:
 
     def _once(self, method: str, path: str, data: bytes | None) -> Any:
         url = self._connection.url
-        request = urllib.request.Request(url + path, data=data, method=method)
+        # The connection allows http and https alone.
+        request = urllib.request.Request(url + path, data=data, method=method)  # noqa: S310
         request.add_header("Content-Type", "application/json")
         for name, value in self._login().items():
             # Not sent to another address that a proxy may point at.

@@ -37,9 +37,7 @@ class FlinkSession:
         connection: how to connect to the cluster.
     """
 
-    def __init__(
-        self, settings: Settings, policy: JobPolicy, connection: FlinkConnection
-    ) -> None:
+    def __init__(self, settings: Settings, policy: JobPolicy, connection: FlinkConnection) -> None:
         engine = policy.engine
         assert isinstance(engine, FlinkEngine)  # noqa: S101 - the registry chose this session
         ensure_tables(settings, TABLES)

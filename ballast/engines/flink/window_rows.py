@@ -106,9 +106,7 @@ def _subtask_rows(
     return rows
 
 
-def _source_row(
-    common: Mapping[str, Any], window: MeasuredWindow, operator: str, read: int
-) -> Row:
+def _source_row(common: Mapping[str, Any], window: MeasuredWindow, operator: str, read: int) -> Row:
     then, now = (sample.pending.get(operator) for sample in (window.before, window.after))
     arrived = None if then is None or now is None else max(0, read + now - then)
     return {

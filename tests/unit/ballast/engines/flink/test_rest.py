@@ -49,7 +49,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(text)
 
-    do_GET = do_PUT = answer
+    do_GET = do_PUT = answer  # noqa: N815 - names of the base class
 
     def log_message(self, *_: object) -> None:
         pass
