@@ -36,6 +36,8 @@ PAUSES_USED = 5
 """The newest measured pauses say what the next restart costs."""
 SKEW_SHOWN = 1.1
 """Busiest subtask over the mean, from which a plan says that an operator is skewed."""
+LEAST_BUSY = 1e-6
+"""Busy time of an operator that has records and is faster than its engine can measure."""
 CAPACITY, CAPACITY_BEFORE = "capacity_records_per_s", "capacity_before_records_per_s"
 
 
@@ -235,7 +237,7 @@ def _observation(
 def _samples(policy: JobPolicy, loads: Mapping[str, OperatorLoad]) -> Iterator[OperatorSample]:
     for operator in policy.operators:
         load = loads.get(operator.id)
-        busy = None if load is None else load.busiest * len(load.busy)
+        busy = None if load is None else max(load.busiest, LEAST_BUSY) * len(load.busy)
         rate = None if load is None else load.records_per_s
         yield OperatorSample(operator.id, rate, busy, operator.key_groups)
 

@@ -72,13 +72,17 @@ def _work(before: SubtaskView, after: SubtaskView) -> SubtaskWork | None:
         return None
     records_in = _difference(before.records_in, after.records_in)
     records_out = _difference(before.records_out, after.records_out)
-    busy_ms = _difference(before.busy_ms, after.busy_ms)
-    if records_in is None or records_out is None or busy_ms is None:
+    if records_in is None or records_out is None:
         return None
-    return SubtaskWork(round(records_in), round(records_out), busy_ms)
+    if before.busy_ms is None or after.busy_ms is None:
+        return None
+    # Flink computes it as what is left beside idle and back-pressured time, so that it may go back
+    # by a little.
+    busy_ms = max(0.0, after.busy_ms - before.busy_ms)
+    return SubtaskWork(records_in, records_out, busy_ms)
 
 
-def _difference(before: float | None, after: float | None) -> float | None:
+def _difference(before: int | None, after: int | None) -> int | None:
     if before is None or after is None or after < before:
         return None
     return after - before

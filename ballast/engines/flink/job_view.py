@@ -305,12 +305,13 @@ def _subtask(found: Mapping[str, Any], now_ms: int) -> SubtaskView:
     metrics = _dict(found.get("metrics"))
     durations = _dict(found.get("status-duration"))
     running_ms = durations.get(RUNNING)
-    is_known = isinstance(running_ms, int) and running_ms >= 0
+    if not isinstance(running_ms, int) or running_ms < 0:
+        running_ms = 0
     return SubtaskView(
         attempt=_int(found, "attempt"),
         started_ms=_int(found, "start-time"),
         status=_text(found, "status"),
-        running_since_ms=now_ms - running_ms if is_known else now_ms,
+        running_since_ms=now_ms - running_ms,
         records_in=_counter(metrics, "read-records"),
         records_out=_counter(metrics, "write-records"),
         busy_ms=_busy(metrics),

@@ -29,10 +29,10 @@ def newest_completed(rescales: Sequence[Mapping[str, Any]], since_ms: int) -> st
         since_ms: milliseconds since 1970.
     """
     for each in rescales:
-        ended = each.get("endTimestampInMillis")
-        uuid = each.get("rescaleUuid")
-        is_done = each.get("terminalState") == COMPLETED and isinstance(ended, int)
-        if is_done and isinstance(uuid, str) and ended >= since_ms:
+        ended, uuid = each.get("endTimestampInMillis"), each.get("rescaleUuid")
+        if each.get("terminalState") != COMPLETED or not isinstance(uuid, str):
+            continue
+        if isinstance(ended, int) and ended >= since_ms:
             return uuid
     return None
 
@@ -49,13 +49,11 @@ def stages_of(details: Mapping[str, Any]) -> RescaleStages | None:
         if isinstance(state, dict) and state.get("state") == EXECUTING
     ]
     after = {
-        str(vertex): each.get("postRescaleParallelism")
+        str(vertex): size
         for vertex, each in vertices.items()
-        if isinstance(each, dict)
+        if isinstance(each, dict) and isinstance(size := each.get("postRescaleParallelism"), int)
     }
-    if not left or not isinstance(left[0], int):
-        return None
-    if not all(isinstance(size, int) for size in after.values()):
+    if not left or not isinstance(left[0], int) or len(after) < len(vertices):
         return None
     return RescaleStages(left[0], after)
 

@@ -62,10 +62,10 @@ class Rounds:
         self.plan_id: str | None = None
         self.number = 0
 
-    def snapshot(self, *busy: float, backlog: int = 0) -> str:
+    def snapshot(self, *busy: float, backlog: int = 0, source_busy: float = 0.05) -> str:
         """Write a snapshot in which the subtasks of ``count`` are that busy."""
         self.number += 1
-        loads = {(SOURCE, 0): 0.05, **{(COUNT, i): 0.0 for i in range(MOST)}}
+        loads = {(SOURCE, 0): source_busy, **{(COUNT, i): 0.0 for i in range(MOST)}}
         loads |= {(COUNT, i): load for i, load in enumerate(busy)}
         run_id = f"run-{self.number}"
         write_snapshot(
@@ -76,8 +76,8 @@ class Rounds:
         )  # fmt: skip
         return run_id
 
-    def draft(self, *busy: float, backlog: int = 0) -> Draft:
-        run_id = self.snapshot(*busy, backlog=backlog)
+    def draft(self, *busy: float, backlog: int = 0, source_busy: float = 0.05) -> Draft:
+        run_id = self.snapshot(*busy, backlog=backlog, source_busy=source_busy)
         return draft_plan(self.settings, JOB, run_id, SolveOptions(solver_seconds=1.0))
 
     def go(self, *busy: float, backlog: int = 0) -> Draft:
@@ -235,6 +235,11 @@ def test_records_of_several_operators_are_divided_by_what_they_get() -> None:
     assert [(e.from_id, e.to_id, e.rate) for e in edges_of(policy, loads)] == [
         (SOURCE, COUNT, 60.0), ("other", COUNT, 20.0),
     ]  # fmt: skip
+
+
+def test_an_operator_that_is_too_fast_to_be_measured_is_not_missing(rounds: Rounds) -> None:
+    draft = rounds.draft(0.95, 0.95, source_busy=0.0)
+    assert rounds.sizes(draft.plan_id) == {SOURCE: 1, COUNT: 4}
 
 
 def test_measured_pauses_say_what_the_next_restart_costs(settings: Settings) -> None:

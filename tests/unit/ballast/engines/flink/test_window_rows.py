@@ -114,6 +114,12 @@ def test_a_job_that_does_not_run_as_planned_has_no_rows_at_all(after: JobSample)
     assert not any(rows(after=after).values())
 
 
+def test_a_busy_time_that_goes_back_a_little_is_none() -> None:
+    work = work_between(BEFORE, sample(subtask(160, 999.0), subtask(80, 1500.0)), "count")
+    assert work is not None
+    assert work[0].busy_ms == 0.0
+
+
 def test_work_is_by_subtask() -> None:
     work = work_between(BEFORE, AFTER, "count")
     assert work is not None
