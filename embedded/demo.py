@@ -31,6 +31,7 @@ from ballast.store.plans import (
     read_promises,
 )
 from embedded.airflow import ADMIN
+from embedded.busy_processes import spinning_processes
 from embedded.errors import EmbeddedError, WaitedTooLong
 from embedded.loop import (
     prepare_dag,
@@ -42,7 +43,6 @@ from embedded.loop import (
 from embedded.processes import Stopped, ending_signals_raise
 from embedded.progress import print_progress
 from embedded.report import Findings, Traffic, report_lines, shortcomings
-from embedded.spin import spinning_processes
 from embedded.stack import DAG_ID, JOB, Stack, start_afresh
 from examples.flights.check import check_sums
 

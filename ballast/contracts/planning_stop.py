@@ -29,7 +29,7 @@ class PlanningState:
     """The first outcome of each of the newest plans in a row that were outside of their interval,
     oldest first."""
     kept: Outcome | None = None
-    """The last outcome inside of its interval that ended such a row."""
+    """The last outcome inside of its interval, which ended a row of broken promises."""
     last_event: LogEntry | None = None
     """The newest ``planning_stopped`` or ``planning_resumed`` of the log."""
 

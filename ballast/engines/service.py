@@ -17,8 +17,8 @@ class EngineService:
     """The loop of ``ballast engine run``.
 
     A step that fails is logged and tried again, after a longer wait each time it fails: a broker or
-    a warehouse that is away for a while must not need a person. What the session was given wrong
-    (``InvalidInput``) ends the service.
+    a warehouse that is away for a while must not need a person. ``InvalidInput`` ends the service,
+    because another attempt cannot help.
 
     Args:
         session: the connection to the engine.

@@ -1,8 +1,8 @@
 """Watches a running job: whether it has executors, and whether its batches end.
 
-A driver outlives its executors: after the Spark master was restarted without recovery, a job
-without any executor lives on and measures nothing. What is not measured is missing, and never
-zero; it is said, and after a time the process ends so that its supervisor starts it again.
+After the Spark master was restarted without recovery, a driver goes on without executors and
+measures nothing. The windows of this time are missing, and never zero. The log says so, and after a
+time the process ends so that its supervisor starts it again.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from pathlib import Path
 from ballast.contracts.settings import load_settings
 from bench.common.seeds import ROOT
 from bench.promises.recorded_windows import SKIPPED, windows_of_warehouse
-from embedded.spin import spinning_processes
+from embedded.busy_processes import spinning_processes
 
 JOB = "flights"
 WINDOW_S = 10

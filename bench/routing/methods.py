@@ -45,7 +45,7 @@ class SeasonCourse:
     imbalance: list[float] = field(default_factory=list)
     moved: list[float] = field(default_factory=list)
     decay: list[float] = field(default_factory=list)
-    life: list[float] = field(default_factory=list)
+    lifetime: list[float] = field(default_factory=list)
     trust: list[float] = field(default_factory=list)
     entries: int = 0  # of the routing tables in force at the end
 
@@ -158,7 +158,7 @@ class Ours(RoutingMethod):
         )
         gain = locality(graph, plan.server) - locality(graph, before)
         self.course.decay.append(known.statistics.best_decay)
-        self.course.life.append(self.memory.life)
+        self.course.lifetime.append(self.memory.lifetime)
         self.course.trust.append(self.memory.trust)
         place = self.world.place.copy()
         place[ids] = plan.server
@@ -167,9 +167,9 @@ class Ours(RoutingMethod):
         self._came_into_force(old, gain)
 
     def _gate(self, best: DecayCandidate) -> AmortisationGate:
-        """Return the gate with its life in weights of the graph, which sum several periods."""
+        """Return the gate with its lifetime in weights of the graph, which sum several periods."""
         gate = self.memory.gate(self.price)
-        return replace(gate, life=gate.life / best.periods)
+        return replace(gate, lifetime=gate.lifetime / best.periods)
 
     def _came_into_force(self, before: IntArray, predicted: float) -> None:
         # Copies, because keys that appear later are in neither plan.

@@ -44,9 +44,14 @@ def learned(outcomes: Sequence[SeasonOutcome]) -> str:
             continue
         decays = sorted(set(course.decay), key=course.decay.count, reverse=True)
         shares = [f"{d:g} ({course.decay.count(d)})" for d in decays]
-        texts = [f"{course.life[-1]:.1f}", f"{course.trust[-1]:.2f}", f"{course.entries:,}"]
+        texts = [f"{course.lifetime[-1]:.1f}", f"{course.trust[-1]:.2f}", f"{course.entries:,}"]
         rows.append([name, ", ".join(shares), *texts])
-    heads = ["decay (plans)", "life in weeks", "realised over predicted", "entries of the tables"]
+    heads = [
+        "decay (plans)",
+        "lifetime in weeks",
+        "realised over predicted",
+        "entries of the tables",
+    ]
     return table(["stream", *heads], rows)
 
 

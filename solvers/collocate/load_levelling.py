@@ -24,7 +24,7 @@ EXCHANGES_TRIED = 40
 SMALL = 1e-12
 """An improvement below this is rounding."""
 ROUNDING = 1e-9
-NOBODY = -1
+NO_UNIT = -1
 """No unit: the other unit moves alone."""
 
 
@@ -150,10 +150,10 @@ def _ranked(
     """Return the exchanges of a node that lower the energy most for each key group moved."""
     staying = np.flatnonzero(place.is_staying)
     others = np.flatnonzero(units.node != worst)
-    nobody = staying[staying != worst]
-    mine = np.concatenate((np.flatnonzero(units.node == worst), [NOBODY])).astype(np.int64)
-    yours = np.concatenate((others, np.full(len(nobody), NOBODY))).astype(np.int64)
-    there = np.concatenate((units.node[others], nobody)).astype(np.int64)
+    targets = staying[staying != worst]
+    mine = np.concatenate((np.flatnonzero(units.node == worst), [NO_UNIT])).astype(np.int64)
+    yours = np.concatenate((others, np.full(len(targets), NO_UNIT))).astype(np.int64)
+    there = np.concatenate((units.node[others], targets)).astype(np.int64)
     scale = np.array(place.weight) / (
         np.array(place.capacity).T * np.array(place.total) / np.array(place.room)
     )
@@ -194,7 +194,7 @@ def _apply(place: PlacementState, units: Units, one: UnitExchange, level: float)
         for unit, start, end in (
             (one.first, one.here, one.there), (one.second, one.there, one.here),
         )
-        if unit != NOBODY
+        if unit != NO_UNIT
     ]  # fmt: skip
     moves = [(k, end) for unit, _, end in steps for k in units.members[unit]]
     if not all(place.may_be_on(k, node) for k, node in moves):

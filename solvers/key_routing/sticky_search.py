@@ -233,7 +233,7 @@ class _StickySearch:
     def _values(self, server: IntArray, side: int) -> FloatArray:
         """Return [keys, servers]: the worth of having each key on each server."""
         stage = self.graph.stage(side)
-        earned = self.gate.trust * self.gate.life
+        earned = self.gate.trust * self.gate.lifetime
         values = earned * _rates(self.graph, server, side, self.balance.n_servers)
         home, price = self.home[stage], self.gate.records_per_byte * self.state[stage]
         values -= price[:, None]

@@ -22,7 +22,7 @@ MOST_EXAMPLES = 10
 """Most entries of a kind that are reported one by one."""
 MOST_NAMES = 5
 """Most key groups of a cluster or a plan that are named."""
-LONGEST_LIFE = 1e6
+LONGEST_LIFETIME = 1e6
 """Lifetime in periods that is used if no earlier plan lost locality."""
 RECORDS_PER_BYTE = 0.02
 """Price of a byte by default: a remote record is worth 50 bytes of state."""
@@ -39,17 +39,17 @@ gains are mostly noise, for instance if keys moved for balance alone."""
 class AmortisationGate:
     """The prices of one byte moved and of one second of pause, in remote records.
 
-    ``life`` is the expected lifetime of a gain, in the unit of time of the rates. ``trust`` is the
-    share of the predicted gains that was measured so far.
+    ``lifetime`` is the expected lifetime of a gain, in the unit of time of the rates. ``trust`` is
+    the share of the predicted gains that was measured so far.
     """
 
     records_per_byte: float
     records_per_pause_s: float = 0.0
-    life: float = 1.0
+    lifetime: float = 1.0
     trust: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("records_per_byte", "records_per_pause_s", "life", "trust"):
+        for name in ("records_per_byte", "records_per_pause_s", "lifetime", "trust"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0):
                 raise InvalidInput(
@@ -58,7 +58,7 @@ class AmortisationGate:
 
     def earned(self, saved_rate: float) -> float:
         """Return the remote records that a saving of this rate is expected to avoid."""
-        return self.trust * self.life * saved_rate
+        return self.trust * self.lifetime * saved_rate
 
     def price(self, n_bytes: float, pause_s: float = 0.0) -> float:
         """Return the cost of a move in remote records."""
@@ -113,8 +113,8 @@ def shortened(held: Sequence[HeldBack], most: int = MOST_EXAMPLES) -> tuple[Held
     return tuple(kept)
 
 
-def learned_life(
-    localities: Sequence[Sequence[float]], floor: float = 0.0, longest: float = LONGEST_LIFE
+def learned_lifetime(
+    localities: Sequence[Sequence[float]], floor: float = 0.0, longest: float = LONGEST_LIFETIME
 ) -> float:
     """Return the expected lifetime of a plan in periods, from the locality of earlier plans by age.
 
@@ -194,9 +194,9 @@ class AmortisationMemory:
         self._periods += 1
 
     @property
-    def life(self) -> float:
+    def lifetime(self) -> float:
         """The expected lifetime in periods, at most the number of observed periods."""
-        return learned_life(self._ages, self._floor, longest=max(1, self._periods))
+        return learned_lifetime(self._ages, self._floor, longest=max(1, self._periods))
 
     @property
     def trust(self) -> float:
@@ -206,4 +206,4 @@ class AmortisationMemory:
 
     def gate(self, records_per_byte: float = RECORDS_PER_BYTE) -> AmortisationGate:
         """Return the gate with the learned lifetime and trust."""
-        return AmortisationGate(records_per_byte, life=self.life, trust=self.trust)
+        return AmortisationGate(records_per_byte, lifetime=self.lifetime, trust=self.trust)

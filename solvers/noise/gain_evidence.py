@@ -28,11 +28,11 @@ MOST_PERIODS = 1000
 
 @dataclass(frozen=True, slots=True)
 class GainEvidence:
-    """What the noise of the loads says of a plan's gain."""
+    """Whether a plan's gain is more than the noise of the loads."""
 
     gain_pct: float
-    """How much further from the mean the node with the most evidence is than any node will be
-    with the plan, in percent of the mean."""
+    """Distance from the mean of the node with the most evidence, minus the load distance with the
+    plan, in percent of the mean."""
     noise_pct: float
     """The gain that noise alone reaches with the chance that the policy allows."""
     chance: float
@@ -112,9 +112,9 @@ def _strongest_of_change(
 ) -> _ChangedNode:
     """The evidence where true loads are known to change from period to period.
 
-    Then a deviation is no surprise. The levels already weigh what is expected of loads against
-    what was measured, and every look sees other loads: neither the choice among nodes nor repeated
-    looks are allowed for, only that a node may be off in two directions.
+    Then a deviation is likely to be real: the levels already combine the expected with the measured
+    loads, and the loads differ in every round. The limit therefore does not rise with the number of
+    nodes or rounds; it only allows for both directions of a deviation.
     """
     changes = _change_of_deviations(problem, noise) > 0
     if not changes.any():

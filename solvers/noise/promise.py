@@ -150,7 +150,7 @@ def with_factors(
         figure: its name.
         unit: its unit.
         expected: the expected value; no figure is promised below 0.
-        ends: as the noise alone puts them.
+        ends: the ends by the noise alone.
         factors: of the job's earlier outcomes.
     """
     low, high, lowest, highest = ends
@@ -233,7 +233,8 @@ def _of_traffic(
 def _shares_sd(request: PlanPromiseRequest) -> float:
     """Standard deviation of the share of records that stay on their node; NaN if not known.
 
-    Edges vary independently, so what a share varies by is what its edges vary by beyond the rest.
+    Edges vary independently, so the variance of the share is a weighted sum of the variances of its
+    edges.
     """
     problem, noise = request.problem, request.problem.noise
     rate = problem.traffic_rate

@@ -71,10 +71,11 @@ def plan_with_headroom(
 
 
 class _Attempts:
-    """Plans for the problem itself, level to the last move, and with nodes that look smaller.
+    """Plans for the problem itself, for exact precision, and for problems with less capacity on
+    some nodes.
 
-    The number of these rises until a plan keeps headroom. Then they look less and less small, by
-    bisection, because headroom costs load distance.
+    The number of these nodes rises until a plan keeps headroom. Then they get more of their
+    capacity back, by bisection, because headroom costs load distance.
     """
 
     def __init__(self, objective: Objective, problem: Problem, first: Result) -> None:

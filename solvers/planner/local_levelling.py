@@ -99,7 +99,7 @@ class LevelledPlan:
     assignment: IntArray
     skew: LocalSkew
     excess_pct: float
-    """Of the operator or edge that is furthest from level, of those that were skewed."""
+    """The largest skew that is left of the operators and edges that were skewed."""
     seconds: float
     """Time of all searches until it was found."""
     operator: LevelledOperator | None

@@ -199,7 +199,8 @@ def _parts_of_whole(problem: Problem, rules: SkewRules) -> list[LocalLoad]:
 
 
 def _unknown(problem: Problem, expected: Expected) -> Iterator[SkewFinding]:
-    """Operators that nothing or too little is known of; their load is not taken for zero."""
+    """Operators that were not measured, or for too few windows; their load does not count as
+    zero."""
     present = set(problem.operator_ids)
     for name in expected.operators:
         reason = expected.unmeasured.get(name)

@@ -68,7 +68,7 @@ class SkewCheck:
     levelled: LevelledOperator | None = None
     """The operator that the plan is made for; None for other plans."""
     reason: str = ""
-    """What is skewed, and what the plan makes of it; empty if nothing is to be said."""
+    """The skew and how the plan changes it, in sentences; empty if there is none."""
 
     @property
     def progress(self) -> list[str]:

@@ -49,7 +49,7 @@ def finding_text(finding: SkewFinding) -> str:
 
 
 def change_text(before: Sequence[SkewFinding], after: LocalSkew) -> str:
-    """What a plan makes of skewed operators and edges."""
+    """How a plan changes the skew of operators and edges."""
     by_name = {(f.kind, f.name, f.scope, f.resource): f for f in after.findings}
     parts = []
     for finding in _without_repetition(before)[:SHOWN]:

@@ -1,10 +1,10 @@
 """The fewest moves whose measured load distance is within the noise of the best.
 
-The next period measures the load distance with noise, so two plans whose expected figures differ
-by a small part of the noise cannot be distinguished. Of all plans that are so close to the best
-one, this method looks for the one with the fewest moves, then the fewest bytes. Few moves and a
-placement that the noise hurts least are one optimisation (noise_potential.py, ADR 59): it looks
-for the fewest moves with which the median of the measured load distance is at most
+The next period measures the load distance with noise, so two plans whose expected figures differ by
+a small part of the noise cannot be distinguished. Of all plans that are so close to the best one,
+this method looks for the one with the fewest moves, then the fewest bytes. The number of moves and
+the effect of the noise are optimised together (noise_potential.py, ADR 59): it looks for the fewest
+moves with which the median of the measured load distance is at most
 
     level = median under the best plan + tolerance
 
@@ -202,7 +202,7 @@ class _FewestMoves:
             rounds = IDLE_ROUNDS * 100 if self.stop.steps is None else self.stop.steps
             random = np.random.default_rng(self.seed)
             replace_moves(at, random, rounds, IDLE_ROUNDS, self.clock.is_over)
-        # What has been moved anyway goes where the noise hurts least.
+        # Items that have moved anyway go where the noise raises the load distance least.
         lower(at, Goal(0.0, at.used[0], is_free=True), self.clock.is_over)
         self._drain(at)
 

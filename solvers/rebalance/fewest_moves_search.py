@@ -18,16 +18,16 @@ from solvers.rebalance.kernels.arrays import NOWHERE
 from solvers.rebalance.noise_potential import ENOUGH, NoisyPlacement
 
 WORST = (2, 8)
-"""Nodes with the largest terms that are looked at; more of them where those offer nothing."""
+"""Nodes with the largest terms that are tried; more of them if these have no candidate."""
 PARTNERS = 16
 """Nodes that each of them exchanges items with: those of the opposite deviation, those with the
 smallest terms, and some at random."""
 PAIRS = 3_000
 """Swaps that are rated of one node; beyond that those whose difference in load fits best."""
 FREE_MOVE = 0.25
-"""What a change that costs no move counts as, beside one that costs a move."""
+"""Cost of a change that needs no move, in moves, when candidates are compared."""
 LEAST_GAIN = 1e-4
-"""Of the potential: what changes it by less is not worth a step."""
+"""Least change of the potential that is worth a step."""
 FIRST_CHOICE = 0.7
 """Replacing moves: the chance that the best candidate is taken, else the next one, and so on."""
 MOST_UNDONE = 5

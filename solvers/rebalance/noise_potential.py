@@ -1,4 +1,4 @@
-"""The potential of a placement: how surely the next period measures every node within a level.
+"""The potential of a placement: how likely the next period measures every node within a level.
 
 At a level x the probability that the measured load distance is at most x is a product over nodes
 and resources, because their noise is independent (solvers/noise/load_distance_distribution.py).
@@ -41,7 +41,7 @@ def potential(deviation: FloatArray, sd: FloatArray, level: float) -> FloatArray
 
 @dataclass(frozen=True, eq=False, slots=True)
 class NodeTerms:
-    """What does not change while key groups move: items, nodes, the noise of items, the level."""
+    """Fixed inputs of the potential: items, nodes, the noise of items, the level."""
 
     fixed: FixedArrays
     variance: FloatArray  # [K, B]: noise of the items, in squared units of load distance
@@ -115,7 +115,7 @@ class NoisyPlacement:
         fixed = terms.fixed
         self.terms, self.home, self.ceiling = terms, home, ceiling
         self.cost: FloatArray = np.where((home == NOWHERE)[:, None], 0.0, fixed.cost)
-        # What has left its node for good is paid in advance.
+        # Moves of items that never return are paid in advance.
         paid = fixed.cost[(home == NOWHERE) & (fixed.home != NOWHERE)].sum(axis=0)
         self.allowance: FloatArray = fixed.allowance - paid
         self.set(place)

@@ -1,4 +1,4 @@
-"""Makes the plan of a method that knows no rules keep them, and says what was changed.
+"""Repairs the plan of a method that knows no rules, so that it keeps them, and reports the changes.
 
 Methods of other papers place load and know neither budget nor pins nor caps. Their moves that a
 rule forbids are undone. While the budget is exceeded, the move whose undoing raises the deviation
@@ -20,7 +20,7 @@ from solvers.rebalance.compare import TIE
 from solvers.rebalance.start import Cost, place_must_moves
 
 CHUNK = 20
-"""Of the moves left, a part of one in so many is undone before worths are computed again."""
+"""One in so many of the moves left is undone before the worths of moves are computed again."""
 TINY = 1e-300
 
 
@@ -44,14 +44,14 @@ def repair_plan(
     is_joint: bool = False,
     may_be_worse: bool = False,
 ) -> RepairedPlan:
-    """Return the plan with what breaks a rule undone.
+    """Return the plan without the moves that break a rule.
 
     Args:
         problem: a problem for which ``why_infeasible`` is None.
         budget: limits of the moves that are not forced.
         wanted: the node of each key group as the method has it.
-        is_joint: whether moves are also worth the traffic that they keep within nodes. A joint
-            plan may raise the load distance; whether it may is for its objective to say.
+        is_joint: whether moves are also worth the traffic that they keep within nodes. A joint plan
+            may raise the load distance; the caller checks the bound of its objective.
         may_be_worse: whether the plan may raise the load distance, because it is a step of another.
     """
     base = place_must_moves(problem, budget)

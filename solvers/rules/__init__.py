@@ -1,1 +1,1 @@
-"""Rules of a job's policy: conflicts between them, and words about a plan that keeps them."""
+"""Rules of a job's policy: conflicts, narrower masks, fail-over and headroom, reports on plans."""

@@ -1,7 +1,7 @@
-"""Why the rules of a job leave it no placement, with the smallest set of rules that conflict. Pure.
+"""Finds the smallest set of rules that leaves a job no placement, and says why. Pure.
 
-The methods find by themselves that a problem has no plan. They know masks of key groups and nodes,
-and no names of rules, so the rules are looked at first.
+A method also finds that a problem has no plan, but it only gets masks of key groups and nodes and
+cannot name the rules. The rules are therefore checked first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from solvers.model.rules import PlaceRule
 FULL = 1.0 + 1e-9
 """Utilisation above which nodes cannot carry a load, with room for rounding."""
 MOST_COMBINED = 3
-"""Rules whose loads are added up to find nodes that are too small for them."""
+"""Most rules whose loads are added up to find nodes that are too small for them."""
 SHOWN_NODES = 6
 
 
@@ -77,9 +77,9 @@ def _state_of(problem: Problem, node_id: str) -> str:
 def _too_much_load(problem: Problem, rules: Sequence[PlaceRule]) -> str | None:
     """Why nodes cannot carry the load that rules keep on them, although all nodes together could.
 
-    Key groups that may be on these nodes alone must fit there. A job whose load is above the
-    capacity of all of its nodes has another trouble, and keeps its plans. While nodes are dead, too
-    much load on the nodes left is better than no plan.
+    Key groups that may be on these nodes alone must fit there. If the load of the whole job is
+    above the capacity of all nodes, the rules are not the cause, and plans are made as usual. While
+    nodes are dead, too much load on the nodes left is better than no plan.
     """
     if problem.dead[problem.current].any():
         return None
@@ -102,7 +102,7 @@ def _too_much_load(problem: Problem, rules: Sequence[PlaceRule]) -> str | None:
 def _bound_loads(
     problem: Problem, rules: Sequence[PlaceRule]
 ) -> Iterator[tuple[tuple[str, ...], IntArray, IntArray]]:
-    """For few rules at a time: their names, the load that they keep on their nodes, these nodes."""
+    """Yield small sets of rules: their names, the load that they keep on their nodes, the nodes."""
     chosen = {rule.name: selected_mask(problem, rule) for rule in rules}
     for size in range(1, min(MOST_COMBINED, len(rules)) + 1):
         for some in combinations(rules, size):

@@ -1,9 +1,9 @@
-"""What would happen if a node or a rack were lost: where its key groups go, and how full nodes get.
+"""Fail-over after the loss of a node or a rack: where key groups go, and how full nodes get.
 
 The key groups of the lost nodes are placed one after another, the largest first, each on the node
 that stays, that its rules for single key groups permit and that is then the least full. No other
-key group moves. A placement made so is one that could be made, so nodes can be kept at least
-that empty; a better one may exist. The verifier does the same with code of its own.
+key group moves. The result is a possible placement, so no node needs to get fuller; a better
+placement may exist. The verifier does the same with code of its own.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Failover:
 
 
 def losses_of(problem: Problem, rule: HeadroomRule) -> list[Loss]:
-    """Return every node and rack that a rule has in mind, dead ones left out."""
+    """Return each loss that a rule names: of a live node, or of all live nodes of a rack."""
     live = np.flatnonzero(~problem.dead).tolist()
     found = []
     if NODE in rule.loss_of:
@@ -98,7 +98,7 @@ def failover(problem: Problem, assignment: IntArray, loss: Loss) -> Failover:
 
 
 def failovers(problem: Problem, assignment: IntArray, rule: HeadroomRule) -> list[Failover]:
-    """Return what each loss would make of a placement."""
+    """Return the fail-over of a placement after each loss."""
     return [failover(problem, assignment, loss) for loss in losses_of(problem, rule)]
 
 

@@ -1,8 +1,9 @@
-"""Headroom: whether a placement can have it, how many nodes it takes, problems that aim at it.
+"""Headroom: whether a placement can have it, how many nodes it needs, and problems that aim at it.
 
 A plan that levels the load has headroom where the mean load leaves room and key groups are small.
 Large key groups need more: nodes that are emptier than the others, so that a large one fits there.
-``with_reserves`` makes such nodes smaller in the eyes of a method, which then puts less on them.
+``with_reserves`` states the problem with less capacity on such nodes, so that a method puts less
+load on them.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ MOST_NODES = 100_000
 MARGIN = 1.02
 """Room of a reserve, as a multiple of the largest key group that it is for."""
 EMPTIEST = 0.01
-"""Share of a node's capacity that a method still sees of a reserve."""
+"""Least share of its capacity that a reserve has in the problem of a method."""
 
 
 _worst: WeakKeyDictionary[Problem, dict[bytes, Failover | None]] = WeakKeyDictionary()
-"""Found so far: several steps of a plan ask for the same assignment."""
+"""Results so far: several steps of a plan ask for the same assignment."""
 
 
 def is_required(problem: Problem) -> bool:
     """Return whether headroom has to be kept: no node is dead or drains.
 
-    Headroom is there for the loss of nodes. After it the job goes on with those that are left.
+    After a loss the job may use its headroom.
     """
     return bool(problem.staying.all())
 
@@ -155,12 +156,13 @@ def _bound_to_lost_nodes(problem: Problem, rule: HeadroomRule, left: BoolArray) 
 
 @dataclass(frozen=True, slots=True)
 class NodesNeeded:
-    """How many nodes a rule for headroom takes, all together."""
+    """How many nodes a rule for headroom needs in total."""
 
     least: int
     """Fewer cannot carry the load, wherever key groups are."""
     found: int | None
-    """With so many a level placement has it; None if none was found, or too many key groups."""
+    """A level placement on so many nodes has it. None if no number was found, or if there are too
+    many key groups to try."""
 
 
 def _needed_text(problem: Problem, rule: HeadroomRule) -> str:
@@ -177,7 +179,7 @@ def _needed_text(problem: Problem, rule: HeadroomRule) -> str:
 
 
 def nodes_needed(problem: Problem, rule: HeadroomRule) -> NodesNeeded | None:
-    """Return how many nodes the headroom of a rule takes; None if no number is enough.
+    """Return how many nodes the headroom of a rule needs; None if no number is enough.
 
     Added nodes have the median capacity and join the rack that has least. For the level placement
     key groups are placed from scratch, the largest first on the emptiest node.
@@ -294,7 +296,8 @@ def _large_ones(problem: Problem, assignment: IntArray, loss: Loss, room: float)
 
 
 def _reserve_nodes(problem: Problem, assignment: IntArray, needed: int) -> IntArray:
-    """Nodes of which ``needed`` are left whatever is lost: the emptiest of each rack in turn."""
+    """Choose nodes of which ``needed`` are left after any loss: the emptiest of each rack in
+    turn."""
     used = np.bincount(assignment, weights=problem.load.max(axis=1), minlength=problem.n_nodes)
     fill = used / problem.capacity[:, 0]
     by_rack: dict[str, list[int]] = {}

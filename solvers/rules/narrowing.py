@@ -2,8 +2,9 @@
 
 A rule that key groups share no node or rack, and a limit on the moves of an operator, are about
 several key groups at once, and no method knows them. Each member of an ``apart`` rule gets nodes of
-its own that no other member may be on. Of an operator with a limit only so many key groups may
-move. Every method, and every later step that undoes some moves, then keeps these rules as well.
+its own that no other member may be on. Of an operator with a limit on moves, only as many key
+groups may move as the limit allows. Every method, and every later step that undoes some moves, then
+keeps these rules as well.
 
 A guide, the plan that a search found without them, decides which nodes and which key groups.
 """
@@ -62,7 +63,7 @@ def narrowed(problem: Problem, guide: IntArray, seed: int = 0) -> NarrowedProble
 def within_move_limits(problem: Problem, key_groups: IntArray) -> IntArray:
     """Return those of the key groups, in their order, that the limits on moves let move at once.
 
-    What rules make move comes first, and is not returned.
+    Key groups that a rule forces to move count first, and are not returned.
     """
     rules = problem.rules
     if rules is None or not rules.move_limits:
@@ -87,7 +88,8 @@ def is_within_masks(problem: Problem, assignment: IntArray) -> bool:
 
 
 class _Separation:
-    """Nodes for the members of ``apart`` rules: no two of them in conflict have a common one."""
+    """Chooses nodes for the members of ``apart`` rules: members in conflict have no node in
+    common."""
 
     def __init__(self, problem: Problem, rules: Sequence[ApartRule], guide: IntArray) -> None:
         self.problem, self.rules, self.guide = problem, rules, guide
@@ -241,7 +243,8 @@ def _with_limited_moves(
 
 
 def _by_use(problem: Problem, guide: IntArray) -> IntArray:
-    """Key groups, those first whose move helps most: as the guide moves them, or off full nodes."""
+    """Sort key groups: first those that must move, then those that the guide moves, then by
+    deviation."""
     deviation = metrics.weighted_deviation(problem, problem.current).max(axis=1)
     share: FloatArray = np.asarray((problem.load / problem.capacity.mean(axis=0)).max(axis=1))
     is_moved: BoolArray = guide != problem.current
@@ -250,7 +253,7 @@ def _by_use(problem: Problem, guide: IntArray) -> IntArray:
 
 
 def most_moves(limit: MoveLimit, key_groups: int) -> int:
-    """The most key groups that may move of an operator that has so many."""
+    """Return how many of its key groups an operator with this number of them may move."""
     most = key_groups if limit.moves is None else limit.moves
     return most if limit.share is None else min(most, math.floor(limit.share * key_groups + TINY))
 
@@ -258,7 +261,7 @@ def most_moves(limit: MoveLimit, key_groups: int) -> int:
 def _within(
     problem: Problem, groups: IntArray, most: int, most_bytes: int | None, must: BoolArray
 ) -> IntArray:
-    """The first key groups that keep the limit together; those that must move come first."""
+    """Return as many of the first key groups as keep the limit; those that must move come first."""
     room = math.inf if most_bytes is None else most_bytes
     chosen: list[int] = []
     for k in groups.tolist():

@@ -1,4 +1,4 @@
-"""What the rules of a job say about a plan, in words and as figures. Pure."""
+"""Reports how a plan keeps the rules of a job, as text and as figures. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from solvers.rules.headroom import (
 
 @dataclass(frozen=True, slots=True)
 class RuleReport:
-    """Which rules apply to a plan, and what it does about them. All are None without rules."""
+    """The rules that apply to a plan, and how it keeps them. All fields are None without rules."""
 
     names: str | None = None
     """The names of all rules, separated by commas."""
@@ -32,7 +32,8 @@ class RuleReport:
     text: str | None = None
     """One line for each rule."""
     headroom_limit_pct: float | None = None
-    """The most load of a node after a loss, in percent; None without a rule for headroom."""
+    """Allowed load of the fullest node after a loss, in percent; None without a rule for
+    headroom."""
     headroom_before_pct: float | None = None
     """The load of the fullest node after the worst loss, without the plan; None if it has none."""
     headroom_pct: float | None = None

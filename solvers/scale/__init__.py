@@ -1,4 +1,4 @@
-"""How many nodes a job needs: one interface, one file for each policy, one guard for all.
+"""How many nodes a job needs: one interface, one file for each policy, one set of limits.
 
 ``decide`` is pure: the same observation, policy and history give the same decision. The caller
 keeps the history (``history.remember``). A new policy is one file with ``NAME`` and ``needs``, and
@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.methods import MethodLimit, MethodNeed
 from solvers.model.method import MethodFacts, by_name
-from solvers.scale import forecast, from_load, guard, multi_resource, thresholds, true_rate
+from solvers.scale import (
+    forecast,
+    from_load,
+    multi_resource,
+    scaling_limits,
+    thresholds,
+    true_rate,
+)
 from solvers.scale.decision import Need, PastRound, ScalingAction, ScalingDecision, ScalingHistory
 from solvers.scale.observation import (
     LAUNCHING,
@@ -111,8 +118,8 @@ def decide(observation: Observation, policy: Policy, history: ScalingHistory) ->
     if policy.method == true_rate.NAME:
         missing += true_rate.missing(observation)
     if missing:
-        return guard.hold_without_metrics(observation, missing)
+        return scaling_limits.hold_without_metrics(observation, missing)
     if history.last is not None and observation.at_s < history.last.at_s:
-        return guard.hold_for_the_clock(observation, history.last.at_s)
+        return scaling_limits.hold_for_the_clock(observation, history.last.at_s)
     needs = METHODS[policy.method].find_needs(observation, policy, history)
-    return guard.judge(observation, policy, history, needs)
+    return scaling_limits.decide_within_limits(observation, policy, history, needs)

@@ -1,8 +1,8 @@
 """What a scaling policy sees: nodes, sources, operators and edges of one statistics period.
 
-A value that was not measured is ``None`` (or NaN in a series), never zero: the guard then does not
-scale, and names what is missing. Impossible values, such as a capacity of zero, raise InvalidInput
-on construction.
+A value that was not measured is ``None`` (or NaN in a series), never zero. The job is then not
+scaled, and the reason names what is missing. Impossible values, such as a capacity of zero, raise
+InvalidInput on construction.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parameters of a scaling decision: the method, its boundaries, and the limits of the guard."""
+"""Parameters of a scaling decision: the method, its boundaries, and the limits of all methods."""
 
 from __future__ import annotations
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from solvers.scale.cluster_size import ClusterSize, ScalingContext, percent
 from solvers.scale.decision import Need, ScalingHistory
 from solvers.scale.observation import NodeSample
 from solvers.scale.policy import Policy
 from solvers.scale.sizing import ClusterView
-from solvers.scale.verdict import ScalingContext, ScalingVerdict, percent
 
 
-def shrink(need: Need, view: ClusterView, wanted: int, context: ScalingContext) -> ScalingVerdict:
+def shrink(need: Need, view: ClusterView, wanted: int, context: ScalingContext) -> ClusterSize:
     """Remove nodes of a cluster, or keep them all for the first objection.
 
     Args:
@@ -28,9 +28,9 @@ def shrink(need: Need, view: ClusterView, wanted: int, context: ScalingContext) 
     at = f"{need.metric} is at {percent(need.utilisation)}, below {percent(need.boundaries.lower)}"
     for blocked, because, remedy in _objections(need, view, to, len(free), context):
         if blocked:
-            return ScalingVerdict(need, n, n, f"{at}, but {because}", remedy)
+            return ClusterSize(need, n, n, f"{at}, but {because}", remedy)
     to = max(to, n - len(free))
-    return ScalingVerdict(
+    return ClusterSize(
         need,
         to,
         n,

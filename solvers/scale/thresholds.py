@@ -6,7 +6,8 @@ compares each cluster with it). Shrinking aims at k x Max (the print uses Max, a
 nodes than there are). Growing aims at k x Max as well: with Max, as printed, the next record would
 start the next launch. See docs/papers.md.
 
-The guard applies launch and shutdown time, the minimum, the cap and paid hours to all policies.
+Launch and shutdown time, the minimum, the cap and paid hours are limits of all policies
+(scaling_limits.py).
 """
 
 from __future__ import annotations

@@ -16,14 +16,14 @@ from datetime import datetime
 
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Outcome
-from solvers.model.amortisation import FIRST_PROMISE, LEAST_TRUST, learned_life, learned_trust
+from solvers.model.amortisation import FIRST_PROMISE, LEAST_TRUST, learned_lifetime, learned_trust
 
 COLLOCATION, SERIALISE = "collocation_factor_pct", "serialise_us"
 CALIBRATING_FIGURES = (COLLOCATION, SERIALISE)
 OUTCOMES_KEPT = 5
 """How many of the newest measured costs the median is taken of: machines become more busy."""
-LONGEST_LIFE_S = 30 * 86_400.0
-"""The longest life of a gain, even if no plan has lost any of its gain so far."""
+LONGEST_LIFETIME_S = 30 * 86_400.0
+"""The longest lifetime of a gain, even if no plan has lost any of its gain so far."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Calibration:
     """CPU seconds to send a record to another node."""
     receive_cpu_s: float
     """CPU seconds to receive a record from another node."""
-    life_s: float
+    lifetime_s: float
     """Seconds that the gain of a plan is expected to last."""
     trust: float
     """Realised gain over promised gain."""
@@ -59,7 +59,7 @@ def calibrate(
     ordered = sorted(outcomes, key=lambda row: row.measured_at)
     send, receive = _costs(policy, ordered, serialise_us)
     by_version = _collocation_by_version(ordered)
-    return Calibration(send, receive, _life_s(policy, by_version), _trust(by_version))
+    return Calibration(send, receive, _lifetime_s(policy, by_version), _trust(by_version))
 
 
 def _costs(
@@ -102,10 +102,10 @@ def _collocation_by_version(ordered: Sequence[Outcome]) -> list[list[_Collocatio
     return list(versions.values())
 
 
-def _life_s(policy: JobPolicy, by_version: Sequence[Sequence[_CollocationGain]]) -> float:
-    """Seconds that a gain lasts: at most as long as plans were measured, or as the first life.
+def _lifetime_s(policy: JobPolicy, by_version: Sequence[Sequence[_CollocationGain]]) -> float:
+    """Seconds that a gain lasts, at most as long as plans were measured or as ``first_life_s``.
 
-    One promise that lasts for the first life is counted in addition, so that small measured gains
+    One promise that lasts for ``first_life_s`` is counted in addition, so that small measured gains
     have little influence.
     """
     seconds = list(_intervals(by_version))
@@ -117,8 +117,8 @@ def _life_s(policy: JobPolicy, by_version: Sequence[Sequence[_CollocationGain]])
     gains = [[max(0.0, found.gain) for found in version] for version in by_version]
     first = max(1.0, policy.gate.first_life_s / mean_s)
     prior = [FIRST_PROMISE, FIRST_PROMISE * (1.0 - 1.0 / first)]
-    periods = learned_life([prior, *gains], longest=max(first, len(seconds)))
-    return min(LONGEST_LIFE_S, periods * mean_s)
+    periods = learned_lifetime([prior, *gains], longest=max(first, len(seconds)))
+    return min(LONGEST_LIFETIME_S, periods * mean_s)
 
 
 def _intervals(by_version: Sequence[Sequence[_CollocationGain]]) -> Iterator[float]:

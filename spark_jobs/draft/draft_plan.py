@@ -58,8 +58,8 @@ def draft_unless_stopped(
 ) -> Draft | None:
     """Make the draft of a run; none if the job has stopped planning by itself (ADR 60).
 
-    Key groups of dead nodes get new nodes even then: the draft moves them and nothing else. So it
-    does in a freeze of the policy, because such a draft is published in a freeze (ADR 67).
+    If key groups have to leave dead nodes, a stopped job gets a draft that moves these alone. A job
+    in a freeze of its policy gets the same draft, because it is published in a freeze (ADR 67).
 
     Args:
         settings: where the tables are.

@@ -1,4 +1,4 @@
-"""How earlier promises of a job came out, for the width of its next intervals. Pure."""
+"""Past outcomes of a job's promises, which set the width of its next intervals. Pure."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _past_outcome(promise: Promise, measured: float, raw: float | None) -> PastO
     """A promise and its outcome.
 
     A figure without a noise model is compared with the plan's own figure: the promised value may
-    already contain what earlier outcomes taught.
+    already be corrected by earlier outcomes.
     """
     if raw is not None:
         return PastOutcome(raw, raw, raw, 1.0, 1.0, measured)

@@ -26,7 +26,7 @@ def promise_rows(job_round: Round, plan: Plan, draft: DraftSummary) -> list[Prom
     """What a plan promises, a row for each figure.
 
     Args:
-        job_round: the snapshot that the plan was made from, and how earlier promises came out.
+        job_round: the snapshot that the plan was made from, and the outcomes of earlier promises.
         plan: the plan; one that changes nothing promises what the placement in force will have.
         draft: the row of plans.plans of the plan.
     """

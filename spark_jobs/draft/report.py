@@ -73,7 +73,7 @@ def promise_report(promises: Sequence[Promise]) -> list[str]:
 
 
 def _how(draft: Draft) -> list[str]:
-    """Which of the candidates won, if the solver has a reason."""
+    """The solver's reason for its plan, if it has one."""
     return [f"how: {draft.reason}"] if draft.reason else []
 
 
@@ -90,13 +90,14 @@ def _weights(draft: Draft) -> list[str]:
 
 
 def _skew(draft: Draft) -> list[str]:
-    """Operators and edges that the load of the whole job hides, and what the plan makes of them."""
+    """Operators and edges that are skewed although the whole job is level, and how the plan changes
+    that."""
     reason = draft.skew_reason
     return [f"skew: {reason}"] if reason else []
 
 
 def _rules(draft: Draft) -> list[str]:
-    """What each rule of the policy says about the plan."""
+    """How the plan keeps each rule of the policy."""
     return [f"rule {line}" for line in (draft.rules_text or "").splitlines()]
 
 

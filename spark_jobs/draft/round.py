@@ -65,7 +65,7 @@ class Round:
     noise_reason: str = ""
     """Why the noise of the loads is not known; empty if the problem has it."""
     past_outcomes: Mapping[str, Sequence[PastOutcome]] = field(default_factory=dict)
-    """How the promises of earlier versions came out, by figure."""
+    """Outcomes of the promises of earlier versions, by figure."""
     records_per_s: float = 0.0
     """Records of all key groups in the snapshot."""
     unmeasured_operators: Mapping[str, str] = field(default_factory=dict)
@@ -250,7 +250,7 @@ def objective_of(policy: JobPolicy, calibration: Calibration, bytes_per_record: 
         AmortisationGate(
             policy.gate.records_per_byte,
             policy.gate.records_per_pause_s,
-            life=calibration.life_s,
+            lifetime=calibration.lifetime_s,
             trust=calibration.trust,
         ),
     )

@@ -22,7 +22,7 @@ from spark_jobs.draft.draft_tables import read_content, read_round
 from spark_jobs.draft.verification import violations_of
 from spark_jobs.program.run import progress
 from spark_jobs.publication.current_state import read_current_state
-from spark_jobs.publication.frozen import freeze_of_draft
+from spark_jobs.publication.freeze_check import freeze_of_draft
 from spark_jobs.publication.heads import current_version, head_of
 from spark_jobs.publication.plan_events import log_plan_event, log_published, superseded_entry
 from spark_jobs.publication.review_answer import ReviewAnswer

@@ -31,7 +31,7 @@ from spark_jobs.publication.draft_checks import (
     check_promises,
     conflict,
 )
-from spark_jobs.publication.frozen import freeze_of_draft
+from spark_jobs.publication.freeze_check import freeze_of_draft
 from spark_jobs.publication.heads import compare_and_set, head_of, is_same, when_in_force
 from spark_jobs.publication.plan_events import (
     log_answer,

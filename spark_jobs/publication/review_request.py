@@ -22,7 +22,7 @@ from spark_jobs.publication.draft_checks import (
     check_not_superseded,
     check_promises,
 )
-from spark_jobs.publication.frozen import freeze_of_draft
+from spark_jobs.publication.freeze_check import freeze_of_draft
 from spark_jobs.publication.heads import head_of
 from spark_jobs.publication.plan_events import first_waiting_reason, log_plan_event
 from spark_jobs.publication.review_text import (

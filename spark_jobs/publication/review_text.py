@@ -113,7 +113,7 @@ def _weights(plan: Draft) -> str:
 
 
 def _rules(plan: Draft) -> str:
-    """What each rule of the policy says about the plan."""
+    """How the plan keeps each rule of the policy."""
     found = (plan.rules_text or "").splitlines()
     if not found:
         return ""

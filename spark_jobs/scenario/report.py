@@ -86,7 +86,7 @@ def _figures(comparison: PlanComparison) -> str:
 
 
 def _rules(plan: ComparedPlan) -> list[str]:
-    """What each rule of the policy says about the plan."""
+    """How the plan keeps each rule of the policy."""
     text = rule_report(plan.problem, plan.result.assignment).text
     if text is None:
         return []

@@ -32,7 +32,7 @@ def test_runs_do_not_overlap_and_can_be_left_to_people(
     assert load_dags(tmp_path).dags[dag_id].timetable.can_be_scheduled is False
 
 
-def test_the_command_of_the_check_runs_as_it_stands(load_dags: LoadDags, tmp_path: Path) -> None:
+def test_the_printed_command_of_the_check_runs(load_dags: LoadDags, tmp_path: Path) -> None:
     command = load_dags(tmp_path).dags["check_invariants"].get_task("check_invariants").bash_command
     done = subprocess.run(
         [*shlex.split(command), "--warehouse", str(tmp_path / "none")],

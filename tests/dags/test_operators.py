@@ -77,7 +77,7 @@ def test_a_refusal_keeps_its_words_and_is_tried_again_only_if_it_may_heal(
     assert [notice["kind"] for notice in ti.pushed["notices"]] == ["refused"]
 
 
-def test_a_question_that_is_refused_is_told_to_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_question_sends_no_notice(monkeypatch: pytest.MonkeyPatch) -> None:
     from airflow.sdk.exceptions import AirflowException
 
     ti = RecordedTask()

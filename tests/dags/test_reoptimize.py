@@ -97,7 +97,7 @@ def test_a_dry_run_reaches_publish(load_dags: LoadDags) -> None:
     assert option(rendered(dag, "publish", dry_run=True), "--dry-run") == "true"
 
 
-def test_a_person_who_resumes_planning_is_told_to_measure(load_dags: LoadDags) -> None:
+def test_the_resume_of_a_person_is_passed_to_measure(load_dags: LoadDags) -> None:
     dag = load_dags(POLICIES).dags["reoptimize__flights"]
     assert dag.params["resume"] is None
     assert {"--resume=", "--by="} <= set(rendered(dag, "measure"))
@@ -180,7 +180,7 @@ def test_the_dag_page_tells_an_engineer_on_call_what_to_do(load_dags: LoadDags) 
     assert "docs/runbook.md" in text
 
 
-def test_a_run_may_start_by_fresh_metrics_and_be_told_when_it_is_late(
+def test_a_run_may_start_by_fresh_metrics_and_has_a_notice_when_late(
     load_dags: LoadDags, tmp_path: Path
 ) -> None:
     text = (POLICIES / "flights.yaml").read_text()

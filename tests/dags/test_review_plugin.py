@@ -33,7 +33,7 @@ print(json.dumps({
 """
 
 
-def test_the_plugin_loads_alone_builds_its_app_when_asked_and_lets_nobody_in(
+def test_the_plugin_loads_alone_builds_its_app_on_request_and_refuses_without_a_login(
     run_python: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW__CORE__PLUGINS_FOLDER", str(ROOT / "plugins"))

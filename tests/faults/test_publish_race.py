@@ -179,7 +179,7 @@ def check_round(settings: Settings, each: RaceRound, answers: dict[str, dict[str
 
 
 @pytest.mark.timeout(900)
-def test_of_two_publishers_one_wins_and_the_other_is_told_who(tmp_path, capsys):
+def test_of_two_publishers_one_wins_and_the_error_of_the_other_names_it(tmp_path, capsys):
     settings = load_settings({"BALLAST_HOME": str(tmp_path)})
     ensure_tables(settings)
     all_rounds = rounds()

@@ -73,12 +73,12 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> CrashedJob:
     policy = load_policy(ROOT / "policies" / "flights.yaml")
     ensure_tables(settings)
     write_chunks(FlightsFolder(job_folder(settings, JOB)).chunks)
-    run_life(settings, *FEW)
+    run_process(settings, *FEW)
     deaths = {}
     for version, point in enumerate(JOB_POINTS, start=1):
         node_of, nodes = shifted(policy, version), actions(policy, version)
         publish(settings, policy, version, node_of, routes(policy, version), nodes)
-        code = run_life(settings, *FEW, fault=f"{point}@{version}")
+        code = run_process(settings, *FEW, fault=f"{point}@{version}")
         deaths[point] = death(settings, code, version)
     code, output = run_until_term(settings)
     return CrashedJob(settings, deaths, code, check_sums(settings), output)
@@ -141,7 +141,7 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "examples.flights", *arguments]
 
 
-def run_life(settings: Settings, *arguments: str, fault: str | None = None) -> int:
+def run_process(settings: Settings, *arguments: str, fault: str | None = None) -> int:
     done = subprocess.run(
         command(*arguments),
         env=environment(settings, fault),
@@ -190,7 +190,7 @@ def death(settings: Settings, code: int, version: int) -> Death:
 @pytest.mark.parametrize(("version", "point"), list(enumerate(JOB_POINTS, start=1)))
 def test_a_kill_between_reading_a_plan_and_acknowledging_it_is_survived(story, version, point):
     died = story.deaths[point]
-    assert died.exit_code == -signal.SIGKILL, "the life ended at the fault point"
+    assert died.exit_code == -signal.SIGKILL, "the process ended at the fault point"
     assert died.version == version, "the decision was on disk"
     assert died.applied == (1 if point == "after_ack" else 0)
     acks = read_acks(story.settings, JOB, version)

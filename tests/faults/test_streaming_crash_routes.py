@@ -72,14 +72,14 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> CrashedRoutedJob:
     settings = load_settings({"BALLAST_HOME": str(tmp_path_factory.mktemp("crash"))})
     ensure_tables(settings)
     # Each process is forked from one that has imported everything and has not started a job.
-    lives = multiprocessing.get_context("forkserver")
-    lives.set_forkserver_preload(["tests.faults.routed_job"])
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.faults.routed_job"])
 
     def run(batches: int, fault: str) -> int | None:
-        life = lives.Process(target=live, args=(str(settings.home), batches, fault))
-        life.start()
-        life.join(240)
-        return life.exitcode
+        process = context.Process(target=live, args=(str(settings.home), batches, fault))
+        process.start()
+        process.join(240)
+        return process.exitcode
 
     publish(settings, POLICY, 1, nodes(0))
     assert run(2, "") == 0
@@ -96,7 +96,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> CrashedRoutedJob:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("point", JOB_POINTS)
-def test_each_life_died_at_its_point(story: CrashedRoutedJob, point: str) -> None:
+def test_each_process_died_at_its_point(story: CrashedRoutedJob, point: str) -> None:
     codes = {kind: story.exit_codes[kind, point] for kind in CONTENTS}
     assert codes == dict.fromkeys(CONTENTS, -signal.SIGKILL)
 

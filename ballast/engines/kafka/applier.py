@@ -1,9 +1,9 @@
-"""Brings a consumer group under the plan in force: checks it, sends it, sees it taken up.
+"""Brings a consumer group under the plan in force: checks the plan, sends it, waits for take-up.
 
-A version is decided once. It is refused before the members hear of it if the group cannot follow
-it, and then they stay under the plan that they have. Otherwise it is accepted, sent, and applied as
-soon as the broker shows the group stable under it. Every step can be repeated, by this process or
-by another one: the topic and ``plans.acks`` say how far it is.
+A version is decided once. If the group cannot follow it, it is refused and not sent, and the
+members keep their plan. Otherwise it is accepted, sent, and applied as soon as the broker shows the
+group stable under it. Every step can be repeated, by this process or by another one: the topic and
+``plans.acks`` say how far it is.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class KafkaApplier:
             self._finish(self._take_up)
 
     def _plan_in_topic(self) -> PlanMessage:
-        """The plan that members read; before the first one they are told the length of windows."""
+        """The plan that members read; before the first one it has the length of windows alone."""
         if self._sent is None:
             self._sent = self._plans.read()
         if self._sent is None:

@@ -16,7 +16,7 @@ Partition = tuple[str, int]
 
 @dataclass(frozen=True)
 class GroupMemberState:
-    """What a member says of itself when it joins."""
+    """What a member reports when it joins the group."""
 
     member_id: str
     node_id: str
@@ -47,7 +47,7 @@ class TargetAssignment:
 
 
 def present_owners(members: Sequence[GroupMemberState]) -> dict[Partition, str]:
-    """The owner of each partition as the members say.
+    """The owner of each partition, as the members report.
 
     If two members claim a partition, the one with the newer generation owns it; of equal ones
     neither, so that both give it up.
@@ -167,7 +167,7 @@ def this_round(
 ) -> dict[str, dict[str, list[int]]]:
     """What each member gets in this round of a cooperative rebalance, by topic.
 
-    A partition that changes its owner goes to nobody in this round: its owner gives it up, joins
+    A partition that changes its owner has none in this round: the old owner gives it up and joins
     again, and the new owner gets it in the next round (KIP-429).
     """
     owners = present_owners(members)

@@ -125,7 +125,7 @@ def version_of(user_data: UserData) -> int:
 
 
 def member_state(member_id: str, subscription: Any) -> GroupMemberState:
-    """What a member says of itself; a member with unreadable data has its id as its node."""
+    """What a member reports; a member with unreadable data has its id as its node."""
     values = _values(subscription.user_data)
     owned = frozenset(
         (part.topic, number)

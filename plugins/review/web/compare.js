@@ -6,7 +6,7 @@ import { label, link } from "./main.js";
 import { differenceSection } from "./moves.js";
 import { nodeCount, nodeDifference, routeDifference } from "./nodes.js";
 import { before, measured, promised, promisedOf } from "./promises.js";
-import { explain } from "./trouble.js";
+import { explain } from "./error_pages.js";
 import { weightDifference } from "./weights.js";
 
 const FIGURES = [

@@ -8,7 +8,7 @@ import { lastRun, refusal } from "./jobs.js";
 import { go, link } from "./main.js";
 import { pager } from "./moves.js";
 import { before, lastMeasured, laterMeasured, measured, noiseSection, promised, promiseSection, withoutInterval } from "./promises.js";
-import { explain, planningStopped, withoutPlans } from "./trouble.js";
+import { explain, planningStopped, withoutPlans } from "./error_pages.js";
 
 const LOG_ROWS = 50;
 

@@ -4,7 +4,7 @@ import { h, table } from "./dom.js";
 import { time, word } from "./format.js";
 import { link } from "./main.js";
 import { lastMeasured, promised } from "./promises.js";
-import { emptyWarehouse } from "./trouble.js";
+import { emptyWarehouse } from "./error_pages.js";
 
 export async function jobsPage() {
   const [{ jobs }, waiting] = await Promise.all([ballast.jobs(), airflow.waiting()]);

@@ -5,7 +5,7 @@ import { fill, h } from "./dom.js";
 import { jobPage } from "./job.js";
 import { jobsPage } from "./jobs.js";
 import { planPage } from "./plan.js";
-import { explain, notOurs, runWithoutPlan } from "./trouble.js";
+import { explain, notOurs, runWithoutPlan } from "./error_pages.js";
 import { whatIfPage } from "./what_if.js";
 
 const OURS = /^(?:reoptimize|review|rollback|what_if)__([a-z][a-z0-9_]{0,62})$/;

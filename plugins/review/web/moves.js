@@ -1,7 +1,7 @@
 // Tables of key groups with filters and pages: moves of a plan, and differences of two plans.
 import { fill, h, table } from "./dom.js";
 import { bytes, count } from "./format.js";
-import { explain } from "./trouble.js";
+import { explain } from "./error_pages.js";
 
 /** Filters above a table that is loaded again when one of them changes. */
 function filtered(title, fields, load) {

@@ -11,7 +11,7 @@ import { nodeCount, scalingSection, stateTag } from "./nodes.js";
 import { before, laterMeasured, measured, promised, promisedOf, withoutInterval } from "./promises.js";
 import { rulesSection } from "./rules.js";
 import { trafficSection } from "./traffic.js";
-import { explain } from "./trouble.js";
+import { explain } from "./error_pages.js";
 import { weightsSection } from "./weights.js";
 
 /** Loads a part of the page; an error is shown in its place. */

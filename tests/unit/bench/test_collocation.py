@@ -143,7 +143,7 @@ def test_one_round_later_than_albic_with_m_pairs_holds_and_two_do_not() -> None:
     assert not verdict_on("rounds more", [run(climb(10, 20, 30, 85), early)])
 
 
-def test_never_arriving_is_later_than_anything_unless_nobody_arrives() -> None:
+def test_never_arriving_is_later_than_any_round_unless_no_method_arrives() -> None:
     assert rounds_later(run(climb(10, 20), climb(10, 85))) == math.inf
     assert rounds_later(run(climb(10, 20), climb(10, 30))) == 0
     assert rounds_later(run(climb(10, 85), climb(10, 30))) == -1
@@ -230,7 +230,7 @@ def with_ends(albic: tuple[float, float], cola: tuple[float, float]) -> Collocat
         ((90.0, 1.0), (50.0, 9.0), [True, False, True, True]),
     ],
 )
-def test_the_printed_sentences_are_tested_as_they_stand(
+def test_the_printed_sentences_are_tested_literally(
     albic: tuple[float, float], cola: tuple[float, float], agree: list[bool]
 ) -> None:
     assert [claim.agrees for claim in paper.claims([with_ends(albic, cola)])] == agree

@@ -47,7 +47,7 @@ def test_pairs_are_apart_and_a_chain_is_in_a_row() -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 1.0])
-def test_a_share_of_the_key_groups_talks_one_to_one(share: float) -> None:
+def test_a_share_of_the_key_groups_sends_one_to_one(share: float) -> None:
     scenario = Scenario(20, PAIRS, collocatable=share)
     source, _, rate = TrafficSimulation(scenario, 4).traffic
     entries = np.bincount(source, minlength=scenario.key_groups)

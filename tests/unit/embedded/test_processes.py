@@ -117,7 +117,7 @@ def test_a_broken_record_is_no_record(tmp_path: Path, content: str) -> None:
     assert ProcessRecord.load(file) is None
 
 
-def test_a_child_that_ended_is_told_with_the_end_of_its_log(mark: str, tmp_path: Path) -> None:
+def test_the_error_for_a_child_that_ended_has_the_end_of_its_log(mark: str, tmp_path: Path) -> None:
     child = start([sys.executable, "-c", "print('out of memory'); exit(3)"], mark, tmp_path)
     while child.exit_code() is None:
         time.sleep(0.05)
@@ -166,7 +166,7 @@ def test_a_process_seen_once_is_stopped_though_its_mark_cannot_be_read_again(
     assert child.exit_code() == -signal.SIGKILL
 
 
-def test_a_process_that_nobody_has_collected_is_not_alive() -> None:
+def test_a_zombie_process_is_not_alive() -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     process = psutil.Process(ended.pid)
     deadline = time.monotonic() + 20

@@ -55,7 +55,7 @@ def read(text):
 FLIGHT = Flight("N1", "2013", "EWR", "IAH", "UA", "2013-01-05", 11)
 
 
-def test_lines_are_told_apart():
+def test_lines_of_flights_and_weather_are_distinguished():
     assert read(line()) == FLIGHT
     assert read("weather,EWR,2013-01-05,0.37") == Weather("EWR", "2013-01-05", 37)
 

@@ -74,7 +74,7 @@ QUERIES = {f"/api/jobs/{JOB}/run": "?run_id=x"} | {
 }
 
 
-def test_every_route_answers_those_who_may_and_nobody_else(client: TestClient) -> None:
+def test_every_route_answers_only_those_with_the_right(client: TestClient) -> None:
     for path in routes(client):
         url = path + QUERIES.get(path, "")
         assert client.get(url).status_code == 200, url

@@ -94,7 +94,7 @@ def break_table(settings, name):
 
 
 @pytest.fixture
-def lived_in(settings, monkeypatch):
+def used_warehouse(settings, monkeypatch):
     """A draft that was not published, versions 1 and 2, and a draft that waits."""
     with monkeypatch.context() as earlier:
         earlier.setattr("tests.support.snapshots.END", END - timedelta(hours=1))
@@ -107,8 +107,10 @@ def lived_in(settings, monkeypatch):
     return settings, plans
 
 
-def test_what_versions_and_a_waiting_draft_refer_to_stays_and_can_still_be_published(lived_in):
-    settings, plans = lived_in
+def test_what_versions_and_a_waiting_draft_refer_to_stays_and_can_still_be_published(
+    used_warehouse,
+):
+    settings, plans = used_warehouse
     tidy(settings, days=100)
     kept = {plans[name].snapshot_id for name in ("one", "two", "waits")}
     found = snapshot_ids(settings)
@@ -120,8 +122,8 @@ def test_what_versions_and_a_waiting_draft_refer_to_stays_and_can_still_be_publi
     assert check_jobs(settings, [JOB]) == []
 
 
-def test_after_the_retention_of_plans_only_what_is_in_force_is_left_and_it_is_whole(lived_in):
-    settings, plans = lived_in
+def test_after_the_retention_of_plans_only_what_is_in_force_is_left_and_it_is_whole(used_warehouse):
+    settings, plans = used_warehouse
     publish_plan(settings, JOB, "run-3")
     tidy(settings, days=4000)
     waits = plans["waits"].plan_id
@@ -136,8 +138,8 @@ def test_after_the_retention_of_plans_only_what_is_in_force_is_left_and_it_is_wh
     assert {name: open_table(settings, name).version() for name in TABLES} == before
 
 
-def test_a_run_that_was_killed_half_way_is_completed_by_the_next(lived_in, monkeypatch):
-    settings, plans = lived_in
+def test_a_run_that_was_killed_half_way_is_completed_by_the_next(used_warehouse, monkeypatch):
+    settings, plans = used_warehouse
     lost = plans["lost"].snapshot_id
 
     def killed(point):
@@ -258,8 +260,8 @@ def test_many_files_of_plans_become_few_that_still_know_their_plans(settings, mo
     assert len(read_assignment(settings, JOB, plan_id(5))) == 50
 
 
-def test_a_version_that_a_waiting_snapshot_was_read_from_stays_readable(lived_in):
-    settings, _ = lived_in
+def test_a_version_that_a_waiting_snapshot_was_read_from_stays_readable(used_warehouse):
+    settings, _ = used_warehouse
     windows(settings, JOB, 1, count=9)
     for version in (1, 2):  # 1 is what every snapshot of the fixture names
         assert open_table(settings, KEY_GROUPS, version).to_pyarrow_table().num_rows == version

@@ -99,7 +99,7 @@ def test_a_level_job_gets_an_unchanged_draft_with_its_present_placement(settings
     assert events(settings) == [("unchanged", RUN, plan.plan_id)]
 
 
-def test_a_run_without_a_snapshot_is_told_to_condense_first(settings):
+def test_a_run_without_a_snapshot_is_an_error_that_names_condense(settings):
     with pytest.raises(NotFound, match="run `condense --job probe --run-id 'run-1'` first"):
         draft(settings)
 
@@ -165,7 +165,7 @@ def test_a_joint_draft_brings_traffic_within_nodes(settings, joint):
     assert "traffic within nodes from 0.0 to 50.0 %" in " ".join(report(plan))
 
 
-def test_the_next_round_walks_on_to_the_same_target(settings, joint):
+def test_the_next_round_moves_on_to_the_same_target(settings, joint):
     write_snapshot(settings, joint, RUN, placement=apart(joint))
     first = draft(settings)
     head = publish_plan(settings, JOB, RUN)

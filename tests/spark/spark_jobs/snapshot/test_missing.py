@@ -207,7 +207,7 @@ def test_key_groups_of_a_dead_node_keep_their_last_known_loads(
         assert row["cpu_load_cores"] == pytest.approx(cpu_ms / 1000 / 5)
 
 
-def test_a_node_that_dies_before_what_a_plan_brought_it_could_speak_blocks_no_gate(
+def test_a_new_node_that_dies_before_its_first_metrics_does_not_fail_the_gate(
     settings: Settings, take: Condense
 ) -> None:
     """Key group 0 last reported from node-0, which is alive; the plan has moved it to node-1."""

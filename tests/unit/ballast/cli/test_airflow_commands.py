@@ -190,7 +190,7 @@ def test_an_answer_that_came_too_late_says_so(
     assert "has been answered: already responded" in capsys.readouterr().err
 
 
-def test_no_server_is_told_with_what_to_start(
+def test_an_unreachable_server_is_reported_with_the_command_that_starts_it(
     script: Script, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["trigger", "clicks", "--url", "http://127.0.0.1:9"]) == 20
@@ -198,7 +198,7 @@ def test_no_server_is_told_with_what_to_start(
     assert script.seen == []
 
 
-def test_a_user_logs_in_by_password_and_a_wrong_one_is_told(
+def test_a_user_logs_in_by_password_and_a_wrong_one_is_an_error(
     script: Script, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("BALLAST_AIRFLOW_PASSWORD", "secret")
@@ -232,7 +232,7 @@ def test_what_cannot_be_asked_for_ends_with_2(
 
 
 @pytest.mark.usefixtures("script")
-def test_nobody_is_asked_to_say_who_they_are(
+def test_a_missing_login_is_an_error_that_names_the_variables(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("BALLAST_AIRFLOW_TOKEN")

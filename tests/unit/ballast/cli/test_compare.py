@@ -83,7 +83,7 @@ def test_a_problem_without_a_plan_is_infeasible_for_every_method(
     assert "no node is alive" in capsys.readouterr().out
 
 
-def test_the_picture_marks_the_bound_and_leaves_out_what_nobody_has() -> None:
+def test_the_picture_marks_the_bound_and_leaves_out_figures_that_no_method_has() -> None:
     figures = [MethodFigures("elb", "AUTODASP17, ELB", 4.0, 2.0, None, 3, 2000, 0.1)]
     svg = compare_picture("title", figures)
     texts: list[Any] = [each.text for each in ElementTree.fromstring(svg).iter()]

@@ -117,7 +117,7 @@ def test_what_cannot_be_resumed_starts_nothing(
 
 
 @pytest.mark.usefixtures("stopped")
-def test_a_person_without_the_right_is_told_so(
+def test_a_person_without_the_right_gets_an_error(
     script: Script, capsys: pytest.CaptureFixture[str]
 ) -> None:
     script.answers[RUNS] = [(403, {"detail": "Forbidden"})]

@@ -52,7 +52,7 @@ def test_a_measured_value_can_be_compared_with_the_ends_and_says_its_side() -> N
     assert measured_text(700_000.0, 1.5e6, 2.6e6, "below", "bytes") == "0.70 MB (below)"
 
 
-def test_the_share_inside_stands_beside_the_promised_one() -> None:
+def test_the_share_inside_is_beside_the_promised_one() -> None:
     assert share_text(17, 19) == "17 of 19 versions were measured inside (89 %); 90 % are promised"
     assert share_text(1, 1) == "1 of 1 version was measured inside (100 %); 90 % are promised"
     assert share_text(0, 0) == "No version with an interval was measured yet"

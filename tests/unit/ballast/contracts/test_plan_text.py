@@ -37,7 +37,7 @@ def test_a_joint_plan_has_a_bound_of_its_traffic_beside_that_of_its_load() -> No
     assert said.startswith(f"{load}; no plan within the budget has more than 61.2 % of the traffic")
 
 
-def test_why_a_plan_moves_is_told_by_what_was_wrong() -> None:
+def test_the_reason_of_a_plan_names_what_was_wrong() -> None:
     assert plan_text.plan_reason(PLAN) == (
         "The load of the node farthest from the mean is off by 40.00 % of it, and by 3.00 % with "
         "the plan."
@@ -78,7 +78,7 @@ def test_progress_names_the_steps_that_helped() -> None:
     assert plan_text.progress_text("[]") == ""
 
 
-def test_small_steps_of_a_progress_can_be_told_apart() -> None:
+def test_small_steps_of_a_progress_have_different_texts() -> None:
     said = plan_text.progress_text('[[0.1, "search", 0.0042], [0.2, "search", 0.00067]]')
     assert said == "0.0042 % after 0.10 s (search), 0.00067 % after 0.20 s (search)"
 

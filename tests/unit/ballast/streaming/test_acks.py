@@ -30,7 +30,7 @@ def test_a_job_that_lost_its_folder_says_it_again_and_the_last_word_counts(setti
     assert [ack.batch_id for ack in read_acks(settings, "clicks", 1)] == [82, 0]
 
 
-def test_what_could_not_be_sent_is_sent_by_the_next_life_of_the_process(settings, tmp_path):
+def test_what_could_not_be_sent_is_sent_after_a_restart(settings, tmp_path):
     shutil.rmtree(settings.table_uri("plans.acks"))
     AckBook(tmp_path / "acks", settings, "clicks").record(
         1, "p1", "refused", 3, reason="no such node"

@@ -68,7 +68,7 @@ def test_what_an_earlier_version_wrote_down_is_read(tmp_path):
     assert DecisionLog(tmp_path).moved(0) == MoveFigures(1, 2, 3.0)
 
 
-def test_a_checkpoint_of_another_life_is_refused(tmp_path):
+def test_a_checkpoint_of_another_state_folder_is_refused(tmp_path):
     log = DecisionLog(tmp_path)
     log.check_continues(0)
     with pytest.raises(InvalidInput, match=r"continues with batch 4.*expect 0"):
@@ -90,7 +90,7 @@ def test_other_key_groups_than_the_state_was_kept_for_are_refused(tmp_path):
         DecisionLog(tmp_path).check_topology(other)
 
 
-def test_a_second_instance_of_a_job_is_refused_and_told_who_runs(tmp_path):
+def test_a_second_instance_of_a_job_is_refused_with_the_process_that_runs(tmp_path):
     path = tmp_path / "job.lock"
     with (
         JobLock(path, "flights"),

@@ -49,10 +49,10 @@ def measured(batch_id, records=10, version=0, node="node-0"):
 
 
 @pytest.fixture
-def life(tmp_path):
+def restarts(tmp_path):
     """Starts processes of one ledger; written windows and their numbers are kept across them."""
 
-    class Lives:
+    class Restarts:
         clock = SettableClock()
         broken = False
 
@@ -72,7 +72,7 @@ def life(tmp_path):
         def seen(self):
             return [(w.start_ms // W, [b.batch_id for b in w.batches]) for w in self.written]
 
-    return Lives()
+    return Restarts()
 
 
 def test_a_window_holds_its_start_and_not_its_end():
@@ -80,148 +80,148 @@ def test_a_window_holds_its_start_and_not_its_end():
     assert [first_open_window(ms, W) for ms in (0, 5000, 7000)] == [0, 5000, 10000]
 
 
-def test_a_live_job_has_no_gaps_and_a_batch_is_in_the_window_it_ends_in(life):
-    ledger = life.begin()
+def test_a_live_job_has_no_gaps_and_a_batch_is_in_the_window_it_ends_in(restarts):
+    ledger = restarts.begin()
     ledger.record(measured(0))
-    life.clock.now = 101 * W - 1
+    restarts.clock.now = 101 * W - 1
     ledger.record(measured(1))
     assert ledger.flush() == [], "the window is not over"
-    life.clock.now = 104 * W + 10
+    restarts.clock.now = 104 * W + 10
     ledger.record(measured(2))
     ledger.flush()
-    assert life.seen() == [(100, [0, 1]), (101, []), (102, []), (103, [])]
-    life.clock.now = 105 * W
+    assert restarts.seen() == [(100, [0, 1]), (101, []), (102, []), (103, [])]
+    restarts.clock.now = 105 * W
     ledger.flush()
-    assert life.seen()[-1] == (104, [2])
-    assert life.numbers == [104 * W, 105 * W]
+    assert restarts.seen()[-1] == (104, [2])
+    assert restarts.numbers == [104 * W, 105 * W]
 
 
-def test_time_before_the_first_batch_and_time_down_are_gaps(life):
-    ledger = life.begin()
-    life.clock.now = 110 * W
+def test_time_before_the_first_batch_and_time_down_are_gaps(restarts):
+    ledger = restarts.begin()
+    restarts.clock.now = 110 * W
     assert ledger.flush() == []
     ledger.record(measured(0))
-    life.clock.now = 150 * W
-    again = life.begin()
+    restarts.clock.now = 150 * W
+    again = restarts.begin()
     again.flush()
     again.record(measured(1))
     again.flush()
-    life.clock.now = 152 * W
-    again.saw_idle(life.clock.now)
+    restarts.clock.now = 152 * W
+    again.saw_idle(restarts.clock.now)
     again.flush()
-    assert life.seen() == [(110, [0]), (150, [1]), (151, [])]
+    assert restarts.seen() == [(110, [0]), (150, [1]), (151, [])]
 
 
-def test_a_crash_loses_no_batch_and_repeats_none(life):
-    ledger = life.begin()
+def test_a_crash_loses_no_batch_and_repeats_none(restarts):
+    ledger = restarts.begin()
     ledger.record(measured(0))
-    life.clock.now += W
+    restarts.clock.now += W
     ledger.record(measured(1))
-    life.broken = True
+    restarts.broken = True
     with pytest.raises(OSError, match="no table"):
         ledger.flush()
-    life.broken = False
-    again = life.begin()  # the process died while it wrote
+    restarts.broken = False
+    again = restarts.begin()  # the process died while it wrote
     assert again.has(1)
     assert not again.has(2)
     again.record(measured(1, records=999))  # a replay of a batch that was counted
-    life.clock.now += W
+    restarts.clock.now += W
     again.flush()
     again.record(measured(2))
-    life.clock.now += W
+    restarts.clock.now += W
     again.flush()
-    assert life.seen() == [(100, [0]), (101, [1]), (102, [2])]
-    assert sum(w.records for w in life.written) == 30
+    assert restarts.seen() == [(100, [0]), (101, [1]), (102, [2])]
+    assert sum(w.records for w in restarts.written) == 30
 
 
-def test_a_job_restarted_within_a_window_it_closed_starts_in_the_next(life):
-    ledger = life.begin()
+def test_a_job_restarted_within_a_window_it_closed_starts_in_the_next(restarts):
+    ledger = restarts.begin()
     ledger.record(measured(0))
     ledger.flush(closing=True)
-    life.clock.now += 100
-    again = life.begin()
+    restarts.clock.now += 100
+    again = restarts.begin()
     again.record(measured(1))
     again.flush(closing=True)
-    assert life.seen() == [(100, [0]), (101, [1])]
+    assert restarts.seen() == [(100, [0]), (101, [1])]
 
 
-def test_a_window_whose_writing_was_broken_off_takes_no_more_batches(life):
-    ledger = life.begin()
+def test_a_window_whose_writing_was_broken_off_takes_no_more_batches(restarts):
+    ledger = restarts.begin()
     ledger.record(measured(0))
-    life.broken = True
+    restarts.broken = True
     assert not Flusher(ledger, lambda window: None).finish()
-    life.broken = False
-    again = life.begin()  # within the same window
+    restarts.broken = False
+    again = restarts.begin()  # within the same window
     again.record(measured(1))
     again.flush(closing=True)
-    assert life.seen() == [(100, [0]), (101, [1])]
+    assert restarts.seen() == [(100, [0]), (101, [1])]
 
 
-def test_tables_that_cannot_be_reached_do_not_stop_the_job(life):
-    ledger = life.begin()
+def test_tables_that_cannot_be_reached_do_not_stop_the_job(restarts):
+    ledger = restarts.begin()
     flusher = Flusher(ledger, lambda window: None)
     ledger.record(measured(0))
-    life.broken = True
-    life.clock.now += W
+    restarts.broken = True
+    restarts.clock.now += W
     assert not flusher.flush()
-    life.broken = False
-    ledger.saw_idle(life.clock.now)
+    restarts.broken = False
+    ledger.saw_idle(restarts.clock.now)
     assert flusher.finish()
-    assert life.seen() == [(100, [0]), (101, [])]
+    assert restarts.seen() == [(100, [0]), (101, [])]
 
 
-def test_windows_of_a_batch_that_runs_are_written_when_it_ends(life):
-    ledger = life.begin()
+def test_windows_of_a_batch_that_runs_are_written_when_it_ends(restarts):
+    ledger = restarts.begin()
     ledger.record(measured(0))
-    life.clock.now = 103 * W
+    restarts.clock.now = 103 * W
     ledger.flush()
-    assert life.seen() == [(100, [0])], "nothing is known of the batch that runs"
+    assert restarts.seen() == [(100, [0])], "nothing is known of the batch that runs"
     ledger.record(measured(1))
-    life.clock.now = 104 * W
+    restarts.clock.now = 104 * W
     ledger.flush()
-    assert life.seen() == [(100, [0]), (101, []), (102, []), (103, [1])]
+    assert restarts.seen() == [(100, [0]), (101, []), (102, []), (103, [1])]
 
 
-def test_time_in_which_a_job_was_not_measured_is_missing_and_not_zero(life):
-    ledger = life.begin()
+def test_time_in_which_a_job_was_not_measured_is_missing_and_not_zero(restarts):
+    ledger = restarts.begin()
     ledger.record(measured(0))
     ledger.lose()
     for window in (102, 103):
-        life.clock.now = window * W
+        restarts.clock.now = window * W
         ledger.flush()
     ledger.record(measured(1))
-    life.clock.now = 104 * W
-    ledger.saw_idle(life.clock.now)
+    restarts.clock.now = 104 * W
+    ledger.saw_idle(restarts.clock.now)
     ledger.flush()
-    assert life.seen() == [(100, [0]), (103, [1])]
+    assert restarts.seen() == [(100, [0]), (103, [1])]
 
 
-def test_a_gap_stays_a_gap_for_the_next_process(life):
-    ledger = life.begin()
+def test_a_gap_stays_a_gap_for_the_next_process(restarts):
+    ledger = restarts.begin()
     ledger.record(measured(0))
     ledger.lose()
-    life.clock.now = 103 * W
+    restarts.clock.now = 103 * W
     ledger.record(measured(1))
-    again = life.begin()  # the process died before it wrote a window
-    life.clock.now = 104 * W
+    again = restarts.begin()  # the process died before it wrote a window
+    restarts.clock.now = 104 * W
     again.flush()
-    assert life.seen() == [(100, [0]), (103, [1])]
+    assert restarts.seen() == [(100, [0]), (103, [1])]
 
 
-def test_idle_time_is_zero_up_to_where_it_was_seen(life):
-    ledger = life.begin()
+def test_idle_time_is_zero_up_to_where_it_was_seen(restarts):
+    ledger = restarts.begin()
     ledger.record(measured(0))
     ledger.saw_idle(102 * W)
-    life.clock.now = 105 * W
+    restarts.clock.now = 105 * W
     ledger.flush()
-    assert life.seen() == [(100, [0]), (101, [])]
+    assert restarts.seen() == [(100, [0]), (101, [])]
 
 
-def test_the_state_of_the_job_is_reported_when_tables_cannot_be_reached(life):
-    ledger, reports = life.begin(), []
+def test_the_state_of_the_job_is_reported_when_tables_cannot_be_reached(restarts):
+    ledger, reports = restarts.begin(), []
     flusher = Flusher(ledger, lambda window: None, lambda: reports.append("report"))
     ledger.record(measured(0))
-    life.broken = True
+    restarts.broken = True
     assert not flusher.finish()
     assert reports == ["report"]
 
@@ -240,12 +240,12 @@ def test_figures_of_an_earlier_version_are_read():
     assert batch.groups["parse", 0].wire_ms == 0
 
 
-def test_rows_of_key_pairs_are_the_sums_of_the_window_with_their_bounds(life):
-    ledger = life.begin()
+def test_rows_of_key_pairs_are_the_sums_of_the_window_with_their_bounds(restarts):
+    ledger = restarts.begin()
     ledger.record(measured(0))
     ledger.record(measured(1))
-    life.clock.now += 2 * W
-    ledger.saw_idle(life.clock.now)
+    restarts.clock.now += 2 * W
+    ledger.saw_idle(restarts.clock.now)
     busy, idle = ledger.flush()
     rows = key_pair_rows("diamond", busy, datetime.now(UTC)).to_pylist()
     shown = {
@@ -278,12 +278,12 @@ def test_rows_of_key_pairs_are_bounded():
     assert rows[-1]["error_records"] == 2
 
 
-def test_rows_have_every_key_group_and_the_state_at_the_end(life):
-    ledger = life.begin()
+def test_rows_have_every_key_group_and_the_state_at_the_end(restarts):
+    ledger = restarts.begin()
     ledger.record(measured(0))
     ledger.record(measured(1, version=4, node="node-2"))
-    life.clock.now += 2 * W
-    ledger.saw_idle(life.clock.now)
+    restarts.clock.now += 2 * W
+    ledger.saw_idle(restarts.clock.now)
     busy, idle = ledger.flush()
     at = datetime.now(UTC)
     first, second = key_group_rows("diamond", busy, at)

@@ -263,7 +263,7 @@ def test_keys_and_pairs_are_counted_on_every_edge_between_operators_by_key(tmp_p
     assert all(s.others == s.missed == 0 for s in measured.pairs.values())
 
 
-def test_nothing_is_counted_where_state_is_not_by_key_or_nobody_asks(tmp_path):
+def test_nothing_is_counted_where_state_is_not_by_key_or_counting_is_off(tmp_path):
     for work in (work_of(tmp_path), by_key(tmp_path, counts_keys=False)):
         measured = figures_of(work, run_batch(work, WORDS))
         assert (measured.keys, measured.pairs) == ({}, {})

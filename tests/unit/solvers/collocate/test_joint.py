@@ -200,12 +200,13 @@ def test_partners_in_one_rack_are_better_than_in_two() -> None:
 
 def test_the_gate_holds_back_what_does_not_pay_and_says_so() -> None:
     problem = pairs_apart(6, 3)
-    gate = AmortisationGate(records_per_byte=2.0, life=1.0)  # 10 records saved, a state of 10 bytes
+    # 10 records saved, a state of 10 bytes
+    gate = AmortisationGate(records_per_byte=2.0, lifetime=1.0)
     made = plan(problem, Budget(), Stop(), 1, JointParams(max_load_distance=60, gate=gate))
     assert made.result.moves == 0
     assert made.held_back
     assert "costs as much as 20" in made.held_back[0].reason
-    longer = JointParams(max_load_distance=60, gate=dataclasses.replace(gate, life=3.0))
+    longer = JointParams(max_load_distance=60, gate=dataclasses.replace(gate, lifetime=3.0))
     assert plan(problem, Budget(), Stop(), 1, longer).result.collocation_factor == 100.0
 
 

@@ -27,7 +27,7 @@ def planner(graph: KeyGraph) -> IntArray:
     return fresh_routes(graph, 2, imbalance=2.0)
 
 
-def test_the_back_test_forgets_what_shifts_and_remembers_what_lasts() -> None:
+def test_the_back_test_keeps_lasting_pairs_and_drops_shifting_ones() -> None:
     rng = np.random.default_rng(0)
     shifting, lasting = (DecayedStatistics(planner, 2, (0.0, 0.9)) for _ in range(2))
     for week in range(6):

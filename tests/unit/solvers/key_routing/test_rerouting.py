@@ -43,7 +43,7 @@ def test_every_pair_comes_together_and_followers_follow() -> None:
 def test_the_papers_partition_brings_pairs_together_at_any_price() -> None:
     problem, statistics = world()
     placed = PlacedEdge(problem, problem.current, statistics, {}, EDGE)
-    dear = AmortisationGate(records_per_byte=1e6, life=1.0)
+    dear = AmortisationGate(records_per_byte=1e6, lifetime=1.0)
     routing = routing_after(problem, {}, all_moves(reroute(placed, dear, method="metis")))
     after = problem_after(problem, statistics, {}, routing)
     before = metrics.collocation_factor(problem, problem.current)
@@ -52,7 +52,7 @@ def test_the_papers_partition_brings_pairs_together_at_any_price() -> None:
 
 def test_a_price_that_no_key_earns_leaves_all_where_they_are() -> None:
     problem, statistics = world()
-    dear = AmortisationGate(records_per_byte=1e6, life=1.0)
+    dear = AmortisationGate(records_per_byte=1e6, lifetime=1.0)
     assert reroute(PlacedEdge(problem, problem.current, statistics, {}, EDGE), dear).moves == ()
 
 

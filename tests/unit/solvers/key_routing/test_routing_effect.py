@@ -74,7 +74,7 @@ def test_a_key_that_was_not_kept_weighs_what_its_pairs_do() -> None:
     unknown = key_moves_between(problem, not_kept, {}, routing)
     assert known
     assert [move.bytes for move in unknown] == pytest.approx([move.bytes for move in known])
-    dear = AmortisationGate(records_per_byte=1e6, life=1.0)
+    dear = AmortisationGate(records_per_byte=1e6, lifetime=1.0)
     assert reroute(PlacedEdge(problem, problem.current, not_kept, {}, EDGE), dear).moves == ()
 
 

@@ -113,7 +113,7 @@ def test_a_piece_is_cut_off_along_few_edges(share: float) -> None:
         cut_off(graph_of(1, []), np.ones(1), share)
 
 
-def test_a_piece_is_cut_off_where_nothing_talks_or_weighs() -> None:
+def test_a_piece_is_cut_off_without_traffic_or_weight() -> None:
     for weight in (np.ones(4), np.zeros(4)):
         inside = cut_off(graph_of(4, []), weight, 0.5)
         assert 0 < inside.sum() < 4

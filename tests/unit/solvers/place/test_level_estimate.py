@@ -33,7 +33,7 @@ def test_the_level_predicts_no_worse_than_the_last_count(change: float) -> None:
     assert miss[0] <= 1.02 * miss[1]
 
 
-def test_the_change_of_levels_is_told_from_chance() -> None:
+def test_the_change_of_levels_is_distinguished_from_noise() -> None:
     counts = np.random.default_rng(2).poisson(walk(4, 0.1))
     assert relative_change(counts.astype(float)) == pytest.approx(0.01, rel=0.3)
     steady = np.random.default_rng(2).poisson(np.full((200, 40), 100.0))

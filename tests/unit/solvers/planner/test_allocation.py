@@ -199,12 +199,12 @@ def test_costs_beyond_the_measured_load_are_cut_to_it() -> None:
 
 def test_the_gate_holds_back_what_does_not_pay_and_says_so() -> None:
     problem = pairs(state_bytes=[1000] * 12)
-    dear = Objective("joint", 30.0, gate=AmortisationGate(records_per_byte=1.0, life=10.0))
+    dear = Objective("joint", 30.0, gate=AmortisationGate(records_per_byte=1.0, lifetime=10.0))
     held = allocate(dear, problem, Budget(), Stop(steps=5), AllocationOptions(seed=1))
     assert held.result.moves == 0
     assert held.held_back
     assert "costs as much as 1000" in held.held_back[0].reason
-    cheap = Objective("joint", 30.0, gate=AmortisationGate(records_per_byte=0.05, life=10.0))
+    cheap = Objective("joint", 30.0, gate=AmortisationGate(records_per_byte=0.05, lifetime=10.0))
     let_through = allocate(cheap, problem, Budget(), Stop(steps=5), AllocationOptions(seed=1))
     assert let_through.result.collocation_factor == 100.0
 
@@ -310,10 +310,10 @@ def test_by_weights_a_level_load_counts_at_the_gate_as_well() -> None:
         current=[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], nodes=2, load=[1.0] * 12,
         state_bytes=[300] * 12,
     )  # fmt: skip
-    gate = AmortisationGate(records_per_byte=0.02, life=1.0)
+    gate = AmortisationGate(records_per_byte=0.02, lifetime=1.0)
     moved = allocate(weighed(1.0, 1.0, gate=gate), problem, Budget(), Stop(steps=5)).result
     assert (moved.moves, moved.load_distance) == (6, 0.0)
-    dear = AmortisationGate(records_per_byte=0.04, life=1.0)
+    dear = AmortisationGate(records_per_byte=0.04, lifetime=1.0)
     held = allocate(weighed(1.0, 1.0, gate=dear), problem, Budget(), Stop(steps=5))
     assert held.result.moves == 0
     assert held.held_back[-1].reason == "the plan as a whole does not pay"

@@ -139,7 +139,7 @@ def test_a_skew_that_hardly_changes_the_load_of_a_node_is_quiet():
     assert skew_of(little, SkewRules(quiet_share=0.005)).skewed
 
 
-def test_an_operator_that_noise_cannot_be_told_from_is_quiet():
+def test_an_operator_with_a_skew_within_the_noise_is_quiet():
     problem = hidden_skew()
     error = np.zeros_like(problem.load)
     error[:JOIN] = 2.0

@@ -252,7 +252,7 @@ def test_growing_takes_a_draining_node_back_before_a_new_one() -> None:
     assert plan.drains == {}
 
 
-def test_a_node_that_somebody_else_drains_is_not_taken_back() -> None:
+def test_a_node_that_the_policy_drains_is_not_taken_back() -> None:
     problem = make([0.3] * 6, [0, 0, 1, 1, 2, 2], states=["alive", "alive", "draining"])
     rules = NodeChangeRules(leaving=frozenset({"n2"}))
     plan = plan_round(

@@ -191,7 +191,7 @@ def test_a_plan_that_moves_something_is_not_replaced():
         ({"changes_nodes": True}, "a later plan may level it"),
     ],
 )
-def test_where_no_plan_is_made_for_it_the_sentence_says_so(fields, why):
+def test_the_sentence_says_that_no_plan_is_made_for_it(fields, why):
     check = check_local_skew(request(hidden_skew(), **fields))
     assert check.result.status is Status.UNCHANGED
     assert why in check.reason

@@ -1,4 +1,4 @@
-"""Costs, life and trust come from outcomes; without outcomes, from the policy."""
+"""Costs, lifetime and trust come from outcomes; without outcomes, from the policy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Outcome
 from solvers.model.amortisation import FIRST_PROMISE, LEAST_TRUST, RECORDS_PER_BYTE
-from spark_jobs.draft.calibration import LONGEST_LIFE_S, calibrate
+from spark_jobs.draft.calibration import LONGEST_LIFETIME_S, calibrate
 from tests.support.policies import small_policy
 
 START = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
@@ -42,7 +42,7 @@ def test_before_any_outcome_the_first_values_of_the_policy_hold():
     )
     learned = calibrate(given, [])
     assert (learned.send_cpu_s, learned.receive_cpu_s) == (3e-6, 1e-6)
-    assert (learned.life_s, learned.trust) == (700.0, 1.0)
+    assert (learned.lifetime_s, learned.trust) == (700.0, 1.0)
 
 
 def test_a_measured_cost_is_shared_out_as_the_first_values_are():
@@ -93,34 +93,34 @@ def test_promises_that_never_came_leave_a_little_trust_or_none_could_come_back()
 def test_life_is_how_long_the_gain_lasts_in_seconds():
     """A gain of 40 points that loses a quarter in ten minutes lasts four times as long."""
     rows = [collocation(1, 0, 20.0, 60.0, 60.0), collocation(1, 10, 20.0, 60.0, 50.0)]
-    assert calibrate(policy(), rows).life_s == pytest.approx(4 * 600.0, rel=0.02)
+    assert calibrate(policy(), rows).lifetime_s == pytest.approx(4 * 600.0, rel=0.02)
 
 
 @pytest.mark.parametrize("gain", [10.0, 10.1, 9.9])
 def test_two_measurements_that_hardly_differ_leave_the_first_life(gain):
     rows = [collocation(1, 0, 20.0, 30.0, 30.0), collocation(1, 10, 20.0, 30.0, 20.0 + gain)]
-    assert calibrate(policy(), rows).life_s == pytest.approx(policy().gate.first_life_s)
+    assert calibrate(policy(), rows).lifetime_s == pytest.approx(policy().gate.first_life_s)
 
 
 def test_the_end_of_a_gain_that_was_hardly_there_says_little_of_the_life():
     rows = [collocation(1, 0, 20.0, 20.05, 20.05), collocation(1, 10, 20.0, 20.05, 20.0)]
-    assert calibrate(policy(), rows).life_s > 0.7 * policy().gate.first_life_s
+    assert calibrate(policy(), rows).lifetime_s > 0.7 * policy().gate.first_life_s
 
 
 def test_a_gain_that_never_fell_lasts_as_long_as_plans_were_watched():
     rows = [collocation(1, m, 20.0, 60.0, 60.0) for m in range(0, 201, 10)]
-    assert calibrate(policy(), rows).life_s == pytest.approx(20 * 600.0)
+    assert calibrate(policy(), rows).lifetime_s == pytest.approx(20 * 600.0)
 
 
 def test_no_gain_is_taken_to_last_longer_than_a_month():
     day = 24 * 60
     rows = [collocation(1, m, 20.0, 60.0, 60.0) for m in range(0, 61 * day, day)]
-    assert calibrate(policy(), rows).life_s == LONGEST_LIFE_S
+    assert calibrate(policy(), rows).lifetime_s == LONGEST_LIFETIME_S
 
 
 def test_one_measurement_a_version_says_nothing_of_its_life():
     rows = [collocation(v, 10 * v, 20.0, 60.0, 55.0) for v in range(5)]
-    assert calibrate(policy(), rows).life_s == policy().gate.first_life_s
+    assert calibrate(policy(), rows).lifetime_s == policy().gate.first_life_s
 
 
 def test_the_price_of_a_byte_is_the_one_that_was_fixed_for_all():

@@ -71,7 +71,7 @@ def test_a_plan_decides_the_owner_of_every_partition() -> None:
     assert [owners[p] for p in PARTITIONS] == [node.removeprefix("node-") for node in nodes]
 
 
-def test_a_partition_that_moves_goes_to_nobody_until_its_owner_gave_it_up() -> None:
+def test_a_partition_that_moves_has_no_owner_until_the_old_one_revoked_it() -> None:
     members = [member("a", *range(12)), member("b")]
     target = TargetAssignment(1, {p: "a" if p[1] else "b" for p in PARTITIONS})
     given_out = this_round(target, members)

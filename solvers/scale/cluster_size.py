@@ -1,4 +1,4 @@
-"""The verdict of the guard on one cluster: nodes before and after, and why."""
+"""The size of one cluster after a round: nodes before and after, and why."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from solvers.scale.policy import Policy
 
 @dataclass(frozen=True, slots=True)
 class ScalingContext:
-    """What a verdict depends on besides the need of the cluster."""
+    """What the size of a cluster depends on besides its need."""
 
     observation: Observation
     policy: Policy
@@ -20,7 +20,7 @@ class ScalingContext:
 
 
 @dataclass(frozen=True, slots=True)
-class ScalingVerdict:
+class ClusterSize:
     """Nodes of a cluster after and before the round, and why."""
 
     need: Need
@@ -28,7 +28,7 @@ class ScalingVerdict:
     before: int
     why: str
     would_change: str
-    """What would have led to another verdict."""
+    """What would have led to another size."""
     removable: tuple[str, ...] = ()
     """Nodes that may be removed, if the cluster shrinks."""
 

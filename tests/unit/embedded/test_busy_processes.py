@@ -5,7 +5,7 @@ from __future__ import annotations
 import psutil
 import pytest
 
-from embedded.spin import spinning_processes
+from embedded.busy_processes import spinning_processes
 
 
 def test_as_many_run_as_were_asked_for_and_none_is_left() -> None:

@@ -5,7 +5,7 @@ cool-down, stabilisation, minimum benefit, maximum step, minimum and maximum of 
 is already paid for. Removing nodes and adding nodes ahead of time may have to wait. Above the upper
 boundary nodes are added at once.
 
-Decisions do not flap. The guard compares the level over the whole time since the last round. So a
+Decisions do not flap. They compare the level over the whole time since the last round. So a
 swing whose period is close to the scheduling interval cancels out, and is not sampled at changing
 phases (aliasing). A load series that covers too little of that time never removes a node. See
 ADR 30.
@@ -17,12 +17,12 @@ import math
 from collections.abc import Sequence
 
 from solvers.model.problem import ALIVE
+from solvers.scale.cluster_size import ClusterSize, ScalingContext, percent
 from solvers.scale.decision import Need, ScalingAction, ScalingDecision, ScalingHistory
 from solvers.scale.observation import HotNode, Observation
 from solvers.scale.policy import Policy
 from solvers.scale.scale_in import cooling_s, shrink
 from solvers.scale.sizing import ClusterView, cluster_views
-from solvers.scale.verdict import ScalingContext, ScalingVerdict, percent
 
 HELPS = 0.99
 """Another node helps a hot node if it lowers its utilisation by at least one percent."""
@@ -64,17 +64,17 @@ def _counts(observation: Observation) -> dict[str, int]:
     }
 
 
-def judge(
+def decide_within_limits(
     observation: Observation, policy: Policy, history: ScalingHistory, needs: Sequence[Need]
 ) -> ScalingDecision:
-    """The decision by the needs of the policy, within the limits of the guard."""
+    """The decision by the needs of the policy, within the limits of all policies."""
     views = {view.name: view for view in cluster_views(observation, policy)}
     context = ScalingContext(observation, policy, history)
-    verdicts = [_verdict(need, views[need.cluster], context) for need in needs]
-    return _decision(_within_cap(verdicts, policy))
+    sizes = [_cluster_size(need, views[need.cluster], context) for need in needs]
+    return _decision(_within_cap(sizes, policy))
 
 
-def _verdict(need: Need, view: ClusterView, context: ScalingContext) -> ScalingVerdict:
+def _cluster_size(need: Need, view: ClusterView, context: ScalingContext) -> ClusterSize:
     observation, policy = context.observation, context.policy
     n, bounds = view.count, need.boundaries
     wanted = max(need.nodes, policy.min_nodes)
@@ -96,11 +96,11 @@ def _verdict(need: Need, view: ClusterView, context: ScalingContext) -> ScalingV
     return shrink(need, view, wanted, context)
 
 
-def _grow(need: Need, n: int, wanted: int, policy: Policy, where: str) -> ScalingVerdict:
+def _grow(need: Need, n: int, wanted: int, policy: Policy, where: str) -> ClusterSize:
     largest = _largest_step(n, policy)
     to = min(wanted, largest)
     limited = f", of {wanted} needed by a step of at most {largest - n}" if to < wanted else ""
-    return ScalingVerdict(
+    return ClusterSize(
         need,
         to,
         n,
@@ -111,9 +111,9 @@ def _grow(need: Need, n: int, wanted: int, policy: Policy, where: str) -> Scalin
 
 def _full(
     need: Need, n: int, wanted: int, policy: Policy, resource: str, share: float
-) -> ScalingVerdict:
+) -> ClusterSize:
     """Add nodes because a resource was full: its use may have been limited by the capacity."""
-    return ScalingVerdict(
+    return ClusterSize(
         need,
         min(wanted, _largest_step(n, policy)),
         n,
@@ -126,12 +126,12 @@ def _largest_step(n: int, policy: Policy) -> int:
     return n + max(1, math.floor(policy.max_step_out * n))
 
 
-def _for_hot_node(need: Need, n: int, hot: HotNode) -> ScalingVerdict:
+def _for_hot_node(need: Need, n: int, hot: HotNode) -> ClusterSize:
     """One node is above the boundary, the mean is not: add a node only if balancing cannot help."""
     upper = need.boundaries.upper
     at = f"{hot.resource} of node {hot.node_id} is at {percent(hot.utilisation)}"
     if hot.largest > 1:
-        return ScalingVerdict(
+        return ClusterSize(
             need,
             n,
             n,
@@ -140,7 +140,7 @@ def _for_hot_node(need: Need, n: int, hot: HotNode) -> ScalingVerdict:
             f"more key groups for operator {hot.largest_operator}",
         )
     if hot.levelled <= upper:
-        return ScalingVerdict(
+        return ClusterSize(
             need,
             n,
             n,
@@ -148,7 +148,7 @@ def _for_hot_node(need: Need, n: int, hot: HotNode) -> ScalingVerdict:
             f"a node above {percent(upper)} that balancing alone cannot relieve",
         )
     if hot.with_one_more > hot.levelled * HELPS:
-        return ScalingVerdict(
+        return ClusterSize(
             need,
             n,
             n,
@@ -156,7 +156,7 @@ def _for_hot_node(need: Need, n: int, hot: HotNode) -> ScalingVerdict:
             f"{hot.largest_key_group} of operator {hot.largest_operator} cannot be divided",
             f"more key groups for operator {hot.largest_operator}",
         )
-    return ScalingVerdict(
+    return ClusterSize(
         need,
         n + 1,
         n,
@@ -165,12 +165,12 @@ def _for_hot_node(need: Need, n: int, hot: HotNode) -> ScalingVerdict:
     )
 
 
-def _ahead(need: Need, n: int, wanted: int, context: ScalingContext) -> ScalingVerdict:
+def _ahead(need: Need, n: int, wanted: int, context: ScalingContext) -> ClusterSize:
     """Add nodes for a forecast. Nothing is overloaded yet, so this may wait."""
     policy = context.policy
     still = cooling_s(context)
     if still > 0:
-        return ScalingVerdict(
+        return ClusterSize(
             need,
             n,
             n,
@@ -178,7 +178,7 @@ def _ahead(need: Need, n: int, wanted: int, context: ScalingContext) -> ScalingV
             f"{still:.0f} s more of cool-down",
         )
     if (wanted - n) / n < policy.min_benefit:
-        return ScalingVerdict(
+        return ClusterSize(
             need,
             n,
             n,
@@ -187,7 +187,7 @@ def _ahead(need: Need, n: int, wanted: int, context: ScalingContext) -> ScalingV
             "a forecast that needs more",
         )
     to = min(wanted, _largest_step(n, policy))
-    return ScalingVerdict(
+    return ClusterSize(
         need,
         to,
         n,
@@ -196,10 +196,10 @@ def _ahead(need: Need, n: int, wanted: int, context: ScalingContext) -> ScalingV
     )
 
 
-def _inside(need: Need, n: int) -> ScalingVerdict:
+def _inside(need: Need, n: int) -> ClusterSize:
     bounds = need.boundaries
     value = max(need.utilisation, need.ahead or 0.0)
-    return ScalingVerdict(
+    return ClusterSize(
         need,
         n,
         n,
@@ -209,57 +209,58 @@ def _inside(need: Need, n: int) -> ScalingVerdict:
     )
 
 
-def _within_cap(verdicts: list[ScalingVerdict], policy: Policy) -> list[ScalingVerdict]:
+def _within_cap(sizes: list[ClusterSize], policy: Policy) -> list[ClusterSize]:
     """If all clusters together exceed the cap, the fullest cluster grows first ([DODO, 7.1.1])."""
     if policy.max_nodes is None:
-        return verdicts
-    room = policy.max_nodes - sum(min(v.nodes, v.before) for v in verdicts)
-    capped: dict[str, ScalingVerdict] = {}
-    for v in sorted(verdicts, key=lambda v: (-v.need.utilisation, v.need.cluster)):
-        granted = max(0, min(v.nodes - v.before, room))
+        return sizes
+    room = policy.max_nodes - sum(min(size.nodes, size.before) for size in sizes)
+    capped: dict[str, ClusterSize] = {}
+    for size in sorted(sizes, key=lambda size: (-size.need.utilisation, size.need.cluster)):
+        granted = max(0, min(size.nodes - size.before, room))
         room -= granted
-        if v.nodes - v.before > granted:
-            v = ScalingVerdict(
-                v.need,
-                v.before + granted,
-                v.before,
-                f"{v.why}; {v.nodes} nodes would be needed, and the cap is {policy.max_nodes}",
+        if size.nodes - size.before > granted:
+            size = ClusterSize(
+                size.need,
+                size.before + granted,
+                size.before,
+                f"{size.why}; {size.nodes} nodes would be needed, and the cap is "
+                f"{policy.max_nodes}",
                 f"a cap above {policy.max_nodes} nodes",
             )
-        capped[v.need.cluster] = v
-    return [capped[v.need.cluster] for v in verdicts]
+        capped[size.need.cluster] = size
+    return [capped[size.need.cluster] for size in sizes]
 
 
-def _decision(verdicts: list[ScalingVerdict]) -> ScalingDecision:
-    deciding = _deciding(verdicts)
-    grows = [v for v in verdicts if v.nodes > v.before]
-    shrinks = [v for v in verdicts if v.nodes < v.before]
+def _decision(sizes: list[ClusterSize]) -> ScalingDecision:
+    deciding = _deciding(sizes)
+    grows = [size for size in sizes if size.nodes > size.before]
+    shrinks = [size for size in sizes if size.nodes < size.before]
     action = ScalingAction.OUT if grows else ScalingAction.IN if shrinks else ScalingAction.HOLD
     shown = [*grows, *shrinks] or [deciding]
-    parallelism = {k: p for v in verdicts for k, p in v.need.parallelism.items()}
+    parallelism = {k: p for size in sizes for k, p in size.need.parallelism.items()}
     return ScalingDecision(
         action,
-        {v.need.cluster: v.before for v in verdicts},
-        {v.need.cluster: v.nodes for v in verdicts},
-        reason="; ".join(_sentence(v) for v in shown),
+        {size.need.cluster: size.before for size in sizes},
+        {size.need.cluster: size.nodes for size in sizes},
+        reason="; ".join(_sentence(size) for size in shown),
         binding=deciding.need.metric,
         would_change=deciding.would_change,
-        needs={v.need.cluster: v.need.nodes for v in verdicts},
-        utilisation={v.need.cluster: v.need.utilisation for v in verdicts},
-        loads={v.need.cluster: v.need.load for v in verdicts},
-        removable=tuple(name for v in shrinks for name in v.removable),
+        needs={size.need.cluster: size.need.nodes for size in sizes},
+        utilisation={size.need.cluster: size.need.utilisation for size in sizes},
+        loads={size.need.cluster: size.need.load for size in sizes},
+        removable=tuple(name for size in shrinks for name in size.removable),
         parallelism=parallelism,
     )
 
 
-def _deciding(verdicts: list[ScalingVerdict]) -> ScalingVerdict:
+def _deciding(sizes: list[ClusterSize]) -> ClusterSize:
     """The cluster that decides the reason: one that changes first, then the fullest."""
-    return max(verdicts, key=lambda v: (v.nodes != v.before, v.need.utilisation))
+    return max(sizes, key=lambda size: (size.nodes != size.before, size.need.utilisation))
 
 
-def _sentence(v: ScalingVerdict) -> str:
-    where = f"cluster {v.need.cluster}: " if v.need.cluster else ""
-    note = f" ({v.need.note})" if v.need.note and v.need.note not in v.why else ""
-    if v.nodes == v.before:
-        return f"{where}{v.before} nodes stay, because {v.why}{note}"
-    return f"{where}{v.before} nodes become {v.nodes}, because {v.why}{note}"
+def _sentence(size: ClusterSize) -> str:
+    where = f"cluster {size.need.cluster}: " if size.need.cluster else ""
+    note = f" ({size.need.note})" if size.need.note and size.need.note not in size.why else ""
+    if size.nodes == size.before:
+        return f"{where}{size.before} nodes stay, because {size.why}{note}"
+    return f"{where}{size.before} nodes become {size.nodes}, because {size.why}{note}"

@@ -46,7 +46,7 @@ def seen(at_s: float, load: float, nodes: int = 10) -> Observation:
     return observe(at_s, *[load] * nodes, **operators(load * nodes))
 
 
-def lived(policy: Policy, load: float, rounds: int, nodes: int = 10) -> ScalingHistory:
+def history_of_rounds(policy: Policy, load: float, rounds: int, nodes: int = 10) -> ScalingHistory:
     """A history of rounds at this load without an action."""
     history = ScalingHistory()
     for i in range(rounds):
@@ -67,7 +67,7 @@ def after_action(history: ScalingHistory, at_s: float) -> ScalingHistory:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_silent_node_at_the_lowest_load_stops_scale_in_and_is_named(method: str) -> None:
     policy = Policy(method=method)
-    history = lived(policy, CALM, 5)
+    history = history_of_rounds(policy, CALM, 5)
     whole = decide(seen(5 * INTERVAL_S, CALM), policy, history)
     assert whole.action is ScalingAction.IN
     full = seen(5 * INTERVAL_S, CALM)
@@ -96,7 +96,7 @@ def test_an_overload_with_a_silent_node_does_not_scale_either() -> None:
 
 
 def test_nothing_is_learned_from_a_round_without_metrics() -> None:
-    history = lived(Policy(), CALM, 2)
+    history = history_of_rounds(Policy(), CALM, 2)
     full = seen(2 * INTERVAL_S, CALM)
     nodes = (dataclasses.replace(full.nodes[0], use=None), *full.nodes[1:])
     decision = decide(dataclasses.replace(full, nodes=nodes), Policy(), history)
@@ -107,7 +107,7 @@ def test_nothing_is_learned_from_a_round_without_metrics() -> None:
 def test_metrics_withheld_for_as_long_as_they_are_and_not_longer(method: str) -> None:
     """Rounds at the lowest load: no node is removed while one node is silent."""
     policy = Policy(method=method)
-    history, actions = lived(policy, CALM, 3), []
+    history, actions = history_of_rounds(policy, CALM, 3), []
     for i in range(3, 9):
         full = seen(i * INTERVAL_S, CALM)
         if i < 8:
@@ -128,14 +128,14 @@ def test_metrics_withheld_for_as_long_as_they_are_and_not_longer(method: str) ->
 @settings(max_examples=15, deadline=None, derandomize=True)
 def test_nothing_happens_between_the_boundaries(method: str, load: float, rounds: int) -> None:
     policy = Policy(method=method)
-    history = lived(policy, load, rounds)
+    history = history_of_rounds(policy, load, rounds)
     assert decide(seen(rounds * INTERVAL_S, load), policy, history).action is ScalingAction.HOLD
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_cool_down_never_delays_scale_out_above_the_upper_boundary(method: str) -> None:
     policy = Policy(method=method, cool_down_s=10 * INTERVAL_S)
-    history = after_action(lived(policy, 0.6, 4), 3 * INTERVAL_S)
+    history = after_action(history_of_rounds(policy, 0.6, 4), 3 * INTERVAL_S)
     decision = decide(seen(4 * INTERVAL_S, 0.95), policy, history)
     assert decision.action is ScalingAction.OUT
 
@@ -143,7 +143,7 @@ def test_a_cool_down_never_delays_scale_out_above_the_upper_boundary(method: str
 @pytest.mark.parametrize("method", METHODS)
 def test_a_cool_down_delays_scale_in(method: str) -> None:
     policy = Policy(method=method, cool_down_s=2 * INTERVAL_S)
-    history = after_action(lived(policy, CALM, 6), 5 * INTERVAL_S)
+    history = after_action(history_of_rounds(policy, CALM, 6), 5 * INTERVAL_S)
     early = decide(seen(6 * INTERVAL_S, CALM), policy, history)
     assert early.action is ScalingAction.HOLD
     assert "too recent" in early.reason
@@ -156,7 +156,9 @@ def test_a_cool_down_delays_scale_in(method: str) -> None:
 def test_scale_in_waits_for_its_rounds(method: str) -> None:
     policy = Policy(method=method, stabilisation_rounds=STEPS)
     for rounds in range(5):
-        decision = decide(seen(rounds * INTERVAL_S, CALM), policy, lived(policy, CALM, rounds))
+        decision = decide(
+            seen(rounds * INTERVAL_S, CALM), policy, history_of_rounds(policy, CALM, rounds)
+        )
         assert (decision.action is ScalingAction.IN) == (rounds + 1 >= STEPS)
 
 
@@ -172,14 +174,14 @@ def test_the_largest_need_of_the_last_rounds_decides_how_many_go() -> None:
 
 def test_too_small_a_benefit_is_not_worth_a_drain() -> None:
     policy = Policy(min_benefit=0.5, boundaries=Boundaries(0.4, 0.5, 0.85))
-    decision = decide(seen(3 * INTERVAL_S, 0.39), policy, lived(policy, 0.39, 3))
+    decision = decide(seen(3 * INTERVAL_S, 0.39), policy, history_of_rounds(policy, 0.39, 3))
     assert decision.action is ScalingAction.HOLD
     assert "2 of 10 nodes are below the 50 % it must gain" in decision.reason
 
 
 def test_a_series_that_covers_too_little_never_lets_a_node_go() -> None:
     policy = Policy()
-    history = lived(policy, CALM, 5)
+    history = history_of_rounds(policy, CALM, 5)
     full = seen(5 * INTERVAL_S, CALM)
     short = tuple(
         dataclasses.replace(n, use={"cpu": tuple(n.use["cpu"][:2])})  # type: ignore[index]
@@ -207,7 +209,7 @@ def test_no_step_is_larger_than_the_policy_allows(method: str) -> None:
     policy = Policy(method=method, max_step_out=0.2, max_step_in=0.2)
     out = decide(seen(0, 0.99), policy, ScalingHistory())
     assert out.after == {"": 12}
-    less = decide(seen(5 * INTERVAL_S, 0.01), policy, lived(policy, 0.01, 5))
+    less = decide(seen(5 * INTERVAL_S, 0.01), policy, history_of_rounds(policy, 0.01, 5))
     assert less.after == {"": 8}
 
 
@@ -235,7 +237,7 @@ def test_nothing_more_is_let_go_while_nodes_drain() -> None:
     policy = Policy()
     node = measured("d0", 0.0, state="draining")
     observation = with_node(seen(5 * INTERVAL_S, CALM), node)
-    decision = decide(observation, policy, lived(policy, CALM, 5))
+    decision = decide(observation, policy, history_of_rounds(policy, CALM, 5))
     assert decision.action is ScalingAction.HOLD
     assert "still draining" in decision.reason
 
@@ -253,7 +255,7 @@ def test_what_draining_nodes_carry_counts_as_load() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_clock_that_goes_back_stops_scaling(method: str) -> None:
     policy = Policy(method=method)
-    history = lived(policy, CALM, 5)
+    history = history_of_rounds(policy, CALM, 5)
     decision = decide(seen(100.0, CALM), policy, history)
     assert decision.action is ScalingAction.HOLD
     assert "the clock went back by 2300 s" in decision.reason
@@ -267,7 +269,7 @@ def test_every_decision_says_why_and_what_would_have_changed_it(
     method: str, load: float, rounds: int, nodes: int
 ) -> None:
     policy = Policy(method=method, max_nodes=25)
-    history = lived(policy, load, rounds, nodes)
+    history = history_of_rounds(policy, load, rounds, nodes)
     observation = seen(rounds * INTERVAL_S, load, nodes)
     decision = decide(observation, policy, history)
     assert decision.reason
@@ -283,7 +285,7 @@ def test_every_decision_says_why_and_what_would_have_changed_it(
 
 def test_the_history_is_bounded_and_a_retried_round_counts_once() -> None:
     policy = Policy(memory_rounds=4)
-    history = lived(policy, 0.5, 9)
+    history = history_of_rounds(policy, 0.5, 9)
     assert len(history.rounds) == 4
     decision: ScalingDecision = decide(seen(8 * INTERVAL_S, 0.5), policy, history)
     assert len(history.remember(8 * INTERVAL_S, decision, 4).rounds) == 4
@@ -317,7 +319,7 @@ def test_all_nodes_draining_is_refused_with_a_remedy() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_load_of_exactly_zero_leaves_the_minimum(method: str) -> None:
     policy = Policy(method=method, min_nodes=2, max_step_in=1.0)
-    decision = decide(seen(5 * INTERVAL_S, 0.0), policy, lived(policy, 0.0, 5))
+    decision = decide(seen(5 * INTERVAL_S, 0.0), policy, history_of_rounds(policy, 0.0, 5))
     assert decision.after == {"": 2}
 
 
