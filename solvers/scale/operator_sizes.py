@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from solvers.scale import true_rate
+from solvers.scale.cluster_size import percent
 from solvers.scale.observation import Observation
 from solvers.scale.policy import Policy
 from solvers.scale.sizing import ROUNDING
 from solvers.scale.true_rate import Demand
-from solvers.scale.verdict import percent
 
 
 @dataclass(frozen=True, slots=True)
