@@ -52,7 +52,7 @@ ADAPTIVE = "Adaptive"
 
 
 @dataclass
-class _TakeUp:
+class _Rescaling:
     """A version that is accepted and not decided."""
 
     head: Head
@@ -95,7 +95,7 @@ class FlinkApplier:
         self._window_ms = round(1000 * policy.window_s)
         self._decided = 0
         """The newest version that was applied or refused."""
-        self._take_up: _TakeUp | None = None
+        self._take_up: _Rescaling | None = None
         self._looked_at = 0.0
         self._said = ""
 
@@ -142,11 +142,11 @@ class FlinkApplier:
             fault_point("engine.accepted", head.version)
         else:
             accepted_ms = round(accepted.acked_at.timestamp() * 1000)
-        self._take_up = _TakeUp(
+        self._take_up = _Rescaling(
             head, self._sizes_in(content), accepted_ms, before, time.monotonic()
         )
 
-    def _go_on(self, take_up: _TakeUp) -> None:
+    def _go_on(self, take_up: _Rescaling) -> None:
         """Asks for the sizes, or acknowledges that they run, or gives them up."""
         try:
             view = self._job.view()
@@ -164,7 +164,7 @@ class FlinkApplier:
         elif time.monotonic() - take_up.waiting_since > FULFIL_WITHIN_S:
             self._give_up(take_up, view)
 
-    def _ask_after_checkpoint(self, view: JobView, take_up: _TakeUp) -> bool:
+    def _ask_after_checkpoint(self, view: JobView, take_up: _Rescaling) -> bool:
         """Ask for the sizes if a checkpoint has just been completed; whether it was asked.
 
         Then few records are processed again.
@@ -184,7 +184,7 @@ class FlinkApplier:
             )
         return False
 
-    def _ask(self, view: JobView, take_up: _TakeUp) -> bool:
+    def _ask(self, view: JobView, take_up: _Rescaling) -> bool:
         """Ask for the sizes; whether the cluster takes the request."""
         try:
             self._job.require(view.job_id, self._bounds(view, take_up.sizes))
@@ -195,7 +195,7 @@ class FlinkApplier:
         fault_point("engine.sent", take_up.head.version)
         return True
 
-    def _finish(self, take_up: _TakeUp, view: JobView) -> None:
+    def _finish(self, take_up: _Rescaling, view: JobView) -> None:
         """Acknowledges a version whose subtasks run."""
         version = take_up.head.version
         is_rescaled = dict(take_up.before) != dict(take_up.sizes)
@@ -211,7 +211,7 @@ class FlinkApplier:
         self._decided, self._take_up = version, None
         self._on_applied()
 
-    def _is_recorded(self, view: JobView, take_up: _TakeUp) -> bool:
+    def _is_recorded(self, view: JobView, take_up: _Rescaling) -> bool:
         """Whether the cluster keeps a history in which this rescale is not over yet."""
         since = take_up.accepted_ms - CLOCK_SKEW_MS
         return any(
@@ -221,7 +221,7 @@ class FlinkApplier:
             for each in self._job.rescales(view.job_id)[:1]
         )
 
-    def _stages(self, take_up: _TakeUp, view: JobView) -> RescaleStages | None:
+    def _stages(self, take_up: _Rescaling, view: JobView) -> RescaleStages | None:
         """The recorded stages of the rescale; None if the cluster has none of it."""
         since = take_up.accepted_ms - CLOCK_SKEW_MS
         uuid = newest_completed(self._job.rescales(view.job_id), since)
@@ -232,7 +232,7 @@ class FlinkApplier:
         return stages if stages.sizes_after == wanted else None
 
     def _figures(
-        self, take_up: _TakeUp, view: JobView, stages: RescaleStages | None
+        self, take_up: _Rescaling, view: JobView, stages: RescaleStages | None
     ) -> tuple[TakeUpFigures, str]:
         """What the take-up cost, and the same as text."""
         changed = {
@@ -259,7 +259,7 @@ class FlinkApplier:
         )
         return figures, f"subtasks of {moves}; {again} records were processed again"
 
-    def _give_up(self, take_up: _TakeUp, view: JobView) -> None:
+    def _give_up(self, take_up: _Rescaling, view: JobView) -> None:
         """Asks for the subtasks of before, and refuses the version."""
         found = {name: n for name, n in view.sizes.items() if n != take_up.sizes[name]}
         self._job.require(view.job_id, self._bounds(view, take_up.before))

@@ -45,7 +45,7 @@ class RestClient:
         self._connection = connection
         # Without proxies of the environment: the address is that of the cluster or of its proxy.
         no_proxy = urllib.request.ProxyHandler({})
-        handlers: list[urllib.request.BaseHandler] = [no_proxy, _NoRedirect()]
+        handlers: list[urllib.request.BaseHandler] = [no_proxy, _RefusedRedirect()]
         if connection.url.startswith("https:"):
             handlers.append(urllib.request.HTTPSHandler(context=_context(connection)))
         self._opener = urllib.request.build_opener(*handlers)
@@ -126,7 +126,7 @@ class RestClient:
         return {}
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
+class _RefusedRedirect(urllib.request.HTTPRedirectHandler):
     """A redirect is an answer of its own: a login page is not Flink."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:

@@ -18,13 +18,13 @@ Answer = tuple[int, bytes]
 REFUSED = json.dumps({"errors": ["", "<Exception on server side:\njava.Bad: too many\n\tat a.b"]})
 
 
-class Server(ThreadingHTTPServer):
+class AnswerServer(ThreadingHTTPServer):
     """Gives its answers in turn, the last one for ever, and notes the requests."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(("127.0.0.1", 0), AnswerHandler)
         self.answers: list[Answer] = []
         self.seen: list[tuple[str, str, str | None, bytes]] = []
 
@@ -33,8 +33,8 @@ class Server(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
 
-class Handler(BaseHTTPRequestHandler):
-    server: Server
+class AnswerHandler(BaseHTTPRequestHandler):
+    server: AnswerServer
 
     def answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -56,9 +56,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[AnswerServer]:
     monkeypatch.setattr(rest, "WAIT_S", 0.0)
-    made = Server()
+    made = AnswerServer()
     thread = threading.Thread(target=made.serve_forever, daemon=True)
     thread.start()
     yield made
@@ -66,20 +66,20 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     made.server_close()
 
 
-def test_a_failure_of_the_server_is_tried_again(server: Server) -> None:
+def test_a_failure_of_the_server_is_tried_again(server: AnswerServer) -> None:
     server.answers = [(503, b"starting"), (200, b'{"jobs": []}')]
     assert RestClient(FlinkConnection(server.url)).get("/jobs") == {"jobs": []}
     assert [path for _, path, _, _ in server.seen] == ["/jobs", "/jobs"]
 
 
-def test_a_server_that_goes_on_failing_is_unavailable(server: Server) -> None:
+def test_a_server_that_goes_on_failing_is_unavailable(server: AnswerServer) -> None:
     server.answers = [(500, REFUSED.encode())]
     with pytest.raises(FlinkUnavailable, match=r"GET /jobs failed with 500: .*"):
         RestClient(FlinkConnection(server.url)).get("/jobs")
     assert len(server.seen) == rest.TRIES
 
 
-def test_a_refusal_has_the_reason_and_is_not_tried_again(server: Server) -> None:
+def test_a_refusal_has_the_reason_and_is_not_tried_again(server: AnswerServer) -> None:
     server.answers = [(400, REFUSED.encode())]
     with pytest.raises(FlinkRefusal) as caught:
         RestClient(FlinkConnection(server.url)).put("/jobs/1/resource-requirements", {"a": 1})
@@ -90,18 +90,18 @@ def test_a_refusal_has_the_reason_and_is_not_tried_again(server: Server) -> None
 
 
 @pytest.mark.parametrize("text", [b"<html>log in</html>", b"{", b"\xff\xfe"])
-def test_an_answer_that_is_no_json_is_unavailable(server: Server, text: bytes) -> None:
+def test_an_answer_that_is_no_json_is_unavailable(server: AnswerServer, text: bytes) -> None:
     server.answers = [(200, text)]
     with pytest.raises(FlinkUnavailable, match="not Flink's REST API"):
         RestClient(FlinkConnection(server.url)).get("/overview")
 
 
-def test_an_empty_answer_is_an_empty_object(server: Server) -> None:
+def test_an_empty_answer_is_an_empty_object(server: AnswerServer) -> None:
     server.answers = [(202, b"")]
     assert RestClient(FlinkConnection(server.url)).get("/overview") == {}
 
 
-def test_a_redirect_is_not_followed(server: Server) -> None:
+def test_a_redirect_is_not_followed(server: AnswerServer) -> None:
     server.answers = [(302, b"")]
     with pytest.raises(FlinkRefusal, match="refused with 302"):
         RestClient(FlinkConnection(server.url, token="word")).get("/overview")
@@ -109,7 +109,9 @@ def test_a_redirect_is_not_followed(server: Server) -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_wrong_login_ends_the_service_and_shows_no_secret(server: Server, status: int) -> None:
+def test_a_wrong_login_ends_the_service_and_shows_no_secret(
+    server: AnswerServer, status: int
+) -> None:
     server.answers = [(status, b"no")]
     connection = FlinkConnection(server.url, username="ada", password="s3cret")
     with pytest.raises(SettingsError) as caught:
@@ -118,7 +120,7 @@ def test_a_wrong_login_ends_the_service_and_shows_no_secret(server: Server, stat
     assert "s3cret" not in str(caught.value)
 
 
-def test_a_login_is_sent_as_basic_or_bearer(server: Server) -> None:
+def test_a_login_is_sent_as_basic_or_bearer(server: AnswerServer) -> None:
     server.answers = [(200, b"{}")]
     RestClient(FlinkConnection(server.url, username="ada", password="x")).get("/")
     RestClient(FlinkConnection(server.url, token="word")).get("/")
@@ -127,7 +129,7 @@ def test_a_login_is_sent_as_basic_or_bearer(server: Server) -> None:
 
 
 def test_a_server_that_is_not_there_is_unavailable(
-    server: Server, monkeypatch: pytest.MonkeyPatch
+    server: AnswerServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rest, "WAIT_S", 0.0)
     with pytest.raises(FlinkUnavailable, match="does not answer GET /overview"):
