@@ -45,6 +45,8 @@ log = logging.getLogger("ballast.engines")
 LOOK_S = 1.0
 FULFIL_WITHIN_S = 120.0
 """How long the cluster has to run a plan that it was asked for."""
+HISTORY_WAIT_S = 10.0
+"""How long the cluster's history of a rescale is waited for once its subtasks run."""
 FRESH_CHECKPOINT_MS = 1_000
 """A checkpoint that is not older counts as just completed."""
 CLOCK_SKEW_MS = 5_000
@@ -63,6 +65,8 @@ class _Rescaling:
     waiting_since: float
     """Monotonic time from which the cluster has to fulfil it."""
     asked_ms: int | None = None
+    seen_since: float | None = None
+    """Monotonic time from which its subtasks run."""
     counted: CountedRecords | None = None
     rate: float | None = None
     """Records per second of the sources before the rescale."""
@@ -154,10 +158,10 @@ class FlinkApplier:
             self._refuse(take_up.head, str(error))
             return
         if self._bounds(view, take_up.sizes) != self._asked_bounds(view):
-            if take_up.asked_ms is None and view.sizes == dict(take_up.sizes) and view.is_running:
-                # It runs so already, however it was asked for.
-                self._ask(view, take_up)
-            elif not self._ask_after_checkpoint(view, take_up):
+            runs_so = view.is_running and view.sizes == dict(take_up.sizes)
+            # If it runs so already, nothing restarts, and no checkpoint is waited for.
+            ask = self._ask if runs_so else self._ask_after_checkpoint
+            if not ask(view, take_up):
                 return
         if view.is_running and view.sizes == dict(take_up.sizes):
             self._finish(take_up, view)
@@ -201,8 +205,10 @@ class FlinkApplier:
         is_rescaled = dict(take_up.before) != dict(take_up.sizes)
         stages = self._stages(take_up, view) if is_rescaled else None
         if is_rescaled and stages is None and self._is_recorded(view, take_up):
-            # The history has it a moment later.
-            return
+            # The history has it a moment later; a request that changed nothing stays open in it.
+            take_up.seen_since = take_up.seen_since or time.monotonic()
+            if time.monotonic() - take_up.seen_since < HISTORY_WAIT_S:
+                return
         figures, text = self._figures(take_up, view, stages)
         fault_point("engine.before_applied", version)
         self._acks.write(take_up.head, ACK_APPLIED, figures, text)

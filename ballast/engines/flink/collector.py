@@ -77,7 +77,7 @@ class FlinkCollector:
 
     def _end_window(self, end: int) -> int:
         before = self._samples.get(end - self._length_ms)
-        sample = self._sample()
+        sample = self._sample(end)
         self._samples = {} if sample is None else {end: sample}
         looks, self._looks = self._looks, 0
         if sample is None or before is None:
@@ -88,10 +88,10 @@ class FlinkCollector:
         append_windows(self._settings, self._policy.job, rows, window.number)
         return int(any(rows.values()))
 
-    def _sample(self) -> JobSample | None:
-        """The job now; None if it cannot be looked at."""
+    def _sample(self, end: int) -> JobSample | None:
+        """The job at the end of a window; None if it cannot be looked at, or not in time."""
         plan, view = self._plan(), self._look()
-        if view is None:
+        if view is None or self._clock() - end > SAMPLE_WITHIN_MS:
             return None
         checkpoint = self._job.checkpoint(view.job_id)
         operators = [operator.id for operator in self._policy.operators]
