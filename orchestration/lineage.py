@@ -8,7 +8,9 @@ from urllib.parse import urlsplit
 
 from ballast.contracts.settings import Settings
 
-CONTENT = ("plans.assignments", "plans.routes", "plans.scaling", "plans.weights")
+CONTENT = (
+    "plans.assignments", "plans.routes", "plans.splits", "plans.scaling", "plans.weights",
+)  # fmt: skip
 WINDOWS = (
     "metrics.key_groups", "metrics.nodes", "metrics.traffic", "metrics.key_pairs",
     "metrics.sources", "metrics.connections",
@@ -20,7 +22,7 @@ SNAPSHOT = (
 )  # fmt: skip
 DRAFT = ("plans.plans", "plans.promises", *CONTENT)
 VERIFIED_BY = ("plans.acks", "plans.outcomes")
-IN_FORCE = ("plans.routes", "plans.scaling", "plans.weights", *VERIFIED_BY)
+IN_FORCE = ("plans.routes", "plans.splits", "plans.scaling", "plans.weights", *VERIFIED_BY)
 """Tables that a round reads beside its snapshot."""
 TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "measure": (

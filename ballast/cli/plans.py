@@ -18,6 +18,7 @@ from ballast.readmodel.changes import (
     node_difference,
     node_plan,
     route_difference,
+    split_difference,
     weight_difference,
     weight_rows,
 )
@@ -45,6 +46,7 @@ PLAN_FIGURES = (
     "rules", "restored_rules", "headroom_limit_pct", "headroom_before_pct", "headroom_pct",
     "moves", "bytes",
     "forced_moves", "forced_bytes", "pause_s", "routes", "rerouted_keys", "route_bytes",
+    "split_keys", "unsplit_bound_pct",
     "collocation_factor_before_pct", "collocation_factor_pct",
     "load_index_pct", "wire_bytes_before_per_s", "wire_bytes_per_s", "serialise_us",
     "budget_moves", "budget_bytes", "budget_pause_s", "solver_seconds",
@@ -319,9 +321,11 @@ def _diff(args: argparse.Namespace) -> int:
     cluster = node_difference(history, old, new)
     routes = route_difference(history, old, new, ROUTES_SHOWN)
     weights = weight_difference(history, old, new)
+    splits = split_difference(history, old, new)
     if args.json:
         rerouted = {"rerouted_keys": routes.total, "routes": routes.rows}
-        parts = {"key_groups": groups, **json_value(cluster), **rerouted, "weights": weights}
+        parts = {"key_groups": groups, **json_value(cluster), **rerouted, "weights": weights,
+                 "splits": splits}  # fmt: skip
         print(to_json(parts))
         return 0
     before, after = cluster.nodes_in_use
@@ -333,6 +337,9 @@ def _diff(args: argparse.Namespace) -> int:
         listed = f", here {len(shown)} of them" if len(shown) < routes.total else ""
         lines.append(f"keys that go to another key group: {routes.total:,}{listed} "
                      f"(- is by hash)\n\n{record_table(shown)}")  # fmt: skip
+    if splits:
+        lines.append("keys that are split otherwise, by the key groups of their parts (- is one "
+                     f"key group)\n\n{record_table(splits)}")  # fmt: skip
     if weights:
         lines.append("workers of ordered regions with another weight, in units of 0.1 %\n\n"
                      f"{record_table(weights)}")  # fmt: skip

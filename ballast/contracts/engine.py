@@ -87,6 +87,8 @@ class Capabilities:
     """The number of nodes may change."""
     routes: bool
     """Single keys may be routed to other key groups."""
+    splits: bool
+    """Single keys may be split over several key groups."""
     weights: bool
     """Workers of ordered regions have weights."""
     sizes: bool
@@ -101,16 +103,17 @@ class Capabilities:
 
 CAPABILITIES: Mapping[str, Capabilities] = {
     SPARK: Capabilities(
-        placement=True, parallelism=True, routes=True, weights=True, sizes=False, traffic=True,
-        resources=("cpu", "memory", "network"), runs_beside_job=False,
+        placement=True, parallelism=True, routes=True, splits=True, weights=True, sizes=False,
+        traffic=True, resources=("cpu", "memory", "network"), runs_beside_job=False,
     ),
     KAFKA: Capabilities(
-        placement=True, parallelism=False, routes=False, weights=False, sizes=False, traffic=False,
+        placement=True, parallelism=False, routes=False, splits=False, weights=False, sizes=False,
+        traffic=False,
         resources=("cpu", "network"), runs_beside_job=True,
     ),
     FLINK: Capabilities(
-        placement=False, parallelism=False, routes=False, weights=False, sizes=True, traffic=False,
-        resources=("cpu",), runs_beside_job=True,
+        placement=False, parallelism=False, routes=False, splits=False, weights=False, sizes=True,
+        traffic=False, resources=("cpu",), runs_beside_job=True,
     ),
 }  # fmt: skip
 
@@ -142,6 +145,8 @@ def _beyond(policy: JobPolicy, able: Capabilities) -> Iterator[tuple[str, str, s
         yield "routing.edges", "cannot route single keys", "leave routing out"
     if not able.placement and len(policy.nodes) > 1:
         yield "nodes", "cannot place key groups on nodes", "give one node, the whole cluster"
+    if not able.splits and policy.splits is not None:
+        yield "splits", "cannot split single keys", "leave splits out"
     if not able.parallelism and not able.sizes and policy.scaling is not None:
         yield "scaling", "cannot start or stop nodes in this version", "leave scaling out"
     if not able.weights and policy.regions:

@@ -28,6 +28,8 @@ def digest(*parts: str) -> str:
 
 Scaled = tuple[str, str, str, int | None]
 """The content of a row of plans.scaling: subject, subject_id, action, wanted."""
+Split = tuple[str, str, int]
+"""The content of a row of plans.splits: operator, key, and the key group of one part."""
 
 
 def content_hash(
@@ -35,17 +37,19 @@ def content_hash(
     routes: Iterable[tuple[str, str, int]] = (),
     scaling: Iterable[Scaled] = (),
     weights: Iterable[Weighted] = (),
+    splits: Iterable[Split] = (),
 ) -> str:
     """Hash of a plan's content, rows in any order.
 
-    Empty routes, scaling and weights do not change the hash, so plans from before these tables
-    existed keep their hash.
+    Empty routes, scaling, weights and splits do not change the hash, so plans from before these
+    tables existed keep their hash.
 
     Args:
         assignments: rows of (operator_id, key_group, node_id).
         routes: rows of (operator_id, key, key_group).
         scaling: rows of (subject, subject_id, action, wanted).
         weights: rows of (region_id, worker_id, weight).
+        splits: rows of (operator_id, key, key_group), one for each part of a key.
     """
     rows = sorted((operator, int(group), node) for operator, group, node in assignments)
     return digest(
@@ -53,7 +57,17 @@ def content_hash(
         *_route_parts(routes),
         *_scaling_parts(scaling),
         *_weight_parts(weights),
+        *_split_parts(splits),
     )
+
+
+def _split_parts(splits: Iterable[Split]) -> list[str]:
+    """One part per key. No other part is a list that ends with a list."""
+    rows = sorted((operator, key, int(group)) for operator, key, group in splits)
+    return [
+        _canonical(["splits", *of_key, [group for _, _, group in parts]])
+        for of_key, parts in groupby(rows, key=itemgetter(0, 1))
+    ]
 
 
 def _weight_parts(weights: Iterable[Weighted]) -> list[str]:

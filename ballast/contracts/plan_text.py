@@ -65,7 +65,7 @@ def plan_reason(plan: DraftSummary, load_distance: Promise | None = None) -> str
         load_distance: its promise of the load distance; None for a plan of an earlier version.
     """
     if plan.method == ROLLBACK or plan.status == "unchanged":
-        return _sentence([plan.reason, plan.skew_reason or ""])
+        return _sentence([plan.reason, plan.splits_reason or "", plan.skew_reason or ""])
     reasons = []
     if plan.forced_moves:
         reasons.append(f"{plan.forced_moves:,} key groups have to leave dead nodes")
@@ -86,12 +86,12 @@ def plan_reason(plan: DraftSummary, load_distance: Promise | None = None) -> str
             f"and by {promised} with the plan"
         )
     reasons += _traffic_reason(plan)
-    skew = plan.skew_reason or ""
+    notes = [plan.splits_reason or "", plan.skew_reason or ""]
     if reasons:
-        return _sentence([*reasons, skew])
+        return _sentence([*reasons, *notes])
     # Such a plan changes nodes or weights; its own reason says why no key group moves.
     others = [plan.scaling_reason, plan.weights_reason]
-    return _sentence([*(text for text in others if text), plan.reason, skew])
+    return _sentence([*(text for text in others if text), plan.reason, *notes])
 
 
 def _traffic_reason(plan: DraftSummary) -> list[str]:

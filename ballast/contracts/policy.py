@@ -197,6 +197,20 @@ class RoutingPolicy(StrictModel):
     """The number of earlier rounds whose key statistics count as well."""
 
 
+class SplitsPolicy(StrictModel):
+    """Hot keys: reports name them, and plans may split them over several key groups (ADR 73)."""
+
+    operators: tuple[Name, ...] = ()
+    """Operators whose keys plans may split; each declares in the job how partial states merge."""
+    max_parts: Annotated[int, Field(strict=True, ge=2, le=64)] = 8
+    """The most key groups of one key."""
+    max_keys: Annotated[int, Field(strict=True, ge=1, le=100)] = 8
+    """The most keys that are split at a time."""
+    join_below: Annotated[float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)] = 0.5
+    """A key is joined again when its load is below this share of the mean load of a node. It is
+    split when its load alone is above the mean and what the load distance may be."""
+
+
 def _method_names(schema: dict[str, Any]) -> None:
     """Let editors know the methods. Which of them fit is checked when the policy is read."""
     problems = (PlanningProblem.BALANCE, PlanningProblem.JOINT)
@@ -361,6 +375,8 @@ class JobPolicy(StrictModel):
     traffic: TrafficPolicy = TrafficPolicy()
     gate: GatePolicy = GatePolicy()
     routing: RoutingPolicy = RoutingPolicy()
+    splits: SplitsPolicy | None = None
+    """Hot keys; null: keys are not looked at for this."""
     solver: SolverPolicy = SolverPolicy()
     review: ReviewPolicy = ReviewPolicy()
     thresholds: ThresholdPolicy = ThresholdPolicy()
@@ -385,6 +401,7 @@ class JobPolicy(StrictModel):
         _check_capacities(self)
         _check_prices(self.traffic)
         _check_routing(self)
+        _check_splits(self)
         _check_spares(self)
         if self.scaling is not None:
             _check_scaling(self, self.scaling)
@@ -409,6 +426,16 @@ class JobPolicy(StrictModel):
         entry = methods_of(PlanningProblem(self.objective.kind)).get(self.solver.method)
         needs_series = entry is not None and MethodNeed.SERIES in entry.needs
         return self.scaling is not None or needs_series
+
+    @property
+    def split_operators(self) -> tuple[str, ...]:
+        """The operators whose keys plans may split."""
+        return () if self.splits is None else self.splits.operators
+
+    @property
+    def needs_keys(self) -> bool:
+        """Whether snapshots have the heaviest keys: plans route them, or look for hot ones."""
+        return bool(self.routing.edges) or self.splits is not None
 
     @property
     def entry_operators(self) -> tuple[str, ...]:
@@ -657,6 +684,38 @@ def _check_routing(policy: JobPolicy) -> None:
         raise ValueError(
             f"routing.edges: the keys of {twice!r} would be routed twice, itself or as one with "
             "the partition key of an end; leave one of the edges out"
+        )
+
+
+def _check_splits(policy: JobPolicy) -> None:
+    """Refuse splits that no job could follow, and sections whose plans do not know splits."""
+    _check_unique("splits.operators", list(policy.split_operators))
+    known = [operator.id for operator in policy.operators]
+    for name in policy.split_operators:
+        if name not in known:
+            raise ValueError(
+                f"splits.operators: {name!r} is not an operator; allowed: {', '.join(known)}"
+            )
+        sent_to = next((edge.target for edge in policy.edges if edge.source == name), None)
+        if sent_to is not None:
+            raise ValueError(
+                f"splits.operators: {name!r} sends records to {sent_to!r}, which would be made "
+                "from a part of a key's state; allowed: the last operators of a path"
+            )
+    if policy.split_operators and policy.objective.kind != "balance":
+        raise ValueError(
+            f"splits.operators are given and objective.kind is {policy.objective.kind!r}; keys are "
+            "split where it is 'balance'"
+        )
+    if policy.split_operators and policy.rules.headroom is not None:
+        raise ValueError(
+            "splits.operators are given and so is rules.headroom, which counts the loads that were "
+            "measured, with the key on one node; leave one of the two out"
+        )
+    if policy.split_operators and policy.scaling is not None:
+        raise ValueError(
+            "splits.operators are given and so is scaling; keys are split where the nodes stay: "
+            "leave one of the two out"
         )
 
 

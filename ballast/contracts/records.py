@@ -236,6 +236,9 @@ class DraftSummary(Record):
     rerouted_keys: int | None = None
     route_bytes: int | None = None
     route_pause_s: float | None = None
+    split_keys: int | None = None
+    unsplit_bound_pct: float | None = None
+    splits_reason: str | None = None
     max_load_distance_pct: float | None = None
     trade: str | None = None
     traffic_weight: float | None = None

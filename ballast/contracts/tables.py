@@ -631,6 +631,12 @@ PLANS_PLANS = Table(
         _count("rerouted_keys", "Keys that change their key group", "keys", nullable=True),
         _count("route_bytes", "Estimated state of the routed keys", "bytes", nullable=True),
         _figure("route_pause_s", "Additional pause for the routed keys", "s", nullable=True),
+        _count("split_keys", "Keys that are split over several key groups; NULL in plans of "
+               "earlier versions", "keys", nullable=True),
+        _figure("unsplit_bound_pct", "No placement that splits none of these keys has a smaller "
+                "load distance; NULL if no key is split", "% of mean", nullable=True),
+        Column("splits_reason", "string", "Hot keys and what the plan does about them; NULL if "
+               "there are none or they are not looked for", nullable=True),
         _figure("max_load_distance_pct", "Largest load distance of a joint plan; NULL without this "
                 "limit", "% of mean", nullable=True),
         Column("trade", "string", "How a joint plan trades load for traffic; NULL for other plans",
@@ -761,6 +767,23 @@ PLANS_ROUTES = Table(
         _key_group("key_group", "Key group it belongs to"),
     ),
     key=("job", "plan_id", "operator_id", "key"),
+    retention_days=3650,
+)
+
+PLANS_SPLITS = Table(
+    name="plans.splits",
+    doc="Content of a plan: keys that are split over several key groups of their operator, a row "
+    "for each part. The key group of the key's hash or route is always one of them. Records of the "
+    "key are dealt over its parts. Visible through plans.heads only.",
+    written_by="solve",
+    columns=(
+        JOB,
+        PLAN_ID,
+        Column("operator_id", "string", "Operator that declares how partial states merge"),
+        Column("key", "string", "The key, at most 1,024 bytes of UTF-8"),
+        _key_group("key_group", "Key group that gets a part of the key's records"),
+    ),
+    key=("job", "plan_id", "operator_id", "key", "key_group"),
     retention_days=3650,
 )
 
@@ -979,6 +1002,7 @@ TABLES: dict[str, Table] = {
         PLANS_PLANS,
         PLANS_ASSIGNMENTS,
         PLANS_ROUTES,
+        PLANS_SPLITS,
         PLANS_SCALING,
         PLANS_WEIGHTS,
         PLANS_PROMISES,

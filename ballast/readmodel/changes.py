@@ -1,4 +1,4 @@
-"""What plans change beside the placement of key groups: nodes, operator sizes, routes, weights.
+"""What plans change beside key groups: nodes, operator sizes, routes, splits, weights.
 
 The rows of plans.scaling say what a plan does with each node. A plan without such rows leaves the
 nodes as its snapshot had them.
@@ -291,6 +291,38 @@ def _routes(history: JobHistory, name: str) -> pa.Table:
     where = [("plan_id", "=", find_plan(history, name).plan_id)]
     found = history.cache.read("plans.routes", history.job, where, columns)
     return empty if found is None or found.num_rows == 0 else found
+
+
+@dataclass(frozen=True)
+class SplitChange:
+    """A key that two plans split otherwise; None where it is in one key group."""
+
+    operator_id: str
+    key: str
+    old_key_groups: str | None
+    new_key_groups: str | None
+
+
+def split_difference(history: JobHistory, old: str, new: str) -> list[SplitChange]:
+    """Keys whose parts differ between two plans."""
+    before, after = _parts(history, old), _parts(history, new)
+    return [
+        SplitChange(operator, key, left, right)
+        for (operator, key), left, right in _different(before, after, None)
+    ]
+
+
+def _parts(history: JobHistory, name: str) -> dict[tuple[str, str], str]:
+    """The key groups of each split key in words; before the first plan no key is split."""
+    if name == BEFORE_THE_FIRST:
+        return {}
+    where = [("plan_id", "=", find_plan(history, name).plan_id)]
+    columns = [*ROUTE_KEY, "key_group"]
+    found = history.cache.read("plans.splits", history.job, where, columns)
+    parts: dict[tuple[str, str], list[int]] = {}
+    for row in found.to_pylist() if found is not None else ():
+        parts.setdefault((row["operator_id"], row["key"]), []).append(row["key_group"])
+    return {name: ", ".join(map(str, sorted(groups))) for name, groups in parts.items()}
 
 
 def weight_rows(history: JobHistory, plan_id: str) -> list[WorkerWeight]:

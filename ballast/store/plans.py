@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from deltalake import DeltaTable
 
 from ballast.contracts.errors import NotFound
+from ballast.contracts.identity import Split
 from ballast.contracts.log_events import (
     PLANNING_RESUMED,
     PLANNING_STOPPED,
@@ -65,6 +66,16 @@ def read_routes(settings: Settings, job: str, plan_id: str) -> list[tuple[str, s
     where = [("plan_id", "=", plan_id)]
     found = read_rows(settings, "plans.routes", job=job, where=where, columns=columns)
     return list(zip(*(found[name].to_pylist() for name in columns), strict=True))
+
+
+def read_splits(settings: Settings, job: str, plan_id: str) -> list[Split]:
+    """Return the splits of a plan as (operator_id, key, key_group), a row for each part; sorted."""
+    if not table_exists(settings, "plans.splits"):
+        return []
+    columns = ["operator_id", "key", "key_group"]
+    where = [("plan_id", "=", plan_id)]
+    found = read_rows(settings, "plans.splits", job=job, where=where, columns=columns)
+    return sorted(zip(*(found[name].to_pylist() for name in columns), strict=True))
 
 
 def read_scaling(settings: Settings, job: str, plan_id: str) -> list[ScalingRow]:

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any, TypeVar
 
 from ballast.streaming.heavy_keys import (
@@ -162,7 +163,8 @@ def figures_of_batch(
     in_order = sorted(reports, key=lambda report: (report.stage, report.node))
     reporting = {node_ids[report.node] for report in in_order}
     ids = topology.ids
-    keys = _over_nodes([(report.node, report.keys) for report in in_order])
+    split = {topology.index[operator] for operator in placement.splits}
+    keys = _over_nodes([(report.node, report.keys) for report in in_order], split)
     pairs = _over_nodes([(report.node, report.pairs) for report in in_order])
     idle = {
         name: GroupFigures(placement.node_of(*name), state_bytes.get(name, 0))
@@ -209,11 +211,21 @@ def _traffic(reports: Sequence[NodeReport], ids: Sequence[str]) -> dict[Link, tu
 
 def _over_nodes(
     reported: Iterable[tuple[int, Mapping[Of, Summary[Item]]]],
+    on_many_nodes: Set[Of] = frozenset(),
 ) -> dict[Of, Summary[Item]]:
-    """Summaries of a batch: stages of a node are added, nodes are joined (a key is on one node)."""
+    """Summaries of a batch: stages of a node are added, nodes are joined (a key is on one node).
+
+    Nodes are added as well where plans split keys: such a key is on several nodes.
+    """
     by_node: dict[Of, dict[int, Summary[Item]]] = defaultdict(dict)
     for node, summaries in reported:
         for name, summary in summaries.items():
             before = by_node[name].get(node)
             by_node[name][node] = summary if before is None else added(before, summary)
-    return {name: cut(joined(list(of.values())), KEPT_IN_BATCH) for name, of in by_node.items()}
+    return {
+        name: cut(
+            reduce(added, of.values()) if name in on_many_nodes else joined(list(of.values())),
+            KEPT_IN_BATCH,
+        )
+        for name, of in by_node.items()
+    }

@@ -33,7 +33,11 @@ from ballast.streaming.metrics_rows import MetricsWriter
 from ballast.streaming.metrics_window import MetricsWindow
 from ballast.streaming.node_task import BatchWork, NodeReport, no_routes
 from ballast.streaming.operators import Topology
-from ballast.streaming.plan_check import check_keeps_routes, checked_placement
+from ballast.streaming.plan_check import (
+    check_keeps_merges,
+    check_keeps_routes,
+    checked_placement,
+)
 from ballast.streaming.routing import (
     FIRST_VERSION,
     Placement,
@@ -211,7 +215,9 @@ class JobRuntime:
                 fault_point("during_move", decision.version)
 
         started = time.perf_counter()
-        carried = carry_over(self.state, transfers, decision.batch_id, fail_half_way)
+        carried = carry_over(
+            self.state, transfers, decision.batch_id, fail_half_way, self.topology.operators
+        )
         pause_ms = (time.perf_counter() - started) * 1000
         moved = sum(transfer.moves for transfer in transfers)
         return MoveFigures(moved, carried.bytes, pause_ms, carried.keys)
@@ -249,6 +255,7 @@ class JobRuntime:
             str(self.state.root),
             sent.on_worker() if sent else no_routes,
             token=self.token,
+            splits=placement.splits,
         )
 
     def _measured(
@@ -314,3 +321,4 @@ class JobRuntime:
             placement = self._placement(latest.version)
             node_indexes(placement, self.topology, self._nodes(placement))
             check_keeps_routes(placement, self.topology)
+            check_keeps_merges(placement, self.topology)

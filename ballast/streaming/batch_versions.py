@@ -72,12 +72,17 @@ class DecisionLog:
         if found is None:
             return None
         nodes = {operator: tuple(names) for operator, names in found["nodes"].items()}
-        # Placements of earlier versions have neither routes nor scaling nor weights.
+        # Placements of earlier versions lack routes, scaling, weights or splits.
         scaling = tuple((s[0], s[1], s[2], s[3]) for s in found.get("scaling", []))
         weights = tuple((w[0], w[1], w[2]) for w in found.get("weights", []))
+        splits = {
+            operator: {key: tuple(groups) for key, groups in keys.items()}
+            for operator, keys in found.get("splits", {}).items()
+        }
         return Placement(
-            found["version"], found["plan_id"], nodes, found.get("routes", {}), scaling, weights
-        )
+            found["version"], found["plan_id"], nodes, found.get("routes", {}), scaling, weights,
+            splits,
+        )  # fmt: skip
 
     def record_placement(self, placement: Placement) -> None:
         """Makes the content of a version durable; called before a decision names the version."""
@@ -88,6 +93,7 @@ class DecisionLog:
             "routes": dict(placement.routes),
             "scaling": [list(row) for row in placement.scaling],
             "weights": [list(row) for row in placement.weights],
+            "splits": {operator: dict(keys) for operator, keys in placement.splits.items()},
         }
         write_json(self.folder / f"placement-{placement.version}.json", content)
 

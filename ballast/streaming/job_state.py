@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from ballast.contracts.errors import NotFound
 from ballast.contracts.settings import Settings, check_job_name
 from ballast.streaming.batch_versions import DecisionLog
 from ballast.streaming.key_group_state import StateStore
-from ballast.streaming.operators import State
+from ballast.streaming.operators import Operator, State
 from ballast.streaming.routing import Placement
+from ballast.streaming.state_merge import merged
 
 
 def job_folder(settings: Settings, job: str) -> Path:
@@ -32,6 +34,22 @@ def placement_in_force(settings: Settings, job: str) -> Placement:
             remedy="start the job first, or set BALLAST_HOME to its folder",
         )  # fmt: skip
     return placement
+
+
+def read_key_states(settings: Settings, job: str, operator: Operator) -> dict[str, Any]:
+    """``state[key]`` of every key of an operator that keeps its state by key.
+
+    Parts of a key that the plan in force splits are merged.
+
+    Raises:
+        NotFound: the job has not run a batch, or has no such operator.
+        InvalidInput: a key has state in two key groups, and the operator declares no merge.
+    """
+    found: dict[str, Any] = {}
+    for state in read_states(settings, job, operator.id).values():
+        for key, value in state.items():
+            found[key] = merged(operator, found[key], value) if key in found else value
+    return found
 
 
 def read_states(settings: Settings, job: str, operator_id: str) -> dict[int, State]:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import cycle
 from operator import itemgetter
 from typing import Any
 
@@ -24,7 +25,7 @@ from ballast.streaming.heavy_keys import KeyCounter, Summary
 from ballast.streaming.key_group_state import Slot
 from ballast.streaming.operators import KeyOf, Topology
 from ballast.streaming.processor_speed import ProcessorSpeed, probe_ns
-from ballast.streaming.routing import NO_ROUTES, Routes, key_group_of
+from ballast.streaming.routing import NO_ROUTES, NO_SPLITS, Routes, Splits, key_group_of
 from ballast.streaming.state_token import StateToken
 
 Pair = tuple[str, Any]
@@ -33,6 +34,7 @@ Group = tuple[int, int]
 """A key group: number of the operator in the topology, and number of the key group."""
 SOURCE: Group = (-1, -1)
 _KEY = itemgetter(0)
+NO_DEALERS: Mapping[str, Iterator[Group]] = {}
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,8 @@ class BatchWork:
     counts_keys: bool = True
     token: StateToken | None = None
     """What every task must find in the state folder; None where one process does everything."""
+    splits: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
+    """Key groups of each key that is split, by operator."""
 
     def owner(self, group: Group) -> int:
         """Number of the node that owns a key group in this batch."""
@@ -187,7 +191,7 @@ def _run_operators(
     speed = ProcessorSpeed()
     task = _Task(work, node, stage, _Counters(work))
     for operator in range(len(work.topology.operators)):
-        outlets = _outlets(work, operator, task.counters)
+        outlets = _outlets(task, operator)
         for group in sorted(group for group in pending if group[0] == operator):
             deliveries = sorted(pending.pop(group), key=lambda delivery: delivery.sender)
             use, sent = _run_group(task, group, deliveries, outlets)
@@ -243,7 +247,8 @@ class _Counters:
     def __init__(self, work: BatchWork) -> None:
         edges = work.topology.edges_by_key if work.counts_keys else []
         self.pairs = {edge: KeyCounter() for edge in edges}
-        self.keys = {operator: KeyCounter() for edge in edges for operator in edge}
+        counted = work.topology.operators_of_counted_keys if work.counts_keys else []
+        self.keys = {operator: KeyCounter() for operator in counted}
 
     def summaries(
         self,
@@ -270,15 +275,20 @@ class _Outlet:
         key_groups: int,
         routes: Routes = NO_ROUTES,
         counter: KeyCounter | None = None,
+        dealers: Mapping[str, Iterator[Group]] = NO_DEALERS,
     ) -> None:
         self.target, self.key, self.key_groups, self.routes = target, key, key_groups, routes
         self.known: dict[str, Group] = {}
+        self.dealers = dealers
         self.counter = counter
         self.pairs: list[tuple[str, str]] | None = None if counter is None else []
 
     def group_of(self, key: str) -> Group:
         group = self.known.get(key)
         if group is None:
+            dealer = self.dealers.get(key)
+            if dealer is not None:
+                return next(dealer)
             number = self.routes.get(key)
             if number is None:
                 number = key_group_of(key, self.key_groups)
@@ -301,7 +311,20 @@ class _Task:
     counters: _Counters
 
 
-def _outlets(work: BatchWork, operator: int, counters: _Counters) -> list[_Outlet]:
+def _dealers(splits: Splits, target: int, first: int) -> dict[str, Iterator[Group]]:
+    """The key groups of each split key in turn.
+
+    Nodes and batches begin with different ones, or the first would get more. The order depends on
+    the batch and the node alone, so that a repeated task deals as the first one did.
+    """
+    return {
+        key: cycle((target, groups[(first + turn) % len(groups)]) for turn in range(len(groups)))
+        for key, groups in splits.items()
+    }
+
+
+def _outlets(task: _Task, operator: int) -> list[_Outlet]:
+    work, counters = task.work, task.counters
     topology, routes = work.topology, work.routes()
     outlets = []
     for target in topology.downstream[operator]:
@@ -309,7 +332,10 @@ def _outlets(work: BatchWork, operator: int, counters: _Counters) -> list[_Outle
         if key is not None:  # always true: the topology was checked
             routed = routes.get(topology.ids[target], NO_ROUTES)
             counter = counters.pairs.get((operator, target))
-            outlets.append(_Outlet(target, key, topology.key_groups[target], routed, counter))
+            splits = work.splits.get(topology.ids[target], NO_SPLITS)
+            dealers = _dealers(splits, target, work.batch_id + task.node)
+            groups = topology.key_groups[target]
+            outlets.append(_Outlet(target, key, groups, routed, counter, dealers))
     return outlets
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ballast.contracts.errors import InvalidInput
+from ballast.streaming.state_merge import StateMerge, check_merge
 
 if TYPE_CHECKING:
     from ballast.contracts.policy import JobPolicy
@@ -31,12 +32,15 @@ class Operator:
         state_by_key: the author's assertion that ``state[key]`` is all that the operator keeps
             about a key. Only then can a plan move single keys, because only then is it known which
             state moves with them.
+        merge: how partial states of a key merge. Only then, and only where no edge leaves the
+            operator, can a plan split a key over several key groups.
     """
 
     id: str
     process: Process
     key: KeyOf | None = None
     state_by_key: bool = False
+    merge: StateMerge | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,17 @@ class Topology:
         ]
 
     @property
+    def operators_of_counted_keys(self) -> list[int]:
+        """Operators whose keys are counted: plans may route or split them, if anything."""
+        on_edges = {end for edge in self.edges_by_key for end in edge}
+        last = {
+            number
+            for number, operator in enumerate(self.operators)
+            if operator.state_by_key and not self.downstream[number]
+        }
+        return sorted(on_edges | last)
+
+    @property
     def all_key_groups(self) -> list[tuple[str, int]]:
         """Every key group of every operator, upstream operators first."""
         return [
@@ -101,6 +116,7 @@ def build_topology(job: str, operators: Sequence[Operator], policy: JobPolicy) -
     ordered = tuple(by_id[name] for name in order)
     _check_keys(ordered)
     _check_routed(ordered, policy)
+    _check_merges(ordered, policy, {source for source, _ in edges})
     index = {name: position for position, name in enumerate(order)}
     return Topology(
         operators=ordered,
@@ -183,3 +199,22 @@ def _check_routed(ordered: tuple[Operator, ...], policy: JobPolicy) -> None:
                     "otherwise take the edge out of `routing.edges`"
                     + (", or give the operator a partition_key of its own" if follows else ""),
                 )  # fmt: skip
+
+
+def _check_merges(ordered: tuple[Operator, ...], policy: JobPolicy, senders: set[str]) -> None:
+    """Checks merge functions, and that operators whose keys plans may split have one."""
+    for operator in ordered:
+        if operator.merge is not None and operator.id in senders:
+            raise InvalidInput(
+                f"operator {operator.id} has a merge function, and an edge leaves it",
+                value=operator.id, allowed="a merge function of the last operator of a path",
+                remedy="take merge= out: what is sent on would be made from a part of the state",
+            )  # fmt: skip
+        check_merge(operator)
+        if operator.merge is None and operator.id in policy.split_operators:
+            raise InvalidInput(
+                f"splits.operators of the policy lets plans split keys of {operator.id}, and the "
+                "operator does not declare how partial states merge",
+                value=operator.id, allowed="merge=StateMerge(function, sample)",
+                remedy="declare it, or take the operator out of `splits.operators`",
+            )  # fmt: skip

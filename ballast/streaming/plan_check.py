@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ballast.contracts.errors import InvalidInput, PlanRefused
-from ballast.contracts.identity import is_routable
+from ballast.contracts.identity import Split, is_routable
 from ballast.contracts.placement_check import (
     check_key_groups,
     check_nodes,
@@ -51,6 +51,7 @@ def checked_placement(
     check_key_groups(content.assignment, dict(zip(topology.ids, topology.key_groups, strict=True)))
     check_nodes(content.assignment, policy, content.scaling)
     _check_routes(content.routes, topology)
+    _check_split_rows(content.splits, topology)
     owner = {(operator, group): node for operator, group, node in content.assignment}
     placement = Placement(
         head.version,
@@ -62,7 +63,9 @@ def checked_placement(
         _by_operator(content.routes),
         tuple(content.scaling),
         tuple(content.weights),
+        _parts_by_operator(content.splits),
     )
+    _check_split_homes(placement)
     _check_draining(current, placement, topology, policy)
     return placement
 
@@ -77,6 +80,62 @@ def check_keeps_routes(placement: Placement, topology: Topology) -> None:
                 value=operator.id, allowed="state_by_key=True",
                 remedy="declare it again, or publish a plan without routes first",
             )  # fmt: skip
+
+
+def check_keeps_merges(placement: Placement, topology: Topology) -> None:
+    """Checks after a restart that operators with split keys in force still declare a merge."""
+    for operator in topology.operators:
+        if placement.splits.get(operator.id) and operator.merge is None:
+            raise InvalidInput(
+                f"plan v{placement.version} splits keys of {operator.id}, which no longer declares "
+                "how partial states merge", value=operator.id, allowed="merge=StateMerge(...)",
+                remedy="declare it again, or publish a plan without splits first",
+            )  # fmt: skip
+
+
+def _check_split_rows(splits: Sequence[Split], topology: Topology) -> None:
+    """Every part names an operator that merges, a key, and a key group of the operator once."""
+    key_groups = dict(zip(topology.ids, topology.key_groups, strict=True))
+    merging = {operator.id for operator in topology.operators if operator.merge is not None}
+    for position, (operator, key, group) in enumerate(splits):
+        if operator not in key_groups:
+            problem = f"operator {operator!r} is unknown to the job"
+        elif operator not in merging:
+            problem = f"{operator} does not declare how partial states merge (merge=StateMerge)"
+        elif not is_routable(key):
+            problem = f"the key is longer than {LONGEST_ROUTED_KEY_BYTES} bytes or no UTF-8"
+        elif not 0 <= group < key_groups[operator]:
+            problem = f"key group {group} is not one of 0 to {key_groups[operator] - 1}"
+        elif (operator, key, group) in splits[:position]:
+            problem = f"key group {group} is given twice"
+        else:
+            continue
+        raise PlanRefused(f"the plan splits key {_shown(key)} of {operator}: {problem}; plan again")
+
+
+def _check_split_homes(placement: Placement) -> None:
+    """Every split has two parts or more, and the key's own key group is one of them."""
+    for operator, splits in placement.splits.items():
+        for key, groups in splits.items():
+            home = placement.group_of(operator, key)
+            if len(groups) < 2 or home not in groups:
+                raise PlanRefused(
+                    f"the plan splits key {_shown(key)} of {operator} over the key groups "
+                    f"{', '.join(map(str, groups))}; allowed: two or more, with its own key group "
+                    f"{home}; plan again"
+                )
+
+
+def _parts_by_operator(splits: Sequence[Split]) -> dict[str, dict[str, tuple[int, ...]]]:
+    found: dict[str, dict[str, tuple[int, ...]]] = {}
+    for operator, key, group in sorted(splits):
+        keys = found.setdefault(operator, {})
+        keys[key] = (*keys.get(key, ()), group)
+    return found
+
+
+def _shown(key: str) -> str:
+    return repr(key if len(key) <= SHOWN_KEY else f"{key[:SHOWN_KEY]}...")
 
 
 def _check_routes(routes: Sequence[Route], topology: Topology) -> None:
@@ -98,8 +157,7 @@ def _check_routes(routes: Sequence[Route], topology: Topology) -> None:
         else:
             seen.add((operator, key))
             continue
-        shown = key if len(key) <= SHOWN_KEY else f"{key[:SHOWN_KEY]}..."
-        raise PlanRefused(f"the plan routes key {shown!r} of {operator}: {problem}; plan again")
+        raise PlanRefused(f"the plan routes key {_shown(key)} of {operator}: {problem}; plan again")
 
 
 def _by_operator(routes: Sequence[Route]) -> dict[str, dict[str, int]]:
@@ -125,8 +183,23 @@ def _check_draining(
             "nothing new: plan again"
         )
     for routed in key_transfers_between(current, new, topology.ids):
-        if routed.target in draining and routed.source != routed.target:
+        # The key group that a key is joined in has a part of it already.
+        is_joined = routed.to_group in current.parts_of(routed.operator_id, routed.key)
+        if routed.target in draining and routed.source != routed.target and not is_joined:
             raise PlanRefused(
                 f"the plan routes key {routed.key[:SHOWN_KEY]!r} of {routed.operator_id} onto "
                 f"the draining node {routed.target}; draining nodes get nothing new: plan again"
             )
+    _check_draining_parts(current, new, draining)
+
+
+def _check_draining_parts(current: Placement, new: Placement, draining: set[str]) -> None:
+    for operator, splits in new.splits.items():
+        for key, groups in splits.items():
+            added = set(groups) - set(current.parts_of(operator, key))
+            node = next((n for g in added if (n := new.node_of(operator, g)) in draining), None)
+            if node is not None:
+                raise PlanRefused(
+                    f"the plan splits key {_shown(key)} of {operator} onto the draining node "
+                    f"{node}; draining nodes get nothing new: plan again"
+                )

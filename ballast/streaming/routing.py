@@ -27,6 +27,9 @@ LARGEST_NODE_COUNT = 32_767
 Routes = Mapping[str, int]
 """Key group of each key that has a route, of one operator."""
 NO_ROUTES: Routes = {}
+Splits = Mapping[str, tuple[int, ...]]
+"""Key groups of each key that is split, of one operator, in order; its own key group is one."""
+NO_SPLITS: Splits = {}
 
 
 def key_group_of(key: str, key_groups: int) -> int:
@@ -64,6 +67,8 @@ class Placement:
     """Actions on nodes; empty if the plan leaves the nodes to the policy."""
     weights: tuple[Weighted, ...] = ()
     """Weights of the workers of ordered regions, which the regions take up themselves."""
+    splits: Mapping[str, Splits] = field(default_factory=dict)
+    """Key groups of each key that is split, for operators with such keys."""
 
     def __post_init__(self) -> None:
         if self.version < FIRST_VERSION:
@@ -85,6 +90,12 @@ class Placement:
             ),
             self.scaling,
             self.weights,
+            (
+                (operator, key, group)
+                for operator, splits in self.splits.items()
+                for key, groups in splits.items()
+                for group in groups
+            ),
         )
 
     def node_of(self, operator_id: str, key_group: int) -> str:
@@ -99,6 +110,11 @@ class Placement:
         """The key group of a key: by its route if it has one, else by its hash."""
         routed = self.routes_of(operator_id).get(key)
         return key_group_of(key, len(self.nodes[operator_id])) if routed is None else routed
+
+    def parts_of(self, operator_id: str, key: str) -> tuple[int, ...]:
+        """The key groups that a key is split over; its one key group if it is not split."""
+        parts = self.splits.get(operator_id, NO_SPLITS).get(key)
+        return (self.group_of(operator_id, key),) if parts is None else parts
 
 
 @dataclass(frozen=True)
@@ -141,7 +157,7 @@ def moves_between(old: Placement, new: Placement, operators: Iterable[str]) -> l
 
 @dataclass(frozen=True)
 class KeyTransfer:
-    """A key that changes its key group, and the nodes of the two."""
+    """A key, or a part of one, that changes its key group, and the nodes of the two."""
 
     operator_id: str
     key: str
@@ -154,7 +170,11 @@ class KeyTransfer:
 def key_transfers_between(
     old: Placement, new: Placement, operators: Iterable[str]
 ) -> list[KeyTransfer]:
-    """Keys that change their key group, in the order of the operators and then of the keys."""
+    """Keys that change their key group, in the order of the operators and then of the keys.
+
+    A key group that loses its part of a split key sends it to the key's own key group under the new
+    placement. A key group that only gets a part of the records sends and receives nothing.
+    """
     return [
         KeyTransfer(
             operator,
@@ -165,14 +185,20 @@ def key_transfers_between(
             new.node_of(operator, after),
         )
         for operator in operators
-        for key in sorted(_routed_otherwise(old.routes_of(operator), new.routes_of(operator)))
-        if (before := old.group_of(operator, key)) != (after := new.group_of(operator, key))
+        for key in sorted(_placed_otherwise(old, new, operator))
+        for after in [new.group_of(operator, key)]
+        for before in old.parts_of(operator, key)
+        if before not in new.parts_of(operator, key)
     ]
 
 
-def _routed_otherwise(old: Routes, new: Routes) -> set[str]:
-    """Keys whose route was added, removed or changed."""
-    return {key for key, _ in old.items() ^ new.items()}
+def _placed_otherwise(old: Placement, new: Placement, operator: str) -> set[str]:
+    """Keys whose route or split was added, removed or changed."""
+    routed = old.routes_of(operator).items() ^ new.routes_of(operator).items()
+    split = (
+        old.splits.get(operator, NO_SPLITS).items() ^ new.splits.get(operator, NO_SPLITS).items()
+    )
+    return {key for key, _ in routed} | {key for key, _ in split}
 
 
 def taking_turns(node_ids: tuple[str, ...], batch_id: int) -> tuple[str, ...]:

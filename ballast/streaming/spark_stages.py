@@ -29,7 +29,7 @@ from ballast.streaming.node_task import (
     run_node,
 )
 from ballast.streaming.node_task import unpack as unpack_pairs
-from ballast.streaming.routing import Placement, Routes
+from ballast.streaming.routing import NO_SPLITS, Placement, Routes, Splits
 
 KEY, GROUP, NODE, ORDER = "_ballast_key", "_ballast_group", "_ballast_node", "_ballast_order"
 ROUTED_KEY, ROUTED_GROUP = "_ballast_routed_key", "_ballast_routed_group"
@@ -131,7 +131,23 @@ def routed_source(
             .withColumn(GROUP, F.coalesce(F.col(ROUTED_GROUP), hashed.cast("int")))
             .drop(ROUTED_KEY, ROUTED_GROUP)
         )
+    splits = work.splits.get(work.topology.ids[0], NO_SPLITS)
+    if splits:
+        grouped = grouped.withColumn(GROUP, _dealt(splits))
     return grouped.withColumn(NODE, _node_of(work.owners[0]))
+
+
+def _dealt(splits: Splits) -> Column:
+    """The key group of a record: those of a split key by a hash of their place in the source.
+
+    The place itself would not do: a key that comes as every second record would have one part.
+    """
+    group = F.col(GROUP)
+    for key, groups in splits.items():
+        turn = F.pmod(F.xxhash64(F.col(ORDER)), F.lit(len(groups))).cast("int")
+        part = F.element_at(F.array(*map(F.lit, groups)), turn + 1)
+        group = F.when(F.col(KEY) == F.lit(key), part).otherwise(group)
+    return group
 
 
 def _node_of(route: tuple[int, ...]) -> Column:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 from ballast.contracts.errors import InvalidInput
-from ballast.streaming.operators import State
+
+if TYPE_CHECKING:
+    from ballast.streaming.operators import State
 
 
 def state_json(state: State, where: str) -> bytes:

@@ -4,7 +4,8 @@ Both are done in one pass over the affected key groups. Until the caller has mad
 pass is complete, no existing file is changed or removed: a key group that moves is written on its
 new node, and a key group that stays but loses or gets keys is written as a new version beside the
 old one. Everything is made from the versions of before. A pass that was interrupted is therefore
-repeated as a whole, and no key is ever in two places or in none.
+repeated as a whole, and no key is ever in two places or in none, unless the plan splits it. Parts
+of a key that is joined are merged by the operator's merge function (ADR 73).
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from ballast.streaming.key_group_state import StateStore
-from ballast.streaming.operators import State
+from ballast.streaming.operators import Operator, State
 from ballast.streaming.routing import Placement, key_transfers_between, moves_between
 from ballast.streaming.state_json import state_json
+from ballast.streaming.state_merge import merged
 
 Sent = dict[tuple[int, int], State]
 """States of keys that change their key group, by (sender, receiver)."""
@@ -85,6 +87,7 @@ def carry_over(
     transfers: Sequence[Transfer],
     batch_id: int,
     after_each: Callable[[int], None] = lambda _: None,
+    operators: Sequence[Operator] = (),
 ) -> Carried:
     """Copies state as the transfers say; files at the old places stay.
 
@@ -93,18 +96,20 @@ def carry_over(
         transfers: the affected key groups.
         batch_id: the batch that takes the plan up.
         after_each: called with the number of transfers done so far.
+        operators: the operators of the job, for those whose split keys are joined.
 
     Returns:
         Bytes that came from another node, and keys that changed their key group.
     """
     size = keys = done = 0
-    for _, of_operator in groupby(transfers, key=lambda transfer: transfer.operator_id):
+    by_id = {operator.id: operator for operator in operators}
+    for name, of_operator in groupby(transfers, key=lambda transfer: transfer.operator_id):
         group = list(of_operator)
         sent = _leaving_states(store, group, batch_id)
         keys += sum(len(part) for part in sent.values())
         for transfer in group:
             if transfer.changes_keys:
-                size += _rewrite(store, transfer, sent, batch_id)
+                size += _rewrite(store, transfer, sent, batch_id, by_id.get(name))
             else:
                 size += store.copy(
                     transfer.operator_id, transfer.key_group, transfer.source, transfer.target,
@@ -125,7 +130,9 @@ def _leaving_states(store: StateStore, transfers: Iterable[Transfer], batch_id: 
     return sent
 
 
-def _rewrite(store: StateStore, transfer: Transfer, sent: Sent, batch_id: int) -> int:
+def _rewrite(
+    store: StateStore, transfer: Transfer, sent: Sent, batch_id: int, operator: Operator | None
+) -> int:
     """Writes a key group without its lost keys and with its new ones; bytes from other nodes."""
     before = _before(store, transfer, batch_id)
     kept = {key: value for key, value in before.items() if key not in transfer.lost}
@@ -137,7 +144,8 @@ def _rewrite(store: StateStore, transfer: Transfer, sent: Sent, batch_id: int) -
     after = dict(kept)
     for _, part in received:
         # In the order of the keys, so that a repetition writes the same bytes.
-        after.update(sorted(part.items()))
+        for key, value in sorted(part.items()):
+            after[key] = _joined(operator, transfer, after[key], value) if key in after else value
     if transfer.moves:
         store.forget(transfer.target, transfer.operator_id, transfer.key_group)
     if before or after:
@@ -146,6 +154,14 @@ def _rewrite(store: StateStore, transfer: Transfer, sent: Sent, batch_id: int) -
         )
     parts = [(transfer.source, kept), *received]
     return sum(_size(part, transfer) for node, part in parts if node != transfer.target)
+
+
+def _joined(operator: Operator | None, transfer: Transfer, first: object, second: object) -> object:
+    """Two parts of a key's state as one; parts are read from files, so either may be changed."""
+    if operator is None:
+        where = f"{transfer.operator_id}/{transfer.key_group}"
+        raise RuntimeError(f"a key has state in {where} and in a key group that sends it there")
+    return merged(operator, first, second)
 
 
 def _before(store: StateStore, transfer: Transfer, batch_id: int) -> State:

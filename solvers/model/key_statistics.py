@@ -11,6 +11,8 @@ from ballast.contracts.errors import InvalidInput
 
 Routing = Mapping[str, Mapping[str, int]]
 """Operator to key to key group; other keys go to the key group of their hash."""
+KeySplits = Mapping[str, Mapping[str, tuple[int, ...]]]
+"""Operator to key to the key groups of its parts; other keys are in one key group."""
 Ends = tuple[str, str]
 """The operators at the two ends of an edge."""
 

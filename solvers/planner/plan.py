@@ -17,11 +17,18 @@ from ballast.contracts.policy import JobPolicy
 from ballast.contracts.tables import EXACT, MEASURED
 from solvers.collocate import joint
 from solvers.collocate.target_memory import TargetMemory
+from solvers.key_routing.key_splits import (
+    SplitDecision,
+    SplitOptions,
+    decide_splits,
+    split_bound,
+)
 from solvers.key_routing.routed_plan import RoutingOptions, RoutingRequest
 from solvers.key_routing.routing_effect import problem_after, problem_under_plan
+from solvers.key_routing.split_effect import SplitKeys, changed_keys, problem_after_splits
 from solvers.model.amortisation import HeldBack
 from solvers.model.budget import Budget
-from solvers.model.key_statistics import KeyStatistics, Routing
+from solvers.model.key_statistics import KeySplits, KeyStatistics, Routing
 from solvers.model.method import MethodInputs
 from solvers.model.objective import Objective
 from solvers.model.problem import IntArray, Problem
@@ -48,6 +55,14 @@ class KeyRouting:
     statistics: KeyStatistics = field(default_factory=KeyStatistics)
     routing: Routing = field(default_factory=dict)
     options: RoutingOptions = field(default_factory=RoutingOptions)
+    splits: KeySplits = field(default_factory=dict)
+    """Keys that are split, in force."""
+    split_options: SplitOptions | None = None
+    """Which keys may be split; None: splits stay as they are."""
+
+    def measured(self, problem: Problem) -> SplitKeys:
+        """The parts of keys and their loads."""
+        return SplitKeys(problem, self.statistics, self.routing, self.splits)
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -112,6 +127,12 @@ class Plan:
     loads is not known, or if the plan was not decided by it."""
     skew: SkewCheck | None = None
     """Skew of single operators and edges; None if nothing was solved or decided."""
+    splits: KeySplits = field(default_factory=dict)
+    """Keys that are split under this plan."""
+    split_bound_pct: float | None = None
+    """A lower bound on the load distance without these splits; None if no key is split."""
+    split_reasons: tuple[str, ...] = ()
+    """Hot keys, and what the plan does about them."""
 
     def loads(self, objective: Objective, resource: str) -> Mapping[str, float]:
         """Load that each node carries under the plan; empty if the problem lacks the resource."""
@@ -148,6 +169,88 @@ def plan(request: PlanRequest) -> Plan:
     Raises:
         InvalidInput: the method does not fit the objective.
     """
+    keys = request.keys
+    reasons: tuple[str, ...] = ()
+    if keys.split_options is not None:
+        decision = decide_splits(keys.measured(request.problem), keys.split_options)
+        reasons = decision.reasons
+        if changed_keys(keys.splits, decision.splits):
+            found = _with_other_splits(request, decision)
+            if isinstance(found, Plan):
+                return found
+            reasons = (found,)
+    return replace(
+        _with_splits_in_force(request),
+        splits=keys.splits,
+        split_bound_pct=split_bound(keys.measured(request.problem), keys.splits),
+        split_reasons=reasons,
+    )
+
+
+def _with_other_splits(request: PlanRequest, decision: SplitDecision) -> Plan | str:
+    """The plan with other splits, or why it is not worth it.
+
+    Key groups are placed by the loads that they have with the new parts. A key that is joined may
+    not make the load less level, because nothing else asks for the join.
+    """
+    if request.scaling is not None or request.objective.is_joint:
+        return "splits stay as they are: they change where the objective is balance and nodes stay"
+    problem, keys = request.problem, request.keys
+    split = problem_after_splits(keys.measured(problem), decision.splits)
+    allocation = _allocate(replace(request, first_placement=None), split, request.budget)
+    if not allocation.result.is_solved:
+        return f"splits stay as they are: with other splits, {allocation.result.reason}"
+    solved = allocation.result
+    run = SolverRun(
+        method=solved.method,
+        bound=solved.bound or 0.0,
+        seconds=solved.seconds,
+        trace=solved.trace,
+        reason=solved.reason,
+    )
+    result = make_result(problem, solved.assignment.copy(), run, after=split, is_changed=True)
+    least = request.policy.thresholds.min_improvement_pct if _adds_parts(keys, decision) else 0.0
+    if result.load_distance > result.load_distance_before - least and not result.forced_moves:
+        return (
+            "splits stay as they are: the best plan with other splits has a load distance of "
+            f"{result.load_distance:.2f} %, now it is {result.load_distance_before:.2f} %"
+        )
+    return Plan(
+        problem=_with_loads_of(allocation.narrowed or problem, problem),
+        rerouted=split,
+        result=result,
+        routing=keys.routing,
+        precision=_precision(request),
+        splits=decision.splits,
+        split_bound_pct=split_bound(keys.measured(problem), decision.splits),
+        split_reasons=decision.reasons,
+    )
+
+
+def _adds_parts(keys: KeyRouting, decision: SplitDecision) -> bool:
+    return any(
+        set(groups) - set(keys.splits.get(operator, {}).get(key, ()))
+        for operator, of_operator in decision.splits.items()
+        for key, groups in of_operator.items()
+    )
+
+
+def _with_loads_of(narrowed: Problem, problem: Problem) -> Problem:
+    """The narrowed problem with the loads and the traffic that were measured."""
+    if narrowed is problem:
+        return problem
+    return replace(
+        narrowed,
+        load=problem.load,
+        traffic_from=problem.traffic_from,
+        traffic_to=problem.traffic_to,
+        traffic_rate=problem.traffic_rate,
+        noise=problem.noise,
+    )
+
+
+def _with_splits_in_force(request: PlanRequest) -> Plan:
+    """The plan of one round with the splits as they are."""
     if request.first_placement is not None:
         first = _planned(request)
         if first.result.is_solved and first.result.status is not Status.UNCHANGED:
@@ -219,7 +322,7 @@ class ChosenContent:
 def plan_with_content(
     problem: Problem, objective: Objective, keys: KeyRouting, content: ChosenContent
 ) -> Plan:
-    """A plan with this content, with the figures that it has on the problem.
+    """A plan with this content, with the figures that it has on the problem. It joins split keys.
 
     Args:
         problem: the job as it was measured.
@@ -230,7 +333,8 @@ def plan_with_content(
     Returns:
         The plan. It always counts as a change.
     """
-    rerouted = _rerouted(problem, keys, content.routing)
+    joined = problem_after_splits(keys.measured(problem), {})
+    rerouted = _rerouted(joined, keys, content.routing)
     after = rerouted
     if objective.is_joint:
         after = problem_under_plan(objective, problem, content.assignment, rerouted)

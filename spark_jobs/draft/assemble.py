@@ -18,7 +18,13 @@ from solvers.model.budget import Budget
 from solvers.planner.plan import Plan
 from solvers.rules.rule_text import rule_report
 from solvers.verify.violation import Violation
-from spark_jobs.draft.content import PlanContent, assignment_rows, content_hash_of, routes_of
+from spark_jobs.draft.content import (
+    PlanContent,
+    assignment_rows,
+    content_hash_of,
+    routes_of,
+    rows_of_splits,
+)
 from spark_jobs.draft.figures import (
     levelling_figures,
     route_figures,
@@ -78,6 +84,7 @@ def assemble_draft(request: DraftRequest) -> AssembledDraft:
         routes_of(plan.routing),
         request.scaling,
         weight_rows(request.regions, job, UNKNOWN_ID),
+        rows_of_splits(plan.splits),
     )
     content_hash = content_hash_of(content)
     plan_id = identity.plan_id(job, request.round.snapshot.snapshot_id, content_hash)
@@ -123,6 +130,9 @@ def draft_record(request: DraftRequest, plan_id: str, content_hash: str) -> Draf
         forced_bytes=result.forced_bytes,
         pause_s=result.pause_s,
         **route_figures(job_round, plan),
+        split_keys=sum(map(len, plan.splits.values())),
+        unsplit_bound_pct=plan.split_bound_pct,
+        splits_reason="; ".join(plan.split_reasons) or None,
         **trade_figures(objective),
         **weighted_figures(objective, plan),
         collocation_factor_before_pct=result.collocation_factor_before,

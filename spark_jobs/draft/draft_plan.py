@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from ballast.contracts.errors import Infeasible, VerificationFailed
@@ -167,7 +168,7 @@ def make_draft(
         precision=job_round.policy.solver.precision,
         memory=target_in_force(settings, snapshot),
         is_first=job_round.is_first,
-        keys=job_round.keys,
+        keys=replace(job_round.keys, split_options=None) if only_forced else job_round.keys,
         scaling=_scaling_request(settings, job_round, only_forced=only_forced)
         if sizes is None
         else sizes.request,

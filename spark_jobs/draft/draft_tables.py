@@ -25,6 +25,7 @@ from ballast.store.plans import (
     read_outcomes,
     read_routes,
     read_scaling,
+    read_splits,
     read_weights,
 )
 from ballast.store.snapshots import PARTS, read_noise, snapshot_of_run
@@ -34,15 +35,15 @@ from solvers.collocate.target_memory import TargetMemory
 from solvers.model.problem import DEAD
 from spark_jobs.draft.assemble import AssembledDraft
 from spark_jobs.draft.calibration import CALIBRATING_FIGURES
-from spark_jobs.draft.content import PlanContent, Route, route_rows
+from spark_jobs.draft.content import PlanContent, route_rows, split_rows
 from spark_jobs.draft.key_statistics import RememberedKeyPairs
 from spark_jobs.draft.past_outcomes import VERSIONS_USED, PastPlans, first_outcomes
 from spark_jobs.draft.round import Round, RoundInputs, round_of
 from spark_jobs.program.run import progress
 
 TABLES_WRITTEN = (
-    "plans.assignments", "plans.routes", "plans.scaling", "plans.weights", "plans.promises",
-    "plans.plans",
+    "plans.assignments", "plans.routes", "plans.splits", "plans.scaling", "plans.weights",
+    "plans.promises", "plans.plans",
 )  # fmt: skip
 
 
@@ -107,6 +108,7 @@ def read_round(settings: Settings, snapshot: Snapshot) -> Round:
     if snapshot.key_pairs_table_version is not None:
         key_pairs = read_rows(settings, "snapshots.key_pairs", job=job, where=where)
     applied, head = snapshot.applied_plan_id, snapshot.head_plan_id
+    in_force = plan_in_force(settings, snapshot)
     return round_of(
         RoundInputs(
             snapshot=snapshot,
@@ -116,7 +118,8 @@ def read_round(settings: Settings, snapshot: Snapshot) -> Round:
             traffic=traffic,
             outcomes=read_outcomes(settings, job, figures=CALIBRATING_FIGURES),
             key_pairs=key_pairs,
-            routes=routes_in_force(settings, snapshot),
+            routes=read_routes(settings, job, in_force) if in_force else [],
+            splits=read_splits(settings, job, in_force) if in_force else [],
             scaling_in_force=read_scaling(settings, job, applied) if applied else [],
             connections=read_connections(settings, snapshot),
             # Weights of the head: regions follow it even if the operators refused it.
@@ -200,13 +203,12 @@ def read_remembered(settings: Settings, snapshot: Snapshot) -> list[RememberedKe
     ]
 
 
-def routes_in_force(settings: Settings, snapshot: Snapshot) -> list[Route]:
-    """Routes of the plan that the snapshot's newest window ran under.
+def plan_in_force(settings: Settings, snapshot: Snapshot) -> str | None:
+    """The plan whose routes and splits the snapshot's newest window ran under; None before one.
 
     This may not be the head: a job does not follow a head that it refused.
     """
-    plan_id = snapshot.applied_plan_id or _acknowledged_plan(settings, snapshot)
-    return read_routes(settings, snapshot.job, plan_id) if plan_id else []
+    return snapshot.applied_plan_id or _acknowledged_plan(settings, snapshot)
 
 
 def _acknowledged_plan(settings: Settings, snapshot: Snapshot) -> str | None:
@@ -265,6 +267,7 @@ def read_content(settings: Settings, draft: Draft) -> PlanContent:
         read_routes(settings, job, plan_id),
         read_scaling(settings, job, plan_id),
         read_weights(settings, job, plan_id),
+        read_splits(settings, job, plan_id),
     )
 
 
@@ -277,6 +280,7 @@ def write_draft(settings: Settings, made: AssembledDraft) -> None:
     tables = {
         "plans.assignments": content.assignments,
         "plans.routes": route_rows(draft.job, draft.plan_id, content.routes),
+        "plans.splits": split_rows(draft.job, draft.plan_id, content.splits),
         "plans.scaling": [row.to_row() for row in content.scaling],
         "plans.weights": [row.to_row() for row in content.weights],
         "plans.promises": [row.to_row() for row in made.promises],

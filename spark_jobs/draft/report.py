@@ -21,7 +21,9 @@ def drafted_event(draft: Draft) -> Event:
         event="unchanged" if unchanged else "drafted",
         run_id=draft.run_id,
         actor=actor(draft.run_id),
-        reason=" ".join([*summary, *_scaling(draft), *_weights(draft), *_skew(draft)]),
+        reason=" ".join(
+            [*summary, *_scaling(draft), *_weights(draft), *_splits(draft), *_skew(draft)]
+        ),
         plan_id=draft.plan_id,
     )
 
@@ -38,6 +40,7 @@ def report(draft: Draft) -> list[str]:
             f"load distance {before} of the mean, {quality}; {solved}",
             *_scaling(draft),
             *_weights(draft),
+            *_splits(draft),
             *_skew(draft),
             *_rules(draft),
             *_held_back(draft),
@@ -54,6 +57,7 @@ def report(draft: Draft) -> list[str]:
         *_how(draft),
         *_scaling(draft),
         *_weights(draft),
+        *_splits(draft),
         *_skew(draft),
         *_rules(draft),
         *_path(draft),
@@ -94,6 +98,17 @@ def _skew(draft: Draft) -> list[str]:
     that."""
     reason = draft.skew_reason
     return [f"skew: {reason}"] if reason else []
+
+
+def _splits(draft: Draft) -> list[str]:
+    """Hot keys, and what a plan that splits keys saves."""
+    lines = [f"hot keys: {draft.splits_reason}"] if draft.splits_reason else []
+    if draft.unsplit_bound_pct is not None:
+        lines.append(
+            f"splits: {draft.split_keys} keys; load distance {draft.load_distance_pct:.2f} %, "
+            f"without splits at least {draft.unsplit_bound_pct:.2f} %"
+        )
+    return lines
 
 
 def _rules(draft: Draft) -> list[str]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ballast.contracts.policy import JobPolicy
+from ballast.contracts.identity import Split
+from ballast.contracts.policy import JobPolicy, SplitsPolicy
 from ballast.contracts.problem_columns import noise_columns, noise_reason, problem_columns
 from ballast.contracts.records import (
     ConnectionWindow,
@@ -20,6 +21,7 @@ from ballast.contracts.records import (
 )
 from ballast.contracts.scaling import DRAIN, DRAINING, KEEP, SPARE
 from solvers.key_routing.decayed_statistics import CANDIDATES
+from solvers.key_routing.key_splits import SplitOptions
 from solvers.key_routing.routed_plan import RoutingOptions
 from solvers.model.amortisation import AmortisationGate
 from solvers.model.key_statistics import KeyStatistics, RoutedEdge, Routing
@@ -33,8 +35,9 @@ from solvers.noise.load_noise import noise_of_snapshot
 from solvers.planner.plan import KeyRouting
 from solvers.verify.routes import RouteRules
 from solvers.verify.scaling import ScalingRules, Spare
+from solvers.verify.splits import SplitRules
 from spark_jobs.draft.calibration import Calibration, calibrate
-from spark_jobs.draft.content import Route, routing_of
+from spark_jobs.draft.content import Route, routing_of, splits_of
 from spark_jobs.draft.key_statistics import RememberedKeyPairs, earlier_periods, key_statistics
 from spark_jobs.draft.operator_sizes import has_sizes, sizes_in_force
 from spark_jobs.draft.past_outcomes import PastPlans, past_outcomes
@@ -70,11 +73,44 @@ class Round:
     """Records of all key groups in the snapshot."""
     unmeasured_operators: Mapping[str, str] = field(default_factory=dict)
     """Operators that had load in too few windows, and in how many."""
+    splits: Sequence[Split] = ()
+    """Rows of plans.splits in force when the snapshot was taken."""
 
     @property
     def keys(self) -> KeyRouting:
-        """Statistics of keys, the routes in force, and which keys plans may route."""
-        return KeyRouting(self.statistics, self.routing, self.routing_options)
+        """Statistics of keys, routes and splits in force, and which keys plans may change."""
+        return KeyRouting(
+            self.statistics,
+            self.routing,
+            self.routing_options,
+            splits_of(self.splits),
+            self.split_options,
+        )
+
+    @property
+    def split_options(self) -> SplitOptions:
+        """Which keys the policy allows plans to split."""
+        found, policy = self.policy.splits or SplitsPolicy(), self.policy
+        senders = {edge.source for edge in policy.edges}
+        is_joint = self.objective.is_joint
+        return SplitOptions(
+            operators=found.operators,
+            last_operators=tuple(o.id for o in policy.operators if o.id not in senders),
+            max_parts=found.max_parts,
+            max_keys=found.max_keys,
+            join_below=found.join_below,
+            allowed_pct=policy.objective.max_load_distance_pct
+            if is_joint
+            else policy.thresholds.good_enough_pct,
+            looks_for_hot_keys=policy.splits is not None,
+        )
+
+    @property
+    def split_rules(self) -> SplitRules:
+        """What the policy allows a plan to do with hot keys, for the verifier."""
+        found = self.policy.splits or SplitsPolicy()
+        sizes = {operator.id: operator.key_groups for operator in self.policy.operators}
+        return SplitRules(sizes, found.operators, found.max_parts, found.max_keys)
 
     @property
     def unchanged_node_actions(self) -> dict[str, str]:
@@ -169,6 +205,8 @@ class RoundInputs:
     """None if the policy routes no keys."""
     routes: Sequence[Route] = ()
     """Routes in force when the snapshot was taken."""
+    splits: Sequence[Split] = ()
+    """Splits in force when the snapshot was taken."""
     scaling_in_force: Sequence[ScalingRow] = ()
     connections: Sequence[ConnectionWindow] = ()
     weights_in_force: Sequence[WorkerWeight] = ()
@@ -204,6 +242,7 @@ def round_of(inputs: RoundInputs) -> Round:
         past_outcomes(inputs.past, snapshot.created_at),
         float(pc.sum(inputs.key_groups["records_per_s"]).as_py() or 0.0),
         unmeasured_operators(inputs.key_groups),
+        inputs.splits,
     )
 
 

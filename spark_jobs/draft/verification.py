@@ -24,6 +24,7 @@ from solvers.verify.assignment import Assignment, node_sums, verify
 from solvers.verify.promises import PromisedInterval, check_promises
 from solvers.verify.routes import PromisedCosts, RoutedFacts, budget_violations, row_violations
 from solvers.verify.scaling import scaled_problem, scaling_violations
+from solvers.verify.splits import SplitFacts, parts_by_key, split_violations
 from solvers.verify.violation import Violation
 from solvers.verify.weights import weight_violations
 from spark_jobs.draft.content import PlanContent, content_hash_of, routing_of
@@ -90,6 +91,12 @@ def violations_of(
     """
     violations = _identity_violations(draft, content) or [
         *row_violations(job_round.route_rules, job_round.routing, content.routes),
+        *split_violations(
+            job_round.split_rules,
+            routing_of(content.routes),
+            parts_by_key(job_round.splits),
+            content.splits,
+        ),
         *_node_violations(job_round, draft, content.scaling),
         *weight_violations(
             [region.rules for region in job_round.regions],
@@ -130,8 +137,15 @@ def _figure_violations(
     columns = PROMISES | (WEIGHTED_PROMISES if job_round.objective.is_weighted else {})
     promises = {promise: getattr(draft, column) for column, promise in columns.items()}
     routing = routing_of(content.routes)
-    facts = RoutedFacts(problem, job_round.statistics, job_round.routing, routing)
-    rerouted = facts.problem_after() if routing != job_round.routing else None
+    split = SplitFacts(
+        problem,
+        job_round.statistics,
+        job_round.routing,
+        (parts_by_key(job_round.splits), parts_by_key(content.splits)),
+    )
+    facts = RoutedFacts(split.problem_after(), job_round.statistics, job_round.routing, routing)
+    is_rerouted = split.is_change or routing != job_round.routing
+    rerouted = facts.problem_after() if is_rerouted else None
     found = verify(problem, budget, (names, nodes), promises, job_round.objective, rerouted)
     if found:
         return found
@@ -140,6 +154,8 @@ def _figure_violations(
     sums = node_sums(problem, (names, nodes), job_round.objective, rerouted)
     return [
         *_inexact_figures(draft, facts.figures),
+        *(_inexact_figures(draft, split.figures) if draft.split_keys is not None else ()),
+        *split.violations([node_of[name] for name in problem.key_group_ids]),
         *_inexact_figures(draft, wire),
         *budget_violations(problem, _promised_costs(draft), budget),
         *facts.violations([node_of[name] for name in problem.key_group_ids], job_round.route_rules),

@@ -112,7 +112,7 @@ def check_not_stale(settings: Settings, snapshot: Snapshot, draft: Draft) -> Non
 
 def reasons_stale_now(settings: Settings, snapshot: Snapshot, draft: Draft) -> list[str]:
     """What has changed too much since the draft's snapshot; empty if the draft still fits."""
-    assignment, _, scaling, weights = read_content(settings, draft)
+    assignment, _, scaling, weights, _ = read_content(settings, draft)
     policy = policy_from_json(snapshot.policy_json)
     state = read_current_state(settings, policy, snapshot)
     return stale_reasons(draft, ComparedContent(assignment, scaling, weights), state)

@@ -72,7 +72,7 @@ def prepare_review(
     check_not_stale(settings, snapshot, draft)
     check_promises(settings, snapshot, draft)
     log_plan_event(settings, "waiting", head_of(draft, datetime.now(UTC)), BY_HAND)
-    assignment, _, scaling, _ = read_content(settings, draft)
+    assignment, _, scaling, _, _ = read_content(settings, draft)
     problem = _problem_under(read_round(settings, snapshot), scaling)
     promises = read_promises(settings, job, plan_id)
     details = DraftDetails(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ballast.contracts.identity import content_hash
+from ballast.contracts.identity import Split, content_hash
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import (
     AssignedKeyGroup,
@@ -31,6 +31,7 @@ class StoredVersion:
     routes: Sequence[Route] = ()
     scaling: Sequence[ScalingRow] = ()
     weights: Sequence[WorkerWeight] = ()
+    splits: Sequence[Split] = ()
 
     @property
     def hash_without_nodes(self) -> str:
@@ -41,7 +42,7 @@ class StoredVersion:
         """
         placed = [(row.operator_id, row.key_group, row.node_id) for row in self.assignments]
         sizes = [row for row in scaled(self.scaling) if row[0] == OPERATOR]
-        return content_hash(placed, self.routes, sizes, weighted(self.weights))
+        return content_hash(placed, self.routes, sizes, weighted(self.weights), self.splits)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ballast.contracts.errors import NotFound
 from ballast.contracts.policy import policy_from_json
 from ballast.contracts.records import Head, Snapshot, SnapshotNode
@@ -13,6 +15,7 @@ from ballast.store.plans import (
     read_plan,
     read_routes,
     read_scaling,
+    read_splits,
     read_weights,
     versions_of,
 )
@@ -53,7 +56,7 @@ def source_snapshot(settings: Settings, job: str) -> Snapshot:
 
 
 def read_version(settings: Settings, head: Head, version: int) -> StoredVersion:
-    """The content of a version.
+    """The content of a version, without its splits: a rollback joins every key (ADR 73).
 
     Raises:
         NotFound: the job has no such version.
@@ -65,7 +68,7 @@ def read_version(settings: Settings, head: Head, version: int) -> StoredVersion:
             f"job {job} has no version {version}", value=version,
             allowed=f"{min(versions)} to {max(versions)}", remedy=f"see `ballast plans list {job}`",
         )  # fmt: skip
-    return _stored(settings, job, versions[version])
+    return replace(_stored(settings, job, versions[version]), splits=())
 
 
 def read_context(settings: Settings, head: Head, earlier: StoredVersion) -> RollbackContext:
@@ -96,4 +99,5 @@ def _stored(settings: Settings, job: str, plan_id: str) -> StoredVersion:
         read_routes(settings, job, plan_id),
         read_scaling(settings, job, plan_id),
         read_weights(settings, job, plan_id),
+        read_splits(settings, job, plan_id),
     )

@@ -143,7 +143,7 @@ def pin_tables(settings: Settings, policy: JobPolicy) -> PinnedVersions:
         nodes=version(NODES),
         key_groups=version(KEY_GROUPS),
         traffic=version(TRAFFIC),
-        key_pairs=version(KEY_PAIRS) if policy.routing.edges else None,
+        key_pairs=version(KEY_PAIRS) if policy.needs_keys else None,
         sources=version(SOURCES) if policy.scaling is not None else None,
         connections=version(CONNECTIONS) if policy.regions else None,
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from ballast.contracts.identity import Scaled, content_hash
+from ballast.contracts.identity import Scaled, Split, content_hash
 from ballast.contracts.records import Head
 from ballast.contracts.regions import Weighted
 
@@ -38,11 +38,12 @@ class StoredContent:
     routes: Sequence[tuple[str, str, int]] = ()
     scaling: Sequence[Scaled] = ()
     weights: Sequence[Weighted] = ()
+    splits: Sequence[Split] = ()
 
     @property
     def computed_hash(self) -> str:
         """The hash of the stored rows."""
-        return content_hash(self.assignments, self.routes, self.scaling, self.weights)
+        return content_hash(self.assignments, self.routes, self.scaling, self.weights, self.splits)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from ballast.store.plans import (
     read_plan,
     read_routes,
     read_scaling,
+    read_splits,
     read_weights,
 )
 from ballast.store.tables import open_table, rows_of, table_exists
@@ -88,6 +89,7 @@ def _read_stored_plan(settings: Settings, head: Head) -> StoredContent:
         routes=read_routes(settings, job, plan_id),
         scaling=scaled(read_scaling(settings, job, plan_id)),
         weights=weighted(read_weights(settings, job, plan_id)),
+        splits=read_splits(settings, job, plan_id),
     )
 
 

@@ -1,9 +1,9 @@
-"""A job is killed at each point of taking routes up, for every kind of change.
+"""A job is killed at each point of taking routes and splits up, for every kind of change.
 
 Process k repeats the batch that process k - 1 left unfinished, takes version k up in its next batch
-and is killed there at one point. Versions add, change and remove routes, alone and while key groups
-move, so that every fault point is combined with each of these. The chain with Spark is in
-``test_streaming_crash.py``.
+and is killed there at one point. Versions add, change and remove routes, split keys, join them and
+leave them split, alone and while key groups move, so that every fault point is combined with each
+of these. The chain with Spark is in ``test_streaming_crash.py``.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from ballast.contracts.settings import Settings, load_settings
 from ballast.store.plans import read_acks
 from ballast.store.table_schema import ensure_tables
 from ballast.store.tables import read_rows
-from ballast.streaming.job_state import placement_in_force, read_states
+from ballast.streaming.job_state import placement_in_force, read_key_states, read_states
 from tests.faults.routed_job import POLICY, WORDS, committed, live
-from tests.support.streaming_parts import JOB
+from tests.support.streaming_parts import JOB, OPERATORS_BY_KEY
 from tests.support.streaming_plans import publish
 
 Routes = list[tuple[str, str, int]]
-Content = tuple[Callable[[str, int], str], Routes]
+Content = tuple[Callable[[str, int], str], Routes, Routes]
+ALL_SPLIT = [("total", letter, part) for letter in "abcé" for part in (0, 1)]
+ONE_SPLIT = [("total", "b", part) for part in (0, 1)]
 
 
 def routes(number: int) -> Routes:
@@ -49,12 +51,12 @@ def nodes(by: int) -> Callable[[str, int], str]:
 
 # A cycle: after the last content comes the first one again.
 CONTENTS: dict[str, Content] = {
-    "routes come": (nodes(0), routes(1)),
-    "routes change": (nodes(0), routes(2)),
-    "routes go": (nodes(0), []),
-    "routes come while key groups move": (nodes(1), routes(1)),
-    "routes change while key groups move": (nodes(2), routes(2)),
-    "routes go while key groups move": (nodes(0), []),
+    "routes come, keys are joined": (nodes(0), routes(1), []),
+    "routes change, keys are split": (nodes(0), routes(2), ALL_SPLIT),
+    "routes go, all keys but one are joined": (nodes(0), [], ONE_SPLIT),
+    "routes come and the last key is joined while key groups move": (nodes(1), routes(1), []),
+    "routes change and keys are split while key groups move": (nodes(2), routes(2), ALL_SPLIT),
+    "routes go and keys stay split while key groups move": (nodes(0), [], ALL_SPLIT),
 }
 
 
@@ -87,7 +89,8 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> CrashedRoutedJob:
     for point in JOB_POINTS:
         for kind, content in CONTENTS.items():
             version += 1
-            publish(settings, POLICY, version, *content)
+            placed, keys, splits = content
+            publish(settings, POLICY, version, placed, keys, splits=splits)
             codes[kind, point] = run(2, f"{point}@{version}")
     assert run(2, "") == 0
     return CrashedRoutedJob(settings, codes, committed(settings))
@@ -115,13 +118,12 @@ def test_after_all_kills_every_count_is_that_of_the_input(story: CrashedRoutedJo
 
 
 def states(story: CrashedRoutedJob, operator: str) -> dict[str, object]:
-    """State by key; no key is in two key groups, or in a wrong one."""
+    """State by key; no key is in a key group that the plan does not name for it."""
     placement = placement_in_force(story.settings, JOB)
-    merged: dict[str, object] = {}
     for group, state in read_states(story.settings, JOB, operator).items():
-        assert {placement.group_of(operator, key) for key in state} <= {group}
-        merged |= state
-    return merged
+        assert all(group in placement.parts_of(operator, key) for key in state)
+    declared = next(found for found in OPERATORS_BY_KEY if found.id == operator)
+    return read_key_states(story.settings, JOB, declared)
 
 
 @pytest.mark.slow

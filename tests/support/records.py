@@ -10,6 +10,7 @@ from tests.support.rows import row_of
 NULL_FIGURES = (
     "due_moves", "collocation_factor_before_pct", "collocation_factor_pct", "scaling_reason",
     "weights_reason", "trade", "traffic_saved_pct", "traffic_saved_before_pct", "skew_reason",
+    "splits_reason", "unsplit_bound_pct",
     "levelled_operator_id", "operator_skew_before_pct", "operator_skew_pct", "levelling_limit_pct",
     "collocation_bound_pct",
     "rules", "restored_rules", "rules_text", "headroom_limit_pct", "headroom_before_pct",

@@ -6,6 +6,7 @@ from typing import Any
 
 from ballast.contracts.policy import JobPolicy, parse_policy
 from ballast.streaming.operators import Operator, Topology, build_topology
+from ballast.streaming.state_merge import StateMerge
 
 JOB = "diamond"
 
@@ -68,10 +69,21 @@ def total_by_key(state: dict[str, Any], key: str, record: tuple[str, str, int]) 
     kinds[record[0]] = kinds.get(record[0], 0) + 1
 
 
+def added_kinds(first: dict[str, int], second: dict[str, int]) -> dict[str, int]:
+    return {kind: first.get(kind, 0) + second.get(kind, 0) for kind in sorted({*first, *second})}
+
+
+SAMPLE = [("word", "a1", 1), ("counted", "a1", 1), ("word", "a2", 1)]
 OPERATORS_BY_KEY = [
     Operator("parse", process=parse, state_by_key=True),
     Operator("count", key=word_of, process=count, state_by_key=True),
-    Operator("total", key=letter_of, process=total_by_key, state_by_key=True),
+    Operator(
+        "total",
+        key=letter_of,
+        process=total_by_key,
+        state_by_key=True,
+        merge=StateMerge(added_kinds, SAMPLE),
+    ),
 ]
 
 

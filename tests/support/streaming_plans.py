@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ballast.contracts.identity import Scaled, content_hash
+from ballast.contracts.identity import Scaled, Split, content_hash
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.regions import Weighted
 from ballast.contracts.settings import Settings
@@ -24,6 +24,7 @@ def publish(
     weights: Sequence[Weighted] = (),
     hash_of_weights: Sequence[Weighted] | None = None,
     sizes: Mapping[str, int] | None = None,
+    splits: Sequence[Split] = (),
 ) -> str:
     """Write the content of a plan and then the head; ``nodes`` are the actions on nodes.
 
@@ -51,14 +52,11 @@ def publish(
         for operator, group, node in content
     ]
     append(settings, "plans.assignments", rows)
-    if routes:
-        names = ("operator_id", "key", "key_group")
-        common = {"job": policy.job, "plan_id": plan_id}
-        append(
-            settings,
-            "plans.routes",
-            [common | dict(zip(names, route, strict=True)) for route in routes],
-        )
+    names = ("operator_id", "key", "key_group")
+    common = {"job": policy.job, "plan_id": plan_id}
+    for table, keys in (("plans.routes", routes), ("plans.splits", splits)):
+        if keys:
+            append(settings, table, [common | dict(zip(names, row, strict=True)) for row in keys])
     scaling: list[Scaled] = [
         *(("node", name, action, None) for name, action in (nodes or {}).items()),
         *(("operator", name, "size", size) for name, size in (sizes or {}).items()),
@@ -68,7 +66,7 @@ def publish(
     if weights:
         append(settings, "plans.weights", [weight_row(policy.job, plan_id, *w) for w in weights])
     promised = weights if hash_of_weights is None else hash_of_weights
-    content_is = content_hash(content, routes, scaling, promised)
+    content_is = content_hash(content, routes, scaling, promised, splits)
     _set_head(settings, policy.job, version, plan_id, content_is)
     return plan_id
 

@@ -311,10 +311,11 @@ class FlinkApplier:
             PlanRefused: it does not fit.
         """
         content.check_hash(head)
-        if content.routes or content.weights:
+        if content.routes or content.weights or content.splits:
             raise PlanRefused(
-                f"the plan has {len(content.routes)} routes and {len(content.weights)} weights; a "
-                "Flink job follows sizes of operators alone: correct the policy and plan again"
+                f"the plan has {len(content.routes)} routes, {len(content.weights)} weights and "
+                f"{len(content.splits)} splits; a Flink job follows sizes of operators "
+                "alone: correct the policy and plan again"
             )
         most = {operator.id: operator.key_groups for operator in self._policy.operators}
         check_key_groups(content.assignment, most)

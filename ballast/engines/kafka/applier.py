@@ -163,11 +163,11 @@ class KafkaApplier:
             PlanRefused: it does not fit.
         """
         content.check_hash(head)
-        if content.routes or content.scaling or content.weights:
+        if content.routes or content.scaling or content.weights or content.splits:
             raise PlanRefused(
                 f"the plan has {len(content.routes)} routes, {len(content.scaling)} rows of "
-                f"scaling and {len(content.weights)} of weights; a consumer group follows "
-                "placements alone: correct the policy and plan again"
+                f"scaling, {len(content.weights)} of weights and {len(content.splits)} of splits; "
+                "a consumer group follows placements alone: correct the policy and plan again"
             )
         key_groups = {o.id: o.key_groups for o in self._policy.operators}
         check_key_groups(content.assignment, key_groups)

@@ -211,7 +211,13 @@ def test_diff_and_show_name_changes_of_nodes_and_keys(
     append(warehouse, "plans.routes", [
         row_of("plans.routes", job="clicks", plan_id="p2", operator_id="count", key="k",
                key_group=1)])  # fmt: skip
+    append(warehouse, "plans.splits", [
+        row_of("plans.splits", job="clicks", plan_id="p2", operator_id="count", key="hot",
+               key_group=group) for group in (0, 1)])  # fmt: skip
     found = run_json(capsys, "plans", "diff", "clicks", "1", "2")
+    assert found["splits"] == [
+        {"operator_id": "count", "key": "hot", "old_key_groups": None, "new_key_groups": "0, 1"}
+    ]
     assert found["nodes"] == [{"node_id": "n2", "old": "not in use", "new": "in use"}]
     assert found["nodes_in_use"] == [1, 2]
     assert (found["rerouted_keys"], found["routes"][0]["key"]) == (1, "k")
@@ -219,6 +225,7 @@ def test_diff_and_show_name_changes_of_nodes_and_keys(
     text = capsys.readouterr().out
     assert "nodes in use: 1 and 2; in another state: 1" in text
     assert "keys that go to another key group: 1 " in text
+    assert "keys that are split otherwise" in text
     assert main(["plans", "show", "clicks"]) == 0
     text = capsys.readouterr().out
     assert "Nodes: 1 before, 2 with the plan; cpu is at 0.91" in text
@@ -275,7 +282,7 @@ def test_status_says_why_the_newest_run_changed_nothing(
     draft = row_of(
         "plans.plans", job="clicks", plan_id="p4", run_id="r4", status="unchanged", reason=said,
         moves=0, forced_moves=0, bytes=0, forced_bytes=0, created_at=NOW + timedelta(hours=1),
-        trace_json="[]", held_back_json=None, skew_reason=None,
+        trace_json="[]", held_back_json=None, skew_reason=None, splits_reason=None,
     )  # fmt: skip
     append(warehouse, "plans.plans", [draft])
     assert run_json(capsys, "status", "clicks")["no_change"] == f"T{said[1:]}."

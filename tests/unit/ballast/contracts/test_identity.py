@@ -90,3 +90,19 @@ def test_a_snapshot_is_its_run_and_its_pins() -> None:
 
 def test_a_key_group_name_can_be_taken_apart() -> None:
     assert split_key_group_name(key_group_name("a/b", 7)) == ("a/b", 7)
+
+
+def test_splits_are_part_of_the_content_and_none_leave_the_hash_as_it_is():
+    splits = [("count", "k", 2), ("count", "k", 0), ("count", "other", 1), ("count", "other", 3)]
+    whole = content_hash(ROWS, splits=splits)
+    assert whole == content_hash(ROWS, splits=reversed(splits))
+    others = {
+        content_hash(ROWS),
+        content_hash(ROWS, splits=splits[:2]),
+        content_hash(ROWS, splits=[("count", "k", 0), ("count", "other", 2), *splits[2:]]),
+        content_hash(ROWS, splits=[("sum", key, group) for _, key, group in splits]),
+        content_hash(ROWS, routes=splits),
+    }
+    assert whole not in others
+    assert len(others) == 5
+    assert content_hash(ROWS, splits=()) == content_hash(ROWS)

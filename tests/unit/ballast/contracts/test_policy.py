@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ballast.contracts.policy import (
     policy_from_json,
     policy_schema,
 )
+from tests.support.policies import small_policy
 
 POLICIES = Path(__file__).parents[4] / "policies"
 
@@ -324,3 +326,37 @@ def test_the_schema_for_editors_is_generated_from_the_policy() -> None:
 def test_the_schema_refuses_what_the_policy_refuses() -> None:
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(changed(["budgets"], {"moves": -1}), policy_schema())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"splits": {"operators": ["ghost"]}}, "splits.operators: 'ghost' is not an operator"),
+        ({"splits": {"operators": ["parse"]}}, "'parse' sends records to 'count'"),
+        ({"splits": {"operators": ["count", "count"]}}, "'count' is given twice"),
+        ({"splits": {"max_parts": 1}}, "splits.max_parts"),
+        ({"splits": {"join_below": 1.5}}, "splits.join_below"),
+        (
+            {"splits": {"operators": ["count"]}, "objective": {"kind": "joint"}},
+            "keys are split where it is 'balance'",
+        ),
+        ({"splits": {"operators": ["count"]}, "scaling": {}}, "leave one of the two out"),
+        (
+            {
+                "splits": {"operators": ["count"]},
+                "rules": {"headroom": {"max_utilisation_pct": 90.0}},
+            },
+            "so is rules.headroom",
+        ),
+    ],
+)
+def test_splits_that_no_plan_could_make_are_refused(changes, message):
+    with pytest.raises(PolicyError, match=re.escape(message)):
+        small_policy(**changes)
+
+
+def test_splits_are_off_unless_the_policy_has_the_section():
+    assert (small_policy().split_operators, small_policy().needs_keys) == ((), False)
+    watching = small_policy(splits={})
+    assert (watching.split_operators, watching.needs_keys) == ((), True)
+    assert small_policy(splits={"operators": ["count"]}).split_operators == ("count",)

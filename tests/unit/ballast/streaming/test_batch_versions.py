@@ -13,10 +13,11 @@ from ballast.contracts.settings import load_settings
 from ballast.streaming.atomic_files import write_json
 from ballast.streaming.batch_versions import DecisionLog, MoveFigures, VersionDecision
 from ballast.streaming.job_lock import JobLock
-from ballast.streaming.job_state import read_states
+from ballast.streaming.job_state import read_key_states, read_states
+from ballast.streaming.key_group_state import StateStore
 from ballast.streaming.operators import Operator, build_topology
 from ballast.streaming.routing import first_placement
-from tests.support.streaming_parts import policy_of, topology_of
+from tests.support.streaming_parts import OPERATORS_BY_KEY, policy_of, topology_of
 
 
 def test_a_decision_is_found_again_by_another_process(tmp_path):
@@ -55,6 +56,33 @@ def test_routes_survive_the_disk_whatever_their_keys(tmp_path):
     routed = replace(placement, version=1, routes={"count": {"": 1, "o'x\n": 2, "\x00ü": 3}})
     DecisionLog(tmp_path).record_placement(routed)
     assert DecisionLog(tmp_path).placement(1) == routed
+
+
+def test_splits_survive_the_disk(tmp_path):
+    placement = first_placement(topology_of(), policy_of())
+    split = replace(placement, version=1, splits={"total": {"a": (0, 1), "": (0, 1)}})
+    DecisionLog(tmp_path).record_placement(split)
+    assert DecisionLog(tmp_path).placement(1) == split
+    assert split.content_hash != placement.content_hash
+
+
+def test_the_parts_of_a_split_key_are_read_as_one(tmp_path):
+    settings = load_settings({"BALLAST_HOME": str(tmp_path)})
+    log = DecisionLog(tmp_path / "jobs" / "diamond" / "decisions")
+    placement = replace(
+        first_placement(topology_of(), policy_of()), splits={"total": {"a": (0, 1)}}
+    )
+    log.record_placement(placement)
+    log.record(VersionDecision(0, 0, 0))
+    store = StateStore(tmp_path / "jobs" / "diamond" / "state")
+    for group, state in enumerate(({"a": {"word": 2}, "b": {"word": 1}}, {"a": {"counted": 3}})):
+        store.write_taken_up(placement.node_of("total", group), "total", group, 1, state)
+    total = OPERATORS_BY_KEY[2]
+    assert read_key_states(settings, "diamond", total) == {
+        "a": {"counted": 3, "word": 2}, "b": {"word": 1},
+    }  # fmt: skip
+    with pytest.raises(InvalidInput, match="declares no merge function"):
+        read_key_states(settings, "diamond", replace(total, merge=None))
 
 
 def test_what_an_earlier_version_wrote_down_is_read(tmp_path):

@@ -279,3 +279,50 @@ def test_serialising_is_a_part_of_the_cpu_time_and_only_between_nodes(tmp_path):
     assert sum(g.wire_ms for g in measured.groups.values()) > 0
     alone = run_batch(work_of(tmp_path / "one", nodes=1), WORDS)
     assert sum(u.wire_ns for r in alone for u in r.groups.values()) == 0
+
+
+def run_total(work):
+    """Both levels of a batch whose records all go to ``total``; returns reports and state."""
+    reports, blocks = [], {node: [] for node in range(3)}
+    words = [word for word in WORDS if word[0] == "a"]
+    for node in range(3):
+        report, sent = run_node(work, node, 0, source(work, words)[node])
+        reports.append(report)
+        for block in sent:
+            blocks[work.owner(block.target)].append(block)
+    for stage in (1, 2):
+        following = {node: [] for node in range(3)}
+        for node in range(3):
+            inbox = {}
+            for block in blocks[node]:
+                part = Delivery(block.sender, lambda b=block: unpack(b.payload), 1)
+                inbox.setdefault(block.target, []).append(part)
+            report, sent = run_node(work, node, stage, inbox)
+            reports.append(report)
+            for block in sent:
+                following[work.owner(block.target)].append(block)
+        blocks = following
+    return reports, len(words)
+
+
+def test_the_records_of_a_split_key_take_turns_over_its_key_groups_and_are_counted_once(tmp_path):
+    work = by_key(tmp_path, splits={"total": {"a": (0, 1)}})
+    reports, words = run_total(work)
+    placed = replace(first_placement(topology_by_key(), policy_of()),
+                     splits={"total": {"a": (0, 1)}})  # fmt: skip
+    figures = figures_of_batch(0, reports, work.topology, placed, work.node_ids, {})
+    parts = [figures.groups["total", group].records for group in (0, 1)]
+    assert sum(parts) == 2 * words
+    assert abs(parts[0] - parts[1]) <= 2 * 6, "each node and stage deals in turn"
+    assert figures.keys["total"].counts == {"a": 2 * words}
+    store = StateStore(tmp_path)
+    found = [store.read(placed.node_of("total", group), "total", group)["a"] for group in (0, 1)]
+    assert {kind: sum(part[kind] for part in found) for kind in ("word", "counted")} == {
+        "word": words, "counted": words,
+    }  # fmt: skip
+
+
+def test_a_repeated_batch_deals_the_records_of_a_split_key_as_the_first_attempt(tmp_path):
+    work = by_key(tmp_path, splits={"total": {"a": (0, 1)}})
+    first, second = (run_total(work)[0] for _ in range(2))
+    assert [report.traffic for report in first] == [report.traffic for report in second]

@@ -11,7 +11,11 @@ from ballast.contracts.errors import InvalidInput, PlanRefused
 from ballast.contracts.identity import content_hash
 from ballast.contracts.records import Head
 from ballast.store.plan_content import PublishedContent
-from ballast.streaming.plan_check import check_keeps_routes, checked_placement
+from ballast.streaming.plan_check import (
+    check_keeps_merges,
+    check_keeps_routes,
+    checked_placement,
+)
 from ballast.streaming.routing import Placement, first_placement, key_group_of
 from tests.support.streaming_parts import JOB, policy_of, topology_by_key, topology_of
 
@@ -186,3 +190,57 @@ def test_scaling_is_part_of_the_hash_that_the_job_checks():
     content = PublishedContent(rows, scaling=scaling)
     with pytest.raises(PlanRefused, match="content hash"):
         checked_placement(head, content, topology, policy, placement)
+
+
+HOME_A = key_group_of("a", 2)
+BOTH = [("total", "a", 0), ("total", "a", 1)]
+
+
+def check_splits(splits, policy=POLICY, current=None):
+    topology = topology_by_key(policy)
+    rows = [(o, g, "node-1") for o, g in topology.all_key_groups]
+    head = Head(JOB, 3, "plan", content_hash(rows, splits=splits), "run", datetime.now(UTC))
+    content = PublishedContent(rows, splits=splits)
+    current = current or replace(CURRENT, version=1)
+    return checked_placement(head, content, topology, policy, current)
+
+
+def test_a_plan_with_splits_is_taken_with_the_parts_of_each_key():
+    placement = check_splits(list(reversed(BOTH)))
+    assert placement.splits == {"total": {"a": (0, 1)}}
+    assert placement.parts_of("total", "a") == (0, 1)
+    assert placement.parts_of("total", "b") == (key_group_of("b", 2),)
+
+
+@pytest.mark.parametrize(
+    ("splits", "reason"),
+    [
+        ([("ghost", "a", 0)], "operator 'ghost' is unknown"),
+        ([("count", "a", 0), ("count", "a", 1)], "count does not declare how partial states merge"),
+        ([("total", "x" * 1025, 0)], "longer than 1024 bytes"),
+        ([*BOTH, ("total", "a", 2)], "key group 2 is not one of 0 to 1"),
+        ([*BOTH, BOTH[0]], "key group 0 is given twice"),
+        ([("total", "a", HOME_A)], "allowed: two or more"),
+    ],
+)
+def test_a_plan_whose_splits_do_not_fit_is_refused(splits, reason):
+    with pytest.raises(PlanRefused, match=reason):
+        check_splits(splits)
+
+
+def test_a_split_onto_a_draining_node_is_refused_unless_the_part_is_there():
+    nodes = [{"id": f"node-{n}", "draining": n == 1} for n in range(3)]
+    policy = policy_of(nodes=nodes)
+    there = replace(CURRENT, nodes={o: ("node-1",) * len(n) for o, n in CURRENT.nodes.items()})
+    with pytest.raises(PlanRefused, match="onto the draining node node-1"):
+        check_splits(BOTH, policy, there)
+    split = replace(there, splits={"total": {"a": (0, 1)}})
+    assert check_splits(BOTH, policy, split).splits == split.splits
+    assert check_splits([], policy, split).splits == {}
+
+
+def test_an_operator_whose_keys_are_split_keeps_its_merge_function():
+    split = replace(CURRENT, splits={"total": {"a": (0, 1)}})
+    check_keeps_merges(split, topology_by_key())
+    with pytest.raises(InvalidInput, match="no longer declares how partial states merge"):
+        check_keeps_merges(split, TOPOLOGY)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from ballast.streaming.key_group_state import Slot, StateStore
+from ballast.streaming.operators import Operator
 from ballast.streaming.routing import Placement, key_group_of
+from ballast.streaming.state_merge import StateMerge
 from ballast.streaming.take_up import carry_over, forget_old_places, transfers_between
 
 GROUPS = 4
@@ -153,3 +156,88 @@ def test_many_plans_one_after_another(tmp_path):
         current = following
         count_batch(store, current, batch)
         check(store, current, batch + 1)
+
+
+SPLIT = {"k1": (0, 1, 2, 3), "ü": (0, 3), "": (1, 2)}
+HOMES = {key: {key_group_of(key, GROUPS)} for key in SPLIT}
+SPLIT = {key: tuple(sorted({*groups, *HOMES[key]})) for key, groups in SPLIT.items()}
+ADDED = Operator("count", lambda state, key, record: None, state_by_key=True,
+                 merge=StateMerge(lambda a, b: a + b, [1, 2, 3]))  # fmt: skip
+SPLITS = {
+    "a key is split": ("abab", {}, {}, "abab", {}, SPLIT),
+    "split keys are joined": ("abab", {}, SPLIT, "abab", {}, {}),
+    "split keys are joined while key groups move": ("abab", {}, SPLIT, "bbca", {}, {}),
+    "split keys stay while key groups move": ("abab", {}, SPLIT, "cbca", {}, SPLIT),
+    "a key is split over fewer": ("abab", {}, SPLIT, "abab", {}, {"k1": SPLIT["k1"][:-1]}),
+    "joined in the key group of a new route": ("abab", {}, SPLIT, "abab", {"k1": 2, "": 0}, {}),
+}
+
+
+def split_placement(version, nodes, routes, splits):
+    found = Placement(
+        version, f"p{version}", {"count": tuple(nodes)}, {"count": routes},
+        splits={"count": splits} if splits else {},
+    )  # fmt: skip
+    fewer = {
+        key: tuple(sorted({*groups, found.group_of("count", key)}))
+        for key, groups in splits.items()
+    }
+    return replace(found, splits={"count": fewer} if fewer else {})
+
+
+def count_parts(store, placed, batch_id):
+    """Count one record of each key in each of its parts."""
+    for group in range(GROUPS):
+        slot = Slot(str(store.folder(placed.node_of("count", group), "count", group)), batch_id, 0)
+        state, stored, names = slot.load()
+        for key in KEYS:
+            if group in placed.parts_of("count", key):
+                state[key] = state.get(key, 0) + 1
+        slot.save(state, stored, names)
+
+
+@pytest.mark.parametrize("plan", SPLITS)
+@pytest.mark.parametrize("dies_after", [None, *range(GROUPS + 1)])
+def test_the_parts_of_a_key_are_merged_once_wherever_a_take_up_breaks_off(
+    tmp_path, plan, dies_after
+):
+    nodes, routes, splits, new_nodes, new_routes, new_splits = SPLITS[plan]
+    store = StateStore(tmp_path)
+    old = split_placement(1, nodes, routes, splits)
+    new = split_placement(2, new_nodes, new_routes, new_splits)
+    for batch in (1, 2):
+        count_parts(store, old, batch)
+    times = {key: 2 * len(old.parts_of("count", key)) for key in KEYS}
+    transfers = transfers_between(old, new, ["count"])
+
+    def die(done):
+        if done == dies_after:
+            raise Broken
+
+    with contextlib.suppress(Broken):
+        carry_over(store, transfers, 3, die, [ADDED])
+    if dies_after is not None:
+        store.discard_from(3)
+        carry_over(store, transfers, 3, operators=[ADDED])
+    forget_old_places(store, transfers)
+    forget_old_places(store, transfers)
+    found = Counter()
+    for key, node, group, count in everything(store):
+        assert node == new.node_of("count", group)
+        assert group in new.parts_of("count", key)
+        found[key] += count
+    assert found == times
+    count_parts(store, new, 3)
+    after = Counter()
+    for key, _, _, count in everything(store):
+        after[key] += count
+    assert after == {key: times[key] + len(new.parts_of("count", key)) for key in KEYS}
+
+
+def test_a_split_moves_no_state_and_a_key_in_two_places_without_an_operator_stops(tmp_path):
+    one, split = placement(1, "abab"), split_placement(2, "abab", {}, SPLIT)
+    assert transfers_between(one, split, ["count"]) == []
+    store = StateStore(tmp_path)
+    count_parts(store, split, 1)
+    with pytest.raises(RuntimeError, match="a key has state in"):
+        carry_over(store, transfers_between(split, one, ["count"]), 2)

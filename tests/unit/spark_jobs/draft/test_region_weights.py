@@ -262,7 +262,7 @@ def test_weights_that_cannot_be_are_found_by_the_verifier(
 ) -> None:
     draft = rounds.draft(RATES)
     given = read_round(rounds.settings, find_snapshot(rounds.settings, JOB, draft.run_id))
-    assignment, routes, scaling, weights = read_content(rounds.settings, draft)
+    assignment, routes, scaling, weights, *_ = read_content(rounds.settings, draft)
     assert violations_of(given, draft, PlanContent(assignment, routes, scaling, weights)) == []
     assert (
         violations_of(given, draft, PlanContent(assignment, routes, scaling, weights[1:]))[

@@ -238,7 +238,7 @@ def test_publish_refuses_a_draft_whose_rows_were_tampered_with(
     run_id = rounds.snapshot(0.16)
     draft = draft_plan(rounds.settings, JOB, run_id, SolveOptions(solver_seconds=1))
     given = read_round(rounds.settings, find_snapshot(rounds.settings, JOB, run_id))
-    assignment, routes, rows, _ = read_content(rounds.settings, draft)
+    assignment, routes, rows, *_ = read_content(rounds.settings, draft)
     assert violations_of(given, draft, PlanContent(assignment, routes, rows)) == []
     changed = [replace(row, **change) if row.subject_id == subject else row for row in rows]
     found = violations_of(given, draft, PlanContent(assignment, routes, changed))
