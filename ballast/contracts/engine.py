@@ -17,7 +17,7 @@ from ballast.contracts.strict_model import StrictModel
 if TYPE_CHECKING:
     from ballast.contracts.policy import JobPolicy
 
-SPARK, KAFKA = "spark", "kafka"
+SPARK, KAFKA, FLINK = "spark", "kafka", "flink"
 
 GroupId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")]
 TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
@@ -46,7 +46,38 @@ class KafkaEngine(StrictModel):
         return self.topics.get(operator_id, operator_id)
 
 
-EnginePolicy = Annotated[SparkEngine | KafkaEngine, Field(discriminator="kind")]
+FlinkName = Annotated[str, Field(min_length=1, max_length=1000)]
+
+
+class FlinkVertex(StrictModel):
+    """A vertex of a Flink job: an operator, or several that Flink chained."""
+
+    name: FlinkName
+    """Its name, as Flink's REST API and web page have it."""
+    parallelism: Annotated[int, Field(strict=True, ge=1, le=32_768)] = 1
+    """Subtasks before the first plan, as the job is started."""
+
+
+class FlinkEngine(StrictModel):
+    """A Flink job under the adaptive scheduler: plans say how many subtasks each operator has.
+
+    An operator is a vertex, its ``key_groups`` are the most subtasks that a plan may give it, and
+    the only node is the cluster.
+    """
+
+    kind: Literal["flink"]
+    job_name: FlinkName
+    """The name of the job on the cluster."""
+    vertices: dict[str, FlinkVertex]
+    """The vertex of each operator."""
+
+    @property
+    def first_sizes(self) -> dict[str, int]:
+        """Subtasks of each operator before the first plan."""
+        return {operator: vertex.parallelism for operator, vertex in self.vertices.items()}
+
+
+EnginePolicy = Annotated[SparkEngine | KafkaEngine | FlinkEngine, Field(discriminator="kind")]
 
 
 @dataclass(frozen=True)
@@ -65,6 +96,8 @@ class Capabilities:
     """Workers of ordered regions have weights."""
     steps: bool
     """A plan may be taken up in steps."""
+    sizes: bool
+    """Plans say how many instances each operator has, and the job follows."""
     traffic: bool
     """Records between key groups are measured, so that plans may collocate them."""
     resources: tuple[str, ...]
@@ -76,12 +109,17 @@ class Capabilities:
 CAPABILITIES: Mapping[str, Capabilities] = {
     SPARK: Capabilities(
         placement=True, parallelism=True, routes=True, splits=True, weights=True, steps=True,
-        traffic=True, resources=("cpu", "memory", "network"), runs_beside_job=False,
+        sizes=False, traffic=True, resources=("cpu", "memory", "network"), runs_beside_job=False,
     ),
     KAFKA: Capabilities(
         placement=True, parallelism=False, routes=False, splits=False, weights=False,
-        steps=False, traffic=False,
+        steps=False, sizes=False, traffic=False,
         resources=("cpu", "network"), runs_beside_job=True,
+    ),
+    FLINK: Capabilities(
+        placement=False, parallelism=False, routes=False, splits=False, weights=False,
+        steps=False, sizes=True,
+        traffic=False, resources=("cpu",), runs_beside_job=True,
     ),
 }  # fmt: skip
 
@@ -97,24 +135,35 @@ def check_engine(policy: JobPolicy) -> None:
         raise ValueError(f"{field}: engine {kind!r} {wanted}; {remedy}")
     if isinstance(policy.engine, KafkaEngine):
         _check_topics(policy.engine, [operator.id for operator in policy.operators])
+    if isinstance(policy.engine, FlinkEngine):
+        most = {operator.id: operator.key_groups for operator in policy.operators}
+        _check_vertices(policy.engine, most)
+        _check_sizing(policy)
 
 
 def _beyond(policy: JobPolicy, able: Capabilities) -> Iterator[tuple[str, str, str]]:
     """Fields that ask for more than the engine can, why it cannot, and what to do."""
-    if not able.traffic and policy.edges:
-        yield "edges", "does not measure records between operators", "leave edges out"
-    if not able.traffic and policy.objective.kind == "joint":
-        yield "objective.kind", "cannot collocate key groups", "use 'balance'"
+    yield from _beyond_measured(policy, able)
     if not able.routes and policy.routing.edges:
         yield "routing.edges", "cannot route single keys", "leave routing out"
+    if not able.placement and len(policy.nodes) > 1:
+        yield "nodes", "cannot place key groups on nodes", "give one node, the whole cluster"
     if not able.splits and policy.splits is not None:
         yield "splits", "cannot split single keys", "leave splits out"
-    if not able.parallelism and policy.scaling is not None:
+    if not able.parallelism and not able.sizes and policy.scaling is not None:
         yield "scaling", "cannot start or stop nodes in this version", "leave scaling out"
     if not able.weights and policy.regions:
         yield "regions", "has no ordered regions", "leave regions out"
     if not able.steps and policy.take_up.limits.is_limited:
         yield "take_up", "takes a plan up at once", "leave take_up out"
+
+
+def _beyond_measured(policy: JobPolicy, able: Capabilities) -> Iterator[tuple[str, str, str]]:
+    """The same of fields that need what the engine does not measure."""
+    if not able.traffic and not able.sizes and policy.edges:
+        yield "edges", "does not measure records between operators", "leave edges out"
+    if not able.traffic and policy.objective.kind == "joint":
+        yield "objective.kind", "cannot collocate key groups", "use 'balance'"
     for resource in policy.objective.resources:
         if resource not in able.resources:
             known = ", ".join(able.resources)
@@ -131,3 +180,47 @@ def _check_topics(engine: KafkaEngine, operators: list[str]) -> None:
     twice = next((name for name in topics if topics.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"engine.topics: topic {twice!r} belongs to two operators; one may")
+
+
+def _check_vertices(engine: FlinkEngine, most: Mapping[str, int]) -> None:
+    """Check that each operator has a vertex of its own, and starts with a size that plans allow."""
+    differing = sorted(engine.vertices.keys() ^ most.keys())
+    if differing:
+        known = differing[0] in most
+        problem = "has no vertex" if known else "is not an operator"
+        raise ValueError(
+            f"engine.vertices: {differing[0]!r} {problem}; each of {', '.join(most)} needs one"
+        )
+    names = [vertex.name for vertex in engine.vertices.values()]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"engine.vertices: vertex {twice!r} belongs to two operators; one may")
+    for operator, size in engine.first_sizes.items():
+        if size > most[operator]:
+            raise ValueError(
+                f"engine.vertices.{operator}.parallelism is {size}; it may be at most the "
+                f"operator's key_groups, {most[operator]}, which is the most that plans give it"
+            )
+
+
+def _check_sizing(policy: JobPolicy) -> None:
+    """Check that scaling decides on subtasks alone, by the one method that can."""
+    node, scaling = policy.nodes[0], policy.scaling
+    if node.draining or node.spare:
+        raise ValueError(
+            f"nodes: {node.id!r} is the whole cluster of engine 'flink'; it may not be draining "
+            "or spare"
+        )
+    if scaling is None:
+        return
+    if scaling.method != "true_rate":
+        raise ValueError(
+            f"scaling.method is {scaling.method!r}; engine 'flink' sizes operators by 'true_rate'"
+        )
+    defaults = type(scaling).model_fields
+    for field in ("min_nodes", "max_nodes", "busy_per_node"):
+        if getattr(scaling, field) != defaults[field].default:
+            raise ValueError(
+                f"scaling.{field}: engine 'flink' does not change nodes; leave it out, and give "
+                "operators their most subtasks as key_groups"
+            )

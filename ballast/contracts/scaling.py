@@ -13,6 +13,8 @@ ADD, KEEP, DRAIN, REMOVE, SPARE = "add", "keep", "drain", "remove", "spare"
 OUT, IN, HOLD = "out", "in", "hold"
 SIZE = "size"
 NODE, CLUSTER, OPERATOR = "node", "cluster", "operator"
+LARGEST_UTILISATION = 1e15
+"""Stands for an infinite load in a table."""
 IN_USE = {ADD: ALIVE, KEEP: ALIVE, DRAIN: DRAINING}
 """The state of a node by the plan's action on it; nodes with other actions are not used."""
 
@@ -25,6 +27,15 @@ def scaled(rows: Iterable[ScalingRow]) -> list[Scaled]:
 def node_actions(scaling: Iterable[Scaled]) -> dict[str, str]:
     """The plan's action on each node, by node id."""
     return {name: action for subject, name, action, _ in scaling if subject == NODE}
+
+
+def operator_sizes(scaling: Iterable[Scaled]) -> dict[str, int]:
+    """Instances of each operator under the plan, by operator id."""
+    return {
+        name: wanted
+        for subject, name, action, wanted in scaling
+        if subject == OPERATOR and action == SIZE and wanted is not None
+    }
 
 
 def nodes_in_use(policy: JobPolicy, scaling: Iterable[Scaled] = ()) -> dict[str, str]:

@@ -938,7 +938,7 @@ PLANS_ACKS = Table(
         _count("batch_id", "Batch at whose start it was decided or applied; 0 for a region, which "
                "has no batches", "batch"),
         Column("reason", "string", "Why it was refused or superseded, or why a step is beyond the "
-               "limits of the policy; empty otherwise"),
+               "limits of the policy; of a take-up, what the engine says of it; or empty"),
         _count("moved_key_groups", "Key groups whose state was moved: in the step, or in all steps "
                "if applied or superseded", "key groups"),
         _count("bytes_moved", "Bytes copied, as counted while copying; of the same steps",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 
-from ballast.contracts.engine import CAPABILITIES, KAFKA
+from ballast.contracts.engine import CAPABILITIES, FLINK, KAFKA
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings
@@ -41,4 +41,14 @@ def _kafka(settings: Settings, policy: JobPolicy) -> EngineSession:
     return KafkaSession(settings, policy, connection_settings())
 
 
-_OPENERS: Mapping[str, Callable[[Settings, JobPolicy], EngineSession]] = {KAFKA: _kafka}
+def _flink(settings: Settings, policy: JobPolicy) -> EngineSession:
+    from ballast.engines.flink.connection import flink_connection
+    from ballast.engines.flink.session import FlinkSession
+
+    return FlinkSession(settings, policy, flink_connection())
+
+
+_OPENERS: Mapping[str, Callable[[Settings, JobPolicy], EngineSession]] = {
+    KAFKA: _kafka,
+    FLINK: _flink,
+}

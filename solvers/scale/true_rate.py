@@ -84,7 +84,7 @@ def needs(observation: Observation, policy: Policy, history: ScalingHistory) -> 
     catch_up = sum(d.backlog for d in demands)
     restart = steady * policy.restart_s / policy.catch_up_s
     required = catch_up + restart + steady / boundaries.target
-    is_behind = _lag_s(observation) > policy.backlog_threshold_s
+    is_behind = lag_s(observation) > policy.backlog_threshold_s
     heaviest = max(demands, key=lambda d: d.steady + d.backlog)
     return (
         Need(
@@ -159,7 +159,7 @@ def _utilisation(steady: float, catch_up: float, lanes: float) -> float:
     return steady / left
 
 
-def _lag_s(observation: Observation) -> float:
+def lag_s(observation: Observation) -> float:
     """Backlog in seconds of arrivals, at the source with the largest."""
     return max(
         (

@@ -42,6 +42,8 @@ class ScalingRules:
     max_nodes: int | None = None
     key_groups: Mapping[str, int] = dataclasses.field(default_factory=dict)
     """Key groups of each operator."""
+    sizes: Mapping[str, int] | None = None
+    """Instances of each operator now, if plans say how many there are."""
 
 
 def scaling_violations(
@@ -189,6 +191,8 @@ def _check_due(
 
 
 def _check_operators(rules: ScalingRules, rows: Sequence[ScalingRow]) -> Iterator[Violation]:
+    if rules.sizes is not None:
+        yield from _check_sizes(rules.sizes, rows)
     for row in rows:
         if row.subject != "operator":
             continue
@@ -198,3 +202,16 @@ def _check_operators(rules: ScalingRules, rows: Sequence[ScalingRow]) -> Iterato
                 "scaling.operators",
                 f"operator {row.subject_id!r} in {row.wanted} instances, allowed 1 to {most}",
             )
+
+
+def _check_sizes(sizes: Mapping[str, int], rows: Sequence[ScalingRow]) -> Iterator[Violation]:
+    """Every operator has a size, and the one before is that of today."""
+    found = {row.subject_id: row for row in rows if row.subject == "operator"}
+    for name in sorted(sizes.keys() ^ found.keys()):
+        problem = "has no size" if name in sizes else "is unknown to the job"
+        yield Violation("scaling.operators", f"operator {name!r} {problem}")
+    for name in sorted(sizes.keys() & found.keys()):
+        before = found[name].before
+        if before is not None and before != sizes[name]:
+            text = f"operator {name!r}: {before} instances before the plan, are {sizes[name]}"
+            yield Violation("scaling.operators", text)

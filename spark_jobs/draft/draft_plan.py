@@ -32,6 +32,13 @@ from spark_jobs.draft.draft_tables import (
     write_draft,
 )
 from spark_jobs.draft.method_inputs import read_method_inputs
+from spark_jobs.draft.operator_sizes import (
+    SizesPlan,
+    has_sizes,
+    kept_sizes,
+    plan_sizes,
+    sizes_in_force,
+)
 from spark_jobs.draft.region_weights import plan_region
 from spark_jobs.draft.report import actor, drafted_event, promise_report, report
 from spark_jobs.draft.round import Round
@@ -144,6 +151,7 @@ def make_draft(
         snapshot.snapshot_id, job_round.problem.n_key_groups, job_round.problem.n_nodes,
     )  # fmt: skip
     regions = [plan_region(region) for region in job_round.regions]
+    sizes = _sizes(settings, job_round, only_forced=only_forced)
     request = PlanRequest(
         problem=job_round.problem,
         objective=job_round.objective,
@@ -161,8 +169,11 @@ def make_draft(
         memory=target_in_force(settings, snapshot),
         is_first=job_round.is_first,
         keys=replace(job_round.keys, split_options=None) if only_forced else job_round.keys,
-        scaling=_scaling_request(settings, job_round, only_forced=only_forced),
-        has_other_change=any(region.is_change for region in regions),
+        scaling=_scaling_request(settings, job_round, only_forced=only_forced)
+        if sizes is None
+        else sizes.request,
+        has_other_change=any(region.is_change for region in regions)
+        or (sizes is not None and sizes.decision.is_change),
         unmeasured=job_round.unmeasured_operators,
     )
     found = plan(request)
@@ -175,7 +186,7 @@ def make_draft(
             budget=request.budget,
             seed=request.seed,
             regions=regions,
-            scaling=rows_of_decision(job_round, found, now),
+            scaling=rows_of_decision(job_round, found, now, sizes),
             scaling_reason=_scaling_reason(job_round, found),
             created_at=now,
         )
@@ -204,6 +215,18 @@ def _scaling_request(
         job_round.policy, job_round.problem, inputs, job_round.snapshot.period_end_at
     )
     return keeping_nodes(request) if only_forced else request
+
+
+def _sizes(settings: Settings, job_round: Round, *, only_forced: bool) -> SizesPlan | None:
+    """The sizes of operators; None for an engine whose plans do not say them."""
+    policy, snapshot = job_round.policy, job_round.snapshot
+    if not has_sizes(policy):
+        return None
+    before = sizes_in_force(policy, job_round.scaling_in_force)
+    if only_forced:
+        return kept_sizes(before)
+    inputs = read_scaling_inputs(settings, snapshot)
+    return plan_sizes(policy, job_round.problem, inputs, before, snapshot.period_end_at)
 
 
 def _scaling_reason(job_round: Round, found: Plan) -> str | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ballast.contracts.engine import CAPABILITIES
 from ballast.contracts.records import DraftSummary, Promise
 from ballast.contracts.tables import PLANS_PLANS
 from solvers.noise.promise import (
     NO_NOISE,
+    NODE_LOAD,
     ExpectedFigure,
     FigurePromise,
     PlanPromiseRequest,
@@ -35,7 +37,15 @@ def promise_rows(job_round: Round, plan: Plan, draft: DraftSummary) -> list[Prom
         figures=list(_further_figures(job_round, draft)),
         outcomes=job_round.past_outcomes,
     )
-    return [_row(job_round, draft, promise) for promise in plan_promises(request)]
+    promised = plan_promises(request)
+    if not CAPABILITIES[job_round.policy.engine.kind].placement:
+        promised = tuple(each for each in promised if not _is_of_placement(each.figure))
+    return [_row(job_round, draft, promise) for promise in promised]
+
+
+def _is_of_placement(figure: str) -> bool:
+    """Whether a figure depends on what a plan places; other plans promise nothing of it."""
+    return figure in OF_MOVES or figure.startswith(f"{NODE_LOAD}/")
 
 
 def _further_figures(job_round: Round, draft: DraftSummary) -> Iterator[ExpectedFigure]:

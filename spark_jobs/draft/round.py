@@ -39,6 +39,7 @@ from solvers.verify.splits import SplitRules
 from spark_jobs.draft.calibration import Calibration, calibrate
 from spark_jobs.draft.content import Route, routing_of, splits_of
 from spark_jobs.draft.key_statistics import RememberedKeyPairs, earlier_periods, key_statistics
+from spark_jobs.draft.operator_sizes import has_sizes, sizes_in_force
 from spark_jobs.draft.past_outcomes import PastPlans, past_outcomes
 from spark_jobs.draft.region_weights import RegionStatistics, regions_of
 from spark_jobs.draft.scaling_inputs import capacity_of
@@ -164,6 +165,7 @@ class Round:
             min_nodes=scaling.min_nodes if scaling else 1,
             max_nodes=(scaling.max_nodes if scaling else None) or len(policy.nodes),
             key_groups={operator.id: operator.key_groups for operator in policy.operators},
+            sizes=sizes_in_force(policy, self.scaling_in_force) if has_sizes(policy) else None,
         )
 
     @property

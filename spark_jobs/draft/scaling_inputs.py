@@ -19,7 +19,7 @@ from ballast.contracts import scaling
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.policy import JobPolicy, NodePolicy, ScalingPolicy
 from ballast.contracts.problem_columns import load_series
-from ballast.contracts.records import ScalingRow, SourceRate
+from ballast.contracts.records import Ack, ScalingRow, SourceRate
 from solvers.model.node_set import NodeSpec
 from solvers.model.problem import DEAD, FloatArray, Problem
 from solvers.model.result import Result
@@ -45,7 +45,7 @@ CAPACITY_FIELDS = {"cpu": "cpu_cores", "memory": "memory_bytes", "network": "net
 
 @dataclass(frozen=True)
 class EarlierScaling:
-    """What an earlier draft decided on a node or a cluster: some columns of plans.scaling."""
+    """What an earlier draft decided on a node, cluster or operator: columns of plans.scaling."""
 
     plan_id: str
     subject: str
@@ -57,6 +57,7 @@ class EarlierScaling:
     loads_json: str | None
     period_end_at: datetime
     decided_at: datetime
+    wanted: int | None = None
 
     @classmethod
     def of(cls, row: ScalingRow) -> EarlierScaling:
@@ -82,6 +83,8 @@ class ScalingInputs:
     """Plans that came into force before the snapshot."""
     unchanged: Collection[str] = field(default_factory=frozenset)
     """Drafts that changed nothing, so that there was nothing to publish."""
+    pauses: Sequence[Ack] = ()
+    """Acknowledgements of take-ups before the snapshot, with measured pauses, oldest first."""
 
 
 @dataclass(frozen=True)

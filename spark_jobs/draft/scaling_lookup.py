@@ -9,12 +9,13 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ballast.contracts.log_events import ACK_APPLIED
 from ballast.contracts.policy import ScalingPolicy, policy_from_json
 from ballast.contracts.problem_columns import RESOURCES
 from ballast.contracts.records import Snapshot
-from ballast.contracts.scaling import CLUSTER, NODE
+from ballast.contracts.scaling import CLUSTER, NODE, OPERATOR
 from ballast.contracts.settings import Settings
-from ballast.store.plans import read_scaling
+from ballast.store.plans import read_acks, read_scaling
 from ballast.store.table_schema import ensure_tables
 from ballast.store.tables import Filter, read_rows, table_exists
 from spark_jobs.draft.scaling_inputs import EarlierScaling, ScalingInputs
@@ -49,6 +50,11 @@ def read_scaling_inputs(settings: Settings, snapshot: Snapshot) -> ScalingInputs
         earlier=earlier,
         published=_published_plans(settings, snapshot, since),
         unchanged=_unchanged_drafts(settings, job, since),
+        pauses=[
+            ack
+            for ack in read_acks(settings, job)
+            if ack.status == ACK_APPLIED and ack.acked_at <= snapshot.created_at
+        ],
     )
 
 
@@ -66,7 +72,7 @@ def _earlier_scaling(
         where = [
             ("decided_at", ">=", since),
             ("decided_at", "<=", taken_at),
-            ("subject", "in", [CLUSTER, NODE]),
+            ("subject", "in", [CLUSTER, NODE, OPERATOR]),
         ]
         rows = read_rows(settings, "plans.scaling", job=job, where=where, columns=SCALING_COLUMNS)
         if scaling and pc.count_distinct(rows["period_end_at"]).as_py() >= scaling.memory_rounds:

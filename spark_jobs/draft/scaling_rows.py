@@ -19,6 +19,7 @@ from ballast.contracts.tables import LARGEST_LOAD
 from solvers.model.problem import DEAD, DRAINING, Problem
 from solvers.planner.plan import Plan
 from solvers.planner.round import RoundPlan
+from spark_jobs.draft.operator_sizes import SizesPlan, size_rows
 from spark_jobs.draft.round import Round
 from spark_jobs.draft.scaling_inputs import Clusters
 
@@ -107,8 +108,17 @@ def cpu_figures(policy: JobPolicy, node_id: str, cpu: Mapping[str, float]) -> Sc
     return {"cpu_load_cores": cpu[node_id], "utilisation": cpu[node_id] / cores}
 
 
-def rows_of_decision(job_round: Round, plan: Plan, decided_at: datetime) -> list[ScalingRow]:
-    """The rows of plans.scaling of a plan, without a plan id; empty if the job is not scaled."""
+def rows_of_decision(
+    job_round: Round, plan: Plan, decided_at: datetime, sizes: SizesPlan | None = None
+) -> list[ScalingRow]:
+    """The rows of plans.scaling of a plan, without a plan id; empty if the job is not scaled.
+
+    Args:
+        job_round: the snapshot that the plan was made from.
+        plan: the plan.
+        decided_at: the time of the decision.
+        sizes: the sizes of operators, for an engine whose plans decide on them.
+    """
     nodes = plan.nodes
     if nodes is None:
         return []
@@ -122,13 +132,14 @@ def rows_of_decision(job_round: Round, plan: Plan, decided_at: datetime) -> list
         would_change=decision.would_change,
     )
     cpu = plan.loads(job_round.objective, CPU)
+    operators = [
+        make.row(scaling.OPERATOR, name, scaling.SIZE, {"wanted": size})
+        for name, size in decision.parallelism.items()
+    ]
     return [
         *_node_rows(make, job_round.policy, nodes, cpu),
         *_cluster_rows(make, job_round.policy, nodes),
-        *(
-            make.row(scaling.OPERATOR, name, scaling.SIZE, {"wanted": size})
-            for name, size in decision.parallelism.items()
-        ),
+        *(operators if sizes is None else size_rows(sizes, operators)),
     ]
 
 

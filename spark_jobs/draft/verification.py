@@ -16,7 +16,7 @@ from numpy import float64
 from ballast.contracts import identity
 from ballast.contracts.problem_columns import key_group_names
 from ballast.contracts.records import Draft, Promise, ScalingRow
-from ballast.contracts.scaling import IN_USE, NODE, node_actions, scaled
+from ballast.contracts.scaling import IN_USE, NODE, node_actions, operator_sizes, scaled
 from solvers.model.budget import Budget
 from solvers.model.objective import LEXICOGRAPHIC, Objective
 from solvers.model.problem import Problem
@@ -232,6 +232,11 @@ def _node_violations(
     changes = node_actions(scaled(scaling)).items() - job_round.unchanged_node_actions.items()
     if draft.status == "unchanged" and changes:
         found.append(Violation("status", f"says unchanged, but nodes change: {sorted(changes)}"))
+    if rules.sizes is not None and draft.status == "unchanged":
+        resized = operator_sizes(scaled(scaling)).items() - rules.sizes.items()
+        if resized:
+            text = f"says unchanged, but operators change: {sorted(resized)}"
+            found.append(Violation("status", text))
     return found
 
 

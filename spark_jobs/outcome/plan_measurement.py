@@ -11,6 +11,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
+from ballast.contracts.engine import CAPABILITIES
 from ballast.contracts.fault_points import fault_point
 from ballast.contracts.log_events import PLANNING_STOPPED, PROMISE_BROKEN
 from ballast.contracts.planning_stop import PlanningState
@@ -38,6 +39,7 @@ from spark_jobs.outcome.outcomes import (
 )
 from spark_jobs.outcome.planning_events import NO_CAUSE, PlanningLog, ResumeRequest
 from spark_jobs.outcome.region_figures import region_figures, region_windows
+from spark_jobs.outcome.size_figures import size_figures, without_moves
 from spark_jobs.program.run import progress
 from spark_jobs.snapshot.load_noise import key_group_loads_with_noise
 from spark_jobs.snapshot.loads import key_group_loads, traffic_rates
@@ -216,9 +218,12 @@ def measure_applied_plan(run: MeasureRun, applied: AppliedPlan) -> list[Outcome]
     measured = measure_figures(policy, applied.key_groups, applied.nodes, loads)
     progress.info("measured")
     figures = plan_figures(applied.plan, applied.ack, measured)
-    figures += node_figures(
-        applied.scaling, applied.promises.values(), applied.key_groups, loads.key_groups
-    )
+    if CAPABILITIES[policy.engine.kind].placement:
+        figures += node_figures(
+            applied.scaling, applied.promises.values(), applied.key_groups, loads.key_groups
+        )
+    else:
+        figures = without_moves(figures) + size_figures(applied.scaling, loads.key_groups)
     measurement = _measurement(run, applied)
     period = MeasuredPeriod.of_windows(rows.ends, policy.window_s)
     regions = sorted({row.region_id for row in applied.weights})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ballast.contracts.identity import Split, content_hash
+from ballast.contracts.identity import Scaled, Split, content_hash
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.regions import Weighted
 from ballast.contracts.settings import Settings
@@ -23,9 +23,12 @@ def publish(
     nodes: Mapping[str, str] | None = None,
     weights: Sequence[Weighted] = (),
     hash_of_weights: Sequence[Weighted] | None = None,
+    sizes: Mapping[str, int] | None = None,
     splits: Sequence[Split] = (),
 ) -> str:
     """Write the content of a plan and then the head; ``nodes`` are the actions on nodes.
+
+    ``sizes``: instances of each operator.
 
     ``hash_of_weights``: the weights that the hash in the head is computed from, if not those of the
     rows.
@@ -54,7 +57,10 @@ def publish(
     for table, keys in (("plans.routes", routes), ("plans.splits", splits)):
         if keys:
             append(settings, table, [common | dict(zip(names, row, strict=True)) for row in keys])
-    scaling = [("node", name, action, None) for name, action in (nodes or {}).items()]
+    scaling: list[Scaled] = [
+        *(("node", name, action, None) for name, action in (nodes or {}).items()),
+        *(("operator", name, "size", size) for name, size in (sizes or {}).items()),
+    ]
     if scaling:
         append(settings, "plans.scaling", [_scaling_row(policy.job, plan_id, *s) for s in scaling])
     if weights:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ballast.contracts.engine import CAPABILITIES, KAFKA, SPARK, KafkaEngine
+from ballast.contracts.engine import CAPABILITIES, FLINK, KAFKA, SPARK, FlinkEngine, KafkaEngine
 from ballast.contracts.errors import PolicyError
 from ballast.contracts.policy import policy_from_json
 from tests.support.policies import small_policy
@@ -70,4 +70,62 @@ def test_what_a_consumer_group_cannot_follow_is_refused_by_name(
 
 
 def test_every_kind_of_engine_has_capabilities() -> None:
-    assert set(CAPABILITIES) == {SPARK, KAFKA}
+    assert set(CAPABILITIES) == {SPARK, KAFKA, FLINK}
+
+
+VERTICES = {"read": {"name": "Source: read"}, "count": {"name": "count", "parallelism": 2}}
+FLINK_FIELDS: dict[str, Any] = {
+    "operators": {"read": 1, "count": 6},
+    "nodes": ["cluster"],
+    "engine": {"kind": "flink", "job_name": "visits", "vertices": VERTICES},
+    "scaling": {"method": "true_rate"},
+}
+
+
+def flink_policy(**fields: Any) -> Any:
+    return small_policy(**{**FLINK_FIELDS, **fields})
+
+
+def test_a_flink_job_has_edges_and_sizes_before_the_first_plan() -> None:
+    policy = flink_policy()
+    assert isinstance(policy.engine, FlinkEngine)
+    assert policy.engine.first_sizes == {"read": 1, "count": 2}
+    assert [(edge.source, edge.target) for edge in policy.edges] == [("read", "count")]
+    assert policy_from_json(policy.to_json()) == policy
+    assert flink_policy(scaling=None).scaling is None
+
+
+def engine_with(**vertices: Any) -> dict[str, Any]:
+    return {"kind": "flink", "job_name": "visits", "vertices": {**VERTICES, **vertices}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"nodes": 2}, "nodes: engine 'flink' cannot place key groups on nodes; give one node"),
+        ({"objective": {"kind": "joint"}}, "objective.kind: engine 'flink'"),
+        ({"objective": {"resources": ["network"]},
+          "nodes": [{"id": "a", "capacity": {"network_bytes_per_s": 1.0}}], "scaling": None},
+         "does not measure network; allowed: cpu"),
+        ({"regions": [{"id": "r", "workers": ["w-0", "w-1"]}]}, "region"),
+        ({"scaling": {}}, "scaling.method is 'thresholds'; engine 'flink' sizes operators by"),
+        ({"scaling": {"method": "true_rate", "max_nodes": 1}}, "scaling.max_nodes: engine 'flink'"),
+        ({"nodes": [{"id": "a", "spare": True}]}, "in use"),
+        ({"engine": engine_with(count={"name": "count", "parallelism": 7})},
+         "engine.vertices.count.parallelism is 7; it may be at most the operator's key_groups, 6"),
+        ({"engine": engine_with(join={"name": "join"})},
+         "engine.vertices: 'join' is not an operator"),
+        ({"engine": {"kind": "flink", "job_name": "v", "vertices": {"read": {"name": "r"}}}},
+         "engine.vertices: 'count' has no vertex"),
+        ({"engine": engine_with(count={"name": "Source: read"})}, "belongs to two operators"),
+        ({"engine": engine_with(count={"name": "count", "parallelism": 0})}, "parallelism"),
+        ({"engine": engine_with(count={"name": ""})}, "name"),
+        ({"engine": {"kind": "flink", "vertices": VERTICES}}, "job_name"),
+    ],
+)  # fmt: skip
+def test_what_a_flink_job_cannot_follow_is_refused_by_name(
+    fields: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(PolicyError) as caught:
+        flink_policy(**fields)
+    assert named in str(caught.value)
