@@ -191,10 +191,7 @@ class FlinkDemo:
         """Runs the loop, and returns what was seen."""
         versions = []
         self._wait_for_windows(0, "before the first plan")
-        # The first visits wait inside of the job, where no source reports them.
-        self._wait("visits wait at the source", lambda: self._backlog() > 2 * RATE or None)
         backlog = self._backlog()
-        print_progress(f"{backlog:,} visits wait")
         self._plan_and_publish()
         first = self._take_up()
         versions.append(self._measured(first, "plan, approved by a person"))

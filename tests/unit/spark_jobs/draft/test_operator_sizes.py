@@ -224,26 +224,17 @@ def test_subtasks_that_do_not_exist_do_not_count() -> None:
     assert operator_loads(table, {"count": 3}) == {}
 
 
-def edge_rates(*edges: tuple[str, str], **rates: float) -> dict[tuple[str, str], float]:
-    named = [{"from": source, "to": target} for source, target in edges]
-    policy = small_policy(JOB, dict.fromkeys(rates, 1), edges=named)
-    loads = {name: OperatorLoad(rate, (0.5,)) for name, rate in rates.items()}
-    return {(edge.from_id, edge.to_id): edge.rate for edge in edges_of(policy, loads)}
-
-
-def test_what_a_source_passes_on_counts_although_it_waits_before_the_next_operator() -> None:
-    assert edge_rates(("read", "count"), read=700.0, count=400.0) == {("read", "count"): 700.0}
-    assert edge_rates(("read", "a"), ("read", "b"), read=100.0, a=60.0, b=20.0) == {
-        ("read", "a"): 75.0, ("read", "b"): 25.0,
-    }  # fmt: skip
-
-
 def test_records_of_several_operators_are_divided_by_what_they_get() -> None:
-    edges = (("read", "a"), ("read", "b"), ("a", "join"), ("b", "join"))
-    found = edge_rates(*edges, read=40.0, a=30.0, b=10.0, join=80.0)
-    assert (found["a", "join"], found["b", "join"]) == (60.0, 20.0)
-    idle = edge_rates(*edges, read=0.0, a=0.0, b=0.0, join=0.0)
-    assert set(idle.values()) == {0.0}
+    edges = [{"from": SOURCE, "to": COUNT}, {"from": "other", "to": COUNT}]
+    policy = small_policy(JOB, {SOURCE: 1, "other": 1, COUNT: 2}, edges=edges)
+    loads = {
+        SOURCE: OperatorLoad(30.0, (0.1,)),
+        "other": OperatorLoad(10.0, (0.1,)),
+        COUNT: OperatorLoad(80.0, (0.5, 0.5)),
+    }
+    assert [(e.from_id, e.to_id, e.rate) for e in edges_of(policy, loads)] == [
+        (SOURCE, COUNT, 60.0), ("other", COUNT, 20.0),
+    ]  # fmt: skip
 
 
 def test_an_operator_that_is_too_fast_to_be_measured_is_not_missing(rounds: Rounds) -> None:
