@@ -102,19 +102,18 @@ def promised_text(promise: Promise) -> str:
     )
 
 
-def side_text(findings: Findings) -> str:
+def side_text(promise: Promise, measured_pct: float) -> str:
     """Whether the measured load distance is inside of the promised 90 % interval.
 
     Outside is not a failure: one period of ten is.
     """
-    promise = findings.promised
     if promise.low is None or promise.high is None:
         return "no interval was promised"
-    side = promise_side(findings.measured_pct, promise.low, promise.high)
+    side = promise_side(measured_pct, promise.low, promise.high)
     if side == ABOVE:
-        return f"OUTSIDE, {findings.measured_pct - promise.high:.2f} above the 90 % interval"
+        return f"OUTSIDE, {measured_pct - promise.high:.2f} above the 90 % interval"
     if side == BELOW:
-        return f"OUTSIDE, {promise.low - findings.measured_pct:.2f} below the 90 % interval"
+        return f"OUTSIDE, {promise.low - measured_pct:.2f} below the 90 % interval"
     return "inside the 90 % interval"
 
 
@@ -137,7 +136,7 @@ def report_lines(findings: Findings) -> list[str]:
             "load distance measured",
             f"{findings.measured_pct:.2f} % of the mean, over {findings.windows} windows",
         ),
-        ("promise", side_text(findings)),
+        ("promise", side_text(findings.promised, findings.measured_pct)),
         ("proven bound", f"{findings.bound_pct:.2f} % ({findings.method}, {findings.status})"),
         *_traffic_rows(findings.traffic),
         ("moves", f"{findings.moved_key_groups} made, {findings.moves} planned"),

@@ -35,6 +35,9 @@ class KafkaEngine(StrictModel):
     kind: Literal["kafka"]
     group: GroupId
     """The ``group.id`` of the consumers."""
+    clients: Literal["python", "java"] = "python"
+    """python: every member reads plans and starts rebalances by itself. java: some member is a Java
+    client; the engine service joins the group, without partitions, to do both."""
     topics: dict[str, TopicName] = {}  # noqa: RUF012 - pydantic copies it
     """The topic of an operator; an operator that is not named reads the topic of its own name."""
 
