@@ -18,6 +18,7 @@ from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Outcome, Promise
 from ballast.contracts.settings import Settings
 from ballast.contracts.task_result import Notice, write_task_notices, write_task_result
+from ballast.store.plans import read_log
 from spark_jobs.outcome.figures import MeasuredLoads, measure_figures, node_figures, plan_figures
 from spark_jobs.outcome.likely_reason import likely_reason
 from spark_jobs.outcome.outcome_tables import (
@@ -149,7 +150,8 @@ def report_broken_promise(
     """Log, once for each version, that a plan does worse than it promised.
 
     Returns:
-        The notice, if this call logged it.
+        The notice, if this run logged the event, also in an earlier attempt: that may have been
+        killed before its notice was sent.
     """
     message = broken_promise(outcomes, promises, policy.thresholds.broken_promise_pct)
     if message is None:
@@ -160,10 +162,16 @@ def report_broken_promise(
         first.job, PROMISE_BROKEN, first.run_id, f"measure of run {first.run_id}", message,
         first.version, first.plan_id, unique_by=str(first.version),
     )  # fmt: skip
-    if not append_event(settings, event):
-        return []
-    progress.info("the promise is broken: %s", message)
-    return [Notice(PROMISE_BROKEN, f"job {first.job}: {message}")]
+    append_event(settings, event)
+    own = [
+        entry
+        for entry in read_log(settings, first.job)
+        if (entry.event, entry.version, entry.run_id)
+        == (PROMISE_BROKEN, first.version, first.run_id)
+    ]
+    if own:
+        progress.info("the promise is broken: %s", message)
+    return [Notice(PROMISE_BROKEN, f"job {first.job}: {entry.reason}") for entry in own]
 
 
 def cause_of(run: MeasureRun, applied: AppliedPlan, state: PlanningState) -> str:
