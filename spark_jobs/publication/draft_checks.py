@@ -40,7 +40,7 @@ def check_promises(settings: Settings, snapshot: Snapshot, draft: Draft) -> None
         read_round(settings, snapshot), draft, read_content(settings, draft), promises
     )
     if not violations:
-        progress.info("verified plan %s: every promise holds", draft.plan_id)
+        progress.info("verified plan %s: its rows keep what was computed again", draft.plan_id)
         return
     broken = "; ".join(map(str, violations))
     _log_refused(settings, draft, f"verification failed: {broken}")
