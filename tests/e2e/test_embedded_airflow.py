@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -28,6 +27,7 @@ from embedded.processes import is_alive, marked_processes
 from tests.support import reviews
 from tests.support.limits import limit_s
 from tests.support.live_job import first_version
+from tests.support.ports import free_port
 
 TINY_DAG = """
 from airflow.sdk import dag, task
@@ -95,12 +95,6 @@ with ending_signals_raise(), EmbeddedAirflow(Path(home), int(port), dags=Path(da
     import time
     time.sleep(600)
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_for(condition: Callable[[], bool], seconds: float) -> bool:

@@ -16,8 +16,8 @@ from ballast.contracts.settings import Settings, load_settings
 from ballast.store.plans import read_log, read_plans
 from ballast.store.tables import read_rows
 from embedded.processes import marked_processes
-from tests.e2e.test_embedded_airflow import free_port
 from tests.support.limits import limit_s
+from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(limit_s(1800))

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 from fastapi import FastAPI
-from playwright.sync_api import Page, Route, expect, sync_playwright
+from playwright.sync_api import Page, Route, expect
 
 from ballast.airflow.rest import wait_until
 from ballast.contracts.settings import Settings, load_settings
@@ -29,13 +29,11 @@ from bench.review_page.__main__ import Everyone
 from bench.review_page.warehouse import SampleJob, job_policy, write_job
 from plugins.review.app import build_app
 from spark_jobs.what_if import main as what_if
-from tests.e2e.test_embedded_airflow import free_port
-from tests.support.browser import ADVICE, ensure_chromium
 from tests.support.limits import limit_ms, limit_s
+from tests.support.ports import free_port
+from tests.support.review_stack import PICTURES, chromium_browser, picture
 from tests.support.streaming_plans import weight_row
-from tools.browser import FLAGS
 
-PICTURES = Path(__file__).parents[2] / ".ballast" / "screenshots"
 JOB = "clicks"
 LAST = "node-07"
 ADDS, DRAINS, REMOVES = 10, 12, 13
@@ -88,11 +86,7 @@ def address(settings: Settings) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def page(address: str) -> Iterator[Page]:
-    chromium = ensure_chromium()
-    if chromium is None:
-        pytest.fail(f"there is no Chromium; {ADVICE}")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
+    with chromium_browser() as browser:
         expect.set_options(timeout=PATIENCE_MS)
         made = browser.new_page(viewport={"width": 1366, "height": 768})
         made.set_default_timeout(PATIENCE_MS)
@@ -100,12 +94,6 @@ def page(address: str) -> Iterator[Page]:
         made.on("pageerror", lambda error: made.errors.append(str(error)))
         made.goto(address)
         yield made
-        browser.close()
-
-
-def picture(page: Page, name: str) -> None:
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=str(PICTURES / f"{name}.png"), full_page=True)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +115,7 @@ def test_a_version_says_which_nodes_come_or_go_and_why(
         for text in (why, "would have changed it", "kept spare", "node-06"):
             expect(section.get_by_text(text).first).to_be_visible()
         expect(page.locator(".uplot")).to_be_visible()
-        picture(page, f"nodes-{state}-{theme}")
+        picture(page, f"nodes-{state}-{theme}", whole=True)
         page.screenshot(
             path=str(PICTURES / f"{state}-{theme}.png"),
             full_page=True,
@@ -147,7 +135,7 @@ def test_a_comparison_names_nodes_and_counts_keys(page: Page, address: str) -> N
     expect(page.get_by_text("keys are in another key group")).to_be_visible()
     page.get_by_text("Keys", exact=True).first.click()
     expect(page.get_by_role("cell", name="key-0").first).to_be_visible()
-    picture(page, "compare-nodes")
+    picture(page, "compare-nodes", whole=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= 1366
 
 
@@ -157,7 +145,7 @@ def test_a_version_says_which_worker_of_a_region_gets_how_much(page: Page, addre
     row = section.get_by_role("row").filter(has_text="worker-a")
     expect(row).to_contain_text("90.0 %")
     expect(section.get_by_role("row").filter(has_text="applied")).to_contain_text("enrich")
-    picture(page, "weights")
+    picture(page, "weights", whole=True)
     page.goto(f"{address}?job={JOB}&plan={REMOVES}&against={DRAINS}")
     changed = page.get_by_role("row").filter(has_text="worker-b")
     expect(changed).to_contain_text("50.0 %")
@@ -194,7 +182,7 @@ def test_the_answer_to_a_question_is_shown_side_by_side(
     expect(row).to_contain_text(str(handed["asked"]["forced_moves"]))
     page.get_by_text("As a table (what is asked)").click()
     expect(page.get_by_role("row").filter(has_text="new-1").first).to_contain_text("new")
-    picture(page, "what-if")
+    picture(page, "what-if", whole=True)
 
 
 def test_a_refused_question_says_why(page: Page, address: str) -> None:

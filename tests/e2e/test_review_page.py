@@ -9,7 +9,6 @@ Screenshots are written to ``.ballast/screenshots``.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -25,7 +24,6 @@ from playwright.sync_api import (
     Page,
     Route,
     expect,
-    sync_playwright,
 )
 
 from ballast.airflow.rest import AirflowClient, wait_until
@@ -41,19 +39,22 @@ from ballast.store.tables import append
 from bench.review_page.promises import TREND_REASON, TREND_VERSION
 from bench.review_page.warehouse import START, SampleJob, ids_of, job_policy, write_job
 from embedded.airflow import ADMIN, EmbeddedAirflow
-from embedded.processes import write_private
-from tests.e2e.test_embedded_airflow import free_port
-from tests.support.browser import ADVICE, ensure_chromium
-from tests.support.http_script import Script, serving
+from tests.support.http_script import Script
 from tests.support.limits import limit_ms, limit_s
 from tests.support.live_job import first_version, take_up, windows_that_do_not_fit
 from tests.support.policies import small_policy, write_policy
+from tests.support.review_stack import (
+    PASSWORD,
+    PICTURES,
+    VIEWER,
+    chromium_browser,
+    launched_airflow,
+    notice_webhook,
+    picture,
+)
 from tests.support.reviews import wait_for_question
-from tools.browser import FLAGS
 from tools.screenshots import log_in
 
-ROOT = Path(__file__).parents[2]
-PICTURES = ROOT / ".ballast" / "screenshots"
 LAPTOP = {"width": 1366, "height": 768}
 JOB = "clicks"
 VERSIONS = 12
@@ -69,7 +70,6 @@ LIVE_POLICY = small_policy(
     LIVE, operators={"parse": 6, "count": 6}, nodes=3, window_s=120, statistics_period_s=720,
     schedule_on_metrics=True, late_run_s=5.0, review={"mode": "person"},
 )  # fmt: skip
-VIEWER, PASSWORD = "vera", "only for this test"
 WEBHOOK_TOKEN = "only for the webhook"
 NASTY = "<img src=x onerror=alert(1)><b>bold</b>"
 SILENT = "node-03 is silent since 05:58:20, 3 of 12 windows; the gate opens at 06:01:25"
@@ -102,35 +102,18 @@ def refusal(job: str, actor: str, reason: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def webhook() -> Iterator[Script]:
     """The webhook that gets the notices of plans."""
-    with serving() as made:
-        made.answers["POST /notices"] = [(200, {})]
+    with notice_webhook() as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def stack(settings: Settings, webhook: Script) -> Iterator[EmbeddedAirflow]:
-    env = {
-        "BALLAST_HOME": str(settings.home),
-        "BALLAST_POLICIES": str(settings.policies),
-        "BALLAST_JARS": str(ROOT / ".ballast" / "jars"),
-        "BALLAST_SCHEDULES": "on",
-        "AIRFLOW_CONN_BALLAST_WEBHOOK": json.dumps(
-            {"conn_type": "http", "host": f"{webhook.url}/notices", "password": WEBHOOK_TOKEN}
-        ),
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{ADMIN}:admin,{VIEWER}:viewer",
-    }
-    made = EmbeddedAirflow(settings.home / "airflow", free_port(), env=env)
-    made.prepare()
-    write_private(made.passwords_file, json.dumps({ADMIN: made.admin_password, VIEWER: PASSWORD}))
-    made.launch()
-    try:
+    with launched_airflow(settings, webhook, schedules=True, webhook_token=WEBHOOK_TOKEN) as made:
         client = made.client()
         for job in (JOB, LIVE):
             for dag in ("reoptimize", "review", "rollback"):
                 client.wait_for_dag(f"{dag}__{job}", limit_s(60))
         yield made
-    finally:
-        made.stop()
 
 
 @pytest.fixture(scope="module")
@@ -168,13 +151,8 @@ def head_of_live(settings: Settings) -> Head:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    chromium = ensure_chromium()
-    if chromium is None:
-        pytest.fail(f"there is no Chromium; {ADVICE}")
-    with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS), headless=True)
+    with chromium_browser() as made:
         yield made
-        made.close()
 
 
 @pytest.fixture(scope="module")
@@ -205,11 +183,6 @@ def token_of(stack: EmbeddedAirflow, user: str, password: str) -> str:
 
 def frame(page: Page) -> FrameLocator:
     return page.frame_locator("iframe")
-
-
-def picture(page: Page, name: str, *, whole: bool = False) -> None:
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=str(PICTURES / f"{name}.png"), full_page=whole)
 
 
 def row_of(inside: FrameLocator | Page, link: str) -> Locator:

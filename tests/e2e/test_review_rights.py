@@ -21,9 +21,10 @@ from bench.review_page.warehouse import SampleJob, job_policy, write_job
 from embedded.airflow import EmbeddedAirflow, airflow_command
 from embedded.processes import Child
 from plugins.review.app import build_app
-from tests.e2e.test_embedded_airflow import free_port, wait_for
+from tests.e2e.test_embedded_airflow import wait_for
 from tests.support.fab_setup import PASSWORD
 from tests.support.limits import limit_s
+from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 FAB = "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager"

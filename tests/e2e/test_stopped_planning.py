@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from ballast.airflow.rest import AirflowClient, wait_until
 from ballast.cli.main import main as ballast
@@ -22,28 +21,29 @@ from ballast.contracts.settings import Settings, load_settings
 from ballast.store.plans import read_head, read_log, read_plans
 from ballast.store.table_schema import ensure_tables
 from embedded.airflow import ADMIN, EmbeddedAirflow
-from embedded.processes import write_private
 from spark_jobs.publication.publisher import publish_plan
-from tests.e2e.test_embedded_airflow import free_port
-from tests.support.browser import ADVICE, ensure_chromium
-from tests.support.http_script import Script, serving
+from tests.support.http_script import Script
 from tests.support.limits import limit_ms, limit_s
 from tests.support.live_job import windows_that_do_not_fit
 from tests.support.outcomes import outcome, write_outcomes
 from tests.support.policies import small_policy, write_policy
+from tests.support.review_stack import (
+    PASSWORD,
+    VIEWER,
+    chromium_browser,
+    launched_airflow,
+    notice_webhook,
+    picture,
+)
 from tests.support.snapshots import uneven, write_draft
-from tools.browser import FLAGS
 from tools.screenshots import log_in
 
-ROOT = Path(__file__).parents[2]
-PICTURES = ROOT / ".ballast" / "screenshots"
 JOB = "parcels"
 DAG = f"reoptimize__{JOB}"
 # Windows long enough to stay fresh during two runs on a busy machine.
 POLICY = small_policy(
     JOB, operators={"parse": 6, "count": 6}, nodes=3, window_s=600, statistics_period_s=3600
 )
-VIEWER, PASSWORD = "vera", "only for this test"
 WHY = "the node is on its own machine again"
 PATIENCE_MS = limit_ms(30)
 pytestmark = pytest.mark.timeout(limit_s(600))
@@ -83,34 +83,17 @@ def published(settings: Settings, version: int) -> Head:
 @pytest.fixture(scope="module")
 def webhook() -> Iterator[Script]:
     """The webhook that gets the notices of plans."""
-    with serving() as made:
-        made.answers["POST /notices"] = [(200, {})]
+    with notice_webhook() as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def stack(settings: Settings, webhook: Script) -> Iterator[EmbeddedAirflow]:
-    env = {
-        "BALLAST_HOME": str(settings.home),
-        "BALLAST_POLICIES": str(settings.policies),
-        "BALLAST_JARS": str(ROOT / ".ballast" / "jars"),
-        "BALLAST_SCHEDULES": "off",
-        "AIRFLOW_CONN_BALLAST_WEBHOOK": json.dumps(
-            {"conn_type": "http", "host": f"{webhook.url}/notices"}
-        ),
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{ADMIN}:admin,{VIEWER}:viewer",
-    }
-    made = EmbeddedAirflow(settings.home / "airflow", free_port(), env=env)
-    made.prepare()
-    write_private(made.passwords_file, json.dumps({ADMIN: made.admin_password, VIEWER: PASSWORD}))
-    made.launch()
-    try:
+    with launched_airflow(settings, webhook, schedules=False) as made:
         client = made.client()
         client.wait_for_dag(DAG, limit_s(60))
         client.unpause(DAG)
         yield made
-    finally:
-        made.stop()
 
 
 @pytest.fixture
@@ -145,13 +128,8 @@ def command_line(
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    chromium = ensure_chromium()
-    if chromium is None:
-        pytest.fail(f"there is no Chromium; {ADVICE}")
-    with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS), headless=True)
+    with chromium_browser() as made:
         yield made
-        made.close()
 
 
 @pytest.fixture(scope="module")
@@ -162,11 +140,6 @@ def page(browser: Browser, stack: EmbeddedAirflow) -> Page:
     made.set_default_timeout(PATIENCE_MS)
     log_in(made, stack.url, stack.admin_password)
     return made
-
-
-def picture(page: Page, name: str) -> None:
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=str(PICTURES / f"{name}.png"), full_page=True)
 
 
 def states(client: AirflowClient, run_id: str) -> dict[str, str | None]:
@@ -220,11 +193,11 @@ def test_the_page_says_that_planning_is_stopped(
 ) -> None:
     page.goto(f"{stack.url}/ballast/")
     expect(page.get_by_role("row").filter(has_text=JOB)).to_contain_text("planning stopped")
-    picture(page, "planning-stopped-list")
+    picture(page, "planning-stopped-list", whole=True)
     page.goto(f"{stack.url}/ballast/?job={JOB}")
     expect(page.get_by_role("heading", name="Planning is stopped since")).to_be_visible()
     expect(page.get_by_text("node node-0 is slower than its capacity says").first).to_be_visible()
-    picture(page, "planning-stopped")
+    picture(page, "planning-stopped", whole=True)
     page.goto(f"{stack.url}/ballast/?dag={DAG}&run={stopped}")
     expect(page.get_by_role("heading", name="This run made no plan")).to_be_visible()
     expect(page.get_by_role("heading", name="Planning is stopped since")).to_be_visible()

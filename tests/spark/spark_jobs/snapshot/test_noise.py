@@ -204,7 +204,7 @@ def test_a_load_that_moves_within_the_period_is_called_a_trend(
 
 
 def clock_steps_ahead(windows: int) -> Callable[[str, Row], Row]:
-    """The clock of node-1 is ahead by so many windows from window 6 on, beyond what rows may be."""
+    """The clock of node-1 is ahead by so many windows from window 6 on."""
     moved_at = START + timedelta(seconds=5 * CLOCK_STEPS_AT)
 
     def change(_table: str, row: Row) -> Row:
@@ -219,29 +219,14 @@ def clock_steps_ahead(windows: int) -> Callable[[str, Row], Row]:
     return change
 
 
-def test_a_node_whose_clock_steps_ahead_leaves_out_the_windows_that_it_has_no_rows_of(
-    settings: Settings, take: Condense
+@pytest.mark.parametrize("windows", [2, 4])
+def test_no_estimate_is_made_where_the_clock_of_a_node_steps_ahead(
+    settings: Settings, take: Condense, windows: int
 ) -> None:
-    cpu_ms = noisy(10)
-    taken = NoisySnapshot(settings, take, cpu_ms, policy_of(), change=clock_steps_ahead(2))
-    assert taken.snapshot.windows == WINDOWS - 2
-    loads = []
-    for (_, group), of_group in loads_of(cpu_ms).items():
-        ahead = np.concatenate((of_group[:CLOCK_STEPS_AT], of_group[CLOCK_STEPS_AT:-2]))
-        whole = np.delete(of_group, [CLOCK_STEPS_AT, CLOCK_STEPS_AT + 1])
-        loads.append(ahead if group % 3 == 1 else whole)
-    names = list(loads_of(cpu_ms))
-    wanted = estimate_loads("cpu", np.array(loads), np.array([g % 3 for _, g in names]), 3)
-    sd = taken.column("cpu_window_sd_cores")
-    assert [sd[name] for name in names] == pytest.approx(wanted.key_groups.window_sd)
-    assert taken.noise["cpu"].status == "steady"
-
-
-def test_a_node_whose_clock_steps_ahead_by_many_windows_fails_the_gate_by_name(
-    settings: Settings, take: Condense
-) -> None:
-    with pytest.raises(GateFailed, match=r"8 of the 12 windows .* 10 are needed; .*node-1"):
-        NoisySnapshot(settings, take, noisy(10), policy_of(), change=clock_steps_ahead(4))
+    """The gate says who has no rows of the newest window: all other nodes."""
+    expected = r"2 of 3 nodes silent up to the newest window.*node-0 since .*, node-2 since "
+    with pytest.raises(GateFailed, match=expected):
+        NoisySnapshot(settings, take, noisy(10), policy_of(), change=clock_steps_ahead(windows))
 
 
 def test_after_a_snapshot_of_an_earlier_version_the_noise_is_that_of_this_period_alone(
