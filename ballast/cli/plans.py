@@ -283,8 +283,8 @@ def _weight_lines(weights: Sequence[WorkerWeight]) -> list[str]:
 
 
 def _event_lines(detail: PlanDetail) -> list[str]:
-    acks = ("status", "batch_id", "moved_key_groups", "bytes_moved", "pause_ms", "acked_at",
-            "reason")  # fmt: skip
+    acks = ("status", "batch_id", "step", "steps", "moved_key_groups", "bytes_moved", "pause_ms",
+            "longest_pause_ms", "acked_at", "reason")  # fmt: skip
     parts = [_section("Take-up", detail.acks, acks)]
     if detail.region_acks:
         columns = ("region_id", "status", "acked_at", "reason")

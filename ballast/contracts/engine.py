@@ -60,6 +60,8 @@ class Capabilities:
     """Single keys may be split over several key groups."""
     weights: bool
     """Workers of ordered regions have weights."""
+    steps: bool
+    """A plan may be taken up in steps."""
     traffic: bool
     """Records between key groups are measured, so that plans may collocate them."""
     resources: tuple[str, ...]
@@ -70,12 +72,12 @@ class Capabilities:
 
 CAPABILITIES: Mapping[str, Capabilities] = {
     SPARK: Capabilities(
-        placement=True, parallelism=True, routes=True, splits=True, weights=True, traffic=True,
-        resources=("cpu", "memory", "network"), runs_beside_job=False,
+        placement=True, parallelism=True, routes=True, splits=True, weights=True, steps=True,
+        traffic=True, resources=("cpu", "memory", "network"), runs_beside_job=False,
     ),
     KAFKA: Capabilities(
         placement=True, parallelism=False, routes=False, splits=False, weights=False,
-        traffic=False,
+        steps=False, traffic=False,
         resources=("cpu", "network"), runs_beside_job=True,
     ),
 }  # fmt: skip
@@ -108,6 +110,8 @@ def _beyond(policy: JobPolicy, able: Capabilities) -> Iterator[tuple[str, str, s
         yield "scaling", "cannot start or stop nodes in this version", "leave scaling out"
     if not able.weights and policy.regions:
         yield "regions", "has no ordered regions", "leave regions out"
+    if not able.steps and policy.take_up.limits.is_limited:
+        yield "take_up", "takes a plan up at once", "leave take_up out"
     for resource in policy.objective.resources:
         if resource not in able.resources:
             known = ", ".join(able.resources)
