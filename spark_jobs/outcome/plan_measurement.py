@@ -44,6 +44,7 @@ from spark_jobs.snapshot.load_noise import key_group_loads_with_noise
 from spark_jobs.snapshot.loads import key_group_loads, traffic_rates
 from spark_jobs.snapshot.window_selection import (
     WindowSummary,
+    busy_windows_to_measure,
     measurable_at,
     measured_windows,
     usable_windows,
@@ -193,7 +194,8 @@ class MeasuredPeriodRows:
 
 
 def read_measured_period(run: MeasureRun, applied: AppliedPlan) -> MeasuredPeriodRows | None:
-    """The period that a plan is measured over; None, with a progress line, if it is too short."""
+    """The period that a plan is measured over; None, with a progress line, if it is too short or
+    has too little load."""
     policy, span = applied.policy, applied.span(run.as_of)
     with ThreadPoolExecutor(len(TABLES_READ)) as pool:
         # In parallel: opening a Delta table is mostly work of one thread in the driver.
@@ -208,6 +210,9 @@ def read_measured_period(run: MeasureRun, applied: AppliedPlan) -> MeasuredPerio
     progress.info("found %d usable windows", len(usable))
     if len(usable) < windows_to_measure(policy):
         progress.info("%s", _too_few_windows(applied, usable, run.as_of))
+        return None
+    if is_without_load(policy, usable):
+        progress.info("%s", _no_load_text(applied, usable))
         return None
     return MeasuredPeriodRows(key_groups, traffic, [window.end_at for window in usable])
 
@@ -265,6 +270,20 @@ def _region_outcomes(
     figures = region_figures(region_id, weights, before, after, policy.window_s)
     period = MeasuredPeriod.of_windows(list(after), policy.window_s)
     return outcomes_of(measurement, period, figures, applied.promises)
+
+
+def is_without_load(policy: JobPolicy, usable: Sequence[WindowSummary]) -> bool:
+    """Whether too few windows have a load: no load is level, and says nothing about a promise."""
+    return sum(window.has_load for window in usable) < busy_windows_to_measure(policy)
+
+
+def _no_load_text(applied: AppliedPlan, usable: Sequence[WindowSummary]) -> str:
+    busy = sum(window.has_load for window in usable)
+    return (
+        f"too little load to measure version {applied.ack.version}: {busy} of {len(usable)} "
+        f"windows have a load, {busy_windows_to_measure(applied.policy)} are needed; a later run "
+        "measures it"
+    )
 
 
 def _too_few_windows(applied: AppliedPlan, usable: Sequence[WindowSummary], as_of: datetime) -> str:
