@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ballast.contracts.promise_side import promise_side
 from ballast.contracts.records import Ack, Outcome, Promise
+from ballast.contracts.tables import ABOVE
 from embedded.report import boxed, promised_text, side_text
 from examples.orders.check import Exactness
 from examples.orders.load import Gaps
@@ -50,7 +52,7 @@ def kafka_shortcomings(found: KafkaFindings) -> list[str]:
             "%, the best of range and cooperative-sticky"
         )
     highest = found.promise.highest
-    if highest is not None and measured > highest:
+    if highest is not None and promise_side(measured, 0.0, highest) == ABOVE:
         problems.append(
             f"measured load distance {measured:.2f} % is above {highest:.2f} %, the end of the "
             "promised 99.9 % interval"

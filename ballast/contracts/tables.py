@@ -873,7 +873,7 @@ PLANS_PROMISES = Table(
         _signed("lowest", "Lower end of the 99.9 % interval", nullable=True),
         _signed("highest", "Upper end of the 99.9 % interval", nullable=True),
         _figure("calibration_below", "Factor on the distance between expected value and lower ends "
-                "that the job's outcomes called for; 1 without outcomes", "ratio", nullable=True),
+                "that the job's outcomes called for; 1.2 without outcomes", "ratio", nullable=True),
         _figure("calibration_above", "The same for the upper ends", "ratio", nullable=True),
         Column("reason", "string", "Why there is no interval; empty if there is one"),
     ),

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from ballast.contracts.policy import JobPolicy
+from solvers.noise.noise_estimate import FEWEST_WINDOWS
 from spark_jobs.snapshot.node_states import NodeStatus, silent_nodes
 from spark_jobs.snapshot.statistics_period import StatisticsPeriod
 from spark_jobs.snapshot.window_rows import in_period
@@ -39,6 +40,8 @@ class WindowSummary:
     first_batch_id: int | None = None
     last_batch_id: int | None = None
     """None if the window covers no batch."""
+    has_load: bool = False
+    """Whether any key group had records or used CPU."""
 
     def is_under(self, version: int) -> bool:
         """Whether every key group names the version."""
@@ -73,6 +76,9 @@ def window_summaries(key_groups: DataFrame) -> dict[datetime, WindowSummary]:
         fn.max("plan_version").alias("highest_version"),
         fn.min("first_batch_id").alias("first_batch_id"),
         fn.max("last_batch_id").alias("last_batch_id"),
+        fn.coalesce(fn.max((fn.col("cpu_ms") > 0) | (fn.col("records") > 0)), fn.lit(False)).alias(
+            "has_load"
+        ),
     )
     # Through Arrow, which returns times in UTC whatever the time zone of this machine is.
     return {
@@ -176,6 +182,11 @@ def usable_windows(
 def windows_to_measure(policy: JobPolicy) -> int:
     """The fewest windows that a measurement may use: half a statistics period."""
     return windows_needed(policy, MEASURED_SHARE)
+
+
+def busy_windows_to_measure(policy: JobPolicy) -> int:
+    """The fewest windows with load that a measurement may use."""
+    return min(FEWEST_WINDOWS, windows_to_measure(policy))
 
 
 def measurable_at(

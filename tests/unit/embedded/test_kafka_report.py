@@ -52,6 +52,12 @@ def test_each_shortcoming_is_named(change: dict[str, object], said: str) -> None
     assert said in problem
 
 
+def test_rounding_is_not_above_the_interval() -> None:
+    measured = GOOD.outcome.measured
+    near = replace(PROMISE, low=0.0, lowest=0.0, high=measured - 1e-7, highest=measured - 1e-7)
+    assert kafka_shortcomings(replace(GOOD, promise=near)) == []
+
+
 def test_the_table_has_gaps_beside_their_control_and_the_side_of_the_promise() -> None:
     text = "\n".join(kafka_report_lines(GOOD))
     assert "255 ms, 268 in a control time before the plan" in text
