@@ -25,6 +25,8 @@ from tests.support.metrics import round_robin
 Row = dict[str, Any]
 Group = tuple[str, int]
 END = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
+FIRST_ROWS = 2
+"""The version of a table with its first rows: 0 creates it, and 1 sets its contract version."""
 
 
 def write_snapshot(settings: Settings, policy: JobPolicy, run_id: str, **rows: Any) -> Snapshot:
@@ -114,9 +116,9 @@ def _snapshot_row(ids: Row, policy: JobPolicy, run_id: str, head: Head | None, a
         "windows": policy.windows_per_period,
         "head_version": head.version if head else 0,
         "head_plan_id": head.plan_id if head else None,
-        "key_groups_table_version": 1,
-        "nodes_table_version": 1,
-        "traffic_table_version": 1,
+        "key_groups_table_version": FIRST_ROWS,
+        "nodes_table_version": FIRST_ROWS,
+        "traffic_table_version": FIRST_ROWS,
         "key_pairs_table_version": None,
         "rejected_rows": 0,
         "policy_json": policy.to_json(),

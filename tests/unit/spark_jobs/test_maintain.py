@@ -31,7 +31,7 @@ from spark_jobs.upkeep.maintenance_steps import MaintenanceFailed
 from tests.support.earlier import without_columns
 from tests.support.policies import small_policy
 from tests.support.rows import row_of
-from tests.support.snapshots import END, uneven, write_draft
+from tests.support.snapshots import END, FIRST_ROWS, uneven, write_draft
 
 JOB = "probe"
 POLICY = small_policy(JOB)
@@ -263,14 +263,15 @@ def test_many_files_of_plans_become_few_that_still_know_their_plans(settings, mo
 def test_a_version_that_a_waiting_snapshot_was_read_from_stays_readable(used_warehouse):
     settings, _ = used_warehouse
     windows(settings, JOB, 1, count=9)
-    for version in (1, 2):  # 1 is what every snapshot of the fixture names
-        assert open_table(settings, KEY_GROUPS, version).to_pyarrow_table().num_rows == version
+    for rows, version in enumerate((FIRST_ROWS, FIRST_ROWS + 1), 1):
+        assert open_table(settings, KEY_GROUPS, version).to_pyarrow_table().num_rows == rows
     forget_removed_files_at_once(settings, KEY_GROUPS)
     tidy(settings)
     assert files(settings, KEY_GROUPS) == 1
-    assert open_table(settings, KEY_GROUPS, 1).to_pyarrow_table().num_rows == 1
+    # The snapshots of the fixture name the version with the first rows.
+    assert open_table(settings, KEY_GROUPS, FIRST_ROWS).to_pyarrow_table().num_rows == 1
     with pytest.raises(FileNotFoundError):
-        open_table(settings, KEY_GROUPS, 2).to_pyarrow_table()
+        open_table(settings, KEY_GROUPS, FIRST_ROWS + 1).to_pyarrow_table()
 
 
 def test_files_that_were_removed_lately_stay_for_who_may_be_reading_them(settings):
