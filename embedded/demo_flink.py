@@ -79,7 +79,7 @@ POLICY: dict[str, Any] = {
         "method": "true_rate",
         "boundaries": {"lower": 0.5, "target": 0.6, "upper": 0.8},
         "interval_s": 4.0 * PERIOD_WINDOWS,
-        "catch_up_s": 60.0,
+        "catch_up_s": 15.0,
         "restart_s": 2.0,
         "backlog_threshold_s": 2.0,
         "cool_down_s": 20.0,

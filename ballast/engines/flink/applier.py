@@ -299,7 +299,7 @@ class FlinkApplier:
             self._job.require(view.job_id, wanted)
 
     def _note_rate(self, view: JobView) -> None:
-        """Note the rate of the sources since a while ago, for the records that a rescale repeats."""
+        """Note the rate of the sources, for the number of records that a rescale repeats."""
         counted = counted_records(view, self._policy.entry_operators, wall_ms())
         rate = records_per_s(self._counted, counted)
         self._rate = self._rate if rate is None else rate
