@@ -14,7 +14,7 @@ BENCH ?=
 
 export PYTHON
 
-.PHONY: help setup run demo demo-busy demo-joint demo-routes demo-scale demo-flink test test-engines kafka-jars flink-jars lint bench bench-rebalance \
+.PHONY: help setup run demo demo-busy demo-joint demo-routes demo-scale demo-kafka demo-kafka-java demo-flink test test-engines kafka-jars kafka-assignor flink-jars lint bench bench-rebalance \
 	bench-rebalance-full bench-icde17 bench-collocation bench-routing bench-real-jobs bench-scaling \
 	bench-weights bench-review-page clean lock
 
@@ -42,14 +42,23 @@ demo-scale: setup ## Double the reference job's load and halve it again: a node 
 demo-routes: setup ## make demo-joint with plans that also route single keys
 	@$(VENV)/python -m embedded.demo --objective routes
 
+demo-kafka: kafka-jars ## Three Kafka consumers under range, sticky and a plan, on a real broker (needs network once)
+	@$(VENV)/python -m embedded.demo_kafka
+
+demo-kafka-java: kafka-jars kafka-assignor ## make demo-kafka with Java consumers
+	@$(VENV)/python -m embedded.demo_kafka --client java
+
 demo-flink: flink-jars ## A Flink job with a backlog is rescaled by a plan, and back, on a real cluster
 	@$(VENV)/python -m embedded.demo_flink
 
 test: setup ## Run every kind of test (KIND="unit spark" for some, DIR=tests/unit/tools for one folder)
 	@$(VENV)/python -m tools.run_tests $(or $(DIR),$(KIND))
 
-test-engines: kafka-jars flink-jars ## Run the tests of other engines on real servers (needs network once)
+test-engines: kafka-jars kafka-assignor flink-jars ## Run the tests of other engines on real servers (needs network once)
 	@$(VENV)/python -m tools.run_tests tests/engines
+
+kafka-assignor: setup ## Build the assignor of Java consumers, offline after the first time
+	@$(VENV)/python -m tools.maven_build engines/kafka-assignor
 
 kafka-jars: setup ## Fetch the jars of a Kafka broker, once
 	@$(VENV)/python -m tools.jars tools/kafka-jars.lock .ballast/kafka-jars

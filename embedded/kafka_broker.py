@@ -1,4 +1,4 @@
-"""A Kafka broker (KRaft, one node) on loopback, for tests of the engine.
+"""A Kafka broker (KRaft, one node) on loopback, for tests and the demonstration of the engine.
 
 It needs Java and the jars of ``tools/kafka-jars.lock``, and no network once they are there.
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from embedded.errors import EmbeddedError, WaitedTooLong
 from embedded.java import java_command, java_problem
+from embedded.processes import end_with
 
 START_LIMIT_S = 300.0
 STOP_LIMIT_S = 20.0
@@ -98,6 +99,7 @@ class KafkaBroker:
             self._process = subprocess.Popen(
                 self._command("kafka.Kafka", str(self._folder / "server.properties")),
                 stdout=log, stderr=subprocess.STDOUT, cwd=self._folder, start_new_session=True,
+                preexec_fn=end_with(os.getpid()),
             )  # fmt: skip
         self._wait_until_it_answers()
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ballast.contracts.promise_side import promise_side
 from ballast.contracts.records import Promise
+from ballast.contracts.tables import ABOVE, BELOW
 
 LARGEST_SHARE_OF_HASH = 0.5
 LARGEST_MISS_OF_FALL = 0.1
@@ -80,7 +82,7 @@ def shortcomings(findings: Findings) -> list[str]:
             f"{findings.before_pct:.2f} %, that of the placement by hash"
         )
     highest = findings.promised.highest
-    if highest is not None and findings.measured_pct > highest:
+    if highest is not None and promise_side(findings.measured_pct, 0.0, highest) == ABOVE:
         problems.append(
             f"measured load distance {findings.measured_pct:.2f} % is above {highest:.2f} %, the "
             "end of the promised 99.9 % interval"
@@ -100,18 +102,18 @@ def promised_text(promise: Promise) -> str:
     )
 
 
-def side_text(findings: Findings) -> str:
+def side_text(promise: Promise, measured_pct: float) -> str:
     """Whether the measured load distance is inside of the promised 90 % interval.
 
     Outside is not a failure: one period of ten is.
     """
-    promise = findings.promised
     if promise.low is None or promise.high is None:
         return "no interval was promised"
-    if findings.measured_pct > promise.high:
-        return f"OUTSIDE, {findings.measured_pct - promise.high:.2f} above the 90 % interval"
-    if findings.measured_pct < promise.low:
-        return f"OUTSIDE, {promise.low - findings.measured_pct:.2f} below the 90 % interval"
+    side = promise_side(measured_pct, promise.low, promise.high)
+    if side == ABOVE:
+        return f"OUTSIDE, {measured_pct - promise.high:.2f} above the 90 % interval"
+    if side == BELOW:
+        return f"OUTSIDE, {promise.low - measured_pct:.2f} below the 90 % interval"
     return "inside the 90 % interval"
 
 
@@ -134,7 +136,7 @@ def report_lines(findings: Findings) -> list[str]:
             "load distance measured",
             f"{findings.measured_pct:.2f} % of the mean, over {findings.windows} windows",
         ),
-        ("promise", side_text(findings)),
+        ("promise", side_text(findings.promised, findings.measured_pct)),
         ("proven bound", f"{findings.bound_pct:.2f} % ({findings.method}, {findings.status})"),
         *_traffic_rows(findings.traffic),
         ("moves", f"{findings.moved_key_groups} made, {findings.moves} planned"),

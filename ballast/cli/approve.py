@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from ballast.airflow.errors import ApiError, NothingWaiting
 from ballast.airflow.rest import AirflowClient, Json
 from ballast.cli.access import add_access_arguments, client_of, explained
-from ballast.cli.render import text_table, to_json
+from ballast.cli.render import print_json, text_table
 from ballast.cli.runs import add_run_arguments, report_run, required_dag
+from ballast.cli.terminal import print_parts
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.settings import check_job_name
 
@@ -159,12 +160,11 @@ def _answer(
 def _show(questions: Sequence[ReviewQuestion], args: argparse.Namespace) -> int:
     if args.json:
         rows = [vars(question) | {"takes": list(question.takes)} for question in questions]
-        print(to_json(rows))
+        print_json(rows)
     elif not questions:
-        print(f"no plan of job {args.job} waits for an answer")
+        print_parts(f"no plan of job {args.job} waits for an answer")
     else:
         table = [[q.plan_id, q.asked_at, q.run_id, q.subject] for q in questions]
-        print(text_table(("plan", "asked at", "run", "subject"), table))
-        if len(questions) == 1:
-            print(f"\n{questions[0].body}")
+        bodies = [questions[0].body] if len(questions) == 1 else []
+        print_parts(text_table(("plan", "asked at", "run", "subject"), table), *bodies)
     return 0

@@ -7,18 +7,21 @@ plan is verified. The command writes only the picture of ``--picture``.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ballast.cli.compare_chart import MethodFigures, compare_picture
-from ballast.cli.render import text_table, to_json
+from ballast.cli.progress import print_message, show_progress
+from ballast.cli.render import print_json, text_table, title_of
 from ballast.cli.targets import Target, read_target
+from ballast.cli.terminal import print_parts
 from ballast.contracts.errors import InvalidInput, VerificationFailed
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from solvers.model.stop import Stop
     from solvers.planner.method_trials import MethodTrial
 
@@ -98,10 +101,13 @@ def run(args: argparse.Namespace) -> int:
     kind = args.objective or target.objective.kind
     target = replace(target, objective=replace(target.objective, kind=kind))
     found = [_verified(target, trial) for trial in _trials(target, stop, args.seed)]
-    print(to_json(_as_dict(args.target, target, found)) if args.json else _text(target, found))
+    if args.json:
+        print_json(_as_dict(args.target, target, found))
+    else:
+        print_parts(*_parts(target, found))
     if args.picture is not None:
         args.picture.write_text(_picture(target, found), encoding="utf-8")
-        print(f"picture: {args.picture}", file=sys.stderr)
+        print_message(f"picture: {args.picture}")
     broken = [each for each in found if each.violations]
     if broken:
         first = broken[0]
@@ -122,11 +128,12 @@ def _trials(target: Target, stop: Stop, seed: int) -> Sequence[MethodTrial]:
     )
     request = TrialRequest(target.objective, target.problem, target.budget, stop, options)
     trials = []
-    for trial in try_methods(request):
-        result = trial.result
-        text = f"not run, {trial.note}" if result is None else f"{result.seconds:.1f} s"
-        print(f"{trial.name}: {text}", file=sys.stderr, flush=True)
-        trials.append(trial)
+    with show_progress(f"planning with every method, {stop.seconds:g} s each") as line:
+        for trial in try_methods(request):
+            result = trial.result
+            text = f"not run, {trial.note}" if result is None else f"{result.seconds:.1f} s"
+            line.step(f"{trial.name}: {text}")
+            trials.append(trial)
     return trials
 
 
@@ -163,12 +170,12 @@ def _before(found: Sequence[VerifiedTrial]) -> tuple[float | None, float | None]
     return results[0].load_distance_before, results[0].collocation_factor_before
 
 
-def _text(target: Target, found: Sequence[VerifiedTrial]) -> str:
+def _parts(target: Target, found: Sequence[VerifiedTrial]) -> list[RenderableType]:
     rows = [each.row for each in found if each.trial.result is not None]
     distance, traffic = _before(found)
-    parts = [_head(target, distance, traffic)]
+    parts: list[RenderableType] = [_head(target, distance, traffic)]
     if rows:
-        headers = [name.replace("_", " ").replace(" pct", ", %") for name in COLUMNS]
+        headers = [title_of(name) for name in COLUMNS]
         parts.append(text_table(headers, [[row[name] for name in COLUMNS] for row in rows]))
     for row in rows:
         said = "; ".join(part for part in (row["note"], row["reason"]) if part)
@@ -177,7 +184,7 @@ def _text(target: Target, found: Sequence[VerifiedTrial]) -> str:
     unfit = [f"{each.trial.name} {each.trial.note}" for each in found if each.trial.result is None]
     if unfit:
         parts.append("These do not fit:\n" + "\n".join(unfit))
-    return "\n\n".join([*parts, "Nothing was changed."])
+    return [*parts, "Nothing was changed."]
 
 
 def _head(target: Target, distance: float | None, traffic: float | None) -> str:

@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ballast.cli.chart import BOUND, LINE, MUTED, Chart, Series, to_svg
-from ballast.cli.progress import SweepProgress, limit_text
-from ballast.cli.render import text_table, to_json
+from ballast.cli.progress import SweepProgress, limit_text, print_message, show_progress
+from ballast.cli.render import print_json, section, text_table, title_of
 from ballast.cli.targets import Target, read_target
+from ballast.cli.terminal import print_parts
 from ballast.contracts.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from solvers.planner.frontier import FrontierPoint, Unit
 
 EXIT_INFEASIBLE = 3
@@ -71,18 +74,18 @@ def run(args: argparse.Namespace) -> int:
     sweeps = _sweep_all(target, units, stop, args)
     if not any(point.result.is_solved for points in sweeps.values() for point in points):
         reason = next(iter(sweeps.values()))[0].result.reason
-        print(f"infeasible: {reason}", file=sys.stderr)
+        print_message(f"infeasible: {reason}")
         return EXIT_INFEASIBLE
     rows = [point.to_dict() for points in sweeps.values() for point in points]
     if args.json:
-        print(to_json({"target": args.target, "points": rows}))
+        print_json({"target": args.target, "points": rows})
     elif args.csv:
-        print(_csv(rows), end="")
+        sys.stdout.write(_csv(rows))
     else:
-        print(_text(sweeps))
+        print_parts(*(_sweep_part(unit, points) for unit, points in sweeps.items()))
     if picture is not None:
         picture.write_text(to_svg(_charts(sweeps)), encoding="utf-8")
-        print(f"picture: {picture}", file=sys.stderr)
+        print_message(f"picture: {picture}")
     return 0
 
 
@@ -96,17 +99,14 @@ def _sweep_all(
     options = SweepOptions(
         args.seed, args.points, target.params, target.objective, target.precision
     )
-    return {
-        unit: sweep(
-            target.problem,
-            target.budget,
-            unit,
-            share,
-            options,
-            SweepProgress(),
-        )
-        for unit in units
-    }
+    sweeps: dict[Unit, list[FrontierPoint]] = {}
+    with show_progress(f"reading {args.target}") as line:
+        for unit in units:
+            line.begin(f"sweeping the budget of {unit}", args.points)
+            sweeps[unit] = sweep(
+                target.problem, target.budget, unit, share, options, SweepProgress(line)
+            )
+    return sweeps
 
 
 def _picture_path(args: argparse.Namespace) -> Path | None:
@@ -120,11 +120,9 @@ def _picture_path(args: argparse.Namespace) -> Path | None:
     return path
 
 
-def _text(sweeps: dict[Unit, list[FrontierPoint]]) -> str:
-    return "\n\n".join(_sweep_text(unit, points) for unit, points in sweeps.items())
+def _sweep_part(unit: Unit, points: Sequence[FrontierPoint]) -> RenderableType:
+    from rich.console import Group
 
-
-def _sweep_text(unit: Unit, points: Sequence[FrontierPoint]) -> str:
     from solvers.planner.frontier import recommended_point
 
     before = points[0].result.load_distance_before
@@ -132,11 +130,9 @@ def _sweep_text(unit: Unit, points: Sequence[FrontierPoint]) -> str:
     if any(point.to_dict()["traffic_within_nodes_pct"] is not None for point in points):
         names.insert(2, "traffic_within_nodes_pct")
     rows = [[point.to_dict()[name] for name in names] for point in points]
+    headers = (f"{unit} allowed", *map(title_of, names[1:]))
+    title = f"Budget of {unit}; load distance now {before:.4g} % of the mean"
     lines = [
-        f"Budget of {unit}; load distance now {before:.4g} % of the mean",
-        text_table((f"{unit} allowed", *names[1:]), rows),
-    ]
-    lines += [
         f"{limit_text(point)} of {unit}: {point.result.reason}"
         for point in points
         if not point.result.is_solved
@@ -147,7 +143,7 @@ def _sweep_text(unit: Unit, points: Sequence[FrontierPoint]) -> str:
             f"{choice.used:,} {unit} bring it to {choice.result.load_distance:.4g} %, "
             "95 % or more of what any budget here buys."
         )
-    return "\n".join(lines)
+    return Group(section(title, text_table(headers, rows)), *lines)
 
 
 def _csv(rows: Sequence[dict[str, Any]]) -> str:

@@ -12,8 +12,10 @@ from ballast import __version__
 from ballast.cli import (
     approve,
     compare,
+    doctor,
     engine,
     frontier,
+    gauges,
     methods,
     plans,
     policy,
@@ -25,16 +27,20 @@ from ballast.cli import (
     trigger,
     what_if,
 )
-from ballast.contracts.errors import BallastError
+from ballast.contracts.errors import BallastError, InvalidInput
 from ballast.contracts.process_exit import exit_now
 
 COMMAND_MODULES = (
     plans, status, trigger, approve, rollback, resume, what_if, frontier, compare, problems,
-    policy, methods, tables, engine,
+    policy, methods, tables, engine, doctor, gauges,
 )  # fmt: skip
 
 
 EXIT_INTERRUPTED = 130
+WITHOUT_RICH = (
+    "rich is not installed, which prints for people; to fix it: install ballast[cli]; --json works "
+    "without it"
+)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -66,6 +72,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BallastError as error:
         print(f"ballast: {error}", file=sys.stderr)
         return error.exit_code
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("rich"):
+            raise
+        print(f"ballast: {WITHOUT_RICH}", file=sys.stderr)
+        return InvalidInput.exit_code
     except BrokenPipeError:
         # The reader (`| head`) has closed the pipe. Without this, the interpreter prints an error
         # when it flushes at exit.

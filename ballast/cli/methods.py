@@ -6,7 +6,8 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from ballast.cli.render import text_table, to_json
+from ballast.cli.render import print_json, text_table
+from ballast.cli.terminal import print_parts
 from ballast.contracts.method_rules import conditions_of, why_unfit
 from ballast.contracts.methods import MethodEntry, PlanningProblem, methods
 from ballast.contracts.methods_page import limits_text, methods_markdown, needs_text
@@ -46,13 +47,13 @@ def _list(args: argparse.Namespace) -> int:
             asdict(entry) | {"misfit": misfits.get((entry.problem, entry.name))}
             for entry in methods()
         ]
-        print(to_json(rows))
+        print_json(rows)
         return 0
     headers = ["problem", "method", "from", "needs", "limits"]
     if args.policy is not None:
         headers.append("does not fit, because it")
     table = [_row(entry, misfits, has_policy=args.policy is not None) for entry in methods()]
-    print(text_table(headers, table))
+    print_parts(text_table(headers, table))
     return 0
 
 

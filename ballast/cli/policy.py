@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ballast.cli.render import to_json
+from ballast.cli.render import print_json
+from ballast.cli.terminal import print_parts
 from ballast.contracts.policy import (
     MEASURING_METHODS,
     JobPolicy,
@@ -41,16 +42,15 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _check(args: argparse.Namespace) -> int:
     policy = load_policy(args.file)
     if args.json:
-        print(to_json(policy.model_dump(mode="json", by_alias=True)))
+        print_json(policy.model_dump(mode="json", by_alias=True))
     else:
-        print(f"{args.file}: ok. {_summary(policy)}")
-        for line in _advice(policy):
-            print(f"advice: {line}")
+        advice = [f"advice: {line}" for line in _advice(policy)]
+        print_parts("\n".join([f"{args.file}: ok. {_summary(policy)}", *advice]))
     return 0
 
 
 def _schema(_: argparse.Namespace) -> int:
-    print(to_json(policy_schema()))
+    print_json(policy_schema())
     return 0
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ballast.cli.convert import method_params, to_objective, to_problem
+from ballast.cli.progress import print_message, show_progress
+from ballast.cli.terminal import print_parts
 from ballast.contracts import plan_text
 from ballast.contracts.errors import VerificationFailed
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from solvers.model.objective import Objective
     from solvers.model.problem import Problem
     from solvers.model.result import Result
+    from solvers.model.stop import Stop
     from solvers.verify.violation import Violation
 
 EXIT_SOLVED = 0
@@ -84,12 +86,15 @@ def run_solve(args: argparse.Namespace) -> int:
     objective = to_objective(folder)
     problem, budget = to_problem(folder)
     params = _params(folder, args.method)
-    result = allocate(
-        objective, problem, budget, stop, AllocationOptions(args.seed, args.method, params)
-    ).result
+    options = AllocationOptions(args.seed, args.method, params)
+    with show_progress(f"solving {args.folder}{_limit_text(stop)}"):
+        result = allocate(objective, problem, budget, stop, options).result
     figures = result.to_dict()
     write_result(args.out, figures, _assignment(folder, result))
-    print(json.dumps(figures, indent=2) if args.json else _summary(result, args.out))
+    if args.json:
+        print(json.dumps(figures, indent=2))
+    else:
+        print_parts(_summary(result, args.out))
     return EXIT_SOLVED if result.is_solved else EXIT_INFEASIBLE
 
 
@@ -106,9 +111,9 @@ def run_verify(args: argparse.Namespace) -> int:
         print(json.dumps({"ok": not violations, "violations": findings}, indent=2))
     elif violations:
         for violation in violations:
-            print(violation, file=sys.stderr)
+            print_message(str(violation))
     else:
-        print(f"{args.out}: every promise holds")
+        print_parts(f"{args.out}: every promise holds")
     return EXIT_BROKEN_PROMISE if violations else EXIT_SOLVED
 
 
@@ -117,6 +122,10 @@ def _seconds(args: argparse.Namespace) -> float | None:
     if args.seconds is not None:
         return float(args.seconds)
     return None if args.steps is not None else DEFAULT_SECONDS
+
+
+def _limit_text(stop: Stop) -> str:
+    return "" if stop.seconds is None else f", at most {stop.seconds:g} s"
 
 
 def _params(folder: ProblemFolder, method: str) -> dict[str, Any]:

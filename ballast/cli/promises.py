@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ballast.cli.interval_chart import LEGEND, axis_line, interval_line, scale_end
-from ballast.cli.render import text_table, to_json
+from ballast.cli.interval_chart import LEGEND, axis_line, chart_width, interval_line, scale_end
+from ballast.cli.render import HEAD, measured_cell, print_json, styled, text_table
+from ballast.cli.terminal import output_terminal, print_parts
 from ballast.contracts.figure_text import PROMISED_SHARE_PCT
 from ballast.readmodel.job_history import LOAD_DISTANCE, JobHistory
 from ballast.readmodel.plans import VersionSummary, version_summaries
 from ballast.readmodel.promises import PromiseCounts, PromisedFigure, promise_counts
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 def print_promises(history: JobHistory, limit: int, *, as_json: bool) -> int:
@@ -27,11 +31,13 @@ def print_promises(history: JobHistory, limit: int, *, as_json: bool) -> int:
     versions = [row for row in version_summaries(history) if row.load_distance][-limit:]
     counts = promise_counts(history)
     if as_json:
-        print(to_json(_fields(versions, counts)))
+        print_json(_fields(versions, counts))
     elif versions:
-        print(_text(history.job, versions, counts))
+        print_parts(*_parts(history.job, versions, counts))
     else:
-        print(f"job {history.job} has no version yet; trigger reoptimize__{history.job} in Airflow")
+        print_parts(
+            f"job {history.job} has no version yet; trigger reoptimize__{history.job} in Airflow"
+        )
     return 0
 
 
@@ -59,23 +65,28 @@ def promise_fields(figure: PromisedFigure | None) -> dict[str, Any]:
     return {name: getattr(figure, name, None) for name in names}
 
 
-def _text(job: str, versions: Sequence[VersionSummary], counts: PromiseCounts) -> str:
+def _parts(
+    job: str, versions: Sequence[VersionSummary], counts: PromiseCounts
+) -> list[RenderableType]:
     figures = [row.load_distance for row in versions if row.load_distance]
-    end = scale_end(figures)
-    headers = ("version", axis_line(end, "%"), "promised", "measured")
+    end, width = scale_end(figures), chart_width(output_terminal())
+    headers = ("version", axis_line(end, "%", width), "promised", "measured")
     rows = [
-        [row.version, interval_line(figure, end), figure.promised_text, figure.measured_text]
+        [
+            row.version,
+            styled(interval_line(figure, end, width), "", is_picture=True),
+            figure.promised_text,
+            measured_cell(figure.measured_text),
+        ]
         for row, figure in zip(versions, figures, strict=True)
     ]
-    return "\n\n".join(
-        [
-            f"Load distance of job {job}: promised, and first measured after take-up",
-            text_table(headers, rows),
-            LEGEND,
-            f"{counts.text}.",
-            *_reasons(versions),
-        ]
-    )
+    return [
+        styled(f"Load distance of job {job}: promised, and first measured after take-up", HEAD),
+        text_table(headers, rows),
+        LEGEND,
+        f"{counts.text}.",
+        *_reasons(versions),
+    ]
 
 
 def _reasons(versions: Sequence[VersionSummary]) -> list[str]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import urllib.parse
 from typing import Any
 
 from ballast.airflow.errors import DagNotReady, RunFailed
 from ballast.airflow.rest import AirflowClient, Json
 from ballast.cli.access import explained
-from ballast.cli.render import to_json
+from ballast.cli.progress import print_message, show_progress
+from ballast.cli.render import print_json
+from ballast.cli.terminal import print_parts
 
 DEFAULT_TIMEOUT_S = 3600.0
 LOG_LINES_SHOWN = 8
@@ -76,29 +77,33 @@ def report_run(
     page = _run_page(client, dag_id, run_id)
     state = None
     if args.wait:
-        print(f"waiting for run {run_id}: {page}", file=sys.stderr, flush=True)
+        print_message(f"waiting for run {run_id}: {page}")
         state = _wait(client, dag_id, run_id, args.timeout)
     fields = {"dag_id": dag_id, "run_id": run_id, "state": state, "url": page, **more}
     if args.json:
-        print(to_json(fields))
+        print_json(fields)
     else:
-        print(f"{action}: run {run_id} of {dag_id}{f', {state}' if state else ''}\n{page}")
+        print_parts(f"{action}: run {run_id} of {dag_id}{f', {state}' if state else ''}\n{page}")
     if state == "failed":
         raise RunFailed(f"run {run_id} of {dag_id} failed: {_failure_text(client, dag_id, run_id)}")
     return 0
 
 
 def _wait(client: AirflowClient, dag_id: str, run_id: str, timeout_s: float) -> str:
-    printed: set[tuple[str, str | None]] = set()
+    shown: set[tuple[str, str | None]] = set()
 
-    def print_changes() -> None:
-        for task in client.task_runs(dag_id, run_id):
-            if task.state is not None and (task.task_id, task.state) not in printed:
-                printed.add((task.task_id, task.state))
-                print(f"{task.task_id}: {task.state}", file=sys.stderr, flush=True)
+    with (
+        show_progress(f"waiting for run {run_id}") as line,
+        explained(client, f"wait for run {run_id}"),
+    ):
 
-    with explained(client, f"wait for run {run_id}"):
-        return client.wait_for_run(dag_id, run_id, timeout_s, on_poll=print_changes)
+        def show_changes() -> None:
+            for task in client.task_runs(dag_id, run_id):
+                if task.state is not None and (task.task_id, task.state) not in shown:
+                    shown.add((task.task_id, task.state))
+                    line.step(f"{task.task_id}: {task.state}")
+
+        return client.wait_for_run(dag_id, run_id, timeout_s, on_poll=show_changes)
 
 
 def _failure_text(client: AirflowClient, dag_id: str, run_id: str) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from ballast.cli.render import cell_text, to_json
+from ballast.cli.render import BAD, HEAD, measured_cell, pairs_table, print_json, styled
+from ballast.cli.terminal import print_parts
 from ballast.contracts.errors import NotFound
 from ballast.contracts.plan_text import plan_reason
 from ballast.contracts.planning_stop import PlanningState
@@ -116,10 +117,11 @@ def _lines(status: _JobStatus) -> dict[str, Any]:
     texts = {
         "load_distance_before_pct": figure.before_text if figure else None,
         "load_distance_promised_pct": figure.promised_text if figure else None,
-        "load_distance_measured_pct": figure.last_measured_text if figure else None,
+        "load_distance_measured_pct": measured_cell(figure.last_measured_text) if figure else None,
         "versions_inside": status.promises.text,
         "noise": status.noise.text,
         "job_state": status.job_window.text if status.job_window else None,
+        "planning": styled("stopped", BAD) if status.summary.planning.is_stopped else "on",
     }
     # A value with its unit needs no unit in its name.
     return {
@@ -153,10 +155,20 @@ def _status(args: argparse.Namespace) -> int:
             remedy="start the streaming job, or set BALLAST_WAREHOUSE",
         )  # fmt: skip
     if args.json:
-        print(to_json(_fields(status)))
+        print_json(_fields(status))
         return 0
-    lines = _lines(status)
-    width = max(len(name) for name in lines)
-    for name, value in lines.items():
-        print(f"{name.replace('_', ' ').ljust(width)}  {cell_text(value)}")
+    said = [(name, value) for name, value in _lines(status).items() if value is not None]
+    print_parts(styled(_heading(status), HEAD), pairs_table(said))
     return 0
+
+
+def _heading(status: _JobStatus) -> str:
+    """The state of the job in one line."""
+    summary = status.summary
+    if summary.plan_id is None:
+        return f"Job {summary.job} has no plan in force."
+    ack = summary.ack
+    taken = "not answered by the job yet" if ack is None else f"{ack.status} by the job"
+    planning = " Planning is stopped." if summary.planning.is_stopped else ""
+    waits = " A plan waits for a person." if summary.waiting else ""
+    return f"Job {summary.job}: version {summary.version} is in force, {taken}.{planning}{waits}"

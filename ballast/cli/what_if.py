@@ -7,19 +7,21 @@ command writes only the picture of ``--picture``.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ballast.cli.bars import ClusterLoads, load_picture
-from ballast.cli.progress import SweepProgress
-from ballast.cli.render import text_table, to_json
+from ballast.cli.progress import ProgressLine, SweepProgress, print_message, show_progress
+from ballast.cli.render import print_json, section, text_table, title_of
 from ballast.cli.targets import Target, read_target
+from ballast.cli.terminal import print_parts
 from ballast.contracts.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from solvers.model.budget import Budget
     from solvers.model.problem import Problem
     from solvers.model.result import Result
@@ -97,11 +99,27 @@ def run(args: argparse.Namespace) -> int:
         The exit code: 3 where the question has no plan, else 0.
     """
     from solvers.model.stop import Stop
-    from solvers.planner.what_if_problem import apply_question, nodes_that_hold, with_load_of
 
     stop, question = Stop(args.seconds), _question(args)
     _check_picture(args.picture)
-    _print_progress(f"reading {args.target}")
+    with show_progress(f"reading {args.target}") as line:
+        answer = _compared(args, question, stop, line)
+    if args.json:
+        print_json(_as_dict(answer))
+    else:
+        print_parts(*_parts(answer))
+    if args.picture is not None:
+        args.picture.write_text(_picture(answer), encoding="utf-8")
+        print_message(f"picture: {args.picture}")
+    return 0 if answer.results[1].is_solved else EXIT_INFEASIBLE
+
+
+def _compared(
+    args: argparse.Namespace, question: WhatIfQuestion, stop: Stop, line: ProgressLine
+) -> WhatIfComparison:
+    """Plan for today and for the question."""
+    from solvers.planner.what_if_problem import apply_question, nodes_that_hold, with_load_of
+
     today = _chosen(read_target(args.target), args)
     problem = today.problem
     if args.load_of is not None:
@@ -110,21 +128,11 @@ def run(args: argparse.Namespace) -> int:
     then = replace(today, problem=asked, inputs=today.inputs.with_load_of(today.problem, asked))
     held = None if args.hold is None else nodes_that_hold(then.problem, args.hold / 100.0)
     results = (
-        _planned("today", today, stop, args.seed),
-        _planned("what is asked", then, stop, args.seed),
+        _planned("today", today, stop, args.seed, line),
+        _planned("what is asked", then, stop, args.seed, line),
     )
-    front = _frontier(then, stop, args.seed) if args.frontier else []
-    answer = WhatIfComparison(today, then, results, held, args.hold, front)
-    print(to_json(_as_dict(answer)) if args.json else _text(answer))
-    if args.picture is not None:
-        args.picture.write_text(_picture(answer), encoding="utf-8")
-        _print_progress(f"picture: {args.picture}")
-    return 0 if results[1].is_solved else EXIT_INFEASIBLE
-
-
-def _print_progress(text: str) -> None:
-    """Print to standard error without buffering, because the next step takes seconds."""
-    print(text, file=sys.stderr, flush=True)
+    front = _frontier(then, stop, args.seed, line) if args.frontier else []
+    return WhatIfComparison(today, then, results, held, args.hold, front)
 
 
 def _check_picture(path: Path | None) -> None:
@@ -146,7 +154,7 @@ def _picture(answer: WhatIfComparison) -> str:
     )
 
 
-def _frontier(target: Target, stop: Stop, seed: int) -> list[FrontierPoint]:
+def _frontier(target: Target, stop: Stop, seed: int, line: ProgressLine) -> list[FrontierPoint]:
     from solvers.planner.frontier import SweepOptions, sweep
     from solvers.planner.registry import AUTO
 
@@ -154,20 +162,21 @@ def _frontier(target: Target, stop: Stop, seed: int) -> list[FrontierPoint]:
     is_named = target.method == AUTO or not target.params
     params = target.params if is_named else {target.method: target.params}
     options = SweepOptions(seed, FRONTIER_POINTS, params, target.objective, target.precision)
-    return sweep(target.problem, target.budget, "moves", stop, options, SweepProgress())
+    line.begin("sweeping the budget of moves", FRONTIER_POINTS)
+    return sweep(target.problem, target.budget, "moves", stop, options, SweepProgress(line))
 
 
-def _planned(name: str, target: Target, stop: Stop, seed: int) -> Result:
+def _planned(name: str, target: Target, stop: Stop, seed: int, line: ProgressLine) -> Result:
     from solvers.planner.allocation import AllocationOptions, allocate
 
     problem = target.problem
     size = f"{problem.n_key_groups} key groups on {problem.n_nodes} nodes"
-    _print_progress(f"planning for {name}: {size}, at most {stop.seconds:g} s")
+    line.begin(f"planning for {name}: {size}, at most {stop.seconds:g} s")
     options = AllocationOptions(
         seed, target.method, target.params, inputs=target.inputs, precision=target.precision
     )
     result = allocate(target.objective, problem, target.budget, stop, options).result
-    _print_progress(f"{result.status.value} by {result.method} in {result.seconds:.1f} s")
+    line.step(f"{name}: {result.status.value} by {result.method} in {result.seconds:.1f} s")
     return result
 
 
@@ -223,16 +232,16 @@ def _as_dict(answer: WhatIfComparison) -> dict[str, Any]:
     return fields
 
 
-def _text(answer: WhatIfComparison) -> str:
+def _parts(answer: WhatIfComparison) -> list[RenderableType]:
     from solvers.planner.what_if_figures import result_figures
 
     now, then = (
         asdict(figures) for figures in map(result_figures, answer.problems, answer.results)
     )
-    rows = [[name.replace("_", " "), now[name], then[name]] for name in now]
-    parts = [text_table(("figure", "today", "asked"), rows)]
+    rows = [[title_of(name), now[name], then[name]] for name in now]
+    parts: list[RenderableType] = [text_table(("figure", "today", "asked"), rows)]
     if answer.results[1].is_solved:
-        parts += _plan_text(answer.asked.problem, answer.results[1])
+        parts += _plan_parts(answer.asked.problem, answer.results[1])
     else:
         parts.append(f"what is asked has no plan: {answer.results[1].reason}")
     if answer.held is not None:
@@ -241,12 +250,11 @@ def _text(answer: WhatIfComparison) -> str:
             f"would be at {100.0 * answer.held[1]:.1f} %, if moves were free"
         )
     if answer.front:
-        parts.append(_front_text(answer.front))
-    parts.append("Nothing was changed.")
-    return "\n\n".join(parts)
+        parts.append(_front_part(answer.front))
+    return [*parts, "Nothing was changed."]
 
 
-def _plan_text(problem: Problem, result: Result) -> list[str]:
+def _plan_parts(problem: Problem, result: Result) -> list[RenderableType]:
     from solvers.planner.what_if_figures import planned_moves, planned_nodes
     from solvers.rules.rule_text import rule_report
 
@@ -256,10 +264,11 @@ def _plan_text(problem: Problem, result: Result) -> list[str]:
         (("key group", "from", "to", "bytes"), planned_moves(problem, result),
          MOVES_SHOWN, "moves"),
     )  # fmt: skip
-    parts = []
+    parts: list[RenderableType] = []
     rules = rule_report(problem, result.assignment).text
     if rules is not None:
-        parts.append("Rules of the policy\n\n" + "\n".join(f"  {r}" for r in rules.splitlines()))
+        lines = "\n".join(f"  {rule}" for rule in rules.splitlines())
+        parts.append(section("Rules of the policy", lines))
     for headers, rows, most, what in tables:
         if rows:
             parts.append(text_table(headers, [list(astuple(row)) for row in rows[:most]]))
@@ -268,9 +277,8 @@ def _plan_text(problem: Problem, result: Result) -> list[str]:
     return parts
 
 
-def _front_text(points: list[FrontierPoint]) -> str:
+def _front_part(points: list[FrontierPoint]) -> RenderableType:
     columns = ("limit", "load_distance_pct", "bound_pct", "moves", "bytes", "status", "on_front")
     rows = [[point.to_dict()[name] for name in columns] for point in points]
-    return "What each budget of moves buys (- is no limit)\n\n" + text_table(
-        ("moves allowed", *columns[1:]), rows
-    )
+    headers = ("moves allowed", *map(title_of, columns[1:]))
+    return section("What each budget of moves buys (- is no limit)", text_table(headers, rows))

@@ -35,6 +35,9 @@ class KafkaEngine(StrictModel):
     kind: Literal["kafka"]
     group: GroupId
     """The ``group.id`` of the consumers."""
+    clients: Literal["python", "java"] = "python"
+    """python: every member reads plans and starts rebalances by itself. java: some member is a Java
+    client; the engine service joins the group, without partitions, to do both."""
     topics: dict[str, TopicName] = {}  # noqa: RUF012 - pydantic copies it
     """The topic of an operator; an operator that is not named reads the topic of its own name."""
 
@@ -91,6 +94,8 @@ class Capabilities:
     """Single keys may be split over several key groups."""
     weights: bool
     """Workers of ordered regions have weights."""
+    steps: bool
+    """A plan may be taken up in steps."""
     sizes: bool
     """Plans say how many instances each operator has, and the job follows."""
     traffic: bool
@@ -103,16 +108,17 @@ class Capabilities:
 
 CAPABILITIES: Mapping[str, Capabilities] = {
     SPARK: Capabilities(
-        placement=True, parallelism=True, routes=True, splits=True, weights=True, sizes=False,
-        traffic=True, resources=("cpu", "memory", "network"), runs_beside_job=False,
+        placement=True, parallelism=True, routes=True, splits=True, weights=True, steps=True,
+        sizes=False, traffic=True, resources=("cpu", "memory", "network"), runs_beside_job=False,
     ),
     KAFKA: Capabilities(
-        placement=True, parallelism=False, routes=False, splits=False, weights=False, sizes=False,
-        traffic=False,
+        placement=True, parallelism=False, routes=False, splits=False, weights=False,
+        steps=False, sizes=False, traffic=False,
         resources=("cpu", "network"), runs_beside_job=True,
     ),
     FLINK: Capabilities(
-        placement=False, parallelism=False, routes=False, splits=False, weights=False, sizes=True,
+        placement=False, parallelism=False, routes=False, splits=False, weights=False,
+        steps=False, sizes=True,
         traffic=False, resources=("cpu",), runs_beside_job=True,
     ),
 }  # fmt: skip
@@ -137,10 +143,7 @@ def check_engine(policy: JobPolicy) -> None:
 
 def _beyond(policy: JobPolicy, able: Capabilities) -> Iterator[tuple[str, str, str]]:
     """Fields that ask for more than the engine can, why it cannot, and what to do."""
-    if not able.traffic and not able.sizes and policy.edges:
-        yield "edges", "does not measure records between operators", "leave edges out"
-    if not able.traffic and policy.objective.kind == "joint":
-        yield "objective.kind", "cannot collocate key groups", "use 'balance'"
+    yield from _beyond_measured(policy, able)
     if not able.routes and policy.routing.edges:
         yield "routing.edges", "cannot route single keys", "leave routing out"
     if not able.placement and len(policy.nodes) > 1:
@@ -151,6 +154,16 @@ def _beyond(policy: JobPolicy, able: Capabilities) -> Iterator[tuple[str, str, s
         yield "scaling", "cannot start or stop nodes in this version", "leave scaling out"
     if not able.weights and policy.regions:
         yield "regions", "has no ordered regions", "leave regions out"
+    if not able.steps and policy.take_up.limits.is_limited:
+        yield "take_up", "takes a plan up at once", "leave take_up out"
+
+
+def _beyond_measured(policy: JobPolicy, able: Capabilities) -> Iterator[tuple[str, str, str]]:
+    """The same of fields that need what the engine does not measure."""
+    if not able.traffic and not able.sizes and policy.edges:
+        yield "edges", "does not measure records between operators", "leave edges out"
+    if not able.traffic and policy.objective.kind == "joint":
+        yield "objective.kind", "cannot collocate key groups", "use 'balance'"
     for resource in policy.objective.resources:
         if resource not in able.resources:
             known = ", ".join(able.resources)

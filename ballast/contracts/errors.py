@@ -87,6 +87,30 @@ class BrokenTable(BallastError):
         )
 
 
+class ContractMismatch(BallastError):
+    """A table was written by a later version of Ballast, which this one would misread.
+
+    Args:
+        table: the name of the table.
+        found: the contract version in its properties.
+        known: the newest contract version that this process understands.
+    """
+
+    exit_code = 12
+
+    def __init__(self, table: str, found: str, known: int) -> None:
+        self.table, self.found, self.known = table, found, known
+        self.problem = (
+            f"table {table} has contract version {found}, and this version of Ballast understands "
+            f"0 to {known}: a later version has written to the warehouse"
+        )
+        self.remedy = (
+            "install that version here too (job, pipeline and command line), or set "
+            "BALLAST_WAREHOUSE to the warehouse of this version"
+        )
+        super().__init__(f"{self.problem}; to fix it: {self.remedy}")
+
+
 class Infeasible(BallastError):
     """No plan within the budget keeps every rule."""
 

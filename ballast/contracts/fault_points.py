@@ -1,8 +1,9 @@
 """Fault points: tests can kill a process with SIGKILL at a named point.
 
 Only tests set ``BALLAST_FAULT_POINT``; without it :func:`fault_point` does nothing. A point of a
-streaming job is named with the plan version, for example ``after_move@3``; a point of a program
-with the program, for example ``solve.after_plan``.
+streaming job is named with the plan version, for example ``after_move@3``, and with the step if
+there are several, ``after_move@3.2``; a point of a program with the program, for example
+``solve.after_plan``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ JOB_POINTS = (
 """The points of a streaming job, in the order of one batch."""
 
 
-def fault_point(name: str, version: int | None = None) -> None:
+def fault_point(name: str, version: int | str | None = None) -> None:
     """Kill this process, without any clean-up, if the environment names this point."""
     point = name if version is None else f"{name}@{version}"
     if os.environ.get(VARIABLE) == point:

@@ -41,4 +41,8 @@ OF_OTHER_RUNS = (SUPERSEDED, PROMISE_BROKEN, *PLANNING_EVENTS)
 """A run recorded it about a plan of another run."""
 
 ACK_REFUSED, ACK_ACCEPTED, ACK_APPLIED = "refused", "accepted", "applied"
-ACK_STATUSES = (ACK_REFUSED, ACK_ACCEPTED, ACK_APPLIED)
+ACK_PROGRESS = "progress"
+"""A step of a take-up was made, and it was not the last one."""
+ACK_SUPERSEDED = "superseded"
+"""A newer version was accepted before the last step; the rest of the steps is not made."""
+ACK_STATUSES = (ACK_REFUSED, ACK_ACCEPTED, ACK_PROGRESS, ACK_APPLIED, ACK_SUPERSEDED)

@@ -25,6 +25,7 @@ from ballast.contracts.regions import RegionPolicy, check_regions
 from ballast.contracts.review import ReviewPolicy
 from ballast.contracts.rules import LabelledNode, RulesPolicy, check_rules
 from ballast.contracts.settings import JOB_NAME_PATTERN
+from ballast.contracts.step_limits import StepLimits
 from ballast.contracts.strict_model import StrictModel
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")]
@@ -147,6 +148,24 @@ class BudgetPolicy(LimitsPolicy):
     def of(self, parent_version: int) -> LimitsPolicy:
         """The budget of a plan that replaces a version; version 0 is before the first plan."""
         return self if self.first_plan is None or parent_version != 0 else self.first_plan
+
+
+class TakeUpPolicy(StrictModel):
+    """How a job takes a plan up; by default it makes all moves between two micro-batches.
+
+    With a limit the moves are divided into steps, and a step is made before each micro-batch.
+    """
+
+    moves_per_batch: Annotated[int, Field(strict=True, ge=1, le=10_000_000)] | None = None
+    """The most key groups that are moved before one micro-batch."""
+    bytes_per_batch: Annotated[int, Field(strict=True, ge=1, le=10**15)] | None = None
+    """The most bytes of state that are moved before one micro-batch. A key group that is larger is
+    moved alone."""
+
+    @property
+    def limits(self) -> StepLimits:
+        """What one step may move."""
+        return StepLimits(self.moves_per_batch, self.bytes_per_batch)
 
 
 class PausePolicy(StrictModel):
@@ -371,6 +390,8 @@ class JobPolicy(StrictModel):
     nodes: Annotated[tuple[NodePolicy, ...], Field(min_length=1)]
     objective: ObjectivePolicy = ObjectivePolicy()
     budgets: BudgetPolicy = BudgetPolicy()
+    take_up: TakeUpPolicy = TakeUpPolicy()
+    """How the job takes a plan up: at once or in steps."""
     pause: PausePolicy = PausePolicy()
     traffic: TrafficPolicy = TrafficPolicy()
     gate: GatePolicy = GatePolicy()

@@ -13,6 +13,7 @@ from datetime import date, datetime
 from typing import Any, ClassVar, Self
 
 from ballast.contracts.job_states import STATE_TEXTS, UNMEASURED
+from ballast.contracts.log_events import ACK_ACCEPTED, ACK_PROGRESS
 from ballast.contracts.tables import TABLES
 
 
@@ -389,7 +390,25 @@ class Ack(Record):
     moved_key_groups: int
     bytes_moved: int
     pause_ms: float
+    step: int | None = None
+    steps: int | None = None
+    longest_pause_ms: float | None = None
+    moved: tuple[str, ...] | None = None
     acked_at: datetime
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether steps of the take-up are still to be made."""
+        if self.status not in (ACK_ACCEPTED, ACK_PROGRESS):
+            return False
+        return self.steps is not None and self.steps > 1
+
+    @property
+    def progress_text(self) -> str:
+        """Steps made and to be made, for people; empty for a take-up at once."""
+        if self.steps is None or self.steps <= 1:
+            return ""
+        return f"{self.step or 0} of {self.steps} steps"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

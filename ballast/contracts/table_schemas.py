@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from ballast.contracts.contract_version import CONTRACT_PROPERTY, CONTRACT_VERSION
 from ballast.contracts.tables import TABLES, Column, Table
 
 SQL_TYPES = {
@@ -65,6 +66,7 @@ def table_properties(table: Table) -> dict[str, str]:
         "delta.checkpointInterval": "20",
         "delta.deletedFileRetentionDuration": f"interval {min(table.retention_days, 7)} days",
         "delta.logRetentionDuration": "interval 30 days",
+        CONTRACT_PROPERTY: str(CONTRACT_VERSION),
     }
     if table.append_only:
         properties["delta.appendOnly"] = "true"

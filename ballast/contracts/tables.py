@@ -873,7 +873,7 @@ PLANS_PROMISES = Table(
         _signed("lowest", "Lower end of the 99.9 % interval", nullable=True),
         _signed("highest", "Upper end of the 99.9 % interval", nullable=True),
         _figure("calibration_below", "Factor on the distance between expected value and lower ends "
-                "that the job's outcomes called for; 1 without outcomes", "ratio", nullable=True),
+                "that the job's outcomes called for; 1.2 without outcomes", "ratio", nullable=True),
         _figure("calibration_above", "The same for the upper ends", "ratio", nullable=True),
         Column("reason", "string", "Why there is no interval; empty if there is one"),
     ),
@@ -930,16 +930,28 @@ PLANS_ACKS = Table(
         JOB,
         Column("version", "long", "The version", None, minimum=1, maximum=LARGEST_COUNT),
         PLAN_ID,
-        Column("status", "string", "refused, accepted or applied", allowed=ACK_STATUSES),
+        Column("status", "string", "refused, accepted, progress (a step that is not the last one), "
+               "applied, or superseded (by a newer version before the last step)",
+               allowed=ACK_STATUSES),
         Column("region_id", "string", "The ordered region that acknowledges; NULL for the job's "
                "operators", nullable=True),
         _count("batch_id", "Batch at whose start it was decided or applied; 0 for a region, which "
                "has no batches", "batch"),
-        Column("reason", "string", "Reason of a refusal; of a take-up, what the engine says of it, "
-               "or empty"),
-        _count("moved_key_groups", "Key groups whose state was moved", "key groups"),
-        _count("bytes_moved", "Bytes copied, as counted while copying", "bytes"),
-        _figure("pause_ms", "Wall time of the moves in the batch", "ms", maximum=LARGEST_MS),
+        Column("reason", "string", "Why it was refused or superseded, or why a step is beyond the "
+               "limits of the policy; of a take-up, what the engine says of it; or empty"),
+        _count("moved_key_groups", "Key groups whose state was moved: in the step, or in all steps "
+               "if applied or superseded", "key groups"),
+        _count("bytes_moved", "Bytes copied, as counted while copying; of the same steps",
+               "bytes"),
+        _figure("pause_ms", "Wall time of the moves; of the same steps", "ms",
+                maximum=LARGEST_MS),
+        _count("step", "Steps made so far; NULL in rows of earlier versions",
+               "steps", nullable=True),
+        _count("steps", "Steps of the take-up", "steps", nullable=True),
+        _figure("longest_pause_ms", "Wall time of the moves in the longest of the same steps", "ms",
+                nullable=True, maximum=LARGEST_MS),
+        Column("moved", "array<string>", "Key groups that the step moved to the nodes of the plan; "
+               "only of progress", nullable=True),
         Column("acked_at", "timestamp", "When"),
     ),
     key=("job", "version", "region_id", "status", "acked_at"),

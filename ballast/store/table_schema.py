@@ -9,6 +9,11 @@ from functools import partial
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
 
+from ballast.contracts.contract_version import (
+    CONTRACT_PROPERTY,
+    CONTRACT_VERSION,
+    contract_of,
+)
 from ballast.contracts.errors import InvalidInput
 from ballast.contracts.settings import Settings
 from ballast.contracts.table_schemas import arrow_schema, check_constraints, table_properties
@@ -31,6 +36,7 @@ def ensure_tables(settings: Settings, names: Sequence[str] = tuple(TABLES)) -> N
 
     Raises:
         InvalidInput: a missing column must not be NULL, so that it cannot be added.
+        ContractMismatch: a later version of Ballast has written a table.
     """
     for name in names:
         retry_on_commit_conflict(partial(_ensure_table, settings, TABLES[name]))
@@ -41,8 +47,11 @@ def _ensure_table(settings: Settings, table: Table) -> None:
     _add_missing_columns(created, table, address(settings, table.name))
     present = created.metadata().configuration
     absent = {k: v for k, v in table_properties(table).items() if k not in present}
+    if contract_of(table.name, present) < CONTRACT_VERSION:
+        absent[CONTRACT_PROPERTY] = str(CONTRACT_VERSION)
     if absent:
-        created.alter.set_table_properties(absent)
+        # delta-rs asks to be told that a name outside of Delta's own is meant.
+        created.alter.set_table_properties(absent, raise_if_not_exists=False)
     wanted = check_constraints(table)
     found = {name: present.get(f"delta.constraints.{name}") for name in wanted}
     changed = [
@@ -71,9 +80,14 @@ def _opened_or_created(settings: Settings, table: Table) -> DeltaTable:
         partition_by=list(table.partition_by),
         name=table.name,
         description=table.doc,
-        configuration=dict(table_properties(table)),
+        configuration=_creation_properties(table),
         storage_options=store_options(settings),
     )
+
+
+def _creation_properties(table: Table) -> dict[str, str]:
+    """Return the properties of Delta itself; delta-rs takes others only for an existing table."""
+    return {k: v for k, v in table_properties(table).items() if k.startswith("delta.")}
 
 
 def _quoted_values(condition: str) -> set[str]:

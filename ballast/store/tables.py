@@ -20,6 +20,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 from pyarrow.parquet import filters_to_expression
 
+from ballast.contracts.contract_version import check_contract
 from ballast.contracts.errors import NotFound
 from ballast.contracts.settings import Settings, check_job_name
 from ballast.contracts.table_schemas import arrow_schema
@@ -63,9 +64,10 @@ def open_table(settings: Settings, name: str, version: int | None = None) -> Del
 
     Raises:
         NotFound: the table does not exist.
+        ContractMismatch: a later version of Ballast has written it.
     """
     try:
-        return DeltaTable(
+        table = DeltaTable(
             address(settings, name), version=version, storage_options=store_options(settings)
         )
     except TableNotFoundError as error:
@@ -75,6 +77,9 @@ def open_table(settings: Settings, name: str, version: int | None = None) -> Del
             allowed="an existing warehouse",
             remedy="set BALLAST_WAREHOUSE, or run the streaming job or `make run` first",
         ) from error
+    # The properties were read with the table: checking them reads nothing.
+    check_contract(name, table.metadata().configuration)
+    return table
 
 
 def read_rows(

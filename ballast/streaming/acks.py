@@ -1,5 +1,7 @@
 """Acknowledgements of plan versions: each (version, status) is written once per job folder.
 
+Of a take-up in steps, each step is written once.
+
 An acknowledgement is first a file, then a row of ``plans.acks``. The commit of the row has an id of
 its own, so that a repetition after a crash adds no second row. While the table cannot be reached,
 the file stays. A job whose folder was lost starts again from the hash placement and acknowledges
@@ -13,11 +15,12 @@ from __future__ import annotations
 
 import logging
 import uuid
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ballast.contracts.log_events import ACK_STATUSES
+from ballast.contracts.log_events import ACK_PROGRESS, ACK_STATUSES
 from ballast.contracts.settings import Settings
 from ballast.store.tables import append_once
 from ballast.streaming.atomic_files import read_json, write_json
@@ -27,6 +30,23 @@ from ballast.streaming.routing import FIRST_VERSION
 
 log = logging.getLogger("ballast.streaming")
 NOTHING_MOVED = MoveFigures(0, 0, 0.0)
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """How far a take-up is, and what it moved.
+
+    Attributes:
+        step: steps made so far.
+        steps: steps of the take-up.
+        figures: what was moved: in this step, or in all of them if no other follows.
+        moved: names of the key groups that this step moved; only for a step that is not the last.
+    """
+
+    step: int
+    steps: int
+    figures: MoveFigures = NOTHING_MOVED
+    moved: tuple[str, ...] | None = None
 
 
 class AckBook:
@@ -62,7 +82,7 @@ class AckBook:
         batch_id: int,
         *,
         reason: str = "",
-        figures: MoveFigures = NOTHING_MOVED,
+        report: StepReport | None = None,
     ) -> None:
         """Makes an acknowledgement durable and sends all that wait.
 
@@ -71,8 +91,10 @@ class AckBook:
         """
         if version <= FIRST_VERSION or status not in ACK_STATUSES:
             raise ValueError(f"version {version} cannot be acknowledged as {status!r}")
-        path = self.folder / f"ack-{version:012d}-{ACK_STATUSES.index(status)}.json"
+        step = f"-{report.step:09d}" if report and status == ACK_PROGRESS else ""
+        path = self.folder / f"ack-{version:012d}-{ACK_STATUSES.index(status)}{step}.json"
         if not path.exists():
+            figures = report.figures if report else NOTHING_MOVED
             row = {
                 "job": self.job,
                 "version": version,
@@ -84,6 +106,7 @@ class AckBook:
                 "moved_key_groups": figures.moved_key_groups,
                 "bytes_moved": figures.bytes_moved,
                 "pause_ms": figures.pause_ms,
+                **_step_columns(report),
                 "acked_at": datetime.now(UTC).isoformat(),
             }
             write_json(path, row)
@@ -120,10 +143,23 @@ class AckBook:
         writer = f"{self.job}/{self.folder_id}"
         if self.region_id:
             writer += f"/{self.region_id}/{row['acked_at']}"
+        step = f"/{row['step']}" if row["status"] == ACK_PROGRESS else ""
         append_once(
             self.settings,
             "plans.acks",
             [row | {"acked_at": datetime.fromisoformat(row["acked_at"])}],
-            app_id=f"ballast.acks/{writer}/{row['version']}/{row['status']}",
+            app_id=f"ballast.acks/{writer}/{row['version']}/{row['status']}{step}",
             app_version=1,
         )
+
+
+def _step_columns(report: StepReport | None) -> dict[str, Any]:
+    """Columns of a take-up; without a report they are NULL."""
+    if report is None:
+        return {}
+    return {
+        "step": report.step,
+        "steps": report.steps,
+        "longest_pause_ms": report.figures.longest_pause_ms,
+        "moved": None if report.moved is None else list(report.moved),
+    }

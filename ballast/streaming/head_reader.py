@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ballast.contracts.records import Head
 from ballast.contracts.settings import Settings
 from ballast.store.plan_content import PublishedContent, read_published_content
+from ballast.store.plan_loads import PlanLoads, read_plan_loads
 from ballast.store.plans import read_head
 from ballast.streaming.bounded_call import WAIT_S, BoundedCall
 
@@ -28,17 +29,36 @@ class PublishedPlan:
     head: Head
     content: PublishedContent | None
     """None if the job has no use for it: it has taken the version up, or refused it."""
+    loads: PlanLoads | None = None
+    """Loads that the plan was made from; None if the job takes plans up at once, or if they are
+    gone."""
 
 
 def read_published_plan(
-    settings: Settings, job: str, known: PublishedPlan | None, is_news: Callable[[Head], bool]
+    settings: Settings,
+    job: str,
+    known: PublishedPlan | None,
+    is_news: Callable[[Head], bool],
+    resources: Sequence[str] = (),
 ) -> PublishedPlan | None:
-    """The plan of the head, with its content only if it is news; None before the first plan."""
+    """The plan of the head, with its content only if it is news; None before the first plan.
+
+    Args:
+        settings: where the tables are.
+        job: the job.
+        known: the plan that was read before.
+        is_news: whether the job has a use for the content of a version.
+        resources: resources whose loads decide on the order of steps; none for a job that takes
+            plans up at once.
+    """
     head = read_head(settings, job)
     if head is None or (known is not None and known.head == head):
         return None if head is None else known
-    content = read_published_content(settings, job, head.plan_id) if is_news(head) else None
-    return PublishedPlan(head, content)
+    if not is_news(head):
+        return PublishedPlan(head, None)
+    content = read_published_content(settings, job, head.plan_id)
+    loads = read_plan_loads(settings, job, head.plan_id, resources) if resources else None
+    return PublishedPlan(head, content, loads)
 
 
 class HeadReader:

@@ -27,7 +27,7 @@ def placement_in_force(settings: Settings, job: str) -> Placement:
     """
     folder = job_folder(settings, job) / "decisions"
     decision = DecisionLog(folder).latest() if folder.is_dir() else None
-    placement = DecisionLog(folder).placement(decision.version) if decision else None
+    placement = DecisionLog(folder).placement(decision.placement) if decision else None
     if placement is None:
         raise NotFound(
             f"job {job} has not run a batch in {folder.parent}", value=job,

@@ -31,6 +31,9 @@ Splits = Mapping[str, tuple[int, ...]]
 """Key groups of each key that is split, of one operator, in order; its own key group is one."""
 NO_SPLITS: Splits = {}
 
+PlacementName = tuple[int, int | None]
+"""A version, and the step of its take-up that was made last; None: all of them."""
+
 
 def key_group_of(key: str, key_groups: int) -> int:
     """The key group of a key by its hash; Spark's ``crc32`` over its bytes gives the same."""
@@ -69,6 +72,13 @@ class Placement:
     """Weights of the workers of ordered regions, which the regions take up themselves."""
     splits: Mapping[str, Splits] = field(default_factory=dict)
     """Key groups of each key that is split, for operators with such keys."""
+    step: int | None = None
+    """The number of the step after which the key groups are there; None: after the last one."""
+
+    @property
+    def name(self) -> PlacementName:
+        """What the files of the placement are named by."""
+        return (self.version, self.step)
 
     def __post_init__(self) -> None:
         if self.version < FIRST_VERSION:

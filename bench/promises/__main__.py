@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
@@ -104,13 +104,18 @@ def run_task(task: ExperimentTask) -> JobRounds:
 def measure(tasks: Sequence[ExperimentTask], processes: int) -> PromiseResults:
     """Run all tasks and add up their figures."""
     runs: dict[tuple[str, str, str], list[JobRounds]] = defaultdict(list)
+    left = Counter(task.part for task in tasks)
     with ProcessPoolExecutor(processes) as pool:
         pending = [pool.submit(run_task, task) for task in tasks]
         for number, done in enumerate(as_completed(pending), 1):
             run = done.result()
-            runs[run.task.experiment, run.task.source, run.task.precision].append(run)
-            if number % 20 == 0 or number == len(tasks):
-                print(f"[{number}/{len(tasks)}] jobs done", flush=True)
+            part = run.task.part
+            runs[part].append(run)
+            left[part] -= 1
+            if not left[part]:
+                print(
+                    f"[{number}/{len(tasks)}] {' '.join(part)}: {in_brief(runs[part])}", flush=True
+                )
     shifts = [run.is_answered for run in runs.get(("shift", SHIFTED, MEASURED), ())]
     return PromiseResults(
         coverage={
@@ -121,6 +126,21 @@ def measure(tasks: Sequence[ExperimentTask], processes: int) -> PromiseResults:
         level=_by_rule(runs, "level"),
         answered_pct=100.0 * sum(shifts) / len(shifts) if shifts else None,
         saving=_by_rule(runs, "saving"),
+    )
+
+
+def in_brief(runs: Sequence[JobRounds]) -> str:
+    """The figures of the jobs of one experiment, source and rule, while others still run."""
+    if runs[0].task.experiment == "coverage":
+        found = coverage_figures(runs)
+        return (
+            f"{found.inside_pct:.1f} % inside, {found.plans_inside_pct:.1f} % with a plan, width "
+            f"{found.width_ratio:.2f} of the oracle's"
+        )
+    costs, answered = plan_costs(runs), sum(run.is_answered for run in runs)
+    return (
+        f"{costs.plans} plans and {costs.moves} moves in {costs.rounds} rounds, "
+        f"{answered} of {len(runs)} shifts answered, load distance {costs.measured:.2f} %"
     )
 
 

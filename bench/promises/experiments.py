@@ -38,6 +38,11 @@ class ExperimentTask:
     seed_base: int
 
     @property
+    def part(self) -> tuple[str, str, str]:
+        """Experiment, source and rule: jobs whose figures are added up."""
+        return self.experiment, self.source, self.precision
+
+    @property
     def seed(self) -> int:
         """Both rules have the same loads: the seed does not depend on the precision."""
         return seed_of(self.seed_base, f"{self.experiment} {self.source}", self.index)

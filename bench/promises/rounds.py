@@ -100,10 +100,12 @@ class SimulatedJob:
         after = replace(problem, load=following.mean(axis=1)[:, None], noise=None)
         measured = metrics.load_distance(after, assignment)
         low, high = self._oracle(after, assignment) if with_oracle else (None, None)
-        self._learn(promise, measured)
+        is_plan = found.result.status is not Status.UNCHANGED
+        if is_plan:
+            self._learn(promise, measured)
         self.placement = assignment.copy()
         return PromiseRound(
-            is_plan=found.result.status is not Status.UNCHANGED,
+            is_plan=is_plan,
             moves=found.result.moves,
             bytes=found.result.bytes,
             before=found.result.load_distance_before,
@@ -169,6 +171,7 @@ class SimulatedJob:
         return float(low), float(high)
 
     def _learn(self, promise: FigurePromise, measured: float) -> None:
+        """Add an outcome of a new version; as in a real job, a round without a plan has none."""
         if promise.low is None or promise.high is None:
             return
         self.outcomes.append(

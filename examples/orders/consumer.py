@@ -27,6 +27,7 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.structs import TopicPartition
 
 from ballast.engines.kafka import GroupMember, connection_settings
+from ballast.engines.kafka.coordinator_access import CoordinatorAccess
 
 ASSIGNORS = {
     "range": RangePartitionAssignor,
@@ -68,11 +69,14 @@ def _follow_plans(args: argparse.Namespace, stopping: threading.Event, lines: Te
 def _without_plans(args: argparse.Namespace, stopping: threading.Event, lines: TextIO) -> None:
     consumer = _consumer(args, ASSIGNORS[args.assignor], enable_auto_commit=True)
     consumer.subscribe([args.topic])
+    access = CoordinatorAccess(consumer)
     counts: Counter[str] = Counter()
     try:
         while not stopping.is_set():
             for partition, records in consumer.poll(args.poll_ms, max_records=50).items():
                 _process(partition, records, counts, lines, args.cost_us)
+            # A fault of kafka-python (ADR 75): a consumer that it expels would be compared as idle.
+            access.finish_half_join()
     finally:
         consumer.close()
 

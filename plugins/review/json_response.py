@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
-from ballast.contracts.errors import BrokenTable, InvalidInput, NotFound
+from ballast.contracts.errors import BrokenTable, ContractMismatch, InvalidInput, NotFound
 from ballast.contracts.json_values import json_value
 
 log = logging.getLogger(__name__)
@@ -32,6 +32,10 @@ def explain(_request: Request, error: Exception) -> Response:
         problem = f"table {error.table} cannot be read"
         return ReviewJsonResponse(
             _body("broken_table", problem, None, error.remedy), status_code=503
+        )
+    if isinstance(error, ContractMismatch):
+        return ReviewJsonResponse(
+            _body("newer_table", error.problem, None, error.remedy), status_code=503
         )
     if isinstance(error, NotFound):
         return ReviewJsonResponse(_body("not_found", *_parts(error)), status_code=404)

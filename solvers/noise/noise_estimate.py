@@ -350,6 +350,9 @@ def _node_ratio(windows: WindowFactors, total_variance: float) -> float:
     # Shares sum to 1, which lowers the variance by this factor.
     share = mean / mean.sum()
     independent = 1.0 - float(share @ share)
+    if independent < TINY:
+        # Beside a node with all of the load, the others say nothing about how nodes vary.
+        return 1.0
     freedom = (nodes - 1) * (windows.busy_windows - 1)
     return _shrunk_to(1.0, variance / (independent * total_variance), freedom) * independent
 

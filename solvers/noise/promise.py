@@ -10,7 +10,6 @@ import numpy as np
 from scipy.special import ndtr  # type: ignore[import-untyped]
 from scipy.stats import t as student  # type: ignore[import-untyped]
 
-from ballast.contracts.tables import ABOVE, BELOW, INSIDE
 from solvers.model import metrics
 from solvers.model.problem import IntArray, Problem
 from solvers.noise.calibration import FREEDOM, IntervalFactors, PastOutcome, interval_factors
@@ -24,8 +23,6 @@ from solvers.noise.load_distance_distribution import (
 
 OUTER, FAR = 0.05, 0.0005
 """Probability of each end of the 90 % and of the 99.9 % interval."""
-ROUNDING = 1e-6
-"""A measured value that is outside by less is inside: relative, and absolute for values below 1."""
 FEWEST_OUTCOMES = 5
 """Outcomes from which a figure without a noise model gets an interval."""
 LOAD_DISTANCE, LOAD_DISTANCE_POINTS = "load_distance_pct", "load_distance_points"
@@ -113,16 +110,6 @@ def no_interval_reason(problem: Problem) -> str:
     if problem.noise is None:
         return NO_NOISE
     return problem.noise.trend
-
-
-def promise_side(measured: float, low: float, high: float) -> str:
-    """Whether a measured value is ``inside``, ``below`` or ``above`` its interval.
-
-    Rounding does not count: without noise the interval is a point.
-    """
-    if measured < low - ROUNDING * max(1.0, low):
-        return BELOW
-    return ABOVE if measured > high + ROUNDING * max(1.0, high) else INSIDE
 
 
 def end_probability(outside: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from solvers.model.problem import Problem
 from solvers.planner.local_loads import LocalLoadKind
@@ -121,7 +121,7 @@ def _without_repetition(findings: Sequence[SkewFinding]) -> list[SkewFinding]:
     An operator on one node is also on one rack, and sends and receives its records there.
     """
     on_node = {(f.kind, f.name, f.resource) for f in findings if f.scope is SkewScope.NODE}
-    operators = {f.name: f.place for f in findings if f.kind == LocalLoadKind.OPERATOR}
+    operators = {(f.name, f.scope, f.place) for f in findings if f.kind == LocalLoadKind.OPERATOR}
     return [
         finding
         for finding in findings
@@ -134,8 +134,10 @@ def _key(finding: SkewFinding) -> tuple[str, str, str]:
     return finding.kind, finding.name, finding.resource
 
 
-def _follows_from_operator(finding: SkewFinding, operators: Mapping[str, str]) -> bool:
+def _follows_from_operator(
+    finding: SkewFinding, operators: Set[tuple[str, SkewScope, str]]
+) -> bool:
     """Whether the records are where a skewed operator is."""
     if finding.load is None or finding.kind == LocalLoadKind.OPERATOR:
         return False
-    return finding.load.operator_id in operators
+    return (finding.load.operator_id, finding.scope, finding.place) in operators

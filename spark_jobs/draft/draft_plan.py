@@ -253,7 +253,7 @@ def _require_solved(settings: Settings, job_round: Round, found: Plan) -> None:
 def _require_verified(settings: Settings, snapshot: Snapshot, made: AssembledDraft) -> None:
     """Log and raise if the draft breaks a promise."""
     if not made.violations:
-        progress.info("verified: every promise holds")
+        progress.info("verified: its rows keep what was computed again")
         return
     plan_id, broken = made.draft.plan_id, "; ".join(map(str, made.violations))
     _log_refusal(settings, snapshot, plan_id, f"verification failed: {broken}")

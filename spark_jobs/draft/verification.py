@@ -115,6 +115,16 @@ def violations_of(
     ]
 
 
+def missing_promises(draft: Draft, promises: Sequence[Promise]) -> list[Violation]:
+    """A stored draft has rows of plans.promises, unless it is of an earlier version.
+
+    Such a draft does not name its precision.
+    """
+    if promises or draft.precision is None:
+        return []
+    return [Violation("promises", "the plan has no rows of plans.promises")]
+
+
 def _identity_violations(draft: Draft, content: PlanContent) -> list[Violation]:
     """The content hash and the plan id are those of the rows."""
     found = content_hash_of(content)

@@ -89,7 +89,9 @@ def likely_reason(missed: Outcome, before: pa.Table, after: pa.Table) -> LikelyR
         after: the same columns, measured since the plan was applied.
     """
     loads = _compared(before, after)
-    if not loads.has_noise or loads.before.sum() <= 0 or loads.after.sum() <= 0:
+    if loads.before.sum() <= 0 or loads.after.sum() <= 0:
+        return LikelyReason(UNKNOWN, "unknown, because there was no load in one of the two periods")
+    if not loads.has_noise:
         return LikelyReason(
             UNKNOWN, "unknown, because the noise of the loads is not known in both periods"
         )

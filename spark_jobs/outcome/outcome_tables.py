@@ -109,6 +109,8 @@ def not_applied_reason(version: int, last: Ack | None) -> str:
         return f"the streaming job has not answered to version {version} yet"
     if last.status == "refused":
         return f"the streaming job refused version {version}: {last.reason}"
+    if last.is_unfinished:
+        return f"the streaming job has made {last.progress_text} of version {version}"
     return f"the streaming job accepted version {version} and has not applied it yet"
 
 

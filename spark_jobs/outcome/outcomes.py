@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from ballast.contracts.promise_side import promise_side
 from ballast.contracts.records import Outcome, Promise
 from ballast.contracts.tables import INSIDE
-from solvers.noise.promise import promise_side
 from spark_jobs.outcome.figures import PlanFigure
 
 LOAD_DISTANCE = "load_distance_pct"

@@ -19,6 +19,7 @@ from ballast.contracts.policy import JobPolicy
 from ballast.contracts.records import Outcome, Promise
 from ballast.contracts.settings import Settings
 from ballast.contracts.task_result import Notice, write_task_notices, write_task_result
+from ballast.store.plans import read_log
 from spark_jobs.outcome.figures import MeasuredLoads, measure_figures, node_figures, plan_figures
 from spark_jobs.outcome.likely_reason import likely_reason
 from spark_jobs.outcome.outcome_tables import (
@@ -45,6 +46,7 @@ from spark_jobs.snapshot.load_noise import key_group_loads_with_noise
 from spark_jobs.snapshot.loads import key_group_loads, traffic_rates
 from spark_jobs.snapshot.window_selection import (
     WindowSummary,
+    busy_windows_to_measure,
     measurable_at,
     measured_windows,
     usable_windows,
@@ -150,7 +152,8 @@ def report_broken_promise(
     """Log, once for each version, that a plan does worse than it promised.
 
     Returns:
-        The notice, if this call logged it.
+        The notice, if this run logged the event, also in an earlier attempt: that may have been
+        killed before its notice was sent.
     """
     message = broken_promise(outcomes, promises, policy.thresholds.broken_promise_pct)
     if message is None:
@@ -161,10 +164,16 @@ def report_broken_promise(
         first.job, PROMISE_BROKEN, first.run_id, f"measure of run {first.run_id}", message,
         first.version, first.plan_id, unique_by=str(first.version),
     )  # fmt: skip
-    if not append_event(settings, event):
-        return []
-    progress.info("the promise is broken: %s", message)
-    return [Notice(PROMISE_BROKEN, f"job {first.job}: {message}")]
+    append_event(settings, event)
+    own = [
+        entry
+        for entry in read_log(settings, first.job)
+        if (entry.event, entry.version, entry.run_id)
+        == (PROMISE_BROKEN, first.version, first.run_id)
+    ]
+    if own:
+        progress.info("the promise is broken: %s", message)
+    return [Notice(PROMISE_BROKEN, f"job {first.job}: {entry.reason}") for entry in own]
 
 
 def cause_of(run: MeasureRun, applied: AppliedPlan, state: PlanningState) -> str:
@@ -187,7 +196,8 @@ class MeasuredPeriodRows:
 
 
 def read_measured_period(run: MeasureRun, applied: AppliedPlan) -> MeasuredPeriodRows | None:
-    """The period that a plan is measured over; None, with a progress line, if it is too short."""
+    """The period that a plan is measured over; None, with a progress line, if it is too short or
+    has too little load."""
     policy, span = applied.policy, applied.span(run.as_of)
     with ThreadPoolExecutor(len(TABLES_READ)) as pool:
         # In parallel: opening a Delta table is mostly work of one thread in the driver.
@@ -202,6 +212,9 @@ def read_measured_period(run: MeasureRun, applied: AppliedPlan) -> MeasuredPerio
     progress.info("found %d usable windows", len(usable))
     if len(usable) < windows_to_measure(policy):
         progress.info("%s", _too_few_windows(applied, usable, run.as_of))
+        return None
+    if is_without_load(policy, usable):
+        progress.info("%s", _no_load_text(applied, usable))
         return None
     return MeasuredPeriodRows(key_groups, traffic, [window.end_at for window in usable])
 
@@ -262,6 +275,20 @@ def _region_outcomes(
     figures = region_figures(region_id, weights, before, after, policy.window_s)
     period = MeasuredPeriod.of_windows(list(after), policy.window_s)
     return outcomes_of(measurement, period, figures, applied.promises)
+
+
+def is_without_load(policy: JobPolicy, usable: Sequence[WindowSummary]) -> bool:
+    """Whether too few windows have a load: no load is level, and says nothing about a promise."""
+    return sum(window.has_load for window in usable) < busy_windows_to_measure(policy)
+
+
+def _no_load_text(applied: AppliedPlan, usable: Sequence[WindowSummary]) -> str:
+    busy = sum(window.has_load for window in usable)
+    return (
+        f"too little load to measure version {applied.ack.version}: {busy} of {len(usable)} "
+        f"windows have a load, {busy_windows_to_measure(applied.policy)} are needed; a later run "
+        "measures it"
+    )
 
 
 def _too_few_windows(applied: AppliedPlan, usable: Sequence[WindowSummary], as_of: datetime) -> str:

@@ -82,8 +82,10 @@ class PlanningLog:
             progress.info("planning is not stopped, so there is nothing to resume")
             return
         actor = request.by or self._actor
-        self._append(state, PLANNING_RESUMED, actor, request.reason, state.broken[-1])
-        progress.info("planning goes on, as %s says: %s", actor, request.reason)
+        if self._append(state, PLANNING_RESUMED, actor, request.reason, state.broken[-1]):
+            progress.info("planning goes on, as %s says: %s", actor, request.reason)
+        else:
+            progress.info("another run has let planning go on meanwhile; the log names who")
 
     def update(self, find_cause: FindCause | None = None) -> PlanningState:
         """Log that planning stopped or goes on, unless the log says so.
@@ -130,8 +132,12 @@ class PlanningLog:
 
     def _append(
         self, state: PlanningState, event: str, actor: str, reason: str, outcome: Outcome | None
-    ) -> None:
-        """Append the event that follows the last one of a state, unless another one does."""
+    ) -> bool:
+        """Append the event that follows the last one of a state, unless another one does.
+
+        Returns:
+            Whether this call appended it.
+        """
         last_at = state.last_event.at if state.last_event else None
         after = last_at.isoformat() if last_at else f"version {state.versions[0]}"
         change = Event(
@@ -142,8 +148,10 @@ class PlanningLog:
         )  # fmt: skip
         now = datetime.now(UTC)
         # Later than the last one, also if that was written by a machine whose clock is ahead.
-        append_event(self.settings, change, now if last_at is None else max(now, last_at + TICK))
+        at = now if last_at is None else max(now, last_at + TICK)
+        is_first = append_event(self.settings, change, at)
         fault_point("measure.after_planning_event")
+        return is_first
 
 
 def stop_text(job: str, state: PlanningState, cause: str) -> str:

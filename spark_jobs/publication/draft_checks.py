@@ -19,7 +19,7 @@ from ballast.contracts.settings import Settings
 from ballast.store.plans import read_head, read_promises
 from spark_jobs.draft.content import content_hash_of
 from spark_jobs.draft.draft_tables import read_content, read_round
-from spark_jobs.draft.verification import violations_of
+from spark_jobs.draft.verification import missing_promises, violations_of
 from spark_jobs.program.run import progress
 from spark_jobs.publication.current_state import read_current_state
 from spark_jobs.publication.freeze_check import freeze_of_draft
@@ -35,14 +35,12 @@ def check_promises(settings: Settings, snapshot: Snapshot, draft: Draft) -> None
     Raises:
         VerificationFailed: the stored rows do not keep what the draft promises.
     """
-    violations = violations_of(
-        read_round(settings, snapshot),
-        draft,
-        read_content(settings, draft),
-        read_promises(settings, draft.job, draft.plan_id),
+    promises = read_promises(settings, draft.job, draft.plan_id)
+    violations = missing_promises(draft, promises) + violations_of(
+        read_round(settings, snapshot), draft, read_content(settings, draft), promises
     )
     if not violations:
-        progress.info("verified plan %s: every promise holds", draft.plan_id)
+        progress.info("verified plan %s: its rows keep what was computed again", draft.plan_id)
         return
     broken = "; ".join(map(str, violations))
     _log_refused(settings, draft, f"verification failed: {broken}")

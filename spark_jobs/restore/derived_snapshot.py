@@ -15,8 +15,10 @@ from typing import Any
 import pyarrow as pa
 
 from ballast.contracts.identity import snapshot_id as identity_of_snapshot
+from ballast.contracts.identity import split_key_group_name
+from ballast.contracts.log_events import ACK_APPLIED, ACK_PROGRESS
 from ballast.contracts.policy import JobPolicy, policy_from_json
-from ballast.contracts.records import Head, Snapshot
+from ballast.contracts.records import Ack, Head, Snapshot
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_acks, read_assignment
 from ballast.store.policies import current_policy
@@ -93,17 +95,35 @@ def _details(
 
 
 def placement_now(settings: Settings, source: Snapshot, head: Head) -> NodeOfKeyGroup:
-    """Nodes of key groups by the plan that the job applied after the snapshot.
+    """Nodes of key groups by what the job acknowledged after the snapshot.
 
     Empty if the snapshot has the placement of today. A head that the job has not applied does not
-    count.
+    count, but the steps of it do that the job has made.
     """
-    acks = read_acks(settings, head.job, head.version)
-    if not acks or acks[-1].status != "applied":
-        return {}
-    if source.head_version >= head.version and acks[-1].acked_at <= source.created_at:
-        return {}
-    rows = read_assignment(settings, head.job, head.plan_id)
+    acks = read_acks(settings, head.job)
+    of_head = [ack for ack in acks if ack.version == head.version]
+    if of_head and of_head[-1].status == ACK_APPLIED:
+        if source.head_version >= head.version and of_head[-1].acked_at <= source.created_at:
+            return {}
+        return _assigned(settings, head.job, head.plan_id)
+    placement: NodeOfKeyGroup = {}
+    for ack in acks:
+        # What the job did before the end of the snapshot's period shows in its windows.
+        if ack.acked_at > source.period_end_at and ack.status in (ACK_PROGRESS, ACK_APPLIED):
+            placement |= _moved_by(ack, _assigned(settings, head.job, ack.plan_id))
+    return placement
+
+
+def _moved_by(ack: Ack, assigned: NodeOfKeyGroup) -> NodeOfKeyGroup:
+    """The key groups that are where a plan has them after a step, or after all of them."""
+    if ack.status == ACK_APPLIED:
+        return assigned
+    names = (split_key_group_name(name) for name in ack.moved or ())
+    return {name: assigned[name] for name in names if name in assigned}
+
+
+def _assigned(settings: Settings, job: str, plan_id: str) -> NodeOfKeyGroup:
+    rows = read_assignment(settings, job, plan_id)
     return {(row.operator_id, row.key_group): row.node_id for row in rows}
 
 

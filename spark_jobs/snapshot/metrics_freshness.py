@@ -84,3 +84,35 @@ def require_taken_up(
             f"window up to {utc_text(newest)} still ran under version {ran_under}; wait for the "
             f"job's next batches, or see `ballast plans show {head.job}`, then start a new run"
         )
+
+
+def require_last_step(policy: JobPolicy, acks: Sequence[Ack], ran_under: int) -> None:
+    """Raise if the job is still making the steps of the version that the newest window ran under.
+
+    Between steps key groups are on their way, and an average over steps would describe a placement
+    that never existed (ADR 28, ADR 72). A job whose policy has steps must have acknowledged the
+    version: without that nobody knows which windows came after the last step.
+
+    Args:
+        policy: the job's policy.
+        acks: the job's acknowledgements of the version, oldest first.
+        ran_under: the version of the newest window; 0 before the first plan.
+
+    Raises:
+        GateFailed: steps are left, or their end is not known.
+    """
+    last = acks[-1] if acks else None
+    if ran_under == 0 or (last is None and not policy.take_up.limits.is_limited):
+        return
+    if last is None:
+        raise GateFailed(
+            f"job {policy.job} runs under version {ran_under} and has not acknowledged it, and "
+            "its policy has take_up, so that steps may be left; wait until "
+            f"`ballast plans show {policy.job}` lists the acknowledgement, then start a new run"
+        )
+    if last.is_unfinished:
+        raise GateFailed(
+            f"version {ran_under} of job {policy.job} is being taken up in steps: "
+            f"{last.progress_text} are made; wait until it is applied, or see `ballast plans show "
+            f"{policy.job}`, then start a new run"
+        )

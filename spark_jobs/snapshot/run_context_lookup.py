@@ -32,6 +32,7 @@ from spark_jobs.snapshot.metrics_freshness import (
     longest_age,
     newest_aligned,
     no_fresh_metrics,
+    require_last_step,
     require_taken_up,
 )
 from spark_jobs.snapshot.remembered_snapshots import SnapshotPeriod, non_overlapping
@@ -58,7 +59,8 @@ def find_run_context(settings: Settings, request: SnapshotRequest) -> RunContext
     commits its nodes last, so the rows of that window are in the other tables too.
 
     Raises:
-        GateFailed: the job has no fresh metrics, or has not taken up the plan in force.
+        GateFailed: the job has no fresh metrics, or has not taken up the plan in force, or still
+            makes steps of it.
     """
     job = request.job
     head = read_head(settings, job)
@@ -71,6 +73,7 @@ def find_run_context(settings: Settings, request: SnapshotRequest) -> RunContext
     head_acks = read_acks(settings, job, head.version) if head else []
     require_taken_up(head, head_acks, ran_under, newest)
     acks = read_acks(settings, job, ran_under) if ran_under else []
+    require_last_step(request.policy, acks, ran_under)
     plan_id = _plan_of_version(head, ran_under, acks)
     rows = read_scaling(settings, job, plan_id) if plan_id else []
     period = period_ending_at(request.policy, newest)
@@ -102,7 +105,7 @@ def _newest_fresh_window(
 
 
 def _applied_batch(acks: Sequence[Ack]) -> int | None:
-    """The batch that took a version up; None if the job has not acknowledged it."""
+    """The batch that took a version up, or made its last step; None if there is none yet."""
     applied = [ack.batch_id for ack in acks if ack.status == "applied"]
     return applied[-1] if applied else None
 

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from ballast.contracts.policy import JobPolicy
+from solvers.noise.noise_estimate import FEWEST_WINDOWS
 from spark_jobs.snapshot.node_states import NodeStatus, silent_nodes
 from spark_jobs.snapshot.statistics_period import StatisticsPeriod
 from spark_jobs.snapshot.window_rows import in_period
@@ -39,6 +40,8 @@ class WindowSummary:
     first_batch_id: int | None = None
     last_batch_id: int | None = None
     """None if the window covers no batch."""
+    has_load: bool = False
+    """Whether any key group had records or used CPU."""
 
     def is_under(self, version: int) -> bool:
         """Whether every key group names the version."""
@@ -51,7 +54,8 @@ class TakeUp:
 
     version: int
     batch_id: int | None
-    """The first batch under the version; None if the job has not acknowledged the version."""
+    """The first batch under the whole version, after the last step; None if the job has not
+    acknowledged it."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,9 @@ def window_summaries(key_groups: DataFrame) -> dict[datetime, WindowSummary]:
         fn.max("plan_version").alias("highest_version"),
         fn.min("first_batch_id").alias("first_batch_id"),
         fn.max("last_batch_id").alias("last_batch_id"),
+        fn.coalesce(fn.max((fn.col("cpu_ms") > 0) | (fn.col("records") > 0)), fn.lit(False)).alias(
+            "has_load"
+        ),
     )
     # Through Arrow, which returns times in UTC whatever the time zone of this machine is.
     return {
@@ -128,21 +135,21 @@ def windows_under_version(windows: Sequence[WindowSummary], take_up: TakeUp) -> 
     """The windows, given oldest first, that ran wholly under a version.
 
     A window names the version in force at its end. Batches before the one that took the version
-    up ran under another version, with other loads and other traffic. Only the first window of a
-    version can contain them, and it is left out if it does.
+    up ran under another version, or between two steps of its take-up, with other loads and other
+    traffic. The first windows of a version can contain them, and are left out if they do. If there
+    were steps, that is every window up to the last one with a batch from before the last step.
     """
     under = [window for window in windows if window.is_under(take_up.version)]
     if not under:
         return []
     is_after_others = any(w.key_groups for w in windows if w.end_at < under[0].end_at)
-    is_mixed = _is_mixed(under, take_up.batch_id, is_after_others=is_after_others)
-    return under[1:] if is_mixed else under
+    return under[_mixed_windows(under, take_up.batch_id, is_after_others=is_after_others) :]
 
 
-def _is_mixed(
+def _mixed_windows(
     under: Sequence[WindowSummary], applied_batch_id: int | None, *, is_after_others: bool
-) -> bool:
-    """Whether the first window of a version may contain batches of another version.
+) -> int:
+    """How many of the first windows of a version may contain batches of another placement.
 
     The version is in force, so the batch that took it up has come. If no window reaches its
     number, the job has renumbered its batches since, and the numbers prove nothing. Without
@@ -150,10 +157,13 @@ def _is_mixed(
     start of the period is not: otherwise a renumbered job would lose one window of every period.
     """
     newest = max(window.last_batch_id or 0 for window in under)
-    first = under[0].first_batch_id
-    if applied_batch_id is None or newest < applied_batch_id or first is None:
-        return is_after_others
-    return first < applied_batch_id
+    if applied_batch_id is None or newest < applied_batch_id:
+        return int(is_after_others)
+    mixed = int(is_after_others and under[0].first_batch_id is None)
+    for number, window in enumerate(under, start=1):
+        if window.first_batch_id is not None and window.first_batch_id < applied_batch_id:
+            mixed = number
+    return mixed
 
 
 def windows_needed(policy: JobPolicy, share: float) -> int:
@@ -172,6 +182,11 @@ def usable_windows(
 def windows_to_measure(policy: JobPolicy) -> int:
     """The fewest windows that a measurement may use: half a statistics period."""
     return windows_needed(policy, MEASURED_SHARE)
+
+
+def busy_windows_to_measure(policy: JobPolicy) -> int:
+    """The fewest windows with load that a measurement may use."""
+    return min(FEWEST_WINDOWS, windows_to_measure(policy))
 
 
 def measurable_at(

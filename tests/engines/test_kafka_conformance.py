@@ -9,19 +9,25 @@ from pathlib import Path
 import pytest
 from kafka import KafkaProducer
 
-from ballast.contracts.policy import JobPolicy
-from ballast.contracts.records import Ack
-from ballast.contracts.settings import Settings
 from ballast.engines.kafka.messages import plan_topic
-from ballast.store.plans import read_acks
 from ballast.store.tables import read_rows
-from tests.support.orders_group import NODES, PARTITIONS, OrdersGroup, kill, stop, wait_for
-from tests.support.streaming_plans import publish
+from tests.support.orders_group import (
+    BACK,
+    MIXED,
+    NODES,
+    PARTITIONS,
+    OrdersGroup,
+    ack,
+    give,
+    kill,
+    owners,
+    statuses,
+    stop,
+    wait_for,
+)
 
 MakeGroup = Callable[[], OrdersGroup]
 ON_FIRST = ("node-0",) * PARTITIONS
-MIXED = ("node-2", "node-2", "node-2", "node-1", "node-0", "node-0")
-BACK = ("node-0", "node-1", "node-2", "node-0", "node-1", "node-2")
 
 
 @pytest.fixture
@@ -33,27 +39,6 @@ def running(make_group: MakeGroup) -> OrdersGroup:
     group.wait_until_balanced(len(NODES))
     group.start_feed()
     return group
-
-
-def give(group: OrdersGroup, version: int, nodes: tuple[str, ...]) -> None:
-    publish(group.settings, group.policy, version, lambda _, number: nodes[number])
-
-
-def ack(group: OrdersGroup, version: int, status: str) -> Ack:
-    def look() -> Ack | None:
-        acks = read_acks(group.settings, group.job, version)
-        return next((each for each in acks if each.status == status), None)
-
-    return wait_for(f"version {version} is {status}", look, group.logs)
-
-
-def statuses(settings: Settings, policy: JobPolicy) -> list[tuple[int, str]]:
-    return [(each.version, each.status) for each in read_acks(settings, policy.job)]
-
-
-def owners(group: OrdersGroup) -> list[str | None]:
-    found = group.group().node_by_partition
-    return [found.get((group.job, number)) for number in range(PARTITIONS)]
 
 
 def test_a_plan_and_its_rollback_are_taken_up_with_exact_counts(running: OrdersGroup) -> None:

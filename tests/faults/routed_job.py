@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ballast.contracts.fault_points import VARIABLE
+from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings, load_settings
 from ballast.streaming import batch_runner
 from ballast.streaming.job_state import job_folder
@@ -22,14 +23,21 @@ POLICY = policy_of(3, window_s=1, statistics_period_s=10)
 WORDS = [f"{letter}{number}" for letter in "abcé" for number in range(15)] + ["o'x", 'say "x"']
 
 
-def live(home: str, batches: int, fault: str) -> None:
+def policy_in_steps(moves_per_batch: int) -> JobPolicy:
+    """The job's policy with a limit on the moves of a step."""
+    take_up = {"moves_per_batch": moves_per_batch}
+    return policy_of(3, window_s=1, statistics_period_s=10, take_up=take_up)
+
+
+def live(home: str, batches: int, fault: str, moves_per_batch: int | None = None) -> None:
     """Run one process of the job: a number of batches from the first uncommitted one, then
     windows."""
+    policy = POLICY if moves_per_batch is None else policy_in_steps(moves_per_batch)
     os.environ[VARIABLE] = fault
     batch_runner.run_stages, batch_runner.SentRoutes = run_stages, FakeRoutes  # type: ignore[misc,assignment]
     settings = load_settings({"BALLAST_HOME": home})
     job = batch_runner.JobRuntime(
-        topology_by_key(POLICY), "value", settings, POLICY, job_folder(settings, JOB)
+        topology_by_key(policy), "value", settings, policy, job_folder(settings, JOB)
     )
     first = committed(settings)
     for batch in range(first, first + batches):

@@ -7,23 +7,30 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 
 from ballast.contracts.fault_points import VARIABLE
 from ballast.contracts.policy import JobPolicy
+from ballast.contracts.records import Ack
 from ballast.contracts.settings import Settings
 from ballast.engines.kafka.connection import ConnectionSettings
 from ballast.engines.kafka.group_view import Broker, GroupView
+from ballast.store.plans import read_acks
+from ballast.store.tables import read_rows
+from embedded.java_consumer import JavaConsumer
+from embedded.processes import end_with
 from examples.orders.check import Exactness, exactness, processed_orders
 from tests.support.limits import limit_s
 from tests.support.policies import small_policy
 from tests.support.programs import job_environment
+from tests.support.streaming_plans import publish
 
+JARS = Path(__file__).resolve().parents[2] / ".ballast" / "kafka-jars"
 T = TypeVar("T")
 PARTITIONS = 6
 RATE = 60
@@ -32,13 +39,17 @@ SESSION_MS = 6_000
 
 
 NODES = ("node-0", "node-1", "node-2")
+MIXED = ("node-2", "node-2", "node-2", "node-1", "node-0", "node-0")
+BACK = ("node-0", "node-1", "node-2", "node-0", "node-1", "node-2")
+"""Two placements, with partitions that move between them and one that stays."""
 
 
-def kafka_policy(job: str) -> JobPolicy:
+def kafka_policy(job: str, clients: str = "python") -> JobPolicy:
     """Windows of 2 s, so that tests see several."""
+    engine = {"kind": "kafka", "group": job, "clients": clients}
     return small_policy(
         job=job, operators={job: PARTITIONS}, nodes=NODES, edges=[],
-        window_s=2, statistics_period_s=12, engine={"kind": "kafka", "group": job},
+        window_s=2, statistics_period_s=12, engine=engine,
     )  # fmt: skip
 
 
@@ -54,6 +65,7 @@ class OrdersGroup:
 
     def __init__(self, settings: Settings, policy: JobPolicy, address: str, folder: Path) -> None:
         self.settings, self.policy, self.folder = settings, policy, folder
+        self.address = address
         self.out = folder / "out"
         self.out.mkdir(parents=True)
         self._environment = {
@@ -157,11 +169,39 @@ class OrdersGroup:
     def _start(
         self, name: str, module: str, *arguments: str, environment: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
+        return self._run(name, [sys.executable, "-m", module, *arguments], environment)
+
+    def _run(
+        self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
         with (self.folder / f"{name}.log").open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", module, *arguments], stdout=log, stderr=log,
+                command, stdout=log, stderr=log,
                 env={**self._environment, **(environment or {})},
+                # A test that runs out of time ends pytest at once, without any clean-up.
+                preexec_fn=end_with(os.getpid()),
             )  # fmt: skip
+
+
+class JavaOrdersGroup(OrdersGroup):
+    """The same with Java consumers, which have the assignor's jar on their class path."""
+
+    def start_member(self, node: str, poll_ms: int = 200) -> subprocess.Popen[bytes]:
+        consumer = JavaConsumer(
+            node, self.job, self.job, "plan", COST_US, session_ms=SESSION_MS
+        )  # fmt: skip
+        log = self.out / f"{node}-{len(list(self.out.glob('*.log')))}.log"
+        command = consumer.command(JARS, self.address, self.folder, log)
+        self.members[node] = self._run(node, command)
+        return self.members[node]
+
+    def whole_windows(self, count: int) -> list[list[dict[str, Any]]] | None:
+        """The rows of each window that has every partition, once there are so many."""
+        rows: dict[Any, list[dict[str, Any]]] = {}
+        for row in read_rows(self.settings, "metrics.key_groups", job=self.job).to_pylist():
+            rows.setdefault(row["window_end_at"], []).append(row)
+        whole = [found for found in rows.values() if len(found) == PARTITIONS]
+        return whole if len(whole) >= count else None
 
 
 def stop(process: subprocess.Popen[bytes]) -> int:
@@ -189,3 +229,29 @@ def wait_for(
         if time.monotonic() > deadline:
             raise TimeoutError(f"waited {limit_s(limit):.0f} s: {what}\n{logs()}")
         time.sleep(0.2)
+
+
+def give(group: OrdersGroup, version: int, nodes: tuple[str, ...]) -> None:
+    """Publishes a version that places each partition."""
+    publish(group.settings, group.policy, version, lambda _, number: nodes[number])
+
+
+def ack(group: OrdersGroup, version: int, status: str) -> Ack:
+    """Waits until a version is acknowledged with a status."""
+
+    def look() -> Ack | None:
+        acks = read_acks(group.settings, group.job, version)
+        return next((each for each in acks if each.status == status), None)
+
+    return wait_for(f"version {version} is {status}", look, group.logs)
+
+
+def statuses(settings: Settings, policy: JobPolicy) -> list[tuple[int, str]]:
+    """All acknowledgements of a job."""
+    return [(each.version, each.status) for each in read_acks(settings, policy.job)]
+
+
+def owners(group: OrdersGroup) -> list[str | None]:
+    """The node of each partition, as the broker says."""
+    found = group.group().node_by_partition
+    return [found.get((group.job, number)) for number in range(PARTITIONS)]

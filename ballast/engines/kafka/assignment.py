@@ -26,6 +26,8 @@ class GroupMemberState:
     """The generation that it got these partitions in."""
     known_version: int = 0
     """The newest plan version that it has read."""
+    is_trigger: bool = False
+    """Whether it brings plans and gets no partitions."""
 
 
 @dataclass(frozen=True)

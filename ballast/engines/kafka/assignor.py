@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
@@ -26,6 +27,7 @@ from ballast.engines.kafka.assignment import (
     target_of,
     this_round,
 )
+from ballast.engines.kafka.messages import PlanMessage, UnreadableMessage
 
 log = logging.getLogger("ballast.engines")
 NAME = "ballast"
@@ -71,23 +73,30 @@ class PlanAssignor(AbstractPartitionAssignor):
 
     def assign(self, cluster: Any, members: Sequence[Any]) -> dict[str, Any]:
         """The partitions of every member in this round; called on the leader alone."""
-        states = [member_state(member.member_id, member.metadata) for member in members]
+        said = [member_state(member.member_id, member.metadata) for member in members]
+        states = [state for state in said if not state.is_trigger]
+        if not states:
+            return {m.member_id: ConsumerProtocolAssignment(COOPERATIVE, [], b"") for m in members}
         topics = {topic for state in states for topic in state.topics}
         partitions = [
             (topic, number)
             for topic in topics
             for number in cluster.partitions_for_topic(topic) or ()
         ]
-        target = target_of(partitions, states, self._read_plan())
+        carried = _carried_plan(member.metadata.user_data for member in members)
+        target = target_of(partitions, states, _newer(self._read_plan(), carried))
         if target.displaced:
             log.warning(
                 "plan v%d: %d partitions stay on other nodes, because theirs are not in the group",
                 target.version, len(target.displaced),
             )  # fmt: skip
-        data = assignment_data(target)
+        data = assignment_data(target, carried)
+        parts = this_round(target, states)
         return {
-            member: ConsumerProtocolAssignment(COOPERATIVE, sorted(parts.items()), data)
-            for member, parts in this_round(target, states).items()
+            state.member_id: ConsumerProtocolAssignment(
+                COOPERATIVE, sorted(parts.get(state.member_id, {}).items()), data
+            )
+            for state in said
         }
 
     def on_assignment(self, assignment: Any, generation: int) -> None:
@@ -108,9 +117,17 @@ def member_data(node_id: str, generation: int, known_version: int) -> bytes:
     ).encode()
 
 
-def assignment_data(target: TargetAssignment) -> bytes:
-    """What the leader adds to each assignment."""
-    return json.dumps({"version": target.version, "displaced": len(target.displaced)}).encode()
+def assignment_data(target: TargetAssignment, carried: PlanMessage | None = None) -> bytes:
+    """What the leader adds to each assignment; with the plan that members carry, if they do."""
+    values: dict[str, Any] = {"version": target.version, "displaced": len(target.displaced)}
+    if carried is not None:
+        values["plan"] = asdict(carried)
+    return json.dumps(values).encode()
+
+
+def is_trigger(user_data: UserData) -> bool:
+    """Whether the data are those of a member that brings plans and gets no partitions."""
+    return _values(user_data).get("trigger") is True
 
 
 def node_of(user_data: UserData, member_id: str) -> str:
@@ -140,7 +157,30 @@ def member_state(member_id: str, subscription: Any) -> GroupMemberState:
         owned,
         generation if isinstance(generation, int) else -1,
         known if isinstance(known, int) else 0,
+        values.get("trigger") is True,
     )
+
+
+def _carried_plan(user_data: Iterable[UserData]) -> PlanMessage | None:
+    """The newest plan in the data of members; one that cannot be read is left out.
+
+    Of one version the trigger's counts: the length of windows may have changed.
+    """
+    newest: PlanMessage | None = None
+    for data in sorted(user_data, key=is_trigger, reverse=True):
+        try:
+            plan = PlanMessage.from_fields({"plan_id": "", "moves": 0, **_values(data)["plan"]})
+        except (KeyError, TypeError, UnreadableMessage):
+            continue
+        if newest is None or plan.version > newest.version:
+            newest = plan
+    return newest
+
+
+def _newer(read: PlannedPartitions, carried: PlanMessage | None) -> PlannedPartitions:
+    if carried is None or carried.version <= read.version:
+        return read
+    return PlannedPartitions(carried.version, carried.node_by_partition)
 
 
 def _values(user_data: UserData) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from kafka.structs import TopicPartition
 
 from ballast.contracts.errors import NotFound
 from ballast.engines.kafka.assignment import Partition
-from ballast.engines.kafka.assignor import NAME, node_of, version_of
+from ballast.engines.kafka.assignor import NAME, is_trigger, node_of, version_of
 from ballast.engines.kafka.connection import ConnectionSettings
 from ballast.engines.kafka.messages import plan_topic, report_topic
 
@@ -113,7 +113,7 @@ class Broker:
         return GroupView(
             str(found["group_state"]),
             protocol,
-            tuple(_member_view(member) for member in found["members"]) if protocol == NAME else (),
+            _member_views(found["members"]) if protocol == NAME else (),
         )
 
     def partition_counts(self, topics: Sequence[str]) -> dict[str, int]:
@@ -170,6 +170,15 @@ class Broker:
         except TopicAlreadyExistsError:
             # Another engine service was first.
             self._admin.wait_for_topics(list(wanted))
+
+
+def _member_views(members: Sequence[Mapping[str, Any]]) -> tuple[MemberView, ...]:
+    """The members that may have partitions."""
+    return tuple(
+        _member_view(member)
+        for member in members
+        if not is_trigger(_decoded(member["member_metadata"]).get("user_data"))
+    )
 
 
 def _member_view(member: Mapping[str, Any]) -> MemberView:

@@ -67,6 +67,18 @@ class PlanMessage:
         """
         try:
             values = _from_bytes(data)
+        except (TypeError, ValueError) as error:
+            raise UnreadableMessage(f"not a plan: {error!r}") from error
+        return cls.from_fields(values)
+
+    @classmethod
+    def from_fields(cls, values: Mapping[str, Any]) -> PlanMessage:
+        """The plan with these fields.
+
+        Raises:
+            UnreadableMessage: it is no plan.
+        """
+        try:
             placement = {str(t): tuple(map(str, n)) for t, n in values["placement"].items()}
             message = cls(
                 str(values["job"]), int(values["version"]), int(values["window_ms"]), placement,

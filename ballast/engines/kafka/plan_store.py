@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import TopicPartition
@@ -18,12 +19,23 @@ POLL_MS = 200
 class PlanStore:
     """Reads and writes the plan topic of a job.
 
+    Args:
+        job: the job.
+        connection: how to connect to the broker.
+        hand_over: called with each plan that was read or sent, for members that do not read the
+            topic.
+
     Raises:
         KafkaError: the broker does not answer, or refuses; every method may raise it.
     """
 
-    def __init__(self, job: str, connection: ConnectionSettings) -> None:
-        self._job, self._connection = job, connection
+    def __init__(
+        self,
+        job: str,
+        connection: ConnectionSettings,
+        hand_over: Callable[[PlanMessage], None] | None = None,
+    ) -> None:
+        self._job, self._connection, self._hand_over = job, connection, hand_over
         self._producer = KafkaProducer(
             **connection, acks="all", linger_ms=0, allow_auto_create_topics=False,
             max_block_ms=int(1000 * SEND_LIMIT_S),
@@ -47,6 +59,8 @@ class PlanStore:
                         newest = _newer(newest, record.value)
         finally:
             consumer.close()
+        if newest is not None:
+            self._hand(newest)
         return newest
 
     def send(self, plan: PlanMessage) -> None:
@@ -55,10 +69,15 @@ class PlanStore:
             plan_topic(self._job), key=self._job.encode(), value=plan.to_bytes()
         )
         sent.get(timeout=SEND_LIMIT_S)
+        self._hand(plan)
 
     def close(self) -> None:
         """Disconnect."""
         self._producer.close(timeout=SEND_LIMIT_S)
+
+    def _hand(self, plan: PlanMessage) -> None:
+        if self._hand_over is not None:
+            self._hand_over(plan)
 
 
 def _newer(known: PlanMessage | None, value: bytes | None) -> PlanMessage | None:

@@ -14,6 +14,7 @@ from kafka import KafkaConsumer
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from ballast.engines.kafka.connection import ConnectionSettings
+from ballast.engines.kafka.coordinator_access import CoordinatorAccess
 from ballast.engines.kafka.messages import (
     Report,
     UnreadableMessage,
@@ -50,6 +51,7 @@ class ReportLog:
             auto_offset_reset="earliest", allow_auto_create_topics=False,
             session_timeout_ms=SESSION_MS, heartbeat_interval_ms=SESSION_MS // 5,
         )  # fmt: skip
+        self._access = CoordinatorAccess(self._consumer)
         self._consumer.subscribe([self._partition.topic])
 
     def poll(self, take: Callable[[ReportRecord], None]) -> bool:
@@ -61,6 +63,11 @@ class ReportLog:
                 except UnreadableMessage as error:
                     log.warning("job %s: report %d is left out: %s",
                                 self._job, record.offset, error)  # fmt: skip
+        # The only reader is the leader of its group, and the topic may have just been made: its
+        # metadata change while it joins, and a join that is left half done would never end.
+        if self._access.finish_half_join():
+            log.info("job %s: a join of the reports' readers that was left half done is finished",
+                     self._job)  # fmt: skip
         return self._partition in self._consumer.assignment()
 
     def done_until(self, offset: int | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
+from ballast.contracts.engine import KafkaEngine
 from ballast.contracts.policy import JobPolicy
 from ballast.contracts.settings import Settings
 from ballast.engines.kafka.applier import KafkaApplier
@@ -12,6 +13,7 @@ from ballast.engines.kafka.connection import ConnectionSettings
 from ballast.engines.kafka.group_view import Broker
 from ballast.engines.kafka.plan_store import PlanStore
 from ballast.engines.kafka.report_log import ReportLog
+from ballast.engines.kafka.trigger_member import TriggerMember
 from ballast.store.table_schema import ensure_tables
 
 TABLES = ("metrics.key_groups", "metrics.sources", "metrics.nodes", "plans.acks")
@@ -37,7 +39,10 @@ class KafkaSession:
             broker = Broker(connection)
             stack.callback(broker.close)
             broker.ensure_own_topics(policy.job)
-            plans = PlanStore(policy.job, connection)
+            trigger = _trigger(policy, connection)
+            if trigger is not None:
+                stack.callback(trigger.close)
+            plans = PlanStore(policy.job, connection, trigger.follow if trigger else None)
             stack.callback(plans.close)
             self._reports = ReportLog(policy.job, connection)
             stack.callback(self._reports.close)
@@ -55,3 +60,13 @@ class KafkaSession:
     def close(self) -> None:
         """Leave the readers of the reports, and disconnect."""
         self._stack.close()
+
+
+def _trigger(policy: JobPolicy, connection: ConnectionSettings) -> TriggerMember | None:
+    """The member that brings plans into a group of Java consumers; it joins with the first one."""
+    engine = policy.engine
+    assert isinstance(engine, KafkaEngine)  # noqa: S101 - the session was made for one
+    if engine.clients != "java":
+        return None
+    topics = [engine.topic_of(operator.id) for operator in policy.operators]
+    return TriggerMember(engine.group, topics, connection)

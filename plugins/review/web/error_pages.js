@@ -61,7 +61,7 @@ const HINTS = {
 };
 
 export function explain(error, values) {
-  const titles = { broken_table: "A table is broken", not_found: "This is not there", invalid: "This cannot be shown" };
+  const titles = { broken_table: "A table is broken", newer_table: "A table is of a later version", not_found: "This is not there", invalid: "This cannot be shown" };
   return h("section", { class: "trouble-page" },
     h("h1", {}, titles[error.kind] ?? (error.status === 403 ? "You may not see this job" : "This cannot be shown")),
     h("div", { class: "panel trouble", role: "alert" },

@@ -120,9 +120,11 @@ function acksTable(rows) {
     { title: "when", of: (row) => time(row.acked_at) },
     { title: "status", of: (row) => word(row.status) },
     { title: "batch", number: true, of: (row) => String(row.batch_id) },
+    { title: "step", number: true, of: (row) => (row.steps > 1 ? `${row.step} of ${row.steps}` : "") },
     { title: "moved", number: true, of: (row) => count(row.moved_key_groups) },
     { title: "bytes", number: true, of: (row) => bytes(row.bytes_moved) },
     { title: "pause", number: true, of: (row) => `${round(row.pause_ms)} ms` },
+    { title: "longest pause of a step", number: true, of: (row) => (row.steps > 1 ? `${round(row.longest_pause_ms)} ms` : "") },
     { title: "reason", of: (row) => row.reason, long: true },
   ], rows);
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -16,6 +18,10 @@ from bench.rebalance.cells import (
 )
 from bench.rebalance.peers.exchange import Answer, Instance
 from solvers.model import metrics
+from solvers.model.stop import Stop
+from solvers.rebalance.milp import MilpParams
+from solvers.rebalance.solve import solve
+from tests.unit.solvers.noisy_instances import with_noise
 
 
 @pytest.mark.parametrize("cell", TEN_CELLS, ids=lambda cell: cell.name)
@@ -60,6 +66,26 @@ def test_a_byte_budget_is_its_share_of_all_bytes() -> None:
     instance, _ = bytes_cell("b", 1000, 20, 0.01).draw(0, 0)
     assert instance.moves is None
     assert instance.bytes == int(0.01 * instance.state_bytes.sum())
+
+
+@pytest.mark.parametrize(
+    "cell", [cell for cell in TEN_CELLS if cell.key_groups <= 1200], ids=lambda cell: cell.name
+)
+def test_the_plans_of_the_comparison_are_those_of_precision_exact(cell: Cell) -> None:
+    """The instances have no noise; with noise and ``exact`` a policy gets the same plans."""
+    instance, seed = cell.draw(1, 0)
+    problem, budget = problem_of(instance)
+    assert problem.noise is None
+    # Without the MILP, which cannot stop by steps.
+    alike: dict[str, Any] = {"milp": MilpParams(max_terms=1)}
+    plain = solve(problem, budget, Stop(steps=1), seed=seed, params=alike)
+    exact = solve(
+        with_noise(problem, 0.1), budget, Stop(steps=1), seed=seed,
+        params={**alike, "precision": "exact"},
+    )  # fmt: skip
+    assert plain.moves > 0
+    assert np.array_equal(plain.assignment, exact.assignment)
+    assert (plain.bound, plain.reason) == (exact.bound, exact.reason)
 
 
 def test_instances_and_answers_survive_the_disk(tmp_path) -> None:

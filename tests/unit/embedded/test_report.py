@@ -58,6 +58,14 @@ def test_the_side_of_the_90_pct_interval_is_printed_and_is_no_shortcoming(
     assert "3.10 % of the mean, 2.00 to 4.50 with 90 % probability" in text
 
 
+@pytest.mark.parametrize("measured_pct", [4.5 + 1e-7, 4.5 - 1e-7])
+def test_rounding_is_not_outside_of_a_point(measured_pct: float) -> None:
+    point = replace(PROMISE, expected=4.5, low=4.5, high=4.5, lowest=4.5, highest=4.5)
+    near = replace(GOOD, promised=point, measured_pct=measured_pct)
+    assert "inside the 90 % interval" in "\n".join(report_lines(near))
+    assert shortcomings(near) == []
+
+
 def test_a_plan_without_an_interval_says_why_and_is_judged_by_the_hash_placement_alone() -> None:
     promise = Promise(
         job="flights", plan_id="abc", figure="load_distance_pct", unit="% of mean", expected=0.0,

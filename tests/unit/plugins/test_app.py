@@ -14,9 +14,12 @@ from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 
 from ballast.cli.approve import WAITING
+from ballast.contracts.contract_version import CONTRACT_PROPERTY
 from ballast.contracts.records import Snapshot
 from ballast.contracts.settings import Settings, load_settings
 from ballast.store.cache import TableCache
+from ballast.store.table_schema import ensure_tables
+from ballast.store.tables import open_table
 from bench.review_page.warehouse import SampleJob, ids_of, job_policy, write_job
 from plugins.review.app import build_app
 from plugins.review.assets import WEB
@@ -155,6 +158,19 @@ def test_a_broken_table_is_named_without_its_address(
     assert answer.json()["problem"] == "table plans.log cannot be read"
     assert str(tmp_path) not in answer.text
     assert str(tmp_path) in caplog.text
+
+
+def test_a_table_of_a_later_version_is_named_with_what_to_install(tmp_path: Path) -> None:
+    newer = load_settings({"BALLAST_HOME": str(tmp_path), "BALLAST_POLICIES": str(tmp_path)})
+    ensure_tables(newer, ["plans.heads"])
+    changed = {CONTRACT_PROPERTY: "99"}
+    heads = open_table(newer, "plans.heads")
+    heads.alter.set_table_properties(changed, raise_if_not_exists=False)
+    client = TestClient(build_app(TableCache(newer), Chosen()), headers={"x-user": JOB})
+    answer = client.get("/api/jobs")
+    assert (answer.status_code, answer.json()["kind"]) == (503, "newer_table")
+    assert "plans.heads has contract version 99" in answer.json()["problem"]
+    assert "install that version here too" in answer.json()["remedy"]
 
 
 def test_values_of_tables_come_as_they_are(client: TestClient) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ballast.contracts.errors import NotFound, PublishConflict, RollbackRefused
-from ballast.contracts.identity import content_hash
+from ballast.contracts.identity import content_hash, key_group_name
 from ballast.contracts.records import Head
 from ballast.contracts.scaling import node_actions, scaled
 from ballast.contracts.settings import Settings
@@ -37,17 +37,17 @@ POLICY = small_policy(JOB, nodes=3)
 REQUEST = RollbackRequest(1, "version 2 starves node-1")
 
 
-def acked(settings: Settings, head: Head, status: str = "applied") -> None:
+def acked(settings: Settings, head: Head, status: str = "applied", **columns: Any) -> None:
     row = {
         "job": JOB, "version": head.version, "plan_id": head.plan_id, "status": status,
         "batch_id": head.version, "reason": "", "moved_key_groups": 0, "bytes_moved": 0,
-        "pause_ms": 0.0, "acked_at": datetime.now(UTC),
+        "pause_ms": 0.0, "acked_at": datetime.now(UTC), **columns,
     }  # fmt: skip
     append(settings, "plans.acks", [row])
 
 
-def versions(settings: Settings, count: int = 2) -> list[Head]:
-    """Publish this number of versions with different content; the job applies each."""
+def versions(settings: Settings, count: int = 2, applied: int | None = None) -> list[Head]:
+    """Publish this number of versions with different content; the job applies the first ones."""
     heads: list[Head] = []
     for number in range(1, count + 1):
         head = heads[-1] if heads else None
@@ -55,7 +55,8 @@ def versions(settings: Settings, count: int = 2) -> list[Head]:
         write_draft(settings, POLICY, f"run-{number}", placement=uneven(POLICY, number % 3),
                     head=head, loads=loads, seconds=0.1)  # fmt: skip
         heads.append(publish_plan(settings, JOB, f"run-{number}"))
-        acked(settings, heads[-1])
+        if number <= (count if applied is None else applied):
+            acked(settings, heads[-1])
     assert len({head.content_hash for head in heads}) == count
     return heads
 
@@ -233,3 +234,25 @@ def test_params_are_checked_again(option: str, value: str) -> None:
     given = {"--job": JOB, "--run-id": "r", "--version": "1", "--reason": "why", option: value}
     with pytest.raises(SystemExit):
         main([f"{name}={text}" for name, text in given.items()])
+
+
+def test_a_rollback_in_the_middle_of_steps_starts_from_the_steps_that_were_made(settings):
+    first, second = versions(settings, applied=1)
+    before, after = placed(settings, first), placed(settings, second)
+    moving = [name for name in before if before[name] != after[name]]
+    made = moving[: len(moving) // 2]
+    assert made
+    step(settings, second, made, 1)
+    head = roll_back(settings, JOB, "back-1", REQUEST)
+    rows = read_assignment(settings, JOB, head.plan_id)
+    now = {(row.operator_id, row.key_group): row.previous_node_id for row in rows}
+    assert now == before | {name: after[name] for name in made}
+    assert {name for name in now if now[name] != before[name]} == set(made)
+    assert read_plan(settings, JOB, head.plan_id).moves == len(made)
+
+
+def step(settings: Settings, head: Head, moved: list[tuple[str, int]], number: int) -> None:
+    """The job acknowledges a step of three that moved some key groups."""
+    acked(settings, head, "accepted", step=0, steps=3)
+    names = [key_group_name(*name) for name in moved]
+    acked(settings, head, "progress", step=number, steps=3, moved=names)

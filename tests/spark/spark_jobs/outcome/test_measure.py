@@ -111,6 +111,18 @@ def test_a_kept_promise_is_measured_from_the_windows_after_the_plan(settings, se
     assert read_outcomes(settings, JOB) == rows
 
 
+def test_windows_without_load_measure_nothing(settings, sessions, draft, caplog):
+    def stopped(table, row):
+        return row | {"records": 0} if table == "metrics.key_groups" else row
+
+    ack(settings, draft)
+    end = write(settings, draft, 8, loads=0.0, traffic=False, change=stopped)
+    with caplog.at_level("INFO", "ballast.progress"):
+        assert measure(settings, sessions, end) == []
+    assert read_outcomes(settings, JOB) == []
+    assert "0 of 5 windows have a load" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("distance_of", "side", "events"),
     [

@@ -123,7 +123,7 @@ def test_the_third_broken_promise_stops_planning_and_a_kept_one_resumes_it(
     result.unlink()
     measure_plan(settings, JOB, "r1", no_session, end)
     assert [notice["kind"] for notice in read_task_result(result)["notices"]] == [
-        "planning_stopped"]  # fmt: skip
+        "promise_broken", "planning_stopped"]  # fmt: skip
     result.unlink()
     end = write_period(settings, draft, 1, slow=1.5)
     measure_plan(settings, JOB, "r2", sessions, end)

@@ -33,6 +33,7 @@ Row = dict[str, Any]
 Loads = Callable[[str, int, int], float]
 WINDOWS = 12
 GROUPS = 12
+CLOCK_STEPS_AT = 6
 
 
 def policy_of(windows: int = WINDOWS) -> JobPolicy:
@@ -200,6 +201,32 @@ def test_a_load_that_moves_within_the_period_is_called_a_trend(
     noise = noise_of_snapshot(found.problem.resources, found.noise)
     assert noise is not None
     assert cpu.reason in noise.trend
+
+
+def clock_steps_ahead(windows: int) -> Callable[[str, Row], Row]:
+    """The clock of node-1 is ahead by so many windows from window 6 on."""
+    moved_at = START + timedelta(seconds=5 * CLOCK_STEPS_AT)
+
+    def change(_table: str, row: Row) -> Row:
+        if row.get("node_id") != "node-1" or row["window_start_at"] < moved_at:
+            return row
+        ahead = {
+            name: row[name] + timedelta(seconds=5 * windows)
+            for name in ("window_start_at", "window_end_at", "emitted_at")
+        }
+        return row | ahead
+
+    return change
+
+
+@pytest.mark.parametrize("windows", [2, 4])
+def test_no_estimate_is_made_where_the_clock_of_a_node_steps_ahead(
+    settings: Settings, take: Condense, windows: int
+) -> None:
+    """The gate says who has no rows of the newest window: all other nodes."""
+    expected = r"2 of 3 nodes silent up to the newest window.*node-0 since .*, node-2 since "
+    with pytest.raises(GateFailed, match=expected):
+        NoisySnapshot(settings, take, noisy(10), policy_of(), change=clock_steps_ahead(windows))
 
 
 def test_after_a_snapshot_of_an_earlier_version_the_noise_is_that_of_this_period_alone(

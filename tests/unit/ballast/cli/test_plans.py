@@ -104,6 +104,8 @@ def test_list_has_the_promised_interval_and_the_measured_side(
     assert (rows[1]["load_distance"]["low"], rows[1]["load_distance"]["side"]) == (0.9, "inside")
     assert main(["plans", "list", "clicks"]) == 0
     lines = capsys.readouterr().out.splitlines()
+    assert lines[3].split()[0] == "2"
+    assert "in force" in lines[3]
     assert "2.0 % (0.9 to 3.4)  2.50 % (inside)" in lines[3]
     assert "4.00 %" in lines[2]
 
@@ -161,10 +163,14 @@ def test_show_gives_the_plan_in_force_with_its_outcome(capsys: pytest.CaptureFix
     assert detail["outcomes"][0]["measured"] == 2.5
     assert main(["plans", "show", "clicks"]) == 0
     text = capsys.readouterr().out
-    assert "version 2, plan p2" in text
-    assert "2.0 % (0.9 to 3.4)" in text
-    assert "2.50 % (inside)" in text
+    assert text.startswith("Job clicks, version 2 (in force), plan p2\n")
+    assert "1 of 2 key groups moves" in text
+    assert "The job took it up at 2026-01-02 03:04:05 UTC, batch 17." in text
+    assert "load distance  40.0 %  2.0 % (0.9 to 3.4)       2.50 % (inside)" in text
     assert "at most 0.50 points from the best possible" in text
+    assert "2 lines of advice on operators (--details)" in text
+    assert main(["plans", "show", "clicks", "--details"]) == 0
+    text = capsys.readouterr().out
     assert "2.00 % after 0.50 s (search)" in text
     assert "Advice: parse, count could be one.\nAdvice: and 2 more components." in text
     assert main(["plans", "show", "clicks", "1"]) == 0
@@ -227,10 +233,11 @@ def test_diff_and_show_name_changes_of_nodes_and_keys(
     assert "keys that go to another key group: 1 " in text
     assert "keys that are split otherwise" in text
     assert main(["plans", "show", "clicks"]) == 0
+    assert "Nodes: 1 before, 2 with the plan; cpu is at 0.91" in capsys.readouterr().out
+    assert main(["plans", "show", "clicks", "--details"]) == 0
     text = capsys.readouterr().out
-    assert "Nodes: 1 before, 2 with the plan; cpu is at 0.91" in text
     assert "Bound by cpu; what would have changed it: cpu below 0.85" in text
-    assert "n2       added" in text
+    assert "n2    added" in text
     assert run_json(capsys, "plans", "show", "clicks", "1")["nodes"]["spares"] == ["n2"]
     assert run_json(capsys, "plans", "show", "clicks", "p3")["nodes"] is None
 
@@ -266,7 +273,9 @@ def test_status_has_the_interval_the_side_and_the_noise(
     assert (status["load_distance_side"], status["versions_inside"]) == ("inside", 1)
     assert status["noise"]["reason"] == "the job has no snapshot yet"
     assert main(["status", "clicks"]) == 0
-    lines = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines())
+    text = capsys.readouterr().out
+    assert text.startswith("Job clicks: version 2 is in force, applied by the job.\n\n")
+    lines = dict(line.split("  ", 1) for line in text.splitlines()[2:])
     said = {name: value.strip() for name, value in lines.items()}
     assert said["load distance promised"] == "2.0 % (0.9 to 3.4)"
     assert said["load distance measured"] == "2.50 % (inside)"
@@ -330,8 +339,8 @@ def test_a_plan_from_before_the_scaling_columns_is_shown(
     warehouse: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     without_columns(warehouse, "plans.plans", ["scaling_reason", "due_moves"])
-    assert main(["plans", "show", "clicks"]) == 0
-    assert "scaling_reason" in capsys.readouterr().out
+    assert main(["plans", "show", "clicks", "--details"]) == 0
+    assert "scaling reason" not in capsys.readouterr().out
 
 
 def test_a_checked_policy_comes_with_advice_on_its_operators(
@@ -357,3 +366,22 @@ def test_an_empty_warehouse_has_no_plans_and_says_what_to_do(
 def test_ddl_of_a_table_is_printed(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tables", "ddl", "plans.heads"]) == 0
     assert f"{settings.warehouse}/plans/heads" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ("refused", "The job refused it at 2026-01-02 03:09:05 UTC, batch 20: too large."),
+        ("superseded", "The job left it for a newer version at 2026-01-02 03:09:05 UTC"),
+        ("progress", "is moving state, 2 of 5 steps made (at 2026-01-02 03:09:05 UTC, batch 20)."),
+        ("applied", "The job took it up at 2026-01-02 03:09:05 UTC, batch 20."),
+    ],
+)
+def test_show_says_what_the_job_did_with_the_version(
+    warehouse: Settings, capsys: pytest.CaptureFixture[str], status: str, said: str
+) -> None:
+    append(warehouse, "plans.acks", [row_of(
+        "plans.acks", job="clicks", version=2, plan_id="p2", status=status, batch_id=20,
+        reason="too large", step=2, steps=5, acked_at=NOW + timedelta(minutes=5))])  # fmt: skip
+    assert main(["plans", "show", "clicks"]) == 0
+    assert said in capsys.readouterr().out

@@ -55,9 +55,7 @@ def test_two_of_ten_nodes_gone(folder: Path, capsys: pytest.CaptureFixture[str])
     assert main(["what-if", str(folder), "--without", nodes, *QUICK]) == 0
     shown = capsys.readouterr()
     said = shown.out
-    assert "planning for today: 100 key groups on 10 nodes, at most 0.3 s" in shown.err
-    assert shown.err.startswith(f"reading {folder}\n")
-    assert "planning for what is asked" in shown.err
+    assert shown.err == ""
     assert "forced moves" in said
     assert "node-0  dead" in said
     assert said.rstrip().endswith("Nothing was changed.")
@@ -151,7 +149,7 @@ def test_two_of_ten_nodes_of_a_job_gone_and_its_head_and_its_history_stay(
     table = {name.strip(): rest.split() for name, _, rest in
              (line.partition("  ") for line in said.splitlines())}  # fmt: skip
     assert table["nodes"] == ["10", "8"]
-    assert float(table["load distance pct"][1]) < float(table["load distance before pct"][1])
+    assert float(table["load distance, %"][1]) < float(table["load distance before, %"][1])
     assert int(table["forced moves"][1]) > 0
     assert main([*asked, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)["asked"]

@@ -46,6 +46,7 @@ def test_the_engine_is_part_of_the_policy_that_a_snapshot_stores() -> None:
         ({"edges": [{"from": "count", "to": "join"}]}, "edges: engine 'kafka'"),
         ({"objective": {"kind": "joint"}}, "objective.kind: engine 'kafka'"),
         ({"scaling": {}}, "scaling: engine 'kafka'"),
+        ({"take_up": {"moves_per_batch": 5}}, "take_up: engine 'kafka' takes a plan up at once"),
         ({"splits": {}}, "splits: engine 'kafka' cannot split single keys; leave splits out"),
         ({"objective": {"resources": ["memory"]},
           "nodes": [{"id": "a", "capacity": {"memory_bytes": 1.0}}]},

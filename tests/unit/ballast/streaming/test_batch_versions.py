@@ -42,27 +42,27 @@ def test_a_placement_and_figures_survive_the_disk(tmp_path):
     log = DecisionLog(tmp_path)
     placement = first_placement(topology_of(), policy_of())
     log.record_placement(placement)
-    log.record_moved(0, MoveFigures(3, 1000, 1.25))
-    assert log.placement(0) == placement
-    assert log.moved(0) == MoveFigures(3, 1000, 1.25)
-    assert log.placement(1) is None
-    log.forget_versions(keep=(1,))
-    assert log.placement(0) is None
-    assert log.moved(0) is None
+    log.record_moved((0, None), MoveFigures(3, 1000, 1.25))
+    assert log.placement((0, None)) == placement
+    assert log.moved((0, None)) == MoveFigures(3, 1000, 1.25)
+    assert log.placement((1, None)) is None
+    log.forget_placements(keep=((1, None),))
+    assert log.placement((0, None)) is None
+    assert log.moved((0, None)) is None
 
 
 def test_routes_survive_the_disk_whatever_their_keys(tmp_path):
     placement = first_placement(topology_of(), policy_of())
     routed = replace(placement, version=1, routes={"count": {"": 1, "o'x\n": 2, "\x00ü": 3}})
     DecisionLog(tmp_path).record_placement(routed)
-    assert DecisionLog(tmp_path).placement(1) == routed
+    assert DecisionLog(tmp_path).placement((1, None)) == routed
 
 
 def test_splits_survive_the_disk(tmp_path):
     placement = first_placement(topology_of(), policy_of())
     split = replace(placement, version=1, splits={"total": {"a": (0, 1), "": (0, 1)}})
     DecisionLog(tmp_path).record_placement(split)
-    assert DecisionLog(tmp_path).placement(1) == split
+    assert DecisionLog(tmp_path).placement((1, None)) == split
     assert split.content_hash != placement.content_hash
 
 
@@ -92,8 +92,8 @@ def test_what_an_earlier_version_wrote_down_is_read(tmp_path):
     write_json(
         tmp_path / "moved-0.json", {"moved_key_groups": 1, "bytes_moved": 2, "pause_ms": 3.0}
     )
-    assert DecisionLog(tmp_path).placement(0) == placement
-    assert DecisionLog(tmp_path).moved(0) == MoveFigures(1, 2, 3.0)
+    assert DecisionLog(tmp_path).placement((0, None)) == placement
+    assert DecisionLog(tmp_path).moved((0, None)) == MoveFigures(1, 2, 3.0)
 
 
 def test_a_checkpoint_of_another_state_folder_is_refused(tmp_path):

@@ -108,6 +108,16 @@ def test_loads_from_1e_minus_9_to_1e9_have_a_finite_noise(seed: int) -> None:
     assert np.median(relative) == pytest.approx(1 / 3, rel=0.5)
 
 
+@pytest.mark.parametrize("small", [1e-6, 1e-12, 1e-16, 1e-18])
+def test_one_node_that_has_almost_all_of_the_load_leaves_a_finite_ratio(small: float) -> None:
+    rng = np.random.default_rng(1)
+    node_of = np.repeat([0, 1], 10)
+    loads = np.where(node_of == 0, 1e9, 1e9 * small)[:, None] * rng.gamma(9.0, 1 / 9, (20, WINDOWS))
+    ratio = estimate_loads("cpu", loads, node_of, 2).resource.node_variance_ratio
+    assert np.isfinite(ratio)
+    assert ratio > 0
+
+
 def test_variances_of_few_windows_are_shrunk_towards_those_of_equal_loads() -> None:
     found = estimate(windows_of(5, own=0.2, common=0.0))
     relative = found.key_groups.window_sd / found.mean

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ballast.contracts.promise_side import promise_side
 from ballast.contracts.tables import ABOVE, BELOW, INSIDE
 from solvers.model.noise import LoadNoise
 from solvers.noise.calibration import PastOutcome
@@ -17,7 +18,6 @@ from solvers.noise.promise import (
     FigurePromise,
     PlanPromiseRequest,
     plan_promises,
-    promise_side,
 )
 from tests.unit.solvers.noise.worlds import NODES, noisy_problem
 

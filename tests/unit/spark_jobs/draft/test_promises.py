@@ -189,6 +189,15 @@ def test_publish_refuses_promises_that_its_own_sums_contradict(
         publish_plan(settings, JOB, draft.run_id)
 
 
+def test_publish_refuses_a_draft_whose_promises_were_lost(
+    settings: Settings, policy: JobPolicy
+) -> None:
+    draft = drafted(settings, policy, placement=uneven(policy))
+    emptied(settings, "plans.promises")
+    with pytest.raises(VerificationFailed, match=r"no rows of plans\.promises"):
+        publish_plan(settings, JOB, draft.run_id)
+
+
 def test_a_draft_of_an_earlier_version_has_no_promises_and_is_published(
     settings: Settings, policy: JobPolicy
 ) -> None:

@@ -205,7 +205,7 @@ def test_the_command_line_shows_weights_and_why(
 ) -> None:
     rounds.go(RATES)
     monkeypatch.setenv("BALLAST_HOME", str(rounds.settings.home))
-    assert main(["plans", "show", JOB]) == 0
+    assert main(["plans", "show", JOB, "--details"]) == 0
     text = capsys.readouterr().out
     assert "Weights of workers, in units of 0.1 %" in text
     assert "does 100 records/s, 50.0 % of what all do" in text

@@ -63,6 +63,13 @@ def found(before: Period, after: Period, missed_by: float = 10.0) -> LikelyReaso
     return likely_reason(missed, before.table(), after.table())
 
 
+def test_a_period_without_load_is_named() -> None:
+    busy = Period(1, rates(), COST)
+    idle = busy.table(cpu_load_cores=pa.array(np.zeros(GROUPS)))
+    reason = likely_reason(outcome(3, "below", measured=0.0), busy.table(), idle)
+    assert (reason.kind, "no load in one of the two periods" in reason.text) == (UNKNOWN, True)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_shift_of_the_load_is_told_from_noise(seed: int) -> None:
     before, shifted = rates(), rates()

@@ -176,6 +176,20 @@ def test_a_process_that_has_read_an_old_log_adds_nothing(
     assert not run(broken, "r3").state.is_stopped
 
 
+def test_a_person_who_comes_second_is_told_so(
+    broken: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    run(broken, "r1").update()
+    old = run(broken, "r3").state
+    run(broken, "r2").resume(ADA)
+    monkeypatch.setattr(planning_events, "read_planning_state", lambda *_: old)
+    with caplog.at_level("INFO"):
+        run(broken, "r3").resume(ResumeRequest("bob", "me too"))
+    assert events(broken)[-1].actor == "ada"
+    assert "as bob says" not in caplog.text
+    assert "another run has let planning go on meanwhile" in caplog.text
+
+
 def test_events_are_in_order_even_if_a_clock_is_behind(
     broken: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -146,3 +146,12 @@ def test_enough_is_when_the_missing_windows_can_have_ended():
     now = START + timedelta(seconds=6)
     assert measurable_at(policy, usable, START, now) == now + timedelta(seconds=10)
     assert measurable_at(policy, [], START, START) == START + timedelta(seconds=15)
+
+
+def test_no_window_with_a_batch_between_two_steps_is_of_the_version() -> None:
+    # Steps from batch 13 to batch 19, which made the last one.
+    given = windows((1, 10), (2, 12), (2, 14), (2, None), (2, 16), (2, 18), (2, 20), (2, None))
+    assert numbers(given, 2, 19) == [6, 7]
+    assert numbers(given, 2, 18) == [5, 6, 7]
+    # Also if the period begins between steps.
+    assert numbers(given[3:], 2, 19) == [6, 7]
