@@ -79,7 +79,7 @@ POLICY: dict[str, Any] = {
         "method": "true_rate",
         "boundaries": {"lower": 0.5, "target": 0.6, "upper": 0.8},
         "interval_s": 4.0 * PERIOD_WINDOWS,
-        "catch_up_s": 60.0,
+        "catch_up_s": 15.0,
         "restart_s": 2.0,
         "backlog_threshold_s": 2.0,
         "cool_down_s": 20.0,
@@ -191,7 +191,10 @@ class FlinkDemo:
         """Runs the loop, and returns what was seen."""
         versions = []
         self._wait_for_windows(0, "before the first plan")
+        # The first visits wait inside of the job, where no source reports them.
+        self._wait("visits wait at the source", lambda: self._backlog() > 2 * RATE or None)
         backlog = self._backlog()
+        print_progress(f"{backlog:,} visits wait")
         self._plan_and_publish()
         first = self._take_up()
         versions.append(self._measured(first, "plan, approved by a person"))

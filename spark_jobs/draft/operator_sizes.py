@@ -245,15 +245,26 @@ def _samples(policy: JobPolicy, loads: Mapping[str, OperatorLoad]) -> Iterator[O
 def edges_of(policy: JobPolicy, loads: Mapping[str, OperatorLoad]) -> Iterator[Edge]:
     """Records per second of each edge of the policy.
 
-    Only what comes into an operator is counted. If it comes from several operators, it is divided
-    by what comes into these.
+    Of a source it is known what goes out; it may be more than what the next operators take, while
+    records wait between them. Of other operators only what comes in is known. Where an operator has
+    several edges, its records are divided by what is known of their other ends.
     """
     rates = {name: load.records_per_s for name, load in loads.items()}
     for edge in policy.edges:
-        before = [each.source for each in policy.edges if each.target == edge.target]
-        whole = sum(rates.get(name, 0.0) for name in before)
-        share = rates.get(edge.source, 0.0) / whole if whole > 0 else 0.0
-        yield Edge(edge.source, edge.target, rates.get(edge.target, 0.0) * share)
+        source, target = edge.source, edge.target
+        if source in policy.entry_operators:
+            after = [each.target for each in policy.edges if each.source == source]
+            rate = rates.get(source, 0.0) * _share(rates, target, after)
+        else:
+            before = [each.source for each in policy.edges if each.target == target]
+            rate = rates.get(target, 0.0) * _share(rates, source, before)
+        yield Edge(source, target, rate)
+
+
+def _share(rates: Mapping[str, float], name: str, names: Sequence[str]) -> float:
+    """The part of an operator in the records of several; even if none of them has any."""
+    whole = sum(rates.get(each, 0.0) for each in names)
+    return rates.get(name, 0.0) / whole if whole > 0 else 1.0 / len(names)
 
 
 def size_rows(sizes: SizesPlan, like: Sequence[ScalingRow]) -> list[ScalingRow]:

@@ -47,6 +47,8 @@ FULFIL_WITHIN_S = 120.0
 """How long the cluster has to run a plan that it was asked for."""
 HISTORY_WAIT_S = 10.0
 """How long the cluster's history of a rescale is waited for once its subtasks run."""
+RATE_OVER_MS = 20_000
+"""The longest time that the rate of the sources is taken over."""
 FRESH_CHECKPOINT_MS = 1_000
 """A checkpoint that is not older counts as just completed."""
 CLOCK_SKEW_MS = 5_000
@@ -67,9 +69,6 @@ class _Rescaling:
     asked_ms: int | None = None
     seen_since: float | None = None
     """Monotonic time from which its subtasks run."""
-    counted: CountedRecords | None = None
-    rate: float | None = None
-    """Records per second of the sources before the rescale."""
 
 
 class FlinkApplier:
@@ -100,6 +99,9 @@ class FlinkApplier:
         self._decided = 0
         """The newest version that was applied or refused."""
         self._take_up: _Rescaling | None = None
+        self._counted: CountedRecords | None = None
+        self._rate: float | None = None
+        """Records per second of the sources, as far as they were counted before a rescale."""
         self._looked_at = 0.0
         self._said = ""
 
@@ -173,12 +175,9 @@ class FlinkApplier:
 
         Then few records are processed again.
         """
-        now = wall_ms()
-        counted = counted_records(view, self._policy.entry_operators, now)
-        take_up.rate = records_per_s(take_up.counted, counted) or take_up.rate
-        take_up.counted = take_up.counted or counted
+        self._note_rate(view)
         checkpoint = self._job.checkpoint(view.job_id)
-        if checkpoint is not None and now - checkpoint.completed_ms <= FRESH_CHECKPOINT_MS:
+        if checkpoint is not None and wall_ms() - checkpoint.completed_ms <= FRESH_CHECKPOINT_MS:
             return self._ask(view, take_up)
         if time.monotonic() - take_up.waiting_since > FULFIL_WITHIN_S:
             self._refuse(
@@ -254,9 +253,9 @@ class FlinkApplier:
         if stages is not None:
             pause, stopped_ms = pause_ms(stages, view), stages.stopped_ms
         again = "an unknown number of"
-        if restored is not None and stopped_ms is not None and take_up.rate is not None:
-            since_checkpoint_s = max(0, stopped_ms - restored.triggered_ms) / 1000
-            again = f"about {round(since_checkpoint_s * take_up.rate)}"
+        if restored is not None and stopped_ms is not None and self._rate is not None:
+            since_checkpoint_s = max(0, stopped_ms - restored.completed_ms) / 1000
+            again = f"about {round(since_checkpoint_s * self._rate)}"
         figures = TakeUpFigures(
             batch_id,
             moved_key_groups=sum(changed.values()),
@@ -279,10 +278,10 @@ class FlinkApplier:
 
     def _stay_under_plan(self) -> None:
         """Asks for the sizes of the plan that the job runs under, as after a new submission."""
-        plan = self._plan()
+        plan, view = self._plan(), self._job.view()
+        self._note_rate(view)
         if plan.version == 0:
             return
-        view = self._job.view()
         wanted = self._bounds(view, plan.sizes)
         if view.state != "RUNNING" or wanted == self._asked_bounds(view):
             self._said = ""
@@ -298,6 +297,15 @@ class FlinkApplier:
             log.info("job %s: Flink's job %s is brought under version %d again",
                      self._policy.job, view.job_id, plan.version)  # fmt: skip
             self._job.require(view.job_id, wanted)
+
+    def _note_rate(self, view: JobView) -> None:
+        """Note the rate of the sources, for the number of records that a rescale repeats."""
+        counted = counted_records(view, self._policy.entry_operators, wall_ms())
+        rate = records_per_s(self._counted, counted)
+        self._rate = self._rate if rate is None else rate
+        is_old = self._counted is None or wall_ms() - self._counted.at_ms > RATE_OVER_MS
+        if rate is None or is_old:
+            self._counted = counted
 
     def _refuse(self, head: Head, reason: str) -> None:
         log.warning("job %s: version %d is refused: %s", self._policy.job, head.version, reason)

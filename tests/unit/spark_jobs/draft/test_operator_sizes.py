@@ -38,10 +38,12 @@ from spark_jobs.restore.request import RollbackRequest
 from spark_jobs.restore.roll_back import roll_back
 from tests.support.policies import small_policy
 from tests.support.rows import row_of
-from tests.support.snapshots import write_snapshot
+from tests.support.snapshots import snapshot_rows
 from tests.support.visits_job import COUNT, FIRST, MOST, SOURCE, flink_policy
 
 JOB = "visits"
+RATE = 20.0
+"""Records per second of every source in a snapshot."""
 AT = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 SCALING = {
     "method": "true_rate", "interval_s": 60.0, "catch_up_s": 60.0, "restart_s": 1.0,
@@ -68,12 +70,26 @@ class Rounds:
         loads = {(SOURCE, 0): source_busy, **{(COUNT, i): 0.0 for i in range(MOST)}}
         loads |= {(COUNT, i): load for i, load in enumerate(busy)}
         run_id = f"run-{self.number}"
-        write_snapshot(
-            self.settings, self.policy, run_id, loads=loads, steps=2, backlog=backlog,
-            placement=dict.fromkeys(loads, "cluster"), traffic=False,
-            head=read_head(self.settings, JOB), applied_plan_id=self.plan_id,
-            at=AT + timedelta(seconds=60 * self.number), created_at=datetime.now(UTC),
-        )  # fmt: skip
+        rows = snapshot_rows(
+            self.policy,
+            run_id,
+            loads=loads,
+            steps=2,
+            backlog=backlog,
+            placement=dict.fromkeys(loads, "cluster"),
+            traffic=False,
+            head=read_head(self.settings, JOB),
+            applied_plan_id=self.plan_id,
+            at=AT + timedelta(seconds=60 * self.number),
+            created_at=datetime.now(UTC),
+        )
+        for row in rows["snapshots.key_groups"]:
+            # The subtasks of ``count`` get what the source passes on, and no others exist.
+            if row["operator_id"] == COUNT:
+                row["records_per_s"] = RATE / len(busy) if row["key_group"] < len(busy) else 0.0
+        for table, of_table in rows.items():
+            if of_table:
+                append(self.settings, table, of_table)
         return run_id
 
     def draft(self, *busy: float, backlog: int = 0, source_busy: float = 0.05) -> Draft:
@@ -191,11 +207,11 @@ def test_capacities_are_promised_and_measured(rounds: Rounds) -> None:
     draft = rounds.draft(0.95, 0.475)
     rows = read_scaling(rounds.settings, JOB, draft.plan_id)
     count = next(row for row in rows if row.subject_id == COUNT)
-    # Of the two subtasks that exist, at 20 records/s each.
+    # Of the two subtasks that exist, at 20 records/s together.
     found = json.loads(count.loads_json or "")
-    assert found[CAPACITY_BEFORE] == pytest.approx(40 / 0.95)
+    assert found[CAPACITY_BEFORE] == pytest.approx(RATE / 0.95)
     assert count.wanted is not None
-    assert found[CAPACITY] == pytest.approx(40 / 0.95 * count.wanted / 2)
+    assert found[CAPACITY] == pytest.approx(RATE / 0.95 * count.wanted / 2)
     size = count.wanted
     measured = [("count", i, 0.5 if i else 0.8, 20.0) for i in range(MOST)]
     key_groups = key_group_table([*measured, ("visits", 0, 0.05, 40.0)])
@@ -224,17 +240,26 @@ def test_subtasks_that_do_not_exist_do_not_count() -> None:
     assert operator_loads(table, {"count": 3}) == {}
 
 
+def edge_rates(*edges: tuple[str, str], **rates: float) -> dict[tuple[str, str], float]:
+    named = [{"from": source, "to": target} for source, target in edges]
+    policy = small_policy(JOB, dict.fromkeys(rates, 1), edges=named)
+    loads = {name: OperatorLoad(rate, (0.5,)) for name, rate in rates.items()}
+    return {(edge.from_id, edge.to_id): edge.rate for edge in edges_of(policy, loads)}
+
+
+def test_what_a_source_passes_on_counts_although_it_waits_before_the_next_operator() -> None:
+    assert edge_rates(("read", "count"), read=700.0, count=400.0) == {("read", "count"): 700.0}
+    assert edge_rates(("read", "a"), ("read", "b"), read=100.0, a=60.0, b=20.0) == {
+        ("read", "a"): 75.0, ("read", "b"): 25.0,
+    }  # fmt: skip
+
+
 def test_records_of_several_operators_are_divided_by_what_they_get() -> None:
-    edges = [{"from": SOURCE, "to": COUNT}, {"from": "other", "to": COUNT}]
-    policy = small_policy(JOB, {SOURCE: 1, "other": 1, COUNT: 2}, edges=edges)
-    loads = {
-        SOURCE: OperatorLoad(30.0, (0.1,)),
-        "other": OperatorLoad(10.0, (0.1,)),
-        COUNT: OperatorLoad(80.0, (0.5, 0.5)),
-    }
-    assert [(e.from_id, e.to_id, e.rate) for e in edges_of(policy, loads)] == [
-        (SOURCE, COUNT, 60.0), ("other", COUNT, 20.0),
-    ]  # fmt: skip
+    edges = (("read", "a"), ("read", "b"), ("a", "join"), ("b", "join"))
+    found = edge_rates(*edges, read=40.0, a=30.0, b=10.0, join=80.0)
+    assert (found["a", "join"], found["b", "join"]) == (60.0, 20.0)
+    idle = edge_rates(*edges, read=0.0, a=0.0, b=0.0, join=0.0)
+    assert set(idle.values()) == {0.0}
 
 
 def test_an_operator_that_is_too_fast_to_be_measured_is_not_missing(rounds: Rounds) -> None:
