@@ -91,8 +91,12 @@ def draft_rows(each: RaceRound, racer: str) -> dict[str, list[dict[str, Any]]]:
     made = assemble_draft(
         DraftRequest(round=given, plan=plan, budget=Budget(), seed=0, created_at=now)
     )
-    assignment = made.content.assignments.to_pylist()
-    return {**rows, "plans.assignments": assignment, "plans.plans": [made.draft.to_row()]}
+    return {
+        **rows,
+        "plans.assignments": made.content.assignments.to_pylist(),
+        "plans.promises": [row.to_row() for row in made.promises],
+        "plans.plans": [made.draft.to_row()],
+    }
 
 
 class Racer:
