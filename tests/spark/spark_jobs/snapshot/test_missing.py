@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from ballast.contracts.errors import GateFailed
 from ballast.contracts.settings import Settings
 from ballast.store.plans import read_log
+from ballast.store.snapshots import read_noise
 from ballast.store.tables import append, read_rows
 from spark_jobs.snapshot.incomplete_period import expected_groups
 from spark_jobs.snapshot.loads import LOADS
@@ -116,9 +117,12 @@ def test_windows_from_before_a_take_up_are_not_mixed_with_those_after_it(
     _taken_up(settings, at_batch=4)
     snapshot = take(settings, POLICY, "run-1", end)
     assert snapshot.windows == 5
+    # Loads are constant before and after it: noise would come from the take-up alone.
+    assert {(row.windows, row.common_sd_pct) for row in read_noise(settings, snapshot)} == {(5, 0)}
     rows = read_rows(settings, "snapshots.key_groups", job=POLICY.job).to_pylist()
     (moved,) = [r for r in rows if (r["operator_id"], r["key_group"]) == ("parse", 0)]
     assert (moved["node_id"], moved["cpu_load_cores"]) == ("node-1", pytest.approx(0.3 / 5))
+    assert {row["cpu_window_sd_cores"] for row in rows} == {0.0}
     traffic = read_rows(settings, "metrics.traffic", job=POLICY.job).to_pylist()
     whole = {r["window_end_at"] for r in traffic if r["first_batch_id"] >= 4}
     sent = sum(r["records"] for r in traffic if r["window_end_at"] in whole)
