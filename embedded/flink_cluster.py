@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -18,6 +17,7 @@ from typing import Any
 
 from embedded.errors import EmbeddedError, WaitedTooLong
 from embedded.java import java_command, java_problem
+from embedded.loopback_servers import end_of_log, free_ports
 
 START_LIMIT_S = 300.0
 STOP_LIMIT_S = 20.0
@@ -245,13 +245,13 @@ class FlinkCluster:
     def logs(self) -> str:
         """The end of each process's log."""
         return "\n".join(
-            f"{file.name}:\n{_end_of(file)}" for file in sorted(self._folder.glob("*.log"))
+            f"{file.name}:\n{end_of_log(file)}" for file in sorted(self._folder.glob("*.log"))
         )
 
     def _prepare(self) -> None:
         for folder in ("conf", "upload", "checkpoints"):
             (self._folder / folder).mkdir(parents=True, exist_ok=True)
-        self._port, rpc = _free_ports(2)
+        self._port, rpc = free_ports(2)
         text = CONFIG.format(
             rpc=rpc, rest=self._port, slots=self._slots, folder=self._folder,
             checkpoint_ms=self._checkpoint_ms,
@@ -280,7 +280,7 @@ class FlinkCluster:
         for name, process in processes.items():
             code = process.poll() if process else None
             if code is not None:
-                end = _end_of(self._folder / f"{name}.log")
+                end = end_of_log(self._folder / f"{name}.log")
                 raise EmbeddedError(f"the process {name} of Flink ended with {code}:\n{end}")
 
     def _upload(self, jar: Path) -> str:
@@ -337,19 +337,3 @@ def compile_job(source: Path, jars: Path, folder: Path) -> Path:
         if done.returncode != 0:
             raise EmbeddedError(f"{source} was not compiled: {done.stderr.strip()}")
     return jar
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
-
-
-def _end_of(log: Path) -> str:
-    text = log.read_text(encoding="utf-8", errors="replace")
-    return "\n".join(f"  {line}" for line in text.splitlines()[-20:])

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from embedded.errors import EmbeddedError, WaitedTooLong
 from embedded.java import java_command, java_problem
+from embedded.loopback_servers import end_of_log, free_ports
 from embedded.processes import end_with
 
 START_LIMIT_S = 300.0
@@ -125,7 +126,7 @@ class KafkaBroker:
 
     def _prepare(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        self.port, controller = _free_ports(2)
+        self.port, controller = free_ports(2)
         logs = self._folder / "logs"
         properties = self._folder / "server.properties"
         (self._folder / "log4j2.properties").write_text(LOGGING, encoding="utf-8")
@@ -158,27 +159,14 @@ class KafkaBroker:
         while time.monotonic() < deadline:
             code = self._process.poll() if self._process else 1
             if code is not None:
-                raise EmbeddedError(f"the broker ended with {code}:\n{self._end_of_log()}")
+                raise EmbeddedError(
+                    f"the broker ended with {code}:\n{end_of_log(self._folder / 'broker.log')}"
+                )
             if _is_open(self.port):
                 return
             time.sleep(0.1)
         self.stop(kill=True)
         raise WaitedTooLong(f"the broker did not answer within {START_LIMIT_S:.0f} s")
-
-    def _end_of_log(self) -> str:
-        text = (self._folder / "broker.log").read_text(encoding="utf-8", errors="replace")
-        return "\n".join(f"  {line}" for line in text.splitlines()[-20:])
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 def _is_open(port: int) -> bool:

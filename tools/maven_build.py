@@ -1,8 +1,10 @@
 """Builds a Maven project offline, from files whose checksums are in the project's ``maven.lock``.
 
-A line of the lock is a sha256 and a path in Maven Central; all of Maven's plugins are in it. What
-is missing is fetched and checked before Maven starts; then Maven runs without network.
-``BALLAST_MAVEN_REPOSITORY`` may name a mirror. ``--lock`` writes the lock anew, with network.
+A line of the lock is a sha256 and a path in a Maven repository; all Maven plugins are in it. If
+files are missing, Maven itself builds a copy of the project once with network, into a folder of
+its own, and only files with the right checksum are taken over from there. Mirrors and logins are
+those of Maven's settings. The jar is then built offline, from these files alone. ``--lock`` writes
+the lock anew, with network.
 """
 
 from __future__ import annotations
@@ -14,19 +16,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.request
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 
-CENTRAL = "https://repo1.maven.org/maven2"
-MIRROR_VARIABLE = "BALLAST_MAVEN_REPOSITORY"
 GOALS = ("compiler:compile", "compiler:testCompile", "jar:jar")
 LOCK = "maven.lock"
-FETCH_TIMEOUT_S = 120
 BUILD_TIMEOUT_S = 900
-AT_A_TIME = 6
 
 
 class MavenError(Exception):
@@ -65,40 +62,58 @@ def _parse(line: str, lock: Path) -> LockedFile:
     return LockedFile(*fields)
 
 
-def fetch_missing(files: Sequence[LockedFile], repository: Path, source: str) -> None:
-    """Fetch each file that the repository lacks; none is left there that is incomplete or wrong.
+def fetch_missing(
+    files: Sequence[LockedFile], repository: Path, fetch: Callable[[Path], None]
+) -> None:
+    """Fetch the files that the repository lacks; none is left there that is incomplete or wrong.
+
+    Args:
+        files: the lines of the lock.
+        repository: where checked files are kept.
+        fetch: fills a new folder with the files, from the network.
 
     Raises:
-        MavenError: a file is not the expected one.
-        OSError: a file cannot be fetched.
+        MavenError: a file is not the expected one, or could not be fetched.
     """
-    if not source.startswith(("https://", "http://")):
-        raise MavenError(
-            f"{MIRROR_VARIABLE} is {source!r}; allowed: an address that begins with https:// or "
-            "http://"
-        )
     missing = [file for file in files if not file.is_in(repository)]
-    if missing:
-        print(f"fetching {len(missing)} files from {source}", flush=True)
-    with ThreadPoolExecutor(AT_A_TIME) as pool:
-        for done in [pool.submit(_fetch, file, repository, source) for file in missing]:
-            done.result()
+    if not missing:
+        return
+    print(f"fetching {len(missing)} files with Maven", flush=True)
+    with tempfile.TemporaryDirectory(prefix="maven-") as folder:
+        fetched = Path(folder)
+        fetch(fetched)
+        for file in missing:
+            _check(file, fetched)
+        for file in missing:
+            _take_over(file, fetched, repository)
 
 
-def _fetch(file: LockedFile, repository: Path, source: str) -> None:
-    address = f"{source}/{file.path}"
-    with urllib.request.urlopen(address, timeout=FETCH_TIMEOUT_S) as answer:  # noqa: S310 - checked
-        content = answer.read()
-    actual = hashlib.sha256(content).hexdigest()
+def fetch_with_maven(project: Path, folder: Path) -> None:
+    """Fill a folder with what Maven needs to build a project.
+
+    A copy of the project is built, so that nothing made before the check stays in the project.
+    """
+    with tempfile.TemporaryDirectory(prefix="maven-project-") as work:
+        copy = Path(work) / project.name
+        shutil.copytree(project, copy, ignore=shutil.ignore_patterns("target"))
+        build(copy, folder, offline=False)
+
+
+def _check(file: LockedFile, fetched: Path) -> None:
+    path = fetched / file.path
+    actual = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "missing"
     if actual != file.sha256:
         raise MavenError(
             f"{file.path} is refused: its sha256 is {actual}, expected {file.sha256}. Nothing was "
-            f"installed. Check {source}, then run again."
+            "installed. Check the mirrors in Maven's settings, then run again."
         )
+
+
+def _take_over(file: LockedFile, fetched: Path, repository: Path) -> None:
     target = repository / file.path
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name}.{os.getpid()}")
-    part.write_bytes(content)
+    shutil.copyfile(fetched / file.path, part)
     part.replace(target)
 
 
@@ -140,7 +155,7 @@ def write_lock(project: Path, lock: Path) -> None:
             for file in found
         ]
     lock.write_text(
-        "# What Maven needs to build this project: sha256, path in Maven Central. Written by\n"
+        "# What Maven needs to build this project: sha256, path in a Maven repository. Written by\n"
         f"# python -m tools.maven_build {project} --lock\n" + "\n".join(lines) + "\n",
         encoding="utf-8",
     )
@@ -157,8 +172,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.lock:
             write_lock(options.project, lock)
             return 0
-        source = os.environ.get(MIRROR_VARIABLE, CENTRAL).rstrip("/")
-        fetch_missing(read_lock(lock), options.repository.absolute(), source)
+        fetch_missing(
+            read_lock(lock), options.repository.absolute(),
+            partial(fetch_with_maven, options.project),
+        )  # fmt: skip
         build(options.project, options.repository.absolute())
     except (MavenError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -49,11 +49,6 @@ def java_group(broker: KafkaBroker, settings: Settings, tmp_path: Path) -> Itera
         group.close()
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="not reliable yet: records were counted twice when consumers closed in a rebalance, and "
-    "once a version was not acknowledged after a restart of the service (docs/engine-kafka.md)",
-)
 def test_java_members_take_up_a_plan_and_its_rollback_with_exact_counts(
     java_group: MakeGroup,
 ) -> None:

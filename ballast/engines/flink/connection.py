@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ballast.contracts.errors import SettingsError
+from ballast.engines.settings_file import settings_of
 
 FILE_VARIABLE = "BALLAST_FLINK_SETTINGS"
 URL_VARIABLE = "BALLAST_FLINK_URL"
@@ -67,28 +68,7 @@ def connection_in_file(file: Path) -> FlinkConnection:
         SettingsError: the file cannot be read, or a line is no known setting. The error has the
             name of the setting and the number of the line, and no value.
     """
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(
-            f"{FILE_VARIABLE}: {file} cannot be read ({type(error).__name__})",
-            value=str(file),
-            remedy="make it readable for this user, and for no other",
-        ) from error
-    values: dict[str, str] = {}
-    for number, line in enumerate(lines, start=1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        name, is_set, text = line.partition("=")
-        name = name.strip().replace(".", "_").replace("-", "_")
-        if not is_set or name not in NAMES:
-            shown = f"{name!r} is" if is_set else "it is"
-            raise SettingsError(
-                f"{file}, line {number}: {shown} not a setting",
-                allowed=", ".join(NAMES),
-                remedy="write it as name = value",
-            )
-        values[name] = text.strip()
+    values = {name: text for _, name, text in settings_of(file, FILE_VARIABLE, NAMES)}
     return _connection(values, str(file))
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ballast.contracts.errors import SettingsError
+from ballast.engines.settings_file import settings_of
 
 FILE_VARIABLE = "BALLAST_KAFKA_SETTINGS"
 SERVERS_VARIABLE = "BALLAST_KAFKA_BOOTSTRAP_SERVERS"
@@ -92,37 +93,19 @@ def settings_in_file(file: Path) -> ConnectionSettings:
         SettingsError: the file cannot be read, or a line is no known setting. The error has the
             name of the setting and the number of the line, and no value.
     """
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(
-            f"{FILE_VARIABLE}: {file} cannot be read ({type(error).__name__})",
-            value=str(file),
-            remedy="make it readable for this user, and for no other",
-        ) from error
-    values: dict[str, Any] = {}
-    for number, line in enumerate(lines, start=1):
-        if line.strip() and not line.lstrip().startswith("#"):
-            name, value = _setting(file, number, line)
-            values[name] = value
+    values: dict[str, Any] = {
+        name: _typed(file, number, name, text)
+        for number, name, text in settings_of(file, FILE_VARIABLE, _KINDS)
+    }
     if "bootstrap_servers" not in values:
         raise SettingsError(f"{file} has no bootstrap_servers", remedy="add the brokers' addresses")
     values["bootstrap_servers"] = [s.strip() for s in values["bootstrap_servers"].split(",")]
     return ConnectionSettings(values)
 
 
-def _setting(file: Path, number: int, line: str) -> tuple[str, Any]:
-    name, is_set, text = line.partition("=")
-    name = name.strip().replace(".", "_")
-    if not is_set or name not in _KINDS:
-        shown = f"{name!r} is" if is_set else "it is"
-        raise SettingsError(
-            f"{file}, line {number}: {shown} not a setting",
-            allowed=", ".join(_KINDS),
-            remedy="write it as name = value",
-        )
+def _typed(file: Path, number: int, name: str, text: str) -> Any:
     try:
-        return name, _KINDS[name](text.strip())
+        return _KINDS[name](text)
     except ValueError:
         kind = "true or false" if _KINDS[name] is _flag else "a whole number"
         raise SettingsError(

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,52 +15,52 @@ GOOD = LockedFile(hashlib.sha256(CONTENT).hexdigest(), "org/a/a-1.jar")
 ROOT = Path(__file__).resolve().parents[3]
 
 
-class QuietHandler(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
-def central(tmp_path: Path) -> Iterator[str]:
-    """A repository with one jar, on loopback."""
-    folder = tmp_path / "central"
-    (folder / "org" / "a").mkdir(parents=True)
-    (folder / GOOD.path).write_bytes(CONTENT)
-    handler = partial(QuietHandler, directory=str(folder))
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+def fetch() -> Callable[[Path], None]:
+    """Fills a folder as Maven does: with one jar."""
+
+    def fill(folder: Path) -> None:
+        (folder / GOOD.path).parent.mkdir(parents=True)
+        (folder / GOOD.path).write_bytes(CONTENT)
+
+    return fill
 
 
-def test_a_missing_file_is_fetched_once(central: str, tmp_path: Path) -> None:
+def no_network(_: Path) -> None:
+    raise AssertionError("nothing is to be fetched")
+
+
+def test_a_missing_file_is_fetched_once(fetch: Callable[[Path], None], tmp_path: Path) -> None:
     repository = tmp_path / "repository"
-    fetch_missing([GOOD], repository, central)
+    fetch_missing([GOOD], repository, fetch)
     assert (repository / GOOD.path).read_bytes() == CONTENT
-    fetch_missing([GOOD], repository, "http://127.0.0.1:9")
+    fetch_missing([GOOD], repository, no_network)
 
 
 def test_a_file_with_another_checksum_is_refused_and_nothing_is_left(
-    central: str, tmp_path: Path
+    fetch: Callable[[Path], None], tmp_path: Path
 ) -> None:
     repository = tmp_path / "repository"
     with pytest.raises(MavenError, match=r"org/a/a-1\.jar is refused.*expected 0{64}"):
-        fetch_missing([LockedFile("0" * 64, GOOD.path)], repository, central)
+        fetch_missing([LockedFile("0" * 64, GOOD.path)], repository, fetch)
     assert not list(repository.rglob("*.*"))
 
 
-def test_a_damaged_file_is_fetched_again(central: str, tmp_path: Path) -> None:
+def test_a_damaged_file_is_fetched_again(fetch: Callable[[Path], None], tmp_path: Path) -> None:
     file = tmp_path / "repository" / GOOD.path
     file.parent.mkdir(parents=True)
     file.write_bytes(b"damaged")
-    fetch_missing([GOOD], tmp_path / "repository", central)
+    fetch_missing([GOOD], tmp_path / "repository", fetch)
     assert file.read_bytes() == CONTENT
 
 
-def test_an_address_of_another_kind_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(MavenError, match="BALLAST_MAVEN_REPOSITORY is 'file:///etc'"):
-        fetch_missing([GOOD], tmp_path, "file:///etc")
+def test_a_file_that_was_not_fetched_is_refused_and_nothing_is_left(
+    fetch: Callable[[Path], None], tmp_path: Path
+) -> None:
+    other = LockedFile(GOOD.sha256, "org/b/b-1.jar")
+    with pytest.raises(MavenError, match=r"org/b/b-1\.jar is refused: its sha256 is missing"):
+        fetch_missing([GOOD, other], tmp_path / "repository", fetch)
+    assert not list((tmp_path / "repository").rglob("*.*"))
 
 
 @pytest.mark.parametrize("line", ["abc", f"{'0' * 64} /etc/passwd", f"{'0' * 64} ../x", "0 a b"])
